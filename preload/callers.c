@@ -6,7 +6,7 @@
 
 #include "preload/objects.h"
 
-// The gRPC core of 1.51. Which of its releases it is, the library finds out.
+// The soname of gRPC core 1.51. The library determines the exact release.
 static const char kSoname[] = "libgrpc.so.29";
 
 static _Atomic(struct Caller*) callers = NULL;
@@ -41,8 +41,9 @@ static struct Caller* Make(const struct link_map* object) {
   return made;
 }
 
-// A program that asks whether there is gRPC, by a weak reference or by dlsym(),
-// finds the stub's functions although there is none. Some may be loaded later.
+// Functions for a program that checks for gRPC by a weak reference or by
+// dlsym(). Such a program finds the stub's functions even without gRPC. gRPC
+// may still be loaded later.
 static void NoInit(void) {}
 static grpc_channel* NoChannel(const char* target,
                                grpc_channel_credentials* credentials,
@@ -75,7 +76,7 @@ const struct Caller* CallerAt(const void* return_address) {
   for (; known != NULL; known = known->next) {
     if (known->object == object) return known;
   }
-  // Two threads may both make one for it; either will do.
+  // Two threads may both make a caller for the object; either is correct.
   struct Caller* made = Make(object);
   if (made->grpc.init == NULL) {
     free(made);

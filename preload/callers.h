@@ -1,4 +1,5 @@
-// Who calls gRPC's functions, and what they would have called.
+// Finds the callers of gRPC's functions, and the functions that they would have
+// called.
 
 #ifndef PENSTOCK_PRELOAD_CALLERS_H_
 #define PENSTOCK_PRELOAD_CALLERS_H_
@@ -20,24 +21,25 @@ struct Grpc {
 };
 
 enum Place {
-  kInside,       // gRPC itself, or Penstock, or there is no gRPC: not touched
-  kOtherGrpc,    // it uses a gRPC that Penstock is not made for
+  kInside,       // gRPC or Penstock itself, or no gRPC: not intercepted
+  kOtherGrpc,    // uses a gRPC that Penstock does not support
   kApplication,  // the program, a binding or a library: to be carried
 };
 
-// A program or library that has called; null where code has none, such as that
-// of an interpreter. Lives for ever.
+// A program or library that has called a gRPC function. `object` is null for
+// code without one, such as an interpreter's generated code. Never freed.
 struct Caller {
   const struct link_map* object;
   enum Place place;
-  const char* soname;  // of the gRPC that it uses
-  int sees_common;     // whether all callers have that gRPC
+  const char* soname;  // of the gRPC library that the object uses
+  int sees_common;     // true if all callers use that gRPC library
   struct Grpc grpc;
   struct Caller* next;
 };
 
-// Returns the caller that a return address lies in. A few nanoseconds but for
-// its first call; takes no lock. Aborts if there is no memory.
+// Returns the caller that contains a return address. Takes a few nanoseconds,
+// except for an object's first call. Takes no lock. Aborts if there is no
+// memory.
 const struct Caller* CallerAt(const void* return_address);
 
 #endif  // PENSTOCK_PRELOAD_CALLERS_H_

@@ -23,21 +23,21 @@
 namespace penstock::preload {
 namespace {
 
-// A script may name a script; the kernel follows as many.
+// Caps the chain of scripts that name scripts, like the kernel.
 constexpr int kMaxScripts = 5;
-// The kernel reads no more of the first line.
+// The kernel reads no more bytes of the first line.
 constexpr size_t kMaxFirstLine = 256;
 
-// gRPC 1.51's libraries, and how the names of all releases begin.
+// The libraries of gRPC 1.51, and the prefixes of all releases.
 constexpr absl::string_view kSonames[] = {"libgrpc.so.29", "libgrpc++.so.1.51"};
 constexpr absl::string_view kBeginnings[] = {"libgrpc.so.", "libgrpc++.so.",
                                              "libgrpc_unsecure.so.",
                                              "libgrpc++_unsecure.so."};
 
-// glibc's, of any processor: "ld-linux-x86-64.so.2".
+// The name of glibc's loader for any processor: "ld-linux-x86-64.so.2".
 constexpr absl::string_view kLoader = "/ld-linux";
 
-// A file in memory, to be read.
+// A read-only file in memory.
 class Mapping {
  public:
   Mapping(int fd, size_t size)
@@ -99,7 +99,7 @@ absl::Status CheckElf(const std::string& file, const ElfFacts& facts) {
   return absl::OkStatus();
 }
 
-// Whether the loader will leave LD_PRELOAD out.
+// Returns true if the loader will ignore LD_PRELOAD.
 bool GetsRights(const std::string& file, const struct stat& status) {
   if (geteuid() != getuid() || getegid() != getgid()) return true;
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) return true;
@@ -108,7 +108,7 @@ bool GetsRights(const std::string& file, const struct stat& status) {
          getxattr(file.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-// Returns the program that runs a script with this first line, after "#!".
+// Returns the interpreter of a script with this first line, without "#!".
 absl::StatusOr<std::string> InterpreterOf(absl::string_view line,
                                           const std::string& path) {
   const std::vector<std::string> words =
@@ -122,7 +122,7 @@ absl::StatusOr<std::string> InterpreterOf(absl::string_view line,
   return words[0];
 }
 
-// `scripts`: how many have led to it.
+// `scripts` is the number of scripts that led to this file.
 absl::Status Check(const std::string& file, const std::string& path,
                    int scripts) {
   const base::UniqueFd fd(
@@ -147,7 +147,7 @@ absl::Status Check(const std::string& file, const std::string& path,
                   "capabilities), so that nothing is preloaded");
   }
   const absl::optional<ElfFacts> facts = ReadElf(bytes);
-  // What the kernel does not know, execvp() gives to a shell.
+  // A file in no known format is run by a shell, see execvp().
   return facts.has_value() ? CheckElf(file, *facts) : absl::OkStatus();
 }
 

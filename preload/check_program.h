@@ -1,4 +1,4 @@
-// Whether a program can be carried, as far as its file tells.
+// Checks from a program's file if Penstock can carry the program.
 
 #ifndef PENSTOCK_PRELOAD_CHECK_PROGRAM_H_
 #define PENSTOCK_PRELOAD_CHECK_PROGRAM_H_
@@ -9,13 +9,18 @@
 
 namespace penstock::preload {
 
-// Looks at the program before it runs. OK if nothing speaks against it; what it
-// loads once it runs, only the stub can tell. FAILED_PRECONDITION, with the
-// reason, if it cannot be carried: it is static, has gRPC linked into it or
-// another release of it, is built with a sanitizer, gets more rights than its
-// caller, or is for another processor or C library. A script is what runs it:
-// `path` is PATH, for "#!/usr/bin/env NAME". Another code if the file cannot be
-// read.
+// Checks a program before it runs. Returns OK if the file shows no obstacle;
+// only the stub sees libraries that the program loads at run time. For a
+// script, checks its interpreter; `path` is PATH, for "#!/usr/bin/env NAME".
+//
+// Returns another code if the file cannot be read. Returns FAILED_PRECONDITION,
+// with the reason, if the program cannot be carried:
+//
+// - it is static;
+// - it has gRPC linked into it, or uses another release of gRPC;
+// - it is built with a sanitizer;
+// - it gets more rights than its caller;
+// - it is for another processor or C library.
 absl::Status CheckProgram(const std::string& file, const std::string& path);
 
 }  // namespace penstock::preload

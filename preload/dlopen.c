@@ -1,5 +1,5 @@
-// dlopen(), to have Python load another cygrpc; and dlerror(), to say why that
-// is refused.
+// Overrides dlopen(), to make Python load another cygrpc, and dlerror(), to
+// report a refusal.
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,18 +9,19 @@
 
 typedef char* (*Dlerror)(void);
 
-// Declares a variable of the thread. Needs no memory at run time, and no
-// function that a sanitizer replaces.
+// Declares a thread-local variable. The model needs no memory at run time, and
+// no function that a sanitizer replaces.
 #define PENSTOCK_OF_THREAD \
   static __thread __attribute__((tls_model("initial-exec")))
 
-// The refusal of this thread's last dlopen(), until dlerror() is asked.
+// The refusal of this thread's last dlopen(), until dlerror() is called.
 PENSTOCK_OF_THREAD int was_refused;
 PENSTOCK_OF_THREAD char refusal[1024];
 
 static Dlerror real_dlerror;
 
-// Resolves it early, since a look-up discards the error of the call before it.
+// Resolves dlerror() early, because a later lookup would discard the error of
+// the preceding call.
 __attribute__((constructor)) static void FindDlerror(void) {
   real_dlerror = (Dlerror)dlsym(RTLD_NEXT, "dlerror");
 }
@@ -32,9 +33,9 @@ void* RefuseToOpen(const char* file, const char* why) {
   return NULL;
 }
 
-// The loader looks for `file` where the library says that calls it. It knows
-// that by the return address, so this has to jump to the loader's function, and
-// not call it: hence -O2, whatever the build is.
+// The loader searches for `file` on behalf of the calling library, which it
+// identifies by the return address. So this function must jump to the loader's
+// function instead of calling it. -O2 ensures that in every build.
 __attribute__((visibility("default"))) void* dlopen(const char* file,
                                                     int mode) {
   const Dlopen real = RealDlopen();

@@ -23,8 +23,8 @@ constexpr int kMachine = EM_AARCH64;
 #error "which machine is this?"
 #endif
 
-// Functions that instrumented code calls first, as the table of names has them
-// that the loader reads.
+// Functions that instrumented code calls first, as entries of the loader's name
+// table.
 constexpr struct {
   absl::string_view function;
   const char* name;
@@ -34,10 +34,11 @@ constexpr struct {
     {absl::string_view("__hwasan_init\0", 14), "HWAddressSanitizer"},
     {absl::string_view("__msan_init\0", 12), "MemorySanitizer"}};
 
-// A text of gRPC's core, in the file wherever its symbols have been removed.
+// A text of gRPC's core, which remains in a file without symbols.
 constexpr absl::string_view kTextOfGrpc = "src/core/lib/surface/call.cc";
 
-// Copies a T from where it may lie unaligned. Nothing if it is not all there.
+// Copies a T from a possibly unaligned offset. Returns nothing if the file is
+// too short.
 template <typename T>
 absl::optional<T> At(absl::string_view file, uint64_t offset) {
   if (offset > file.size() || file.size() - offset < sizeof(T)) return {};
@@ -63,7 +64,7 @@ std::vector<Segment> SegmentsOf(absl::string_view file, const Header& header) {
   return segments;
 }
 
-// Returns where the file has what will be at `address`.
+// Returns the file offset of the bytes at `address`.
 absl::optional<uint64_t> OffsetOf(uint64_t address,
                                   const std::vector<Segment>& segments) {
   for (const Segment& segment : segments) {
@@ -86,8 +87,7 @@ std::vector<Entry> DynamicOf(absl::string_view file, const Segment& dynamic) {
   return entries;
 }
 
-// Returns the table of names that the loader reads; what is cut off is left
-// out.
+// Returns the loader's name table, without truncated parts.
 absl::string_view NamesOf(absl::string_view file,
                           const std::vector<Segment>& segments,
                           const std::vector<Entry>& entries) {

@@ -1,4 +1,4 @@
-// What a program's file says of how it is linked.
+// Reads from a program's file how the program is linked.
 
 #ifndef PENSTOCK_PRELOAD_ELF_FACTS_H_
 #define PENSTOCK_PRELOAD_ELF_FACTS_H_
@@ -12,17 +12,18 @@
 namespace penstock::preload {
 
 struct ElfFacts {
-  bool is_native = false;   // for this kind of processor
-  bool is_32_bit = false;   // for a mode of it, or another one; not native
-  bool is_dynamic = false;  // a loader runs first, which knows LD_PRELOAD
-  std::string loader;       // "/lib64/ld-linux-x86-64.so.2", or none
-  std::vector<std::string> needed;  // the libraries that it names itself
-  bool has_grpc = false;            // gRPC's core is linked into it
-  std::string sanitizer;  // "AddressSanitizer", or none: it is built with that
+  bool is_native = false;  // for this kind of processor
+  // For a 32-bit mode or another 32-bit processor; not native.
+  bool is_32_bit = false;
+  bool is_dynamic = false;  // started by a loader, which supports LD_PRELOAD
+  std::string loader;       // "/lib64/ld-linux-x86-64.so.2", or empty
+  std::vector<std::string> needed;  // the libraries that the file itself names
+  bool has_grpc = false;            // has gRPC's core linked into it
+  std::string sanitizer;  // the sanitizer, "AddressSanitizer", or empty
 };
 
-// Reads a whole file. Nothing if it is not an ELF file. Of one that is damaged,
-// what cannot be read is left out. Total: any bytes will do.
+// Parses a whole file. Returns nothing if the bytes are no ELF file. Omits
+// unreadable parts of a damaged file. Accepts any bytes.
 absl::optional<ElfFacts> ReadElf(absl::string_view file);
 
 }  // namespace penstock::preload

@@ -1,4 +1,4 @@
-// Finds a program as a shell does.
+// Finds a program like a shell.
 
 #ifndef PENSTOCK_PRELOAD_FIND_PROGRAM_H_
 #define PENSTOCK_PRELOAD_FIND_PROGRAM_H_
@@ -9,10 +9,10 @@
 
 namespace penstock::preload {
 
-// Returns the file of the program `name`: itself if it has a slash, else the
-// first of that name in the folders of `path` that may be executed. NOT_FOUND
-// if there is none; PERMISSION_DENIED if there is one, but not to be executed,
-// or it is a folder.
+// Returns the file of the program `name`: `name` itself if it has a slash, and
+// otherwise the first executable file with the name in the folders of `path`.
+// Returns NOT_FOUND if there is no such file. Returns PERMISSION_DENIED if
+// there is one, but it is not executable or is a folder.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::string& path);
 

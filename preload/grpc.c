@@ -1,5 +1,5 @@
-// gRPC's functions that a program calls to begin with it, to make a channel or
-// a server, and to send bytes. The loader binds the program to these.
+// Replacements of gRPC's functions that start gRPC, make a channel or a server,
+// and send bytes. The loader binds the program to these.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -12,9 +12,9 @@
 #define PENSTOCK_EXPORT __attribute__((visibility("default")))
 #define PENSTOCK_CALLER CallerAt(__builtin_return_address(0))
 
-// The gRPC of all callers, once the library is open, which keeps it loaded.
-// Null before, and where callers may have different ones. It spares what is
-// called with each RPC the look for its caller.
+// The gRPC of all callers. Null before the library is open, which keeps gRPC
+// loaded, and null if callers may use different gRPC libraries. Spares per-RPC
+// functions the lookup of their caller.
 static _Atomic(const struct Grpc*) common = NULL;
 
 static void SayOtherGrpcOnce(const struct Caller* caller) {
@@ -25,7 +25,8 @@ static void SayOtherGrpcOnce(const struct Caller* caller) {
       caller->soname[0] == '\0' ? "a library of its own" : caller->soname);
 }
 
-// Whether what the caller makes is to fail, rather than go without Penstock.
+// Returns true if the caller's channel or server must fail, because Penstock is
+// required and cannot be used.
 static int Refuses(const struct Caller* caller) {
   const int cannot = caller->place == kOtherGrpc ||
                      (caller->place == kApplication && LibraryFailed());
@@ -40,7 +41,8 @@ PENSTOCK_EXPORT void grpc_init(void) {
   }
   const struct Caller* caller = PENSTOCK_CALLER;
   if (caller->place == kApplication) {
-    // Before gRPC is configured, so that Penstock can register with it.
+    // Open the library before gRPC is configured, so that Penstock can
+    // register.
     OpenLibrary();
     if (caller->sees_common && Library() != NULL) {
       atomic_store(&common, &caller->grpc);
@@ -89,7 +91,7 @@ PENSTOCK_EXPORT int grpc_server_add_http2_port(
   return caller->grpc.server_add_http2_port(server, address, credentials);
 }
 
-// Bindings of other languages send what this has copied.
+// Copies a slice, like bindings of other languages before they send.
 PENSTOCK_EXPORT grpc_slice grpc_slice_from_copied_buffer(const char* source,
                                                          size_t length) {
   const struct Grpc* known = atomic_load(&common);

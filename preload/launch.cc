@@ -32,8 +32,8 @@ std::string Get(const Environment& environment, const std::string& name,
   return found == environment.end() ? otherwise : found->second;
 }
 
-// Returns whether the loader can be told of them. What it is told may hold no
-// blank and no colon.
+// Returns an error if the loader cannot be given these paths: LD_PRELOAD cannot
+// contain a blank or a colon.
 absl::Status CheckLibraries(const absl::StatusOr<Libraries>& libraries) {
   if (!libraries.ok()) return libraries.status();
   if (libraries->stub.find_first_of(" :\t\n$") != std::string::npos) {
@@ -44,7 +44,7 @@ absl::Status CheckLibraries(const absl::StatusOr<Libraries>& libraries) {
   return absl::OkStatus();
 }
 
-// Returns true for a program or library, for whatever processor.
+// Returns true for an ELF program or library for any processor.
 bool IsElf(const std::string& file) {
   char begin[SELFMAG] = "";
   std::ifstream(file, std::ios::binary).read(begin, sizeof begin);
@@ -77,9 +77,9 @@ Environment OwnEnvironment() {
 absl::StatusOr<Libraries> FindLibraries(const std::string& self) {
   const std::string folder = self.substr(0, self.rfind('/'));
   const Libraries places[] = {
-      // /usr/bin/penstock; the loader finds the library.
+      // For /usr/bin/penstock; the loader finds the library.
       {absl::StrCat(folder, "/../lib/", kMultiarch, "/penstock/", kStub), ""},
-      // bazel-bin/cli/penstock
+      // For bazel-bin/cli/penstock.
       {absl::StrCat(folder, "/../preload/", kStub),
        absl::StrCat(folder, "/../penstock/libpenstock.so.0")},
   };
@@ -96,7 +96,7 @@ absl::StatusOr<Launch> Plan(const std::vector<std::string>& arguments,
                             const absl::StatusOr<Libraries>& libraries,
                             Environment environment,
                             const Environment& settings) {
-  // As execvp() has it.
+  // Search like execvp().
   const std::string path = Get(environment, "PATH", "/bin:/usr/bin");
   absl::StatusOr<std::string> file = FindProgram(arguments[0], path);
   if (!file.ok()) return file.status();
@@ -136,8 +136,8 @@ absl::Status Exec(const Launch& launch) {
   execve(launch.file.c_str(), arguments.data(), environment.data());
   int error = errno;
   if (error == ENOEXEC && !IsElf(launch.file)) {
-    // Gives what does not begin with #! to a shell. With a slash in it, the
-    // file is not looked for again.
+    // Runs a file without "#!" by a shell. The file has a slash, so PATH is not
+    // searched again.
     execvpe(launch.file.c_str(), arguments.data(), environment.data());
     error = errno;
   }

@@ -1,11 +1,10 @@
-// Runs a program with the stub preloaded: what `penstock run` is made of.
+// Runs a program with the stub preloaded, for `penstock run`:
 //
 //   absl::StatusOr<preload::Launch> launch = preload::Plan(arguments, {...});
-//   if (!launch.ok()) -> its message, and exit with ExitCodeOf(launch.status())
-//   if (!launch->why_not.empty()) -> say so, in a line
-//   absl::Status status = preload::Exec(*launch);   // does not return, or
-//   fails
-//   -> its message, and exit with ExitCodeOf(status)
+//   if (!launch.ok()) -> print its message, exit with ExitCodeOf()
+//   if (!launch->why_not.empty()) -> print that, as one line
+//   absl::Status status = preload::Exec(*launch);  // returns only on failure
+//   -> print its message, exit with ExitCodeOf()
 
 #ifndef PENSTOCK_PRELOAD_LAUNCH_H_
 #define PENSTOCK_PRELOAD_LAUNCH_H_
@@ -18,52 +17,52 @@
 
 namespace penstock::preload {
 
-// {name: value}
+// Values by name.
 using Environment = std::map<std::string, std::string>;
 
-// This process's own.
+// Returns the environment of this process.
 Environment OwnEnvironment();
 
-// The stub, and the library that it is to open; an empty one is found by the
-// stub itself.
+// The stub, and the library that the stub opens. If `library` is empty, the
+// stub finds the library itself.
 struct Libraries {
   std::string stub;
   std::string library;
 };
 
-// Returns those that were installed or built with the program that runs: `self`
-// is its file, as /proc/self/exe leads to it. NOT_FOUND says where they were
-// looked for.
+// Returns the libraries that were installed or built with the running program.
+// `self` is the program's file, the target of /proc/self/exe. Returns
+// NOT_FOUND, with the searched places.
 absl::StatusOr<Libraries> FindLibraries(const std::string& self);
 
-// What is going to run.
+// A program to run.
 struct Launch {
   std::string file;
   std::vector<std::string> arguments;  // the first is the name, as given
   Environment environment;
-  // Why the program cannot be carried and runs as it is; empty if the stub is
+  // The reason for running the program without Penstock; empty if the stub is
   // preloaded.
   std::string why_not;
 };
 
-// Plans to run `arguments`, which are not empty, in `environment`, with the
-// stub preloaded behind what is preloaded there. `settings`
-// ("PENSTOCK_FABRICS": "shm") come before those of the environment.
+// Plans to run `arguments`, which must not be empty, in `environment`. Preloads
+// the stub after other preloaded libraries. `settings`, for example
+// {"PENSTOCK_FABRICS": "shm"}, override the environment.
 //
-// NOT_FOUND or PERMISSION_DENIED if there is no such program, or it may not be
-// executed. FAILED_PRECONDITION if it cannot be carried, or `libraries` are not
-// usable, and PENSTOCK_POLICY is require.
+// Returns NOT_FOUND or PERMISSION_DENIED if there is no such program, or if it
+// is not executable. Returns FAILED_PRECONDITION if PENSTOCK_POLICY is require
+// and the program cannot be carried or `libraries` are unusable.
 absl::StatusOr<Launch> Plan(const std::vector<std::string>& arguments,
                             const absl::StatusOr<Libraries>& libraries,
                             Environment environment,
                             const Environment& settings);
 
-// Becomes the program: its exit code is then this process's. Returns why that
-// failed.
+// Replaces this process by the program, whose exit code becomes this process's.
+// Returns only on failure, with the reason.
 absl::Status Exec(const Launch& launch);
 
-// The exit code for a program that did not run, as shells have it: 127 if there
-// is none, else 126.
+// Returns the exit code for a program that did not run, like a shell: 127 if
+// there is no such program, and otherwise 126.
 int ExitCodeOf(const absl::Status& status);
 
 }  // namespace penstock::preload

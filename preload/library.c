@@ -16,10 +16,10 @@ static const char kFile[] = "libpenstock.so.0";
 
 enum State {
   kUnopened,
-  kOpening,  // there is no other Penstock in the program
+  kOpening,  // the program contains no other Penstock
   kOpen,
   kFailed,
-  kLeftAlone,  // off, or the program has Penstock in it
+  kLeftAlone,  // policy off, or the program contains Penstock
 };
 static _Atomic enum State state = kUnopened;
 static _Atomic(const struct PenstockPreload*) library = NULL;
@@ -32,8 +32,8 @@ static int PolicyIs(const char* policy) {
 int IsOff(void) { return getauxval(AT_SECURE) != 0 || PolicyIs("off"); }
 int IsRequired(void) { return PolicyIs("require"); }
 
-// Returns what the loader is to open: the file that PENSTOCK_LIBRARY names, the
-// one beside this library, or the one that the loader finds.
+// Returns the file to open: the value of PENSTOCK_LIBRARY, the file next to
+// this library, or a name that the loader resolves.
 static const char* FileToOpen(char* path, size_t size) {
   const char* named = secure_getenv("PENSTOCK_LIBRARY");
   if (named != NULL && named[0] != '\0') return named;
@@ -51,8 +51,8 @@ static const struct PenstockPreload* Open(void) {
   const char* file = FileToOpen(path, sizeof path);
   void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
-    // One for another distribution wants libraries or symbols that are not
-    // here.
+    // A library for another distribution needs libraries or symbols that are
+    // missing here.
     Say("Penstock is not used: %s (it was built on %s)", dlerror(),
         PENSTOCK_BUILT_ON);
     return NULL;
@@ -67,16 +67,16 @@ static const struct PenstockPreload* Open(void) {
   return get();
 }
 
-// A program with Penstock in it decides by itself what goes over it.
+// Leaves a program that contains Penstock alone: it has its own policy.
 static void Decide(void) {
   enum State decided = IsOff() || AnyHasPenstock() ? kLeftAlone : kOpening;
   enum State undecided = kUnopened;
   atomic_compare_exchange_strong(&state, &undecided, decided);
 }
 
-// Several threads may be here, and all find the same: the loader's own lock is
-// the only one. One of ours would be taken before it here, and after it by a
-// library whose constructor uses gRPC.
+// Several threads may run this at once, with the same result: the only lock is
+// the loader's. A lock of ours would be taken before the loader's lock here,
+// and after it by a library whose constructor uses gRPC.
 const struct PenstockPreload* OpenLibrary(void) {
   if (atomic_load(&state) == kUnopened) Decide();
   if (atomic_load(&state) == kOpening) {

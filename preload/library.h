@@ -1,25 +1,26 @@
-// The library that carries: libpenstock.so.0.
+// The library that carries a program's calls: libpenstock.so.0.
 
 #ifndef PENSTOCK_PRELOAD_LIBRARY_H_
 #define PENSTOCK_PRELOAD_LIBRARY_H_
 
 #include "transport/preload.h"
 
-// Opens the library, at the first call, which is to come before gRPC is used.
-// Returns null if Penstock is not to be used in this process, or cannot be; a
-// line in the log then says why. Threads may call it at once.
+// Opens the library on the first call, which must precede the first use of
+// gRPC. Returns null, and logs the reason, if Penstock cannot be used or must
+// not be used in this process. Thread-safe.
 const struct PenstockPreload* OpenLibrary(void);
 
-// Returns the library if it is open.
+// Returns the library, or null if it is not open.
 const struct PenstockPreload* Library(void);
-// Returns 1 if opening it was tried and failed, else 0.
+// Returns 1 if opening the library failed, and otherwise 0.
 int LibraryFailed(void);
 
-// Whether the process wants no Penstock: PENSTOCK_POLICY=off, or it has more
-// rights than its caller.
+// Returns true if this process must not use Penstock: PENSTOCK_POLICY is off,
+// or the process has more rights than its caller.
 int IsOff(void);
 
-// Whether what cannot be carried is to fail: PENSTOCK_POLICY=require.
+// Returns true if calls that cannot be carried must fail: PENSTOCK_POLICY is
+// require.
 int IsRequired(void);
 
 #endif  // PENSTOCK_PRELOAD_LIBRARY_H_

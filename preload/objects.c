@@ -36,20 +36,21 @@ const char* SonameOf(const struct link_map* object) {
   return offset == 0 ? "" : strings + offset;
 }
 
-// Returns a handle of an object that is loaded; the program has no name.
+// Returns a handle of a loaded object. An empty name is the program.
 static void* Reopen(const char* name) {
   return RealDlopen()(name[0] == '\0' ? NULL : name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// Returns what the object brings, by itself or by what it is linked to.
+// Returns the symbol of the object or of the libraries that it is linked to.
 static void* FindIn(const char* object, const char* name) {
   void* handle = Reopen(object);
   void* found = handle == NULL ? NULL : dlsym(handle, name);
-  // The stub itself is among what is loaded.
+  // Ignore the stub itself, which is also loaded.
   return ObjectOf(found) == ObjectOf((const void*)&FindIn) ? NULL : found;
 }
 
-// The names of what is loaded, each followed by a zero; an empty one ends them.
+// The names of loaded objects, each terminated by a zero. An empty name ends
+// the list.
 struct Names {
   char* text;
   size_t size;
@@ -60,7 +61,7 @@ static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
   const size_t added = strlen(info->dlpi_name);
   char* text =
       added == 0 ? NULL : realloc(names->text, names->size + added + 2);
-  if (text == NULL) return 0;  // the program itself has no name
+  if (text == NULL) return 0;  // the program's name is empty
   memcpy(text + names->size, info->dlpi_name, added + 1);
   names->text = text;
   names->size += added + 1;
@@ -68,8 +69,8 @@ static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
   return 0;
 }
 
-// In the order in which they were loaded. Not while the walk goes on: it holds
-// a lock that the loader takes after another.
+// Searches all objects in load order. Searches after the walk, which holds a
+// lock that the loader takes after another lock.
 static void* FindAnywhere(const char* name) {
   struct Names names = {NULL, 0};
   dl_iterate_phdr(AddName, &names);
@@ -95,7 +96,7 @@ void* FindFor(const struct link_map* object, const char* name) {
 
 static size_t Padded(size_t size) { return (size + 3) / 4 * 4; }
 
-// Whether the notes of a segment have that of Penstock.
+// Returns true if a segment's notes include Penstock's.
 static int HaveOurs(const char* notes, size_t size) {
   static const char kOwner[] = PENSTOCK_NOTE_OWNER;
   while (size >= sizeof(ElfW(Nhdr))) {
@@ -114,14 +115,14 @@ static int HaveOurs(const char* notes, size_t size) {
   return 0;
 }
 
-// Returns 1, and so ends the walk, for an object with Penstock in it: for the
-// one of the link map `wanted`, or for any if that is null.
+// Returns 1, which ends the walk, for an object that contains Penstock. If
+// `wanted` is not null, considers only the object of this link map.
 static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
   const struct link_map* object = wanted;
   if (object != NULL && info->dlpi_addr != object->l_addr) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)* part = &info->dlpi_phdr[i];
-    // Those with another alignment are not ours, and have another form.
+    // Notes with another alignment have another format, and are not ours.
     if (part->p_type == PT_NOTE && part->p_align <= 4 &&
         HaveOurs((const char*)(info->dlpi_addr + part->p_vaddr),
                  part->p_memsz)) {

@@ -1,6 +1,7 @@
-// grpcio has a gRPC core of its own in cygrpc, hidden, so that none of its
-// functions can be taken. But cygrpc itself can: one that is made of the same
-// sources and linked to the system's libgrpc lies beside this library.
+// grpcio's cygrpc contains a gRPC core with hidden symbols, which cannot be
+// intercepted. But cygrpc itself can be replaced: by a module that is built
+// from the same sources and linked to the system's libgrpc, next to this
+// library.
 
 #include "preload/python.h"
 
@@ -26,8 +27,8 @@ int IsCygrpc(const char* file) {
          strncmp(slash - before, kFolder, sizeof kFolder - 1) == 0;
 }
 
-// Whether the module's package is grpcio 1.51.1: the release that its Python
-// files have, to which ours has to fit, is in one of them.
+// Returns true if the module's package is grpcio 1.51.1. One of its Python
+// files names the release, which must fit our module.
 static int IsOurRelease(const char* file) {
   char path[PATH_MAX];
   const int package = (int)(strstr(file, "/_cython/cygrpc.") - file);
@@ -44,7 +45,8 @@ static int IsOurRelease(const char* file) {
   return strstr(text, "__version__ = \"\"\"1.51.1\"\"\"") != NULL;
 }
 
-// As cygrpc reads it. Its handlers of a fork do not work with a shared libgrpc.
+// Reads the setting like cygrpc, whose fork handlers do not work with a shared
+// libgrpc.
 static int WantsForks(void) {
   static const char* const kTrue[] = {"1", "yes", "true"};
   const char* set = secure_getenv("GRPC_ENABLE_FORK_SUPPORT");
@@ -54,7 +56,8 @@ static int WantsForks(void) {
   return 0;
 }
 
-// Returns why not; null if ours will do. Writes its path.
+// Writes the path of our module, and returns null, or returns the reason for
+// not using it.
 static const char* Refusal(const char* file, char* ours, size_t size) {
   if (!IsOurRelease(file)) return "it is not of grpcio 1.51.1";
   if (WantsForks()) return "GRPC_ENABLE_FORK_SUPPORT is set";
@@ -78,6 +81,6 @@ void* OpenCygrpc(const char* file, int mode) {
   const char* refusal = Refusal(file, ours, sizeof ours);
   if (refusal != NULL) return OpenStock(file, mode, refusal);
   void* handle = RealDlopen()(ours, mode);
-  // A Python with libraries of its own may have some that do not fit.
+  // A Python with its own libraries may have incompatible ones.
   return handle != NULL ? handle : OpenStock(file, mode, dlerror());
 }

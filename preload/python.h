@@ -1,17 +1,19 @@
-// The module by which Python uses gRPC: cygrpc, of the package grpcio.
+// Replaces cygrpc, the module by which Python uses gRPC. cygrpc belongs to the
+// package grpcio.
 
 #ifndef PENSTOCK_PRELOAD_PYTHON_H_
 #define PENSTOCK_PRELOAD_PYTHON_H_
 
-// Whether dlopen() is about to load such a module.
+// Returns true if dlopen() is about to load such a module.
 int IsCygrpc(const char* file);
 
-// Opens ours in its place; or, if that cannot be, says so in the log and opens
-// the file itself. With PENSTOCK_POLICY=require that fails instead, and
-// dlerror() says why. `file` has a slash, so it does not matter who opens it.
+// Opens our module instead of `file`. If that is impossible, logs the reason
+// and opens `file`. With PENSTOCK_POLICY=require, fails instead, and dlerror()
+// returns the reason. `file` has a slash, so the calling library does not
+// matter.
 void* OpenCygrpc(const char* file, int mode);
 
-// Returns null, and has dlerror() say why in this thread.
+// Returns null, and sets the text that dlerror() returns in this thread.
 void* RefuseToOpen(const char* file, const char* why);
 
 #endif  // PENSTOCK_PRELOAD_PYTHON_H_

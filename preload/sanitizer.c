@@ -6,7 +6,7 @@
 #include "preload/objects.h"
 
 static const struct {
-  const char* function;  // of the runtime's
+  const char* function;  // a function of the runtime
   const char* name;
 } kSanitizers[] = {{"__asan_init", "AddressSanitizer"},
                    {"__tsan_init", "ThreadSanitizer"},
@@ -22,7 +22,7 @@ const char* Sanitizer(void) {
   return NULL;
 }
 
-// Does what strstr() does. AddressSanitizer has replaced that, and is not ready
+// Replaces strstr(), which AddressSanitizer intercepts but has not initialised
 // yet.
 static int Contains(const char* text, const char* part) {
   for (; *text != '\0'; ++text) {
@@ -33,14 +33,14 @@ static int Contains(const char* text, const char* part) {
   return 0;
 }
 
-// Returns 1 if the runtime would be the program's first library without the
-// stub. Otherwise it would refuse to start without the stub as well.
+// Returns 1 if, without the stub, the runtime would be the program's first
+// library. Otherwise the runtime would refuse to start even without the stub.
 static int RuntimeComesNext(void) {
   const struct link_map* own = ObjectOf((const void*)&RuntimeComesNext);
   if (own == NULL || own->l_next == NULL) return 0;
   for (const struct link_map* each = own->l_prev; each != NULL;
        each = each->l_prev) {
-    // The program has no name.
+    // The program's name is empty.
     if (each->l_name[0] != '\0' && !Contains(each->l_name, "linux-vdso")) {
       return 0;
     }
@@ -49,10 +49,10 @@ static int RuntimeComesNext(void) {
          Contains(own->l_next->l_name, "libclang_rt.asan");
 }
 
-// Returns options for AddressSanitizer, which asks each program for its own.
-// The runtime ends the process if another library comes first, since that could
-// hide the functions that the runtime replaces. The stub has one of them,
-// dlopen(), and passes it on.
+// Returns options for AddressSanitizer, which asks each program for its
+// options. The runtime ends the process if another library comes first, because
+// that library could hide functions that the runtime replaces. The stub has one
+// of them, dlopen(), and forwards it.
 __attribute__((visibility("default"))) const char* __asan_default_options(
     void) {
   return RuntimeComesNext() ? "verify_asan_link_order=0" : "";

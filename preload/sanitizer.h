@@ -1,11 +1,11 @@
-// Programs that are built with a sanitizer.
+// Detects programs that are built with a sanitizer.
 
 #ifndef PENSTOCK_PRELOAD_SANITIZER_H_
 #define PENSTOCK_PRELOAD_SANITIZER_H_
 
-// Returns the name of the sanitizer under which this process runs; null if
-// there is none. It would blame the program for what the library does, which is
-// built without it.
+// Returns the name of this process's sanitizer, or null. A sanitizer would
+// report the behaviour of the library, which is not instrumented, as errors of
+// the program.
 const char* Sanitizer(void);
 
 #endif  // PENSTOCK_PRELOAD_SANITIZER_H_

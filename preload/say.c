@@ -14,7 +14,7 @@ static int LeavesOutWarnings(void) {
          (strcmp(level, "error") == 0 || strcmp(level, "off") == 0);
 }
 
-// Whether a write neither blocks nor raises SIGPIPE.
+// Returns true if a write neither blocks nor raises SIGPIPE.
 static int HasRoom(void) {
   struct pollfd room = {STDERR_FILENO, POLLOUT, 0};
   return poll(&room, 1, 0) == 1 && room.revents == POLLOUT;
@@ -38,7 +38,8 @@ void Say(const char* format, ...) {
   va_end(values);
   if (text < 0) return;
   size += text;
-  if (size > sizeof line - 2) size = sizeof line - 2;  // it was cut
+  if (size > sizeof line - 2) size = sizeof line - 2;  // truncated
   line[size] = '\n';
-  if (write(STDERR_FILENO, line, size + 1) < 0) return;  // nobody can be told
+  // No other place for an error.
+  if (write(STDERR_FILENO, line, size + 1) < 0) return;
 }

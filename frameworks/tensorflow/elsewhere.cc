@@ -8,8 +8,8 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// What takes longer to copy than a thread takes to start is not copied on the
-// thread on which all answers come.
+// The size from which a copy takes longer than a thread needs to start. Such a
+// copy must not block the thread that receives all answers.
 constexpr size_t kLargeBytes = 1 << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Work that must not keep the thread that polls.
+// Moves long work off the polling thread.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ELSEWHERE_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_ELSEWHERE_H_
@@ -9,8 +9,8 @@
 namespace penstock {
 namespace tensorflow {
 
-// Runs `work`, which takes as long as copying so many bytes: at once if that is
-// short, else on a thread of TensorFlow's.
+// Runs `work`, which takes as long as copying `bytes` bytes. Runs short work
+// immediately on this thread, and long work on a thread of TensorFlow's.
 void HereOrElsewhere(size_t bytes, std::function<void()> work);
 
 }  // namespace tensorflow

@@ -1,12 +1,12 @@
-// What the Python package calls, by ctypes.
+// C functions for the Python package, which calls them by ctypes.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_EXPORTS_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_EXPORTS_H_
 
 extern "C" {
 
-// Returns what describe() of the Python package shows, as JSON, in memory that
-// penstock_tensorflow_free() takes back. Thread-safe.
+// Returns the result of the Python package's describe(), as JSON. The caller
+// frees it by penstock_tensorflow_free(). Thread-safe.
 char* penstock_tensorflow_describe();
 void penstock_tensorflow_free(char* text);
 

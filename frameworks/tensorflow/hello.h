@@ -1,4 +1,4 @@
-// How a task learns, over TensorFlow's own RPCs, where a peer's data plane is.
+// Finds a peer's data plane by TensorFlow's own RPCs.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_HELLO_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_HELLO_H_
@@ -12,19 +12,21 @@
 namespace penstock {
 namespace tensorflow {
 
-// Where a task serves tensors, and the secret that lets its peers call there.
+// The data plane of a task: its port, and the secret that peers need to call
+// it.
 struct Hello {
   uint16_t port = 0;
   std::string token;
 };
 
 // Returns a RecvTensor request that no rendezvous can serve. A task without the
-// plugin answers with an error; one with it knows the request by its options.
+// plugin answers with an error. A task with the plugin recognises the request
+// by its options.
 ::tensorflow::RecvTensorRequest HelloRequest();
 bool IsHelloRequest(const ::tensorflow::RecvTensorRequest& request);
 
 ::tensorflow::RecvTensorResponse HelloResponse(const Hello& hello);
-// Returns INVALID_ARGUMENT if the response is that of another release.
+// Returns INVALID_ARGUMENT if the response comes from another release.
 absl::StatusOr<Hello> ParseHello(
     const ::tensorflow::RecvTensorResponse& response);
 

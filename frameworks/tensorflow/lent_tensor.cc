@@ -14,7 +14,7 @@ std::atomic<uint64_t> held{0};
 
 class LentBuffer final : public ::tensorflow::TensorBuffer {
  public:
-  // The bytes are charged already.
+  // The bytes are already counted in `held`.
   explicit LentBuffer(const memory::Bytes& bytes)
       : TensorBuffer(const_cast<uint8_t*>(bytes.data)), bytes_(bytes) {}
   ~LentBuffer() override {
@@ -28,7 +28,7 @@ class LentBuffer final : public ::tensorflow::TensorBuffer {
     description->set_requested_bytes(static_cast<int64_t>(bytes_.size));
     description->set_allocator_name("penstock");
   }
-  // So that nobody writes to it, and variables copy before they are updated.
+  // Keeps TensorFlow from writing to it; variables copy it before an update.
   bool OwnsMemory() const override { return false; }
 
  private:
@@ -55,7 +55,7 @@ absl::optional<::tensorflow::Tensor> LentTensor(
   }
   auto* buffer = new LentBuffer(bytes);
   ::tensorflow::Tensor tensor(dtype, shape, buffer);
-  buffer->Unref();  // the tensor has a share
+  buffer->Unref();  // the tensor has its own reference
   return tensor;
 }
 

@@ -15,19 +15,21 @@
 namespace penstock {
 namespace tensorflow {
 
-// Returns a tensor that lies where `bytes` do, and shares their owner; nothing
-// if it has to be copied instead: since the bytes are not aligned as TensorFlow
-// wants them, or as this process holds as many lent bytes as it may.
-// TensorFlow does not write to such a tensor, since it does not own its memory,
-// but may keep it for ever: assigned to a variable, it is that variable. Needs
-// as many bytes as the tensor has. Thread-safe.
+// Returns a tensor that uses `bytes` in place and shares their owner. Returns
+// nothing if the bytes must be copied: because they are not aligned for
+// TensorFlow, or because this process already holds the maximum of lent bytes.
+// `bytes` must have the size of the tensor.
+//
+// TensorFlow does not write to such a tensor, which does not own its memory.
+// But TensorFlow may keep the tensor forever: a tensor that is assigned to a
+// variable becomes the variable. Thread-safe.
 absl::optional<::tensorflow::Tensor> LentTensor(
     ::tensorflow::DataType dtype, const ::tensorflow::TensorShape& shape,
     const memory::Bytes& bytes);
 
-// Sets how many bytes may be held; see docs/tensorflow.md.
+// Sets the maximum of lent bytes that may be held; see docs/tensorflow.md.
 void SetMaxHeldBytes(uint64_t bytes);
-// Returns how many are held.
+// Returns the number of lent bytes that are held.
 uint64_t HeldBytes();
 
 }  // namespace tensorflow

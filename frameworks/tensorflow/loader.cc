@@ -1,6 +1,6 @@
-// What lies in site-packages/tensorflow-plugins/, from which `import
-// tensorflow` loads every library. Loads the plugin, if it was built for this
-// release of TensorFlow. Otherwise it says so and does nothing, where the
+// `import tensorflow` loads every library in site-packages/tensorflow-plugins/,
+// and so this one. It loads the plugin, if the plugin was built for this
+// release of TensorFlow. Otherwise it prints a message and does nothing. The
 // plugin itself would make the import fail.
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ void Say(const std::string& text) {
           text.c_str());
 }
 
-// The folder of this library, with a slash.
+// Returns the folder of this library, with a trailing slash.
 std::string Folder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(&Folder), &info) == 0) return "";
@@ -26,7 +26,8 @@ std::string Folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Of TensorFlow's C interface, which stays as it is from release to release.
+// Returns the release of the loaded TensorFlow. Uses TensorFlow's C interface,
+// which is stable across releases.
 std::string LoadedRelease() {
   void* const library =
       dlopen("libtensorflow_cc.so.2", RTLD_LAZY | RTLD_NOLOAD);
@@ -36,7 +37,8 @@ std::string LoadedRelease() {
   return version == nullptr ? "" : version();
 }
 
-// "2.21" of "2.21.0": what it was built for within a minor release, it runs on.
+// Returns "2.21" for "2.21.0". The plugin supports all patch releases of the
+// minor release for which it was built.
 std::string Minor(const std::string& release) {
   return release.substr(0, release.find('.', release.find('.') + 1));
 }

@@ -25,7 +25,7 @@ void OnHost(const Tensor& tensor, ::tensorflow::Device* device,
     return done(absl::InternalError(
         "a tensor in a device's memory came without that device's context"));
   }
-  AllocatorAttributes attributes;  // memory that the device copies to quickly
+  AllocatorAttributes attributes;  // host memory with fast copies from devices
   attributes.set_gpu_compatible(true);
   attributes.set_on_host(true);
   Allocator* const allocator = device->GetAllocator(attributes);

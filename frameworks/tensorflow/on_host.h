@@ -13,9 +13,9 @@
 namespace penstock {
 namespace tensorflow {
 
-// Calls `done` with a tensor in host memory: the tensor itself if it is there,
-// or of a device that has no memory of its own; else a copy, which TensorFlow's
-// own copying makes.
+// Calls `done` with a tensor in host memory. That is the tensor itself if it
+// already lies in host memory, or on a device without its own memory. Otherwise
+// it is a copy, made by TensorFlow's own copy functions.
 void OnHost(const ::tensorflow::Tensor& tensor, ::tensorflow::Device* device,
             ::tensorflow::DeviceContext* context, bool is_on_host,
             const std::string& name,

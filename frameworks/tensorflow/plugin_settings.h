@@ -1,4 +1,5 @@
-// The plugin's settings, beside those of every channel (docs/settings.md).
+// The plugin's settings, in addition to those of every channel
+// (docs/settings.md).
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_PLUGIN_SETTINGS_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_PLUGIN_SETTINGS_H_
@@ -10,22 +11,22 @@
 namespace penstock {
 namespace tensorflow {
 
-// Where TensorFlow's CPU tensors lie.
+// The location of TensorFlow's CPU tensors.
 enum class TensorMemory {
-  kHeap,        // where TensorFlow puts them
-  kPool,        // large ones in the pool, from which peers read without a copy
+  kHeap,        // TensorFlow's default
+  kPool,        // large tensors in the pool, where peers read without a copy
   kRegistered,  // on the heap, in regions that RDMA devices read in place
 };
 
 struct PluginSettings {
   TensorMemory memory = TensorMemory::kHeap;  // PENSTOCK_TENSORFLOW_MEMORY
-  // PENSTOCK_TENSORFLOW_HELD_MIB: how many bytes of its peers' memory this
-  // process uses in place. Beyond that, what is received is copied.
+  // PENSTOCK_TENSORFLOW_HELD_MIB: limits the bytes of peers' memory that this
+  // process uses in place. Above the limit, received tensors are copied.
   uint64_t max_held_bytes = uint64_t{256} << 20;
 };
 
-// Reads the environment. Returns INVALID_ARGUMENT for a bad value, with its
-// name and what is allowed. Thread-safe.
+// Reads the environment. Returns INVALID_ARGUMENT for an invalid value, with
+// the setting's name and the valid values. Thread-safe.
 absl::StatusOr<PluginSettings> ResolvePluginSettings();
 
 }  // namespace tensorflow

@@ -13,8 +13,8 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// For the pools that TensorFlow keeps of its own, such as that of memory that
-// devices copy from.
+// Serves TensorFlow's own pools, for example the pool of memory for copies from
+// devices.
 class SubAllocator final : public ::tensorflow::SubAllocator {
  public:
   explicit SubAllocator(::tensorflow::Allocator* allocator)
@@ -48,7 +48,7 @@ std::atomic<bool> in_pool{false};
 bool TensorsLieInPool() { return in_pool; }
 
 PoolAllocator::Part* PoolAllocator::PartOf(const void* data) {
-  // The pool's addresses differ from their 13th bit on.
+  // Addresses in the pool differ in the 13th bit and above.
   return &parts_[(reinterpret_cast<uintptr_t>(data) >> 12) % kParts];
 }
 
@@ -70,7 +70,7 @@ void* PoolAllocator::AllocateRaw(size_t alignment, size_t bytes) {
 }
 
 void PoolAllocator::DeallocateRaw(void* data) {
-  std::shared_ptr<uint8_t> lease;  // given back outside the lock
+  std::shared_ptr<uint8_t> lease;  // released outside the lock
   {
     Part* const part = PartOf(data);
     base::MutexLock lock(&part->mu);
@@ -85,7 +85,7 @@ void PoolAllocator::DeallocateRaw(void* data) {
 
 void UsePoolForTensors() {
   in_pool = true;
-  constexpr int kPriority = 1000;  // TensorFlow's own have 100 to 200
+  constexpr int kPriority = 1000;  // TensorFlow's own priorities are 100 to 200
   ::tensorflow::AllocatorFactoryRegistry::singleton()->Register(
       __FILE__, __LINE__, "PenstockPool", kPriority, new Factory);
 }

@@ -1,4 +1,4 @@
-// TensorFlow's CPU memory from the pool, from which peers on this host read
+// Allocates TensorFlow's CPU memory in the pool, where peers on this host read
 // without a copy.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_POOL_ALLOCATOR_H_
@@ -16,11 +16,11 @@
 namespace penstock {
 namespace tensorflow {
 
-// Takes what is large from the pool while that has room, and all else from the
-// heap. Thread-safe.
+// Allocates large memory in the pool while the pool has room, and all other
+// memory on the heap. Thread-safe.
 class PoolAllocator final : public ::tensorflow::Allocator {
  public:
-  // Below this a copy costs less than a lease.
+  // The size below which a copy costs less than a lease.
   static constexpr size_t kLeastBytes = 64 * 1024;
 
   std::string Name() override { return "penstock_pool"; }
@@ -28,7 +28,7 @@ class PoolAllocator final : public ::tensorflow::Allocator {
   void DeallocateRaw(void* data) override;
 
  private:
-  // What is freed is looked up, on any thread: each lock guards a part.
+  // Deallocations look up the lease on any thread; each lock guards one part.
   static constexpr size_t kParts = 16;
   struct Part {
     base::Mutex mu;
@@ -41,10 +41,10 @@ class PoolAllocator final : public ::tensorflow::Allocator {
   Part parts_[kParts];
 };
 
-// Makes TensorFlow take its CPU memory from a PoolAllocator. Does so for the
-// whole process, for good. TensorFlow aborts if it has taken memory before.
+// Makes TensorFlow allocate its CPU memory by a PoolAllocator, permanently and
+// for the whole process. TensorFlow aborts if it has already allocated memory.
 void UsePoolForTensors();
-// Whether that was called.
+// Returns true if UsePoolForTensors() was called.
 bool TensorsLieInPool();
 
 }  // namespace tensorflow

@@ -1,5 +1,5 @@
-// Puts a protobuf into a request or a response of transport/rpc, and takes it
-// out again.
+// Stores a protobuf in a request or a response of transport/rpc, and reads it
+// back.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_PROTO_MESSAGE_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_PROTO_MESSAGE_H_
@@ -16,9 +16,9 @@
 namespace penstock {
 namespace tensorflow {
 
-// Stores `proto` as the metadata of `message`, or as its payload if it is
-// larger than metadata may be. Returns false, and stores nothing, if it has
-// 2 GiB or more, which protobuf cannot write. `Message` is rpc::Request or
+// Stores `proto` as the metadata of `message`, or as the payload if `proto` is
+// too large for metadata. Returns false, and stores nothing, if `proto` has 2
+// GiB or more, which protobuf cannot serialise. `Message` is rpc::Request or
 // rpc::Response.
 template <typename Message>
 bool SetProto(const google::protobuf::MessageLite& proto, Message* message) {
@@ -34,7 +34,8 @@ bool SetProto(const google::protobuf::MessageLite& proto, Message* message) {
   return true;
 }
 
-// Reads back what SetProto() stored. Returns false if that is no such proto.
+// Reads a protobuf that SetProto() stored. Returns false if the bytes are not
+// such a protobuf.
 template <typename Message>
 bool ParseProto(const Message& message, google::protobuf::MessageLite* proto) {
   if (message.payload.size() == 0) {

@@ -21,7 +21,8 @@ struct Region {
   size_t size = 0;
 };
 
-// TensorFlow's regions. Never destroyed: it takes and gives back until the end.
+// TensorFlow's regions. Never destroyed: TensorFlow allocates and frees regions
+// until the process ends.
 struct Regions {
   base::Mutex mu;
   std::map<const void*, Region> all ABSL_GUARDED_BY(mu);
@@ -35,7 +36,7 @@ Regions* AllRegions() {
 
 void OnTaken(void* data, int, size_t size) {
   auto promise = memory::StableMemory::Declare(data, size);
-  if (!promise.ok()) {  // its tensors are copied
+  if (!promise.ok()) {  // tensors in this region are copied
     base::LogWarning(absl::StrCat("memory of TensorFlow's is not registered: ",
                                   promise.status().message()));
     return;
@@ -46,9 +47,9 @@ void OnTaken(void* data, int, size_t size) {
   regions->bytes += size;
 }
 
-// Before TensorFlow frees it: the promise has to end first.
+// Runs before TensorFlow frees the region, because the promise must end first.
 void OnGivenBack(void* data, int, size_t) {
-  Region region;  // ended outside the lock
+  Region region;  // its promise ends outside the lock
   Regions* const regions = AllRegions();
   base::MutexLock lock(&regions->mu);
   auto it = regions->all.find(data);

@@ -1,5 +1,5 @@
-// TensorFlow's CPU memory, declared to stay where it is, so that RDMA devices
-// read it without a copy.
+// Declares TensorFlow's CPU memory stable, so that RDMA devices read it without
+// a copy.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_REGISTERED_MEMORY_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REGISTERED_MEMORY_H_
@@ -9,13 +9,13 @@
 namespace penstock {
 namespace tensorflow {
 
-// Makes TensorFlow take its CPU memory in regions (its BFC allocator) and
-// declares each of them stable (transport/memory/stable_memory.h) while
-// TensorFlow has it. Does so for the whole process, for good. TensorFlow aborts
-// if it has taken memory before.
+// Makes TensorFlow allocate its CPU memory in regions (by its BFC allocator),
+// and declares each region stable while TensorFlow has it
+// (transport/memory/stable_memory.h). Permanent, for the whole process.
+// TensorFlow aborts if it has already allocated memory.
 void RegisterTensorMemory();
 
-// Returns how many bytes are declared.
+// Returns the size of all declared regions.
 uint64_t RegisteredBytes();
 
 }  // namespace tensorflow

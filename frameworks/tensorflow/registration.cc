@@ -1,4 +1,5 @@
-// Makes TensorFlow know the protocol "grpc+penstock", as the library is loaded.
+// Registers the protocol "grpc+penstock" with TensorFlow when the library
+// loads.
 
 #include <memory>
 
@@ -31,7 +32,8 @@ bool HasTakenMemory() {
          nullptr;
 }
 
-// A bad setting is reported when a server is made.
+// Applies PENSTOCK_TENSORFLOW_MEMORY. Ignores an invalid value, which
+// Server::Create() reports.
 void ApplyMemorySetting() {
   const absl::StatusOr<PluginSettings> settings = ResolvePluginSettings();
   if (!settings.ok() || settings->memory == TensorMemory::kHeap) return;
@@ -50,7 +52,7 @@ void ApplyMemorySetting() {
 
 const bool registered = [] {
   ApplyMemorySetting();
-  // Never destroyed: TensorFlow keeps it.
+  // Never destroyed: TensorFlow keeps the factory.
   ::tensorflow::ServerFactory::Register("PENSTOCK_SERVER", new Factory);
   return true;
 }();

@@ -27,7 +27,7 @@ using ::tensorflow::StatusCallback;
 using ::tensorflow::TensorResponse;
 using Answer = absl::StatusOr<rpc::Response>;
 
-// Copies, and lets go of the payload before it says so.
+// Copies the payload, and frees it before calling `done`.
 void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
                 Route* route, const StatusCallback& done) {
   if (response.payload.size() != static_cast<uint64_t>(request->num_bytes())) {
@@ -38,13 +38,12 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
       reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(request->buf_ptr())));
   response.payload = memory::Payload();
   if (response.metadata == kWaits) route->Nudge();
-  // Without transport options in its response TensorFlow takes the bytes to be
-  // there.
+  // TensorFlow treats a response without transport options as complete.
   done(absl::OkStatus());
 }
 
-// As a stock RPC's error names the peer: ClusterCoordinator finds out by this
-// text whether it has lost a parameter server or a worker.
+// Adds the peer's name, like the errors of stock RPCs. ClusterCoordinator finds
+// in this text whether it has lost a parameter server or a worker.
 absl::Status NamingPeer(const absl::Status& status, const std::string& task,
                         absl::string_view method) {
   if (!absl::IsUnavailable(status)) return status;
@@ -61,14 +60,15 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
   return naming;
 }
 
-// Begins a stock RPC, and cancels it if the call was cancelled before the RPC
-// could hear of that. As TensorFlow's rendezvous does, which looks too early
-// where the RPC begins later.
+// Starts a stock RPC. Cancels it if the call was cancelled before the RPC
+// registered for cancellation. TensorFlow's rendezvous checks for a
+// cancellation too early if the RPC starts later.
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // `options` may be gone once `done` is called. So whichever comes last calls
-  // it: the RPC's end, perhaps within `begin`, or that we have looked.
+  // `options` may be destroyed once `done` is called. So `done` is called by
+  // the later of two events: the RPC's end, possibly within `begin`, and our
+  // check.
   struct Meeting {
     std::atomic<bool> has_first{false};
     absl::Status status;
@@ -82,7 +82,7 @@ void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
   if (meeting->has_first.exchange(true)) done(meeting->status);
 }
 
-// 0 is none, as for stock RPCs.
+// Returns the timeout of a call. 0 means no timeout, as for stock RPCs.
 absl::Duration TimeoutOf(CallOptions* options) {
   const int64_t ms = options == nullptr ? 0 : options->GetTimeout();
   return ms > 0 ? absl::Milliseconds(ms) : absl::InfiniteDuration();
@@ -126,7 +126,7 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
   call.options = options;
   call.request.method = kRecvBuf;
   RecvBufRequest sent = *request;
-  sent.clear_buf_ptr();  // an address of this process
+  sent.clear_buf_ptr();  // valid only in this process
   call.request.metadata = sent.SerializeAsString();
   call.stock = [stock = stock_.get(), options, request, response,
                 done](const Route::Cancelled& cancelled) {
@@ -155,7 +155,8 @@ void RemoteWorker::RunGraphAsync(
   call.worker = stock_.get();
   call.options = options;
   call.request.method = kRunGraph;
-  if (!SetProto(request->ToProto(), &call.request)) {  // which says why
+  // The stock call reports the error.
+  if (!SetProto(request->ToProto(), &call.request)) {
     return stock_->RunGraphAsync(options, request, response, std::move(done));
   }
   call.request.timeout = TimeoutOf(options);
@@ -187,7 +188,7 @@ void RemoteWorker::CleanupGraphAsync(
   if (!route_->is_lost()) {
     return stock_->CleanupGraphAsync(request, response, std::move(done));
   }
-  // The RPC goes on alone, for a peer that has only lost the connection.
+  // The RPC continues on its own, for a peer that has only lost the connection.
   struct Cleanup {
     std::shared_ptr<::tensorflow::WorkerInterface> stock;
     ::tensorflow::CleanupGraphRequest request;

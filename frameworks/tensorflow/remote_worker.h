@@ -1,4 +1,5 @@
-// The client's side: a peer's worker, whose tensors come over the data plane.
+// The client's side: a peer's worker, which receives tensors over the data
+// plane.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_REMOTE_WORKER_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REMOTE_WORKER_H_
@@ -13,8 +14,9 @@
 namespace penstock {
 namespace tensorflow {
 
-// Receives tensors and collectives' buffers over the route, runs graphs there,
-// and leaves all else to `stock`. Thread-safe, as all workers are.
+// Receives tensors and the buffers of collectives over the route, and runs
+// graphs there. Delegates all other calls to `stock`. Thread-safe, like all
+// workers.
 class RemoteWorker final : public ::tensorflow::WorkerInterface {
  public:
   // `task` is the peer's name, for errors.
@@ -38,13 +40,14 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                      ::tensorflow::RunGraphRequestWrapper* request,
                      ::tensorflow::MutableRunGraphResponseWrapper* response,
                      ::tensorflow::StatusCallback done) override;
-  // As the stock worker's, but ends within a second if the peer is gone. That
-  // one waits until it is back, and with it whoever closes the session.
+  // Like the stock worker's, but ends within a second if the peer is gone. The
+  // stock call waits until the peer returns, and so blocks whoever closes the
+  // session.
   void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
                          ::tensorflow::CleanupGraphResponse* response,
                          ::tensorflow::StatusCallback done) override;
 
-  // The rest is the stock worker's.
+  // Calls that go to the stock worker.
   void GetStatusAsync(::tensorflow::CallOptions* options,
                       const ::tensorflow::GetStatusRequest* request,
                       ::tensorflow::GetStatusResponse* response, bool fail_fast,

@@ -13,10 +13,10 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// How long a peer without a data plane is left alone.
+// The time after which a peer without a data plane is asked again.
 constexpr absl::Duration kStockTime = absl::Seconds(10);
 
-// Runs it on another thread: the caller may hold locks of TensorFlow.
+// Runs `closure` on another thread: the caller may hold locks of TensorFlow.
 void Elsewhere(std::function<void()> closure) {
   ::tensorflow::Env::Default()->SchedClosure(std::move(closure));
 }
@@ -29,7 +29,7 @@ void Forget(::tensorflow::CallOptions* options) {
   if (options != nullptr) options->ClearCancelCallback();
 }
 
-// Whether an RPC ended without an answer of the peer.
+// Returns true if an RPC ended without an answer from the peer.
 bool HasNoAnswer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
          absl::IsCancelled(status);
@@ -37,7 +37,8 @@ bool HasNoAnswer(const absl::Status& status) {
 
 }  // namespace
 
-// The RPC that asks. TensorFlow keeps pointers into it until it is done.
+// The RPC that asks a peer. TensorFlow keeps pointers into this object until
+// the RPC is done.
 struct Route::Asking {
   Ticket asker = 0;
   ::tensorflow::WorkerInterface* worker = nullptr;  // the asker's
@@ -80,7 +81,7 @@ void Route::Nudge() {
   client->Call(std::move(ping), [](const absl::StatusOr<rpc::Response>&) {});
 }
 
-// Does what the state allows for the calls that wait.
+// Advances the waiting calls as far as the state allows.
 void Route::Advance() {
   std::list<Pending> calls;
   std::shared_ptr<rpc::Client> client;
@@ -119,8 +120,8 @@ void Route::Advance() {
   }
 }
 
-// Asks with the worker of the first call, which lives until that has ended, and
-// stays the first: Cancel() leaves it there.
+// Asks with the worker of the first waiting call. That worker lives until the
+// call has ended; Cancel() leaves the call at the front.
 std::shared_ptr<Route::Asking> Route::BeginAsking() {
   state_ = State::kAsking;
   asking_ = std::make_shared<Asking>();
@@ -138,7 +139,7 @@ void Route::Ask(const std::shared_ptr<Asking>& asking) {
       [self = shared_from_this(), asking](const absl::Status& status) {
         self->OnHello(asking, status);
       });
-  // Perhaps before the RPC could hear of it.
+  // The cancellation may have preceded the RPC's registration for it.
   if (*asking->cancelled) asking->options.StartCancel();
 }
 
@@ -173,7 +174,7 @@ void Route::OnHello(const std::shared_ptr<Asking>& asking,
   Connect(*hello);
 }
 
-// The asker goes on by stock RPC, which finds out what is wrong.
+// Makes the asker's call by stock RPC, which reports the problem.
 void Route::AskAgain(const absl::Status& status, const Pending& asker) {
   GoByStock(asker, status);
   Advance();
@@ -230,7 +231,7 @@ void Route::OnLost(uint64_t connection) {
 
 bool Route::is_lost() const {
   base::MutexLock lock(&mu_);
-  // OnLost() comes after the calls have been answered.
+  // OnLost() runs only after the calls have been answered.
   return lost_ || (state_ == State::kConnected && client_->is_over());
 }
 
@@ -249,7 +250,7 @@ void Route::BecomeStock(const absl::Status& why) {
   Advance();
 }
 
-// May come under locks of TensorFlow.
+// May run under locks of TensorFlow.
 void Route::Cancel(Ticket ticket) {
   Sent sent;
   std::shared_ptr<Asking> asking;
@@ -269,7 +270,7 @@ void Route::Cancel(Ticket ticket) {
       }
     }
   }
-  // Its RPC ends, and with it the call: OnHello().
+  // Cancels the RPC that asks; OnHello() then ends the call.
   if (asking != nullptr) asking->options.StartCancel();
   if (sent.id != 0) sent.client->Cancel(sent.id);
   for (const Pending& pending : cancelled) AnswerCancelled(pending.call);
@@ -294,7 +295,7 @@ void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
   {
     base::MutexLock lock(&mu_);
     auto it = sent_.find(ticket);
-    if (it == sent_.end()) return;  // answered already
+    if (it == sent_.end()) return;  // already answered
     it->second.id = id;
   }
   if (*pending.cancelled) client->Cancel(id);
@@ -302,7 +303,7 @@ void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
 
 void Route::OnAnswered(Ticket ticket, const Call& call,
                        absl::StatusOr<rpc::Response> response) {
-  Sent sent;  // whose client may go with it, outside the lock
+  Sent sent;  // its client may be destroyed, outside the lock
   {
     base::MutexLock lock(&mu_);
     auto it = sent_.find(ticket);
@@ -321,11 +322,10 @@ void Route::GoByStock(const Pending& pending, const absl::Status& why) {
     base::MutexLock lock(&mu_);
     ++stock_calls_;
   }
-  call.stock(pending.cancelled);  // which takes the cancellation over
+  call.stock(pending.cancelled);  // takes over the cancellation
 }
 
-// With UNAVAILABLE TensorFlow's programs wait for a peer that is being started
-// anew, and try again.
+// UNAVAILABLE makes TensorFlow's programs wait for a restarting peer and retry.
 void Route::Refuse(const Call& call, const absl::Status& why) {
   const absl::Status status(
       HasNoAnswer(why) ? absl::StatusCode::kUnavailable

@@ -1,5 +1,5 @@
-// Sends calls to one peer: over the data plane if the peer has one, else by
-// stock RPC.
+// Sends calls to one peer: over the data plane if the peer has one, and
+// otherwise by stock RPC.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_
@@ -43,9 +43,8 @@ namespace tensorflow {
 //   * With PENSTOCK_POLICY=require the calls fail instead: with UNAVAILABLE
 //     where the peer cannot be reached now, else with FAILED_PRECONDITION.
 //
-// In kUnknown, calls that wait ask again. A peer that was started anew under
-// the same address is asked again, since the connection to its predecessor is
-// lost. Thread-safe.
+// In kUnknown, waiting calls ask again. A peer that was restarted under the
+// same address is asked again, because the old connection is lost. Thread-safe.
 class Route : public std::enable_shared_from_this<Route> {
  public:
   struct Options {
@@ -55,38 +54,38 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
   };
 
-  // Whether a call has been cancelled. Set before anybody looks for the call.
+  // Set if a call has been cancelled, before anybody looks up the call.
   using Cancelled = std::shared_ptr<std::atomic<bool>>;
 
-  // One call. Either `stock` or `answered` is called, once; `worker` and
-  // `options` have to live until then.
+  // One call. Either `stock` or `answered` is called, exactly once. `worker`
+  // and `options` must live until then.
   struct Call {
     ::tensorflow::WorkerInterface* worker = nullptr;  // by stock RPC
     ::tensorflow::CallOptions* options = nullptr;     // may be null
     rpc::Request request;
-    // The peer has no data plane: make the call by stock RPC. Perhaps called
-    // from within Start(). A cancellation may come before that RPC hears of it:
-    // look at the flag once it has begun.
+    // The peer has no data plane: make the call by stock RPC. May run within
+    // Start(). A cancellation may precede the RPC's registration for it: check
+    // the flag after starting the RPC.
     std::function<void(const Cancelled&)> stock;
-    // Not called from within Start(), nor from within a cancellation.
+    // Never runs within Start() or within a cancellation.
     std::function<void(absl::StatusOr<rpc::Response>)> answered;
   };
 
   explicit Route(const Options& options) : options_(options) {}
 
   void Start(Call call);
-  // Has the peer look at the connection, and so notice what was given back.
+  // Makes the peer check the connection, and so notice released memory.
   void Nudge();
 
-  // Whether the connection was lost, and there is no other one yet.
+  // Returns true if the connection was lost and has not been replaced.
   bool is_lost() const;
 
-  // For people.
+  // A readable description.
   struct Description {
     std::string target;
-    std::string path;  // "shm", "tcp", "stock gRPC", or empty: unknown yet
+    std::string path;  // "shm", "tcp", "stock gRPC", or empty if unknown
     std::string detail;
-    std::string reason;  // why not a better one
+    std::string reason;  // the reason for not using a better path
     uint64_t calls = 0;  // over the data plane
     uint64_t stock_calls = 0;
     session::Counters counters;
@@ -98,7 +97,7 @@ class Route : public std::enable_shared_from_this<Route> {
   using Ticket = uint64_t;
   struct Sent {
     std::shared_ptr<rpc::Client> client;
-    rpc::Client::CallId id = 0;  // 0: the client is about to be told
+    rpc::Client::CallId id = 0;  // 0 until the client has started the call
   };
   struct Pending {
     Ticket ticket = 0;
@@ -107,7 +106,7 @@ class Route : public std::enable_shared_from_this<Route> {
   };
   struct Asking;
 
-  // None is called under the lock, but for what says so.
+  // Called without the lock, unless an annotation requires it.
   void Advance();
   std::shared_ptr<Asking> BeginAsking() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ask(const std::shared_ptr<Asking>& asking);
@@ -136,7 +135,8 @@ class Route : public std::enable_shared_from_this<Route> {
   std::shared_ptr<Asking> asking_ ABSL_GUARDED_BY(mu_);
   std::map<Ticket, Sent> sent_ ABSL_GUARDED_BY(mu_);  // over the data plane
   std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
-  uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;  // counts them
+  // Number of the current connection.
+  uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status stock_why_ ABSL_GUARDED_BY(mu_);
   absl::Time stock_until_ ABSL_GUARDED_BY(mu_);

@@ -39,7 +39,7 @@ std::string TaskOf(const ::tensorflow::ServerDef& definition) {
                       "/task:", definition.task_index());
 }
 
-// PENSTOCK_RECORD: what comes over the data plane.
+// Records the messages of the data plane, if PENSTOCK_RECORD is set.
 void RecordOnce() {
   static const bool begun = [] {
     const std::string path = ResolveRecord().value_or("");
@@ -106,7 +106,7 @@ absl::Status Server::Begin(::tensorflow::DeviceMgr* local_devices) {
   return settings_.policy == Policy::kOff ? absl::OkStatus() : ServeData();
 }
 
-// Before Start(): nobody has asked for the hello yet.
+// Runs before Start(), so before anybody can ask for the hello.
 absl::Status Server::ServeData() {
   const absl::StatusOr<std::string> token = base::NewToken();
   if (!token.ok()) return token.status();
@@ -114,7 +114,8 @@ absl::Status Server::ServeData() {
   options.token = *token;
   options.settings = settings_;
   options.polling = polling_;
-  options.max_receive_bytes = INT32_MAX;  // of a protobuf, with what it feeds
+  // A protobuf's limit, for messages that become protobufs.
+  options.max_receive_bytes = INT32_MAX;
   absl::StatusOr<std::unique_ptr<rpc::Server>> data = rpc::Server::Start(
       options,
       [worker = worker_](const std::shared_ptr<rpc::IncomingCall>& call) {

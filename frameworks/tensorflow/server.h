@@ -1,4 +1,4 @@
-// A task's server: TensorFlow's own, and a data plane beside it.
+// A task's server: TensorFlow's own server, and a data plane next to it.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_SERVER_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_SERVER_H_
@@ -24,15 +24,16 @@ constexpr char kProtocol[] = "grpc+penstock";
 // TensorFlow never destroys a server.
 class Server final : public ::tensorflow::GrpcServer {
  public:
-  // Makes the server of a task. Returns INVALID_ARGUMENT for a bad setting, and
-  // the system's error where there is no port or thread for the data plane.
+  // Makes the server of a task. Returns INVALID_ARGUMENT for an invalid
+  // setting, and the system's error if there is no port or thread for the data
+  // plane.
   static absl::Status Create(
       const ::tensorflow::ServerDef& definition,
       ::tensorflow::DeviceMgr* local_devices,
       std::unique_ptr<::tensorflow::ServerInterface>* server);
   ~Server() override;
 
-  // For people.
+  // Readable descriptions.
   std::string task() const { return task_; }
   std::vector<Route::Description> DescribeRoutes() const;
   std::vector<rpc::Server::Description> DescribePeers() const;
@@ -56,7 +57,7 @@ class Server final : public ::tensorflow::GrpcServer {
   const Settings settings_;
   const progress::PollingMode polling_;
   const std::string task_;
-  Worker* worker_ = nullptr;  // GrpcServer's
+  Worker* worker_ = nullptr;  // owned by GrpcServer
   std::unique_ptr<rpc::Server> data_;
 
   mutable base::Mutex mu_;

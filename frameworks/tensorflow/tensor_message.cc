@@ -20,13 +20,13 @@ using ::tensorflow::Tensor;
 using ::tensorflow::TensorResponse;
 using ::tensorflow::TensorShape;
 
-// The first byte of an answer's metadata; behind it is a RecvTensorResponse.
+// The first byte of an answer's metadata. The rest is a RecvTensorResponse.
 constexpr char kBytes = 'b';           // without content, which is the payload
-constexpr char kBytesToCopy = 'c';     // as kBytes, but they may change
+constexpr char kBytesToCopy = 'c';     // like kBytes, but the bytes may change
 constexpr char kWhole = 'w';           // with content
-constexpr char kWholeInPayload = 'p';  // which is in the payload instead
+constexpr char kWholeInPayload = 'p';  // in the payload
 
-// Below this a copy costs less than what is lent.
+// The size below which a copy costs less than lending.
 constexpr size_t kLeastLentBytes = 4096;
 
 absl::Status Malformed() {
@@ -44,11 +44,12 @@ absl::Status TooLarge() {
       "Cannot encode a Tensor that exceeds the 2GB protobuf limit.");
 }
 
-// Protobuf's limit is below 2^31; what is not content needs much less.
+// Just below protobuf's limit of 2^31. The other fields need much less than the
+// difference.
 constexpr size_t kMostWholeBytes = (size_t{1} << 31) - (1 << 20);
 
-// Strings and the like are parsed one by one: a byte takes as long as so many
-// that are copied.
+// The cost of parsing a byte of a string, in copied bytes: strings and similar
+// elements are parsed one by one.
 constexpr size_t kCopiesPerParsed = 16;
 
 absl::StatusOr<rpc::Response> EncodeWhole(const RecvTensorResponse& whole) {
@@ -69,8 +70,8 @@ bool MayBeLent(const memory::Payload& payload) {
   return payload.pieces().size() == 1 && payload.size() >= kLeastLentBytes;
 }
 
-// TensorResponse has no function that takes a tensor. Its own, which it gives
-// to read, is no constant.
+// Sets the tensor of a TensorResponse, which has no such function. The tensor
+// that tensor() returns as const is not a constant object.
 void SetTensor(Tensor tensor, TensorResponse* result) {
   const_cast<Tensor&>(result->tensor()) = std::move(tensor);
 }
@@ -86,7 +87,7 @@ absl::Status CopyToDevice(RecvTensorResponse* meta,
   return result->InitFrom(meta);
 }
 
-// Divides, as a product of what the peer says may overflow.
+// Divides, because a product of the peer's numbers could overflow.
 bool FitsInto(uint64_t bytes, const TensorShape& shape,
               ::tensorflow::DataType dtype) {
   const auto element = static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype));
@@ -123,7 +124,8 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
     absl::optional<Tensor> lent =
         LentTensor(dtype, shape, payload.pieces().front());
     if (lent.has_value()) {
-      // Allocates next to nothing, and keeps what else the peer has said.
+      // Allocates almost nothing, and keeps the other fields of the peer's
+      // message.
       meta->mutable_tensor()->mutable_tensor_shape()->clear_dim();
       result->InitPartial(*meta, ::tensorflow::AllocationAttributes());
       SetTensor(*std::move(lent), result);
@@ -133,9 +135,9 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
   return CopyToHost(*meta, payload, result);
 }
 
-// Returns true if the content has a byte for each element at least, as what
-// EncodeTensor() writes has. TensorFlow allocates all elements that a shape
-// names, and copies the last value into those that are not there.
+// Returns true if the content has at least one byte per element, like the
+// output of EncodeTensor(). TensorFlow allocates all elements of a shape, and
+// fills missing elements with the last value.
 bool HasContentForAll(const ::tensorflow::TensorProto& proto) {
   TensorShape shape;
   return TensorShape::BuildTensorShape(proto.tensor_shape(), &shape).ok() &&
@@ -208,7 +210,8 @@ absl::Status DecodeTensor(const rpc::Response& response,
     case kWhole:
     case kWholeInPayload:
       if (!HasContentForAll(meta.tensor())) return Malformed();
-      // Of a variant that this process cannot decode; grpc says INTERNAL, too.
+      // Fails for a variant that this process cannot decode; grpc also returns
+      // INTERNAL.
       return result->InitFrom(&meta).ok() ? absl::OkStatus() : Malformed();
     default:
       return Malformed();

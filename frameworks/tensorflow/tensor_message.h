@@ -14,27 +14,30 @@
 namespace penstock {
 namespace tensorflow {
 
-// Returns an answer with the tensor, which has to be in host memory: its bytes
-// as they lie, if it has bytes; else (strings, variants, resources) as
-// TensorFlow's protobuf. The answer shares the tensor's memory.
-// `may_change`: the receiver is not to use that memory in place. Returns
-// INTERNAL, as grpc does, if a tensor without bytes exceeds protobuf's limit.
+// Returns an answer with `tensor`, which must be in host memory. A tensor with
+// plain bytes is sent as these bytes; other tensors (strings, variants,
+// resources) are sent as TensorFlow's protobuf. The answer shares the tensor's
+// memory. `may_change` tells the receiver not to use that memory in place.
+// Returns INTERNAL, like grpc, if a tensor without plain bytes exceeds
+// protobuf's limit.
 absl::StatusOr<rpc::Response> EncodeTensor(const ::tensorflow::Tensor& tensor,
                                            bool is_dead, bool may_change);
 
-// Returns how many bytes could be copied while EncodeTensor() works.
+// Returns how many bytes could be copied in the time of EncodeTensor().
 size_t EncodingWork(const ::tensorflow::Tensor& tensor);
 
-// Sets `*result`, after its InitAlloc(), to the tensor of an answer: for a CPU
-// in the memory in which it came, if LentTensor() can, and else in memory of
-// the result's allocator. Returns INTERNAL for an answer that is malformed.
+// Sets `*result`, after its InitAlloc(), to the tensor of an answer. Uses the
+// received memory in place if the result is for a CPU and LentTensor() accepts
+// the memory. Otherwise copies to memory of the result's allocator. Returns
+// INTERNAL for a malformed answer.
 absl::Status DecodeTensor(const rpc::Response& response,
                           ::tensorflow::TensorResponse* result);
 
-// Returns how many bytes could be copied while DecodeTensor() works.
+// Returns how many bytes could be copied in the time of DecodeTensor().
 size_t DecodingWork(const rpc::Response& response);
 
-// Returns the tensor's bytes, and a share in them. It has no strings.
+// Returns the tensor's bytes, with a share of the memory. The tensor must not
+// have strings.
 memory::Bytes BytesOf(const ::tensorflow::Tensor& tensor);
 
 }  // namespace tensorflow

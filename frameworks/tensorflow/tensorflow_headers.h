@@ -1,4 +1,4 @@
-// Headers of TensorFlow that most sources in this folder include.
+// The TensorFlow headers that most sources in this folder include.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_TENSORFLOW_HEADERS_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_TENSORFLOW_HEADERS_H_

@@ -32,7 +32,8 @@ using Incoming = std::shared_ptr<rpc::IncomingCall>;
 
 namespace {
 
-// Graphs keep them at their top: functions capture resources only.
+// Graphs have such variables only at the top level: functions capture only
+// resources.
 bool IsRefVariable(const std::string& op) {
   return op == "VariableV2" || op == "Variable" || op == "TemporaryVariable";
 }
@@ -51,7 +52,7 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
       std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
-  // Else the bytes are copied at once.
+  // Without the pool, the bytes are copied immediately.
   if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }
@@ -67,7 +68,7 @@ absl::StatusOr<rpc::Response> EncodeProto(
 
 }  // namespace
 
-// What TensorFlow has pointers to while a graph runs.
+// The objects that TensorFlow refers to while a graph runs.
 struct Worker::GraphRun {
   ::tensorflow::CallOptions options;
   ::tensorflow::RunGraphRequest request;
@@ -113,7 +114,7 @@ void Worker::Handle(const Incoming& call) {
       "the peer's penstock-tensorflow does not know this call"));
 }
 
-// As GrpcWorker::GrpcRecvTensorAsync().
+// Like GrpcWorker::GrpcRecvTensorAsync().
 void Worker::HandleRecvTensor(const Incoming& call) {
   RecvTensorRequest request;
   Rendezvous::ParsedKey key;
@@ -142,7 +143,7 @@ void Worker::HandleRecvTensor(const Incoming& call) {
       });
 }
 
-// As GrpcWorker::RecvBufAsync().
+// Like GrpcWorker::RecvBufAsync().
 void Worker::HandleRecvBuf(const Incoming& call) {
   RecvBufRequest request;
   if (!request.ParseFromString(call->request().metadata)) {
@@ -158,8 +159,8 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       request.src_incarnation(),
       [call, key = std::string(request.buf_rendezvous_key())](
           const absl::Status& consumed, BufRendezvous::Hook* hook) {
-        // Its producer writes to the tensor again when the hook is given back:
-        // when the peer has the bytes.
+        // The producer overwrites the tensor once the hook is released, so
+        // release it only when the peer has the bytes.
         std::shared_ptr<BufRendezvous::Hook> share;
         if (hook != nullptr) share.reset(hook, BufRendezvous::DoneWithHook);
         if (!consumed.ok()) return call->Respond(consumed);
@@ -172,12 +173,12 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       /*cancellation_manager=*/nullptr);
 }
 
-// As TensorFlow's service does.
+// Like TensorFlow's own service.
 void Worker::HandleRunGraph(const Incoming& call) {
   auto run = std::make_shared<GraphRun>();
   call->OnCancel([run] {
     run->cancelled = true;
-    // Kernels hear of it there, which may take a while.
+    // Cancels on another thread, because notifying kernels may take a while.
     ::tensorflow::Env::Default()->SchedClosure(
         [run] { run->options.StartCancel(); });
   });
@@ -195,7 +196,7 @@ void Worker::Run(const Incoming& call, const std::shared_ptr<GraphRun>& run) {
                   if (!status.ok()) return call->Respond(status);
                   call->Respond(EncodeProto(run->response));
                 });
-  // Perhaps before the run could hear of it.
+  // The cancellation may have preceded the run's registration for it.
   if (run->cancelled) run->options.StartCancel();
 }
 

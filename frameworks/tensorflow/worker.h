@@ -1,4 +1,4 @@
-// The server's side: gives the tensors of this task to its peers.
+// The server's side: sends this task's tensors to its peers.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
@@ -14,26 +14,26 @@
 namespace penstock {
 namespace tensorflow {
 
-// A task's worker. TensorFlow's services ask it over gRPC, as ever, and peers
-// with the plugin over the data plane. Lives as long as the process.
+// A task's worker. TensorFlow's services call it over gRPC, and peers with the
+// plugin call it over the data plane. Lives as long as the process.
 class Worker final : public ::tensorflow::GrpcWorker {
  public:
   Worker(::tensorflow::WorkerEnv* env, const ::tensorflow::ConfigProto& config)
       : GrpcWorker(env, config) {}
 
-  // Tells peers that ask where the data plane is. Call it once, before
-  // TensorFlow's services begin.
+  // Sets the answer for peers that ask for the data plane. Call it once, before
+  // TensorFlow's services start.
   void SetHello(const Hello& hello) { hello_ = hello; }
 
   // Answers one call of the data plane.
   void Handle(const std::shared_ptr<rpc::IncomingCall>& call);
 
-  // Looks for variables that are written to where they lie.
+  // Checks the graph for variables that are updated in place.
   void RegisterGraphAsync(const ::tensorflow::RegisterGraphRequest* request,
                           ::tensorflow::RegisterGraphResponse* response,
                           ::tensorflow::StatusCallback done) override;
 
-  // Answers a hello, and leaves all else to GrpcWorker.
+  // Answers a hello. Delegates all other requests to GrpcWorker.
   void GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
                            const ::tensorflow::RecvTensorRequest* request,
                            ::grpc::ByteBuffer* response,
@@ -47,10 +47,10 @@ class Worker final : public ::tensorflow::GrpcWorker {
   void Run(const std::shared_ptr<rpc::IncomingCall>& call,
            const std::shared_ptr<GraphRun>& run);
 
-  Hello hello_;  // without a port: there is no data plane
-  // A graph of this task has variables of TensorFlow 1 (use_resource=False).
-  // These are updated in place, however many hold their tensor: who used it in
-  // our memory would see it change within a step.
+  Hello hello_;  // no port: there is no data plane
+  // True if a graph of this task has variables of TensorFlow 1
+  // (use_resource=False). These are updated in place even while shared: a peer
+  // that used such a variable in our memory would see it change within a step.
   std::atomic<bool> has_ref_variables_{false};
 };
 
@@ -58,9 +58,9 @@ class Worker final : public ::tensorflow::GrpcWorker {
 constexpr char kPing[] = "Ping";
 // Metadata: a RecvTensorRequest. Answer: EncodeTensor().
 constexpr char kRecvTensor[] = "RecvTensor";
-// Metadata: a RecvBufRequest. Answer: the payload; with the metadata kWaits if
-// a step of the answering task waits until the payload is let go of: send a
-// ping then.
+// Metadata: a RecvBufRequest. Answer: the payload. The answer's metadata is
+// kWaits if a step of the answering task waits until the payload is released:
+// then send a ping after releasing it.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
 // A RunGraphRequest, by SetProto(). Answer: a RunGraphResponse.

@@ -30,7 +30,7 @@ WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
   if (worker == nullptr || worker == local_ || address == addresses_.end()) {
     return worker;
   }
-  // An RPC that goes on alone keeps both.
+  // An RPC that continues on its own keeps both alive.
   std::shared_ptr<WorkerInterface> shared(
       worker, [stock = stock_, target](WorkerInterface* released) {
         stock->ReleaseWorker(target, released);

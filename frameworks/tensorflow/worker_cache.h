@@ -16,15 +16,15 @@
 namespace penstock {
 namespace tensorflow {
 
-// Returns the route to the task at that address.
+// Returns the route to the task at `address`.
 using FindRoute =
     std::function<std::shared_ptr<Route>(const std::string& address)>;
 
-// Wraps TensorFlow's own, which it owns.
+// Wraps TensorFlow's own cache, and owns it.
 class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
  public:
-  // `local` is this process's, and is not wrapped: whatever its task is called
-  // in that cluster, which a session may have for itself.
+  // `local` is this process's worker, which is not wrapped, regardless of its
+  // task's name in the cluster: a session may use its own cluster.
   WorkerCache(std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
               const ::tensorflow::ClusterDef& cluster,
               const ::tensorflow::WorkerInterface* local, FindRoute find_route);

@@ -1,11 +1,11 @@
 """TensorFlow over Penstock: the protocol ``grpc+penstock``.
 
-Nothing has to be imported for that: ``import tensorflow`` loads the plugin.
-Name the protocol where ``grpc`` is named otherwise::
+``import tensorflow`` loads the plugin; no other import is needed. Name the
+protocol in place of ``grpc``::
 
     tf.distribute.Server(cluster, "ps", 0, protocol="grpc+penstock")
 
-This package tells what became of it.
+This package reports the state of the plugin.
 """
 
 import ctypes
@@ -20,29 +20,31 @@ PROTOCOL = "grpc+penstock"
 
 
 def library_path() -> pathlib.Path:
-    """Where the plugin lies."""
+    """Returns the path of the plugin."""
     return pathlib.Path(__file__).with_name("libpenstock_tensorflow.so")
 
 
 def describe() -> dict[str, Any]:
-    """What the servers of this process have sent and received, and how.
+    """Returns the traffic of this process's servers, and the paths in use.
 
     ``servers``: one entry for each ``tf.distribute.Server``, with
 
-    - ``task``: its name;
-    - ``routes``: the peers that it receives tensors from: ``address`` (of
-      their gRPC), ``path`` ("shm", "verbs", "tcp", "grpc" for a peer without
-      Penstock, "" for one that was not asked yet), ``detail``, ``reason`` (why
-      there is no better path), ``calls`` (over Penstock), ``grpc_calls``,
-      ``bytes_sent``, ``bytes_received``;
-    - ``peers``: those that receive tensors from it, in the same words.
+    - ``task``: the name of the server's task;
+    - ``routes``: the peers from which the server receives tensors:
+      ``address`` (of the peer's gRPC), ``path`` ("shm", "verbs", "tcp", "grpc"
+      for a peer without Penstock, "" for a peer that was not asked yet),
+      ``detail``, ``reason`` (for not using a better path), ``calls`` (over
+      Penstock), ``grpc_calls``, ``bytes_sent``, ``bytes_received``;
+    - ``peers``: the peers that receive tensors from the server, with the same
+      fields.
 
-    ``held_bytes``: of other processes' memory, what tensors here lie in.
-    ``registered_bytes``: of TensorFlow's memory, what RDMA devices may read
-    without a copy (``PENSTOCK_TENSORFLOW_MEMORY=registered``).
+    ``held_bytes``: the size of other processes' memory that tensors of this
+    process use in place.
+    ``registered_bytes``: the size of TensorFlow's memory that RDMA devices may
+    read without a copy (``PENSTOCK_TENSORFLOW_MEMORY=registered``).
 
-    ``ImportError`` if TensorFlow has not loaded the plugin: it says why when
-    it is imported.
+    Raises ``ImportError`` if TensorFlow has not loaded the plugin. TensorFlow
+    prints the reason when it is imported.
     """
     library = _loaded()
     library.penstock_tensorflow_describe.restype = ctypes.c_void_p
@@ -54,14 +56,14 @@ def describe() -> dict[str, Any]:
 
 
 def built_for() -> str:
-    """The release of TensorFlow that the plugin was built for."""
+    """Returns the release of TensorFlow for which the plugin was built."""
     library = _loaded()
     library.penstock_tensorflow_built_for.restype = ctypes.c_char_p
     return library.penstock_tensorflow_built_for().decode()
 
 
 def _loaded() -> ctypes.CDLL:
-    # glibc's RTLD_NOLOAD: only a library that is loaded already.
+    # RTLD_NOLOAD of glibc: opens only a library that is already loaded.
     try:
         return ctypes.CDLL(str(library_path()), mode=0x4)
     except OSError as error:
