@@ -1,4 +1,4 @@
-// penstock bench: the benchmark of all transports.
+// penstock bench: runs the benchmark of all transports.
 
 #ifndef PENSTOCK_CLI_BENCH_H_
 #define PENSTOCK_CLI_BENCH_H_

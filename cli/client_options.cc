@@ -53,7 +53,7 @@ grpc::ChannelArguments ClientOptions::Arguments() const {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // Compressed, a few bytes of a stranger's could be gigabytes.
+  // Otherwise a few compressed bytes could decompress to gigabytes.
   arguments.SetInt("penstock.max_decompressed_bytes", 64 << 20);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

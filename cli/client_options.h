@@ -1,4 +1,4 @@
-// How a command calls servers: how long it waits, and with what TLS.
+// The options of a command for its calls to servers: timeout and TLS.
 
 #ifndef PENSTOCK_CLI_CLIENT_OPTIONS_H_
 #define PENSTOCK_CLI_CLIENT_OPTIONS_H_
@@ -20,16 +20,16 @@ class ClientOptions {
  public:
   // Adds --timeout and the options of TLS.
   void Declare(CLI::App* app);
-  // Returns INVALID_ARGUMENT for a timeout that is none, and for an option of
-  // TLS that lacks another.
+  // Returns INVALID_ARGUMENT for a timeout that cannot be parsed, and for a TLS
+  // option that needs another one.
   absl::Status Check();
 
   absl::Duration timeout() const { return timeout_; }
   bool WithTls() const;
   // Returns an error that names the file if a file cannot be used.
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
-  // Returns arguments for a channel that shares no connection with another, and
-  // takes answers of any size, but for decompression of more than 64 MiB.
+  // Returns arguments for a channel that shares no connection with others.
+  // Answers may have any size, but decompress to at most 64 MiB.
   grpc::ChannelArguments Arguments() const;
 
  private:

@@ -1,4 +1,4 @@
-// What each subcommand of `penstock` is.
+// The interface of a subcommand of `penstock`.
 
 #ifndef PENSTOCK_CLI_COMMAND_H_
 #define PENSTOCK_CLI_COMMAND_H_
@@ -16,33 +16,35 @@ namespace penstock::cli {
 
 // The exit codes of all commands.
 constexpr int kOk = 0;
-constexpr int kFailed = 1;  // a problem was found, or it did not work
-constexpr int kUsage = 2;   // the command line is wrong
+constexpr int kFailed = 1;  // a problem was found, or the command failed
+constexpr int kUsage = 2;   // the command line is invalid
 
 struct Example {
   std::string line;  // "penstock doctor ps0:50051"
-  std::string says;  // what it is for
+  std::string says;  // the purpose of the line
 };
 
-// What people read of a command: --help and the man page are made of it.
+// The user documentation of a command, for --help and the man page.
 struct Manual {
-  std::string name;     // "doctor"; a second word after a blank is below it
-  std::string summary;  // one line, no full stop
-  // Sentences, in paragraphs that an empty line divides.
+  std::string name;     // "doctor", or "ps status" for a subcommand of ps
+  std::string summary;  // one line without a full stop
+  // Paragraphs, separated by empty lines.
   std::string description;
   std::vector<Example> examples;
-  // What 0 and 1 mean here. 2 is a wrong command line.
+  // The meanings of exit codes 0 and 1. Exit code 2 is an invalid command line.
   std::string on_ok;
   std::string on_failed;
-  bool is_hidden = false;  // from --help, the man page and completion
-  // Of a command below another: one line on that.
+  bool is_hidden = false;  // omitted from --help, the man page and completion
+  // For a command with subcommands: one line about the group.
   std::string group_summary = "";
   // If a command line ends with another program's: what to call that. The words
   // from the first that is no option on, or behind "--", are then
   // Context::operands, and not looked at.
   std::string operands = "";
-  // Whether the other program's begins with the first word, unless that is
-  // --help.
+  // The name of another program's command line at the end of this command's
+  // line; empty if there is none. Such a command line begins at the first word
+  // that is no option, or after "--". Its words become Context::operands, and
+  // are not parsed.
   bool only_operands = false;
 };
 

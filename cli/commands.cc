@@ -1,4 +1,4 @@
-// The list of commands: the one place that names each.
+// The list of all commands. No other file names them all.
 
 #include "cli/bench.h"
 #include "cli/command.h"

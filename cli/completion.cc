@@ -1,4 +1,4 @@
-// penstock completion: what shells need to complete command lines.
+// penstock completion: prints scripts that complete command lines in shells.
 
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ bool TakesFile(const CLI::Option& option) {
   return option.get_type_name() == "FILE";
 }
 
-// What may follow `app`: "--count=" waits for its value.
+// Returns the words that may follow `app`. "--count=" waits for a value.
 std::vector<std::string> WordsOf(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* each : VisibleCommands(app)) {
@@ -35,7 +35,7 @@ std::vector<std::string> WordsOf(const CLI::App& app) {
   return words;
 }
 
-// "doctor) words='...' ;;" for `app` and all below it.
+// Returns "doctor) words='...' ;;" for `app` and all of its subcommands.
 std::string Cases(const CLI::App& app, const std::string& path) {
   std::string text = absl::StrCat("    '", path, "') words='",
                                   absl::StrJoin(WordsOf(app), " "), "' ;;\n");
@@ -46,8 +46,8 @@ std::string Cases(const CLI::App& app, const std::string& path) {
   return text;
 }
 
-// The words before the cursor that are no options lead to the command. Bash
-// takes "=" for a word of its own.
+// Finds the command by the words before the cursor, without options. Bash
+// treats "=" as a separate word.
 constexpr char kBashBegin[] = R"(_penstock() {
   local path='' word words='' cur=${COMP_WORDS[COMP_CWORD]}
   local -i i
@@ -88,14 +88,14 @@ std::string Bash(const CLI::App& root) {
                       kBashBegin, Cases(root, ""), kBashEnd);
 }
 
-// Zsh runs bash's by a layer of its own.
+// Zsh runs bash's script through its compatibility layer.
 std::string Zsh(const CLI::App& root) {
   return absl::StrCat(
       "#compdef penstock\nautoload -U +X bashcompinit && bashcompinit\n",
       Bash(root));
 }
 
-// In single quotes of fish.
+// Returns the text in fish's single quotes.
 std::string FishQuoted(absl::string_view text) {
   return absl::StrCat(
       "'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");

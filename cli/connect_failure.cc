@@ -20,10 +20,10 @@ struct Meaning {
   const char* remedy;
 };
 
-// Of a subchannel that could not be made, too.
+// The text of a failure to make a subchannel, among others.
 constexpr char kNoAddress[] = "empty address list";
 
-// Failures where nobody is there to be asked.
+// Failures to reach anything at the target.
 constexpr Meaning kUnreachable[] = {
     {"onnection refused", "nothing listens there",
      "is the server running, on that port and address?"},
@@ -63,12 +63,12 @@ constexpr Meaning kMeanings[] = {
      "if it speaks TLS: --tls, or --ca=FILE"},
 };
 
-// The time limit for whatever listens at the target to say what it is.
+// The timeout for identifying the program that listens at the target.
 constexpr absl::Duration kLookLimit = absl::Seconds(1);
 
-// gRPC repeats itself: "failed to connect to all addresses; last error:
-// UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
-// refused".
+// Removes repetition from gRPC's text: "failed to connect to all addresses;
+// last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host:
+// Connection refused".
 std::string Shortened(absl::string_view text) {
   const size_t last = text.rfind("last error: ");
   if (last != text.npos) text.remove_prefix(last + 12);
@@ -94,7 +94,7 @@ std::string ExplainConnectFailure(const std::string& server,
     if (!absl::StrContains(text, each.part)) continue;
     return absl::StrCat(begin, Said(each, text));
   }
-  // gRPC drops the text of what is no gRPC server.
+  // gRPC discards the answer of other kinds of servers.
   const std::string listens =
       WhatListensAt(server, std::min(timeout, kLookLimit), with_tls);
   if (!listens.empty()) return absl::StrCat(begin, listens);

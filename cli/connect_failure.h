@@ -1,4 +1,4 @@
-// Says why a server could not be reached, and what to do about it.
+// Explains why a server could not be reached, and names the remedy.
 
 #ifndef PENSTOCK_CLI_CONNECT_FAILURE_H_
 #define PENSTOCK_CLI_CONNECT_FAILURE_H_
@@ -13,7 +13,7 @@ namespace penstock::cli {
 // Returns a sentence about `server`, as gRPC names it, for a call that got no
 // answer within `timeout`: "cannot reach ps0:2222: nothing listens there (...);
 // is the server running, on that port and address?". The text is printable.
-// Asks whatever listens there what it is, for one second at most.
+// Takes up to one second to identify the program that listens at the target.
 std::string ExplainConnectFailure(const std::string& server,
                                   const grpc::Status& status,
                                   absl::Duration timeout, bool with_tls);

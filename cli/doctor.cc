@@ -13,7 +13,7 @@
 namespace penstock::cli {
 namespace {
 
-// Enough for a median, at some milliseconds in all.
+// Enough calls for a median, taking a few milliseconds in total.
 constexpr int kCalls = 20;
 
 class Doctor final : public Command {
@@ -66,7 +66,8 @@ class Doctor final : public Command {
   }
 
  private:
-  // Returns what came of it; an error only if it cannot be tried.
+  // Returns the result of the connection. Returns an error only if the target
+  // cannot be tried.
   absl::StatusOr<TargetReport> Connect() const {
     TargetReport report;
     report.target = target_.Name();

@@ -1,4 +1,4 @@
-// penstock doctor: what would carry a connection, and what is in its way.
+// penstock doctor: reports possible paths of a connection, and obstacles.
 
 #ifndef PENSTOCK_CLI_DOCTOR_H_
 #define PENSTOCK_CLI_DOCTOR_H_

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kSubjectColumns = 14;
 constexpr size_t kLevelColumns = 7;  // "problem"
-// Two blanks before the level, after it and after the subject.
+// Two blanks before the level, after the level, and after the subject.
 constexpr size_t kTextColumn = 2 + kLevelColumns + 2 + kSubjectColumns + 2;
 
 Style StyleOf(Level level) {
@@ -27,7 +27,7 @@ Style StyleOf(Level level) {
   return Style::kPlain;
 }
 
-// Colours take no columns.
+// Pads without counting colour codes as columns.
 std::string Padded(const Output& out, Style style, absl::string_view text,
                    size_t columns) {
   std::string padded = out.Styled(style, text);
@@ -162,7 +162,8 @@ std::string ReportJson(const DoctorReport& report) {
                                 {"text", each.text},
                                 {"remedy", each.remedy}});
   }
-  // What a file or a peer said is printable already; this is for a target.
+  // Texts of files and peers are already printable; this handles a target's
+  // name.
   return json.dump(-1, ' ', /*ensure_ascii=*/true,
                    nlohmann::ordered_json::error_handler_t::replace) +
          "\n";

@@ -1,4 +1,4 @@
-// How findings are shown: to people and to programs.
+// Formats findings as text or JSON.
 
 #ifndef PENSTOCK_CLI_DOCTOR_REPORT_H_
 #define PENSTOCK_CLI_DOCTOR_REPORT_H_
@@ -13,14 +13,14 @@
 
 namespace penstock::cli {
 
-// What came of the connection to a target.
+// The result of the connection to a target.
 struct TargetReport {
   std::string target;
-  std::string path;           // "shm"; empty: nothing came back
-  std::string detail;         // "ring 256 KiB", or what went wrong
-  std::string reason;         // why no better path is used
-  std::string calls;          // what was called
-  absl::Duration round_trip;  // of a call without payload, the median
+  std::string path;           // "shm"; empty if there was no answer
+  std::string detail;         // "ring 256 KiB", or the error
+  std::string reason;         // the reason for not using a better path
+  std::string calls;          // the called method
+  absl::Duration round_trip;  // median of calls without payload
 };
 
 struct DoctorReport {
@@ -29,14 +29,14 @@ struct DoctorReport {
   Findings findings;
 
   int Count(Level level) const;
-  // A target that does not answer is one.
+  // A target that does not answer counts as one problem.
   int Problems() const;
 };
 
-// Returns text for `out`. `brief` leaves out what is ok.
+// Returns text for `out`. `brief` omits findings of level kOk.
 std::string ReportText(const DoctorReport& report, const Output& out,
                        bool brief);
-// Returns one JSON object, in one line.
+// Returns one JSON object on one line.
 std::string ReportJson(const DoctorReport& report);
 
 }  // namespace penstock::cli

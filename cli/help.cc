@@ -9,7 +9,7 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kIndent = 2;
-// Where what a longer name says begins on a line of its own.
+// A longer name has its description on the next line.
 constexpr size_t kMaxNameColumns = 26;
 
 struct Row {

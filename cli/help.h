@@ -1,4 +1,4 @@
-// What --help prints.
+// Formats the text of --help.
 
 #ifndef PENSTOCK_CLI_HELP_H_
 #define PENSTOCK_CLI_HELP_H_
@@ -9,16 +9,17 @@
 
 namespace penstock::cli {
 
-// Returns the help of one command, or of the whole program for its root.
+// Returns the help of one command. For the root, returns the help of the
+// program.
 std::string HelpOf(const Program& program, const CLI::App& app,
                    const Output& out);
 
-// "[OPTIONS] [TARGET]": what follows the name.
+// Returns the part of the usage after the name: "[OPTIONS] [TARGET]".
 std::string UsageOf(const Program& program, const CLI::App& app);
-// "-n, --count=N", or "TARGET".
+// Returns "-n, --count=N", or "TARGET".
 std::string OptionText(const CLI::Option& option);
 
-// What is there beside options and examples, for help and man page.
+// Further texts for help and man page.
 constexpr char kSummary[] =
     "see, try and measure gRPC over shared memory and RDMA";
 constexpr char kUsageCode[] = "the command line is wrong";

@@ -10,18 +10,18 @@
 
 namespace penstock::cli {
 
-// Counts times in buckets that are at most 1/64 wide of where they begin, so
-// that a percentile is right to 1.6 %. Minimum and maximum are exact. Not
-// thread-safe.
+// Counts times in buckets whose width is at most 1/64 of their lower bound. So
+// percentiles have an error of at most 1.6 %. Minimum and maximum are exact.
+// Not thread-safe.
 class Histogram {
  public:
   void Add(absl::Duration time);
   uint64_t count() const { return count_; }
-  // Of no times all of these are zero.
+  // All of these are zero if there are no times.
   absl::Duration min() const { return absl::Nanoseconds(min_); }
   absl::Duration max() const { return absl::Nanoseconds(max_); }
-  // Returns the time that a part `quantile` of all do not exceed: 0.5 is the
-  // median. By nearest rank.
+  // Returns the time that a fraction `quantile` of the calls does not exceed,
+  // by nearest rank. 0.5 is the median.
   absl::Duration Quantile(double quantile) const;
 
  private:

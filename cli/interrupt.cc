@@ -13,10 +13,10 @@
 namespace penstock::cli {
 namespace {
 
-// A signal that comes sooner after the first is the same once more.
+// A signal within this time of the first counts as a duplicate.
 constexpr int64_t kAgainMs = 500;
 
-// The time of the first signal, in milliseconds; 0: none has come.
+// The time of the first signal, in milliseconds; 0 if there was none.
 std::atomic<int64_t> interrupted_at{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free, "for a handler");
 
@@ -33,7 +33,7 @@ void Remember(int number) {
   if (!interrupted_at.compare_exchange_strong(first, now) &&
       now - first >= kAgainMs) {
     signal(number, SIG_DFL);
-    raise(number);  // comes when this returns
+    raise(number);  // delivered when the handler returns
   }
   errno = error;
 }
@@ -50,7 +50,7 @@ void WatchInterrupts() {
 bool Interrupted() { return interrupted_at.load() != 0; }
 
 void SleepUntil(absl::Time time) {
-  // The signal may come to another thread, or just before the sleep.
+  // The signal may be delivered to another thread, or just before the sleep.
   constexpr absl::Duration kLook = absl::Milliseconds(50);
   while (!Interrupted()) {
     const absl::Duration left = time - absl::Now();

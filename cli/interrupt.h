@@ -1,4 +1,4 @@
-// Ctrl-C: a command that runs for long ends early, with its summary.
+// Ctrl-C ends a long-running command early, with its summary.
 
 #ifndef PENSTOCK_CLI_INTERRUPT_H_
 #define PENSTOCK_CLI_INTERRUPT_H_
@@ -7,16 +7,16 @@
 
 namespace penstock::cli {
 
-// From now on SIGINT and SIGTERM are only remembered. One that comes half a
-// second or more after the first ends the process as usual: a process that
-// `timeout`, or a terminal, signals with its group gets the same twice at once.
-// Call it before any thread is started.
+// Makes SIGINT and SIGTERM set a flag instead of ending the process. A further
+// signal half a second or more after the first ends the process as usual. The
+// delay is needed because `timeout`, or a terminal, may deliver a signal twice:
+// to the process and to its group. Call it before any thread is started.
 void WatchInterrupts();
 
-// Whether one has come.
+// Returns true if a signal has come.
 bool Interrupted();
 
-// Sleeps until then, or until one comes.
+// Sleeps until `time`, or until a signal comes.
 void SleepUntil(absl::Time time);
 
 }  // namespace penstock::cli

@@ -21,7 +21,7 @@ bool IsName(absl::string_view text) {
   });
 }
 
-// With a zone behind a %, or without.
+// Returns true for an IPv6 address, with or without a zone after a %.
 bool IsIpv6(absl::string_view text) {
   const size_t zone = text.find('%');
   if (zone != text.npos && !IsName(text.substr(zone + 1))) return false;
@@ -30,7 +30,7 @@ bool IsIpv6(absl::string_view text) {
                    &address) == 1;
 }
 
-// No signs and no blanks, which SimpleAtoi() would take.
+// Parses a port. SimpleAtoi() would also accept signs and blanks.
 std::optional<int> ParsePort(absl::string_view text) {
   int port = 0;
   if (text.empty() || !absl::c_all_of(text, absl::ascii_isdigit) ||
@@ -58,7 +58,7 @@ absl::StatusOr<ListenAddress> ListenAddress::Parse(absl::string_view text) {
     rest.remove_prefix(end + 1);
     if (!IsIpv6(address.host)) return wrong("has no IPv6 address in brackets");
   } else {
-    // Of an IPv6 address without brackets, no colon is before a port.
+    // In an IPv6 address without brackets, no colon precedes a port.
     const size_t end =
         absl::c_count(text, ':') == 1 ? text.find(':') : text.npos;
     address.host = std::string(text.substr(0, end));

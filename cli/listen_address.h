@@ -1,4 +1,4 @@
-// Where a server listens, as people write it.
+// The address of a server, as users write it.
 
 #ifndef PENSTOCK_CLI_LISTEN_ADDRESS_H_
 #define PENSTOCK_CLI_LISTEN_ADDRESS_H_
@@ -13,17 +13,17 @@ namespace penstock::cli {
 
 struct ListenAddress {
   std::string host;         // a name, or an IP address without brackets
-  std::optional<int> port;  // none: not given
+  std::optional<int> port;  // empty if not given
 
-  // Parses "0.0.0.0", "0.0.0.0:7000", "::1", "[::1]" and "[::1]:7000"; a port
-  // is 0 to 65535. INVALID_ARGUMENT says what of `text` is wrong, and what
-  // would be right.
+  // Parses "0.0.0.0", "0.0.0.0:7000", "::1", "[::1]" and "[::1]:7000". A port
+  // is 0 to 65535. Returns INVALID_ARGUMENT, with the wrong part and a
+  // correction, for any other text.
   static absl::StatusOr<ListenAddress> Parse(absl::string_view text);
-  // "HOST:PORT", as gRPC wants it.
+  // Returns "HOST:PORT" in gRPC's format.
   std::string WithPort(int port) const;
-  // Whether it stands for all addresses of the machine.
+  // Returns true if the address stands for all addresses of the machine.
   bool is_any() const { return host == "0.0.0.0" || host == "::"; }
-  // Where programs of this machine reach it then.
+  // Returns the address for clients on this machine if is_any().
   const char* loopback() const { return host == "::" ? "[::1]" : "127.0.0.1"; }
 };
 

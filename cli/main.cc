@@ -1,4 +1,4 @@
-// penstock: one command to see, try and measure. docs/cli.md describes it.
+// penstock: one command to inspect, try and measure. See docs/cli.md.
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +12,9 @@
 
 namespace {
 
-// Otherwise a socket would get the number, and what is printed would go to the
-// peer. Writing to what is opened here fails, as it should.
+// Opens missing standard descriptors. Otherwise a socket would get their
+// number, and output would go to the peer. Writing to the opened descriptors
+// fails, as it should.
 void FillStandardDescriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", O_RDONLY);
@@ -28,7 +29,7 @@ int main(int argc, char** argv) {
   penstock::cli::IgnoreSigpipe();
   const penstock::cli::Environment environment =
       penstock::cli::ProcessEnvironment();
-  // The answer has what these would log.
+  // The command's own output has the information of the transport's log.
   setenv("PENSTOCK_LOG", "warning", /*replace=*/0);
   if (environment.count("GRPC_VERBOSITY") == 0) {
     gpr_set_log_function([](gpr_log_func_args*) {});

@@ -1,4 +1,4 @@
-// penstock man: the man page, as roff.
+// penstock man: prints the man page as roff.
 
 #include <string>
 
@@ -12,8 +12,8 @@
 namespace penstock::cli {
 namespace {
 
-// Makes text safe for roff: a line may begin with a request's mark, and hyphens
-// are to be copied as what they are.
+// Escapes text for roff. A line must not begin with a request's mark, and
+// hyphens must stay hyphens.
 std::string Escaped(absl::string_view text) {
   std::string escaped =
       absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});

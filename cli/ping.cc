@@ -17,13 +17,14 @@
 namespace penstock::cli {
 namespace {
 
-// How often --flood shows where it is.
+// The interval between progress lines of --flood.
 constexpr absl::Duration kFloodLine = absl::Seconds(1);
-// So that a flood of calls that fail at once does not take a core.
+// The pause after a failed call, so that a flood of failing calls does not
+// occupy a core.
 constexpr absl::Duration kAfterFailure = absl::Milliseconds(100);
 constexpr size_t kMaxTextBytes = 400;
 
-// One run of the command.
+// One execution of the command.
 class Run {
  public:
   Run(Output* out, const Target& target, Prober* prober, PingSummary* summary,
@@ -35,7 +36,7 @@ class Run {
         is_quiet_(is_quiet),
         printer_(out, Sizes(*summary)) {}
 
-  // Calls each size once. Returns whether all were answered.
+  // Makes one call of each size. Returns true if all were answered.
   bool Round() {
     ++round_;
     bool is_good = true;
@@ -82,7 +83,7 @@ class Run {
     out_->Write(absl::StrCat(Wrapped(line, 0, out_->columns()), "\n"));
   }
 
-  // Says when another path has taken over.
+  // Reports a change of the path.
   void ShowPath() {
     const PathReport path = target_.Path(prober_->channel());
     if (path.path.empty() || path.path == path_) return;
@@ -100,7 +101,7 @@ class Run {
   const bool is_quiet_;
   RoundPrinter printer_;
   int64_t round_ = 0;
-  bool is_cut_ = false;  // the round, by Ctrl-C
+  bool is_cut_ = false;  // Ctrl-C has interrupted the current round
   std::string path_;
 };
 
@@ -203,7 +204,7 @@ class Ping final : public Command {
     summary.path = path.path;
     summary.detail = path.detail;
     summary.reason = path.reason;
-    // Payload that nobody reads would say nothing.
+    // The server does not read the payload, so measure without one.
     std::vector<size_t> sizes = sizes_;
     if (prober->answer() == Answer::kStatus) sizes = {0};
     for (const size_t bytes : sizes) {

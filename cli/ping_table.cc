@@ -15,14 +15,14 @@ namespace {
 constexpr int kNumberColumns = 6;
 constexpr int kColumns = 10;
 
-// "9.85 us", or "86400 s"; one more sets it apart where there is room.
+// The width of "9.85 us" or "86400 s". A wide terminal has one more column.
 constexpr int kTimeColumns = 7;
 constexpr size_t kRoomyColumns = 63;
 
 struct Quantile {
   const char* name;
   double quantile;
-  int rank;  // as a column's: those of little use go first
+  int rank;  // like a column's rank: the least useful are omitted first
 };
 constexpr Quantile kQuantiles[] = {{"min", 0, 4},
                                    {"p50", 0.5, 0},

@@ -1,4 +1,4 @@
-// What `penstock ping` prints: a row for each round, and the summary.
+// Formats the output of `penstock ping`: a row for each round, and the summary.
 
 #ifndef PENSTOCK_CLI_PING_TABLE_H_
 #define PENSTOCK_CLI_PING_TABLE_H_
@@ -25,26 +25,26 @@ struct PingSummary {
   std::string target;
   std::string path;    // "shm"
   std::string detail;  // "ring 256 KiB"
-  std::string reason;  // why no better path is used
-  std::string calls;   // what was called
-  std::string error;   // of the last call that failed; empty: none has
+  std::string reason;  // the reason for not using a better path
+  std::string calls;   // the called method
+  std::string error;   // error of the last failed call; empty if none failed
   std::vector<PingSeries> series;
 };
 
-// Returns what carries the connection, why nothing better does, and what is
-// called: the lines before the first round.
+// Returns the lines before the first round: the connection's path, the reason
+// for not using a better one, and the called method.
 std::string IntroductionText(const PingSummary& summary, const Output& out);
 
-// Shows rounds: as columns, one for each size, where the terminal is wide
-// enough, and else one line for each call. Not thread-safe.
+// Prints rounds. A wide terminal shows one column for each size, and a narrow
+// one shows one line for each call. Not thread-safe.
 class RoundPrinter {
  public:
   RoundPrinter(Output* out, std::vector<size_t> sizes);
 
-  // Prints the names of the columns, if there are any, after an empty line.
+  // Prints an empty line and the column names, if there are columns.
   void Header();
-  // Prints a row: `number`, which is the last round's, and the median of each
-  // size. Empties `series`.
+  // Prints a row with the median of each size; `number` is the number of the
+  // last round. Clears `recent` of each series.
   void Row(uint64_t number, std::vector<PingSeries>* series);
 
  private:

@@ -14,13 +14,13 @@ namespace penstock::cli {
 namespace {
 
 constexpr char kHealthMethod[] = "/grpc.health.v1.Health/Check";
-// How often a wait looks for Ctrl-C.
+// The interval at which a wait checks for Ctrl-C.
 constexpr std::chrono::milliseconds kLook(100);
 
-// Whether a server sent this status. gRPC makes the others where there is no
-// answer; of a few it could be either, and then it is an answer as well.
+// Returns true if the server sent this status. gRPC itself produces some codes
+// if there is no answer. Codes that both can produce count as an answer.
 bool IsAnswer(const grpc::Status& status) {
-  // gRPC's own, too: for a web server it makes a status of HTTP's.
+  // gRPC also converts an HTTP status of a web server to such a code.
   if (absl::StrContains(status.error_message(), "http1.x server") ||
       absl::StrContains(status.error_message(), "header with status")) {
     return false;
@@ -51,13 +51,14 @@ const char* CodeName(grpc::StatusCode code) {
 
 grpc::Slice Payload(size_t bytes) {
   grpc::Slice slice(bytes);
-  // Each byte differs from its neighbours, so that a shift would be seen.
+  // Each byte differs from its neighbours, to detect a shift.
   auto* data = const_cast<uint8_t*>(slice.begin());
   for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i * 131);
   return slice;
 }
 
-// A HealthCheckRequest with field 15, of which the server knows nothing.
+// Returns a HealthCheckRequest with the payload in field 15, which is unknown
+// to the server.
 grpc::ByteBuffer HealthRequest(size_t bytes) {
   std::string head;
   if (bytes > 0) {
@@ -77,7 +78,7 @@ bool IsEqual(const grpc::ByteBuffer& reply, const grpc::ByteBuffer& request) {
       reply.Length() != request.Length()) {
     return false;
   }
-  // What was sent is one slice.
+  // The sent payload is one slice.
   const uint8_t* wanted = sent.empty() ? nullptr : sent.front().begin();
   for (const grpc::Slice& slice : got) {
     if (slice.size() == 0) continue;
@@ -111,8 +112,8 @@ grpc::Status Prober::Call(const char* method, const grpc::ByteBuffer& request,
   return status;
 }
 
-// A target that gRPC cannot parse, for example, has calls end with any status,
-// but no connection.
+// Returns true if there is a connection. A call may end with any status even
+// without one, for example for a target that gRPC cannot parse.
 bool Prober::IsConnected() const {
   return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
 }

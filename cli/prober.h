@@ -14,17 +14,17 @@
 
 namespace penstock::cli {
 
-// What `penstock serve` answers: it returns the bytes that it gets.
+// The method of `penstock serve`, which returns the payload.
 constexpr char kEchoMethod[] = "/penstock.Ping/Echo";
-// Longer ones would keep too much memory of a server that strangers reach.
+// Caps the payload: larger ones would take too much memory of a server that
+// strangers can reach.
 constexpr size_t kMaxPayload = size_t{256} << 20;
 
-// What the server has that can be called without leaving a trace.
+// The methods of a server that can be called without side effects.
 enum class Answer {
-  kEcho,    // kEchoMethod: the payload goes there and comes back
-  kHealth,  // gRPC's health service: the payload goes there, in a field that
-            // the server does not know
-  kStatus,  // a status only, such as UNIMPLEMENTED, before the payload is read
+  kEcho,    // kEchoMethod: the payload goes to the server and back
+  kHealth,  // gRPC's health service; the payload is in an unknown field
+  kStatus,  // a status such as UNIMPLEMENTED, sent before the payload is read
 };
 
 // Calls one server. Not thread-safe. Ctrl-C ends a call (interrupt.h).
@@ -32,17 +32,18 @@ class Prober {
  public:
   Prober(std::shared_ptr<grpc::Channel> channel, absl::Duration timeout);
 
-  // Connects, and finds out what there is to call. Returns what went wrong if
-  // the server gives no answer at all.
+  // Connects, and finds a method to call. Returns the error if the server does
+  // not answer at all.
   grpc::Status Find();
 
   Answer answer() const { return answer_; }
-  // "/penstock.Ping/Echo", or what a server of another kind answers.
+  // Returns "/penstock.Ping/Echo", or a description of another kind of answer.
   std::string Describe() const;
 
-  // Makes one call with `bytes` of payload (with Answer::kStatus: none). Sets
-  // `took`: from the call until its answer was compared with what was expected,
-  // with every byte of an echo. Returns an error if there is none, or another.
+  // Makes one call with `bytes` of payload, or none with Answer::kStatus. Sets
+  // `took` to the time until the answer has been compared with the expected
+  // one, including every byte of an echo. Returns an error if there is no
+  // answer or another one.
   grpc::Status Ping(size_t bytes, absl::Duration* took);
 
   grpc::Channel* channel() const { return channel_.get(); }

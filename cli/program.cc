@@ -16,13 +16,13 @@
 namespace penstock::cli {
 namespace {
 
-constexpr char kHidden[] = "";  // CLI11's group that --help leaves out
+constexpr char kHidden[] = "";  // CLI11's group that --help omits
 
 void AddHelp(CLI::App* app) {
   app->set_help_flag("-h,--help", "show this help, and end");
 }
 
-// The deepest command that was named.
+// Returns the deepest command that was named.
 CLI::App* Chosen(CLI::App* app) {
   while (!app->get_subcommands().empty()) {
     app = app->get_subcommands().front();
@@ -30,17 +30,17 @@ CLI::App* Chosen(CLI::App* app) {
   return app;
 }
 
-// Returns the subcommand of that name, or null.
+// Returns the subcommand with this name, or null.
 const CLI::App* ChildOf(const CLI::App& app, const std::string& name) {
   const std::vector<const CLI::App*> named = app.get_subcommands(
       [&](const CLI::App* each) { return each->get_name() == name; });
   return named.empty() ? nullptr : named.front();
 }
 
-// The command that a command line begins with.
+// The command at the beginning of a command line.
 struct Beginning {
-  const CLI::App* app;  // the deepest that is named
-  ptrdiff_t words;      // that name it
+  const CLI::App* app;  // the deepest named command
+  ptrdiff_t words;      // the number of words that name the command
 };
 Beginning BeginningOf(const CLI::App& root,
                       const std::vector<std::string>& words) {
@@ -53,14 +53,15 @@ Beginning BeginningOf(const CLI::App& root,
   return beginning;
 }
 
-// "penstock help ping" is "penstock ping --help". Returns whether it is `help`.
+// Rewrites "penstock help ping" to "penstock ping --help". Returns true if the
+// words began with `help`.
 bool ReplaceHelp(const CLI::App& root, std::vector<std::string>* words) {
   const auto named =
       std::find_if(words->begin(), words->end(),
                    [](const std::string& word) { return word != "help"; });
   if (named == words->begin()) return false;
   words->erase(words->begin(), named);
-  // Behind it may be another program's words.
+  // Insert before any words of another program.
   words->insert(words->begin() + BeginningOf(root, *words).words, "--help");
   return true;
 }
@@ -69,20 +70,20 @@ bool Has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// Whether `word` is for the command itself.
+// Returns true if `word` belongs to the command itself.
 bool IsOwn(const Manual& manual, const std::string& word) {
   if (manual.only_operands) return word == "-h" || word == "--help";
   return word.size() > 1 && word.front() == '-' && word != "--";
 }
 
-// Whether the word after `word` is its value: "--fabrics shm".
+// Returns true if the word after `word` is its value: "--fabrics shm".
 bool TakesNextWord(const CLI::App& app, const std::string& word) {
   const CLI::Option* const option = app.get_option_no_throw(word);
   return option != nullptr && option->get_items_expected_max() > 0 &&
          option->get_type_size_max() > 0;
 }
 
-// Says what is wrong: to people, and to a program that wants an answer in JSON.
+// Reports an error, as text, and as JSON if the program requested JSON.
 void Report(const CLI::App& app, absl::string_view what,
             const Context& context) {
   Complain(FullName(app), what);
@@ -124,7 +125,7 @@ std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app) {
 void Complain(const std::string& name, absl::string_view message) {
   Output out(STDERR_FILENO);
   std::string text = absl::StrCat(name, ": ", message);
-  // What a script reads is one line.
+  // For a script, write a single line.
   if (out.is_terminal()) text = Wrapped(text, 0, out.columns());
   out.Write(text + "\n");
 }
@@ -136,7 +137,7 @@ Program::Program(std::vector<std::unique_ptr<Command>> commands)
   for (const std::unique_ptr<Command>& command : commands_) {
     CLI::App* const app = AppFor(command->manual());
     command->Declare(app);
-    // Otherwise CLI11 takes "--json=0", and numbers.
+    // Otherwise CLI11 accepts "--json=0" and numbers.
     for (CLI::Option* each : app->get_options()) {
       if (each->get_items_expected_max() == 0) each->disable_flag_override();
     }
@@ -192,7 +193,7 @@ std::string Program::WrongWords(const std::vector<std::string>& words,
   const Beginning beginning = BeginningOf(root_, words);
   const CLI::App& app = *beginning.app;
   const bool wants_help = Has(words, "--help") || Has(words, "-h");
-  // CLI11 shows the help of what it knows, and forgets the rest.
+  // CLI11 shows the help of the words that it recognises, and ignores the rest.
   if (is_help || (wants_help && !VisibleCommands(app).empty())) {
     const auto next = std::find_if(
         words.begin() + beginning.words, words.end(),
@@ -222,7 +223,7 @@ std::vector<std::string> Program::CutOperands(
 }
 
 int Program::Parse(std::vector<std::string> words, const Context& context) {
-  std::reverse(words.begin(), words.end());  // as CLI11 has them
+  std::reverse(words.begin(), words.end());  // CLI11 expects the reverse order
   try {
     root_.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {

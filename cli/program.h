@@ -1,4 +1,4 @@
-// The command line of `penstock`: finds the command, and reports its errors.
+// The command line of `penstock`: finds the command, and reports errors.
 
 #ifndef PENSTOCK_CLI_PROGRAM_H_
 #define PENSTOCK_CLI_PROGRAM_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::cli {
 
-// The tree of commands. What describes it (--help, man, completion) walks this
-// tree, and so cannot miss an option.
+// The tree of commands. Help, man page and completion are generated from this
+// tree, so they cannot miss an option.
 class Program {
  public:
   explicit Program(std::vector<std::unique_ptr<Command>> commands);
@@ -22,14 +22,14 @@ class Program {
   int Run(int argc, char** argv, const Context& context);
 
   const CLI::App& root() const { return root_; }
-  // Returns what `app` does; null for one that only has others below it.
+  // Returns the command of `app`, or null if `app` only has subcommands.
   const Command* CommandOf(const CLI::App* app) const;
 
  private:
   CLI::App* AppFor(const Manual& manual);
-  // Cuts off the end of `words` that is another program's command line.
+  // Removes another program's command line from the end of `words`.
   std::vector<std::string> CutOperands(std::vector<std::string>* words) const;
-  // Returns what CLI11 would not see to be wrong with `words`, or "".
+  // Returns an error in `words` that CLI11 would not detect, or "".
   std::string WrongWords(const std::vector<std::string>& words,
                          bool is_help) const;
   int Parse(std::vector<std::string> words, const Context& context);
@@ -40,15 +40,14 @@ class Program {
   std::map<const CLI::App*, Command*> by_app_;
 };
 
-// "penstock doctor".
+// Returns "penstock doctor".
 std::string FullName(const CLI::App& app);
 
-// The subcommands and options of `app` that people are to know of, in order.
+// Return the visible subcommands and options of `app`, in order.
 std::vector<const CLI::App*> VisibleCommands(const CLI::App& app);
 std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app);
 
-// Writes "penstock doctor: MESSAGE" to standard error, in lines that fit a
-// terminal.
+// Writes "penstock doctor: MESSAGE" to standard error, wrapped to the terminal.
 void Complain(const std::string& name, absl::string_view message);
 
 }  // namespace penstock::cli

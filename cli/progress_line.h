@@ -1,4 +1,4 @@
-// How far a long piece of work is, for who waits at a terminal.
+// Shows the progress of long work to a user at a terminal.
 
 #ifndef PENSTOCK_CLI_PROGRESS_LINE_H_
 #define PENSTOCK_CLI_PROGRESS_LINE_H_
@@ -13,21 +13,20 @@
 
 namespace penstock::cli {
 
-// A bar on a terminal and nowhere else: one line of standard error that is
-// written over, and wiped in the end. What is done soon is not shown.
-// Thread-safe.
+// A progress bar on a terminal: one line of standard error that is overwritten,
+// and erased at the end. Short work shows no bar. Thread-safe.
 class ProgressLine {
  public:
   ProgressLine();
-  // Wipes it.
+  // Erases the bar.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // Draws it, but not more than five times a second. Bytes.
+  // Draws the bar, at most five times a second. Both numbers are bytes.
   void Show(uint64_t done, uint64_t total);
 
-  // Writes a line of text, without its end, that stays: above the bar.
+  // Writes a permanent line of text above the bar. `line` has no newline.
   void Say(absl::string_view line);
 
  private:

@@ -1,4 +1,4 @@
-// penstock ps: parameter servers and their checkpoints.
+// penstock ps: inspects parameter servers and their checkpoints.
 
 #ifndef PENSTOCK_CLI_PS_H_
 #define PENSTOCK_CLI_PS_H_

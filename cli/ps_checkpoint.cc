@@ -42,8 +42,8 @@ std::string ResultJson(const ps::CheckpointResult& result) {
   return json.dump(2) + "\n";
 }
 
-// Returns the channels in the order of the training. Returns an error, which
-// names the servers as they were given, if that cannot be.
+// Returns the channels in the order of the training. Otherwise returns an error
+// that names the servers as the user wrote them.
 absl::StatusOr<PsServers::Channels> InOrder(
     const PsServers::Channels& channels,
     const std::vector<ServerStatus>& servers) {
@@ -58,7 +58,7 @@ absl::StatusOr<PsServers::Channels> InOrder(
                        " has no model yet: there is nothing to write before "
                        "worker 0 has defined one"));
     }
-    // Problems() has seen that no two are in one place.
+    // Problems() has excluded two servers in one place.
     if (report.servers() != servers.size() ||
         report.server() >= servers.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -135,7 +135,7 @@ class PsCheckpoint final : public Command {
   }
 
  private:
-  // What is shown is for a terminal: what scripts read is the result.
+  // Progress goes to a terminal only; scripts read the result.
   absl::StatusOr<ps::CheckpointResult> Take(const ps::Connection& connection) {
     ProgressLine line;
     options_.progress = [&line](absl::string_view text) {

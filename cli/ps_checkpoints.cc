@@ -16,7 +16,7 @@ namespace {
 
 namespace checkpoint = ps::checkpoint;
 
-// A folder of checkpoints, as the two commands name it.
+// The checkpoint folder argument of both commands.
 class Folder {
  public:
   void Declare(CLI::App* app, const std::string& without_step) {

@@ -39,14 +39,14 @@ std::string Explain(const std::string& name, const grpc::Status& status,
   }
 }
 
-// By the steady clock: the system's may be set.
+// Uses a monotonic clock, because the system's clock may be set.
 gpr_timespec DeadlineAfter(absl::Duration timeout) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),
       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
 
-// A call to one server. Does not move while it is under way.
+// A call to one server. Must not move while in progress.
 struct Call {
   std::unique_ptr<ps::v1::ParameterServer::Stub> stub;
   grpc::ClientContext context;

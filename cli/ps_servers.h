@@ -1,4 +1,4 @@
-// Parameter servers to ask: what commands with SERVER... share.
+// The arguments SERVER... and their options, which several commands share.
 
 #ifndef PENSTOCK_CLI_PS_SERVERS_H_
 #define PENSTOCK_CLI_PS_SERVERS_H_
@@ -21,16 +21,17 @@ class PsServers {
  public:
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
-  // Adds SERVER..., --timeout, --secret and the options of TLS.
+  // Adds SERVER..., --timeout, --secret and the TLS options.
   void Declare(CLI::App* app);
-  // Returns INVALID_ARGUMENT for a server without a port, and so on.
+  // Returns INVALID_ARGUMENT for invalid arguments, such as a server without a
+  // port.
   absl::Status Check();
-  // Returns a new channel over stock gRPC to each: a look-up needs no faster
-  // path, and this process none of its server's settings.
-  // Returns an error if a file cannot be used.
+  // Returns a new channel to each server. Uses stock gRPC: a query needs no
+  // faster path, and does not need the server's settings. Returns an error if a
+  // file is unusable.
   absl::StatusOr<Channels> Open() const;
-  // Asks all of them at once, over the channels of Open(). Returns what they
-  // say of themselves, in the order in which they were given.
+  // Queries all servers in parallel, over the channels of Open(). Returns their
+  // reports in the order of the arguments.
   std::vector<ServerStatus> Describe(const Channels& channels) const;
 
   absl::Duration timeout() const { return client_.timeout(); }

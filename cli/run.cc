@@ -17,14 +17,14 @@
 namespace penstock::cli {
 namespace {
 
-// An option that stands for a setting.
+// An option that sets a PENSTOCK_ variable.
 struct Setting {
   const char* option;
   const char* variable;
-  std::optional<std::string> value;  // none: not given
+  std::optional<std::string> value;  // empty if not given
 };
 
-// Says of the option what is wrong with its value.
+// Returns an error, with the option's name, if the value is invalid.
 absl::Status CheckSetting(const Setting& setting) {
   if (!setting.value.has_value()) return absl::OkStatus();
   absl::Status status = CheckVariable(setting.variable, *setting.value);
@@ -34,7 +34,8 @@ absl::Status CheckSetting(const Setting& setting) {
   return absl::InvalidArgumentError(absl::StrCat(setting.option, message));
 }
 
-// The program may go to another folder before it opens the file.
+// Makes the path absolute, because the program may change its folder before
+// opening the file.
 absl::Status MakeAbsolute(const char* option, std::string* path) {
   if (path->empty() || absl::EndsWith(*path, "/")) {
     return absl::InvalidArgumentError(

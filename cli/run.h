@@ -1,4 +1,4 @@
-// penstock run: another program, over Penstock.
+// penstock run: runs another program over Penstock.
 
 #ifndef PENSTOCK_CLI_RUN_H_
 #define PENSTOCK_CLI_RUN_H_

@@ -1,5 +1,5 @@
-// penstock completion and penstock man: for shells and packages, made of the
-// tree of commands. --help does not list them.
+// penstock completion and penstock man, for shells and packages. Their output
+// is generated from the tree of commands. --help omits them.
 
 #ifndef PENSTOCK_CLI_SCRIPT_COMMANDS_H_
 #define PENSTOCK_CLI_SCRIPT_COMMANDS_H_

@@ -12,7 +12,7 @@
 namespace penstock::cli {
 namespace {
 
-// What was done with SIGPIPE before IgnoreSigpipe(): ignored already, perhaps.
+// The disposition of SIGPIPE before IgnoreSigpipe().
 struct sigaction found_sigpipe = {};
 
 }  // namespace
@@ -22,7 +22,7 @@ std::string OwnFile() {
   const std::filesystem::path file =
       std::filesystem::read_symlink("/proc/self/exe", error);
   if (!file.empty()) return file.string();
-  // There is no /proc, as in a chroot: by the name that it was started by.
+  // Without /proc, for example in a chroot, use the name of the started file.
   const auto* const name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (name == nullptr) return "";
   return std::filesystem::canonical(name, error).string();
@@ -35,9 +35,9 @@ absl::Status BecomeCompanion(const Companion& companion,
   const std::string folder =
       std::filesystem::path(OwnFile()).parent_path().string();
   const std::string places[] = {
-      // /usr/bin/penstock
+      // For /usr/bin/penstock.
       absl::StrCat(folder, "/../libexec/penstock/", companion.name),
-      // bazel-bin/cli/penstock
+      // For bazel-bin/cli/penstock.
       absl::StrCat(folder, "/../", companion.target, "/", companion.name),
   };
   for (const std::string& place : places) {
@@ -59,7 +59,7 @@ void IgnoreSigpipe() {
 }
 
 absl::Status BecomeProgram(const preload::Launch& launch) {
-  // A program inherits what is ignored.
+  // A program inherits ignored signals.
   struct sigaction own = {};
   sigaction(SIGPIPE, &found_sigpipe, &own);
   absl::Status status = preload::Exec(launch);

@@ -1,4 +1,4 @@
-// What was installed or built with this program, and becoming another one.
+// Finds and executes programs that were installed or built with this one.
 
 #ifndef PENSTOCK_CLI_SELF_H_
 #define PENSTOCK_CLI_SELF_H_
@@ -11,27 +11,28 @@
 
 namespace penstock::cli {
 
-// The file of this program.
+// Returns the file of this program.
 std::string OwnFile();
 
-// Another program, which was installed or built with this one.
+// A program that was installed or built with this one.
 struct Companion {
   std::string name;    // "rpc", in /usr/libexec/penstock
   std::string target;  // "bench/rpc", in Bazel's output
 };
 
-// Becomes the companion, with these arguments. Returns why that failed:
-// NOT_FOUND says where it was looked for.
+// Replaces this process by the companion, with these arguments. Returns only on
+// failure, with the reason. NOT_FOUND lists the searched places.
 absl::Status BecomeCompanion(const Companion& companion,
                              const std::string& called,
                              const std::vector<std::string>& arguments,
                              const preload::Environment& environment);
 
-// Ignores SIGPIPE: that a reader has gone away is an error of write().
+// Ignores SIGPIPE, so that write() returns an error if the reader is gone.
 void IgnoreSigpipe();
 
-// Becomes the program, with signals ignored and blocked as main() found them:
-// nothing but IgnoreSigpipe() may have changed that. Returns why that failed.
+// Replaces this process by the program, with the signal settings that main()
+// found. Only IgnoreSigpipe() may have changed those. Returns only on failure,
+// with the reason.
 absl::Status BecomeProgram(const preload::Launch& launch);
 
 }  // namespace penstock::cli

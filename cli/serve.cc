@@ -26,11 +26,11 @@ namespace {
 
 using grpc::ByteBuffer;
 
-// How long calls may take to end after Ctrl-C.
+// The time for calls to end after Ctrl-C.
 constexpr absl::Duration kGrace = absl::Seconds(1);
 constexpr size_t kMaxTextBytes = 200;
 
-// Returns each message as it came, from the same memory.
+// Returns each message unchanged, from the same memory.
 class EchoService final : public grpc::Service {
  public:
   EchoService() {
@@ -134,7 +134,8 @@ class Serve final : public Command {
     Enable(&builder);
     int port = 0;
     builder.AddListeningPort(address_.WithPort(port_), *security, &port);
-    // Else a second server would share the port, and take half of the calls.
+    // Otherwise a second server could share the port, and take half of the
+    // calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxPayload));
     builder.RegisterService(&service);
@@ -147,7 +148,7 @@ class Serve final : public Command {
   }
 
  private:
-  // gRPC says it in its log only.
+  // Finds the reason, which gRPC only logs.
   absl::Status WhyNot() const {
     const std::string why = base::WhyCannotListen(address_.host, port_);
     return absl::UnavailableError(absl::StrCat(
@@ -170,7 +171,7 @@ class Serve final : public Command {
     out->Write(
         absl::StrCat("listening at ", address, ", until Ctrl-C. Try it:\n  "));
     if (!address_.is_any()) return out->Write(PingOf(address));
-    // That is no address to connect to.
+    // Clients cannot connect to a wildcard address.
     out->Write(PingOf(absl::StrCat(address_.loopback(), ":", port)));
     out->Write("or on another machine, by this one's name or address:\n  ");
     out->Write(PingOf(absl::StrCat("HOST:", port)));

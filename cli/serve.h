@@ -1,4 +1,4 @@
-// penstock serve: a server to try things out with.
+// penstock serve: runs a server for trying things out.
 
 #ifndef PENSTOCK_CLI_SERVE_H_
 #define PENSTOCK_CLI_SERVE_H_

@@ -16,14 +16,14 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kMaxTextBytes = 400;
-// One port and two files, which are the server's where a probe runs in its
-// server's environment.
+// A port and two files of a server. A probe that runs in the server's
+// environment must leave them to the server.
 constexpr char kOfServers[][32] = {"PENSTOCK_METRICS", "PENSTOCK_TRACE",
                                    "PENSTOCK_RECORD"};
 constexpr char kSchemes[][16] = {
     "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"};
 
-// Returns what is wrong with HOST:PORT, if something is.
+// Returns an error if `name` is not HOST:PORT.
 absl::Status CheckHostAndPort(absl::string_view name) {
   const auto wrong = [&](absl::string_view what, absl::string_view instead) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -60,7 +60,7 @@ bool HasScheme(absl::string_view name) {
   return false;
 }
 
-// "http2" stands for stock gRPC.
+// Parses fabrics; "http2" selects stock gRPC.
 absl::Status ParseFabrics(const std::string& text, Options* options) {
   if (text == "http2") {
     options->policy = Policy::kOff;
@@ -79,7 +79,7 @@ absl::Status ParseFabrics(const std::string& text, Options* options) {
     }
   }
   options->fabrics = fabrics;
-  // Of the values by themselves nothing else can be wrong than repetition.
+  // The values are valid one by one, so only repetition can be wrong.
   return ResolveSettings(*options).status();
 }
 
@@ -118,7 +118,7 @@ std::string Target::Name() const {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
-  // Before gRPC has threads that could read the environment.
+  // Must precede gRPC's threads, which could read the environment.
   for (const char* variable : kOfServers) unsetenv(variable);
   const auto security = client_.Security();
   if (!security.ok()) return security.status();
@@ -135,7 +135,7 @@ PathReport Target::Path(grpc::Channel* channel) const {
   const std::vector<PathReport> paths = DescribePaths(*channel);
   if (paths.empty()) return PathReport();
   PathReport path = paths.front();
-  // With another release of gRPC there is no peer, and the reason is that.
+  // With another release of gRPC there is no peer, and path.reason says so.
   if (path.path == "http2" && !path.peer.empty()) path.reason = WhyHttp2();
   path.detail = base::Printable(path.detail, kMaxTextBytes);
   path.reason = base::Printable(path.reason, kMaxTextBytes);

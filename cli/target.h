@@ -1,4 +1,4 @@
-// Where to connect, and how: what commands with a TARGET share.
+// The argument TARGET and its options, which several commands share.
 
 #ifndef PENSTOCK_CLI_TARGET_H_
 #define PENSTOCK_CLI_TARGET_H_
@@ -17,18 +17,19 @@
 
 namespace penstock::cli {
 
-// Returns INVALID_ARGUMENT, with what to write instead, for what names no
-// server: a name without a port, a URL.
+// Returns INVALID_ARGUMENT, with a correction, for a text that names no server:
+// a name without a port, or a URL.
 absl::Status CheckTarget(absl::string_view name);
 
 class Target {
  public:
-  // Adds TARGET, --fabrics, --timeout and the options of TLS.
+  // Adds TARGET, --fabrics, --timeout and the TLS options.
   void Declare(CLI::App* app, bool is_required);
-  // Returns INVALID_ARGUMENT for a target without a port, and so on.
+  // Returns INVALID_ARGUMENT for invalid arguments, such as a target without a
+  // port.
   absl::Status Check();
 
-  // As it was given, made printable. Empty if it was not.
+  // Returns TARGET as the user wrote it, printable, or empty.
   std::string Name() const;
   absl::Duration timeout() const { return client_.timeout(); }
   // Returns a new channel over Penstock, without limits on messages, that
@@ -37,11 +38,11 @@ class Target {
   // PENSTOCK_TRACE nor PENSTOCK_RECORD in its environment: a probe is to leave
   // them to its server. To be called before other threads are started.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open() const;
-  // Returns what carries the channel's connection, made printable; with an
-  // empty `path` if there is none. Of several connections, the first.
+  // Returns the path of the channel's first connection, printable. `path` is
+  // empty if there is no connection.
   PathReport Path(grpc::Channel* channel) const;
-  // Says what a failed call means, and what to do about it. May ask whatever
-  // listens there what it is, for a second at most.
+  // Returns the meaning of a failed call, and a remedy. May connect to the
+  // target to identify the program that listens there, for at most a second.
   std::string Explain(const grpc::Status& status) const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 constexpr std::streamsize kMaxFileBytes = 16 << 20;
 constexpr size_t kMaxTextBytes = 400;
 
-// Returns a file's text, at most 16 MiB. The error names the file.
+// Returns a file's text, up to 16 MiB. The error names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes, '\0');

@@ -1,4 +1,4 @@
-// The files of TLS that commands take.
+// The TLS files of commands.
 
 #ifndef PENSTOCK_CLI_TLS_FILES_H_
 #define PENSTOCK_CLI_TLS_FILES_H_
@@ -10,23 +10,23 @@
 
 namespace penstock::cli {
 
-// The contents of the files; empty: not given.
+// The contents of the files. Empty if not given.
 struct TlsTexts {
   std::string ca;
   std::string cert;
   std::string key;
 };
 
-// The paths of the files, for either side; empty: not given.
+// The paths of the files, for client or server. Empty if not given.
 struct TlsFiles {
   std::string ca;
   std::string cert;
   std::string key;
 
-  // Returns INVALID_ARGUMENT if there is one of `cert` and `key`.
+  // Returns INVALID_ARGUMENT if only one of `cert` and `key` is given.
   absl::Status Check() const;
-  // Reads those that are given. Returns an error that names the file if one
-  // cannot be read, is no PEM, or the key is not the certificate's.
+  // Reads the given files. Returns an error that names the file if a file
+  // cannot be read or is not PEM, or if the key does not match the certificate.
   absl::StatusOr<TlsTexts> Read() const;
 };
 

@@ -1,4 +1,4 @@
-// penstock top: what a process does, as it does it.
+// penstock top: shows the activity of a process, live.
 
 #ifndef PENSTOCK_CLI_TOP_H_
 #define PENSTOCK_CLI_TOP_H_

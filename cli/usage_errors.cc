@@ -24,7 +24,8 @@ bool TakesValue(const CLI::Option& option) {
   return option.get_items_expected_max() > 0 && option.get_type_size_max() > 0;
 }
 
-// What `word` may be meant for: a command if `app` has some, or a long option.
+// Returns the names that `word` may be a misspelling of: long options, and
+// commands unless `word` begins like an option.
 std::vector<std::string> Candidates(const CLI::App& app,
                                     absl::string_view word) {
   std::vector<std::string> names;
@@ -41,7 +42,7 @@ std::vector<std::string> Candidates(const CLI::App& app,
   return names;
 }
 
-// Says that an option, or an argument, has an empty value.
+// Returns the error for an option or an argument with an empty value.
 std::string EmptyValue(const Program& program, const CLI::App& app,
                        const CLI::Option& option) {
   if (option.get_positional()) {
@@ -53,8 +54,8 @@ std::string EmptyValue(const Program& program, const CLI::App& app,
                       option.get_type_name());
 }
 
-// Returns the option of `app` that `word` names before its "=", which has to be
-// the last letter; null if there is none.
+// Returns the option of `app` that `word` names before its final "=", or null
+// if there is none.
 const CLI::Option* WithoutValue(const CLI::App& app, absl::string_view word) {
   if (!absl::ConsumeSuffix(&word, "=") || !absl::StartsWith(word, "--")) {
     return nullptr;
@@ -62,12 +63,12 @@ const CLI::Option* WithoutValue(const CLI::App& app, absl::string_view word) {
   return app.get_option_no_throw(std::string(word));
 }
 
-// The option that CLI11's message names first, with its dashes or without; null
-// if it names none.
+// Returns the option that CLI11's message names first, with or without dashes,
+// or null if the message names none.
 const CLI::Option* NamedIn(const CLI::App& app, const std::string& message,
                            bool with_dashes) {
   const CLI::Option* named = nullptr;
-  std::tuple<size_t, size_t> best;  // where, and how much is left behind it
+  std::tuple<size_t, size_t> best;  // the position, and the length of the rest
   for (const CLI::Option* each : VisibleOptions(app)) {
     std::string name = each->get_name();
     if (!with_dashes) name.erase(0, name.find_first_not_of('-'));
@@ -82,7 +83,7 @@ const CLI::Option* NamedIn(const CLI::App& app, const std::string& message,
   return named;
 }
 
-// A value that is missing, too many, or not a number.
+// Returns the error for a value that is missing, repeated, or no number.
 std::string WrongValue(const Program& program, const CLI::App& app,
                        const CLI::Option& option) {
   const std::string name = option.get_name();

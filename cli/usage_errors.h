@@ -1,5 +1,5 @@
-// What is wrong with a command line, for people: CLI11's words are for those
-// who write programs.
+// Describes errors of a command line for users. CLI11's own messages are for
+// programmers.
 
 #ifndef PENSTOCK_CLI_USAGE_ERRORS_H_
 #define PENSTOCK_CLI_USAGE_ERRORS_H_
@@ -12,20 +12,22 @@
 
 namespace penstock::cli {
 
-// Says why `app`, the deepest command that was named, cannot take its words.
+// Returns the reason why `app`, the deepest named command, cannot accept its
+// words.
 std::string UsageError(const Program& program, const CLI::App& app,
                        const CLI::ParseError& error);
 
-// Says that `app` has no command or option `word`, and which is meant perhaps.
+// Returns the message for an unknown command or option `word` of `app`, with a
+// suggestion.
 std::string UnknownWord(const CLI::App& app, absl::string_view word);
 
-// Returns what is wrong with "--name=", of which a script has not set the
-// value;
-// "" if no word is of that form. To be asked before CLI11 parses `words`: it
-// takes the next one for the value.
+// Returns the error for "--name=", for example with a script's unset variable,
+// or "" if no word has that form. Call it before CLI11 parses `words`: CLI11
+// would use the next word as the value.
 std::string EmptyValueError(const Program& program, const CLI::App& app,
                             const std::vector<std::string>& words);
-// The same of a value that is a word of its own, after `app` has parsed them.
+// Returns the same error for an empty value that is a separate word. Call it
+// after `app` has parsed the words.
 std::string EmptyValueError(const Program& program, const CLI::App& app);
 
 }  // namespace penstock::cli

@@ -20,15 +20,15 @@
 namespace penstock::cli {
 namespace {
 
-// The bytes of an answer that tell its kind: a frame's head has 9.
+// The number of bytes that identify an answer: the size of a frame header.
 constexpr size_t kEnoughBytes = 9;
 constexpr size_t kMaxAnswerBytes = 512;
 constexpr size_t kMaxLineBytes = 60;
-// The preface of a client, and SETTINGS without any.
+// The client preface, and an empty SETTINGS frame.
 constexpr absl::string_view kGreeting(
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 
-// Waits for `events`. Returns whether they came before `end`.
+// Waits for `events`. Returns true if they came before `end`.
 bool Await(int fd, short events, absl::Time end) {
   pollfd waits = {fd, events, 0};
   while (true) {
@@ -41,7 +41,7 @@ bool Await(int fd, short events, absl::Time end) {
   }
 }
 
-// Returns an invalid descriptor if that fails.
+// Returns an invalid descriptor on failure.
 base::UniqueFd ConnectTo(const sockaddr* address, socklen_t size,
                          absl::Time end) {
   base::UniqueFd fd(socket(address->sa_family,
@@ -92,7 +92,7 @@ base::UniqueFd ConnectToName(absl::string_view name, absl::Time end) {
   return base::UniqueFd();
 }
 
-// Connects to the first of several addresses.
+// Connects to the first address of `target`.
 base::UniqueFd Connect(absl::string_view target, absl::Time end) {
   if (absl::ConsumePrefix(&target, "unix:")) {
     if (absl::StartsWith(target, "///")) target.remove_prefix(2);
@@ -106,7 +106,7 @@ base::UniqueFd Connect(absl::string_view target, absl::Time end) {
   return ConnectToName(target, end);
 }
 
-// Returns how the answer begins.
+// Returns the beginning of the answer.
 std::string Greet(int fd, absl::Time end) {
   if (send(fd, kGreeting.data(), kGreeting.size(), MSG_NOSIGNAL) < 0) return "";
   std::string answer;
@@ -120,15 +120,15 @@ std::string Greet(int fd, absl::Time end) {
   return answer;
 }
 
-// Returns true for a frame with which a connection begins or ends: SETTINGS or
-// GOAWAY of stream 0.
+// Returns true for a frame that begins or ends a connection: SETTINGS or GOAWAY
+// on stream 0.
 bool IsHttp2(absl::string_view answer) {
   return answer.size() >= kEnoughBytes && answer[0] == '\0' &&
          (answer[3] == 4 || answer[3] == 7) &&
          answer.substr(5, 4) == absl::string_view("\0\0\0\0", 4);
 }
 
-// Returns true for an alert or a handshake of any version.
+// Returns true for a TLS alert or handshake of any version.
 bool IsTls(absl::string_view answer) {
   return answer.size() >= 2 && (answer[0] == 0x15 || answer[0] == 0x16) &&
          answer[1] == 3;

@@ -1,4 +1,4 @@
-// Finds out what listens at a target that is no gRPC server.
+// Identifies a program that listens at a target but is no gRPC server.
 
 #ifndef PENSTOCK_CLI_WHAT_LISTENS_H_
 #define PENSTOCK_CLI_WHAT_LISTENS_H_
@@ -10,17 +10,17 @@
 
 namespace penstock::cli {
 
-// Connects to `target`, as gRPC names it, and greets as an HTTP/2 client does.
-// Returns what the answer means, and what to do, as the end of a sentence about
-// the target. Returns "" if the answer is HTTP/2, if none comes within `limit`,
-// or if it cannot connect. `with_tls`: the caller speaks TLS to the target, so
-// a server of TLS is no surprise.
+// Connects to `target`, a name of gRPC's syntax, and greets like an HTTP/2
+// client. Returns the meaning of the answer and a remedy, as the end of a
+// sentence about the target. Returns "" if the answer is HTTP/2, if there is no
+// answer within `limit`, or if the connection fails. `with_tls` says that the
+// caller uses TLS, so a TLS server is expected.
 //
-// Looks a name up once more, which `limit` does not bound.
+// Resolves the name again, which `limit` does not cover.
 std::string WhatListensAt(absl::string_view target, absl::Duration limit,
                           bool with_tls);
 
-// Returns the same of the first bytes of an answer.
+// Returns the same for the first bytes of an answer.
 std::string MeaningOfAnswer(absl::string_view answer, bool with_tls);
 
 }  // namespace penstock::cli

@@ -15,33 +15,36 @@
 
 namespace penstock::cli {
 
-// Reads files below a root, which tests replace by a tree of their own. Does
-// not trust what it reads: whatever the files hold, it returns in bounded time
-// and memory, and never blocks on a pipe or a device.
+// Reads files below a root, which tests replace by their own tree. Does not
+// trust the files: whatever they contain, returns in bounded time and memory,
+// and never blocks on a pipe or a device.
 class Files {
  public:
-  // More than any file that a probe looks at; a longer one is cut.
+  // Caps the size of a file. Longer files are truncated. More than the size of
+  // any probed file.
   static constexpr size_t kMaxBytes = 64 * 1024;
-  // More than a folder has whose entries a probe looks at.
+  // Caps how many directory entries a probe reads.
   static constexpr size_t kMaxEntries = 512;
 
-  // `root` is "" for this machine.
+  // Makes a reader; `root` is "" for this machine.
   explicit Files(std::string root = "") : root_(std::move(root)) {}
 
-  // Returns a regular file's beginning. The error says which file, and why.
+  // Returns the beginning of a regular file. The error names the file and the
+  // cause.
   absl::StatusOr<std::string> Read(absl::string_view path) const;
-  // Returns the first line, made printable, without blanks around it. Empty if
+  // Returns the first line, printable and without surrounding blanks. Empty if
   // the file cannot be read.
   std::string Line(absl::string_view path) const;
-  // Returns the first line as a number; nothing if it is none.
+  // Returns the first line as a number, or nothing if the line is no number.
   std::optional<uint64_t> Number(absl::string_view path) const;
-  // Returns the names in a folder, sorted, without dot files; none if it cannot
-  // be read. The names are as they are: print them by base::Printable().
+  // Returns the sorted names in a folder, without dot files. Empty if the
+  // folder cannot be read. The names are raw: print them by base::Printable().
   std::vector<std::string> List(absl::string_view folder) const;
   bool Exists(absl::string_view path) const;
-  // Returns whether this process may open a file for reading and writing.
+  // Returns OK if this process may open the file for reading and writing.
   absl::Status CanOpen(absl::string_view path) const;
-  // Returns the last part of what a symbolic link names; empty if it is none.
+  // Returns the last component of a symbolic link's target, or an empty string
+  // if `path` is no symbolic link.
   std::string LinkName(absl::string_view path) const;
 
  private:
@@ -50,8 +53,8 @@ class Files {
   std::string root_;
 };
 
-// Returns the word in brackets of "always [madvise] never"; empty if there is
-// none.
+// Returns the bracketed word of "always [madvise] never", or an empty string if
+// there is none.
 std::string ChosenWord(absl::string_view line);
 
 }  // namespace penstock::cli

@@ -1,4 +1,4 @@
-// What a probe of `penstock doctor` has found.
+// The findings of the probes of `penstock doctor`.
 
 #ifndef PENSTOCK_CLI_DOCTOR_FINDING_H_
 #define PENSTOCK_CLI_DOCTOR_FINDING_H_
@@ -10,16 +10,16 @@ namespace penstock::cli {
 
 enum class Level {
   kOk,
-  kNote,     // works, but is slower or reaches less than it could
-  kProblem,  // does not do what is asked of it
+  kNote,     // works, but is slower or reaches fewer peers than possible
+  kProblem,  // does not work as requested
 };
 
 struct Finding {
-  std::string group;    // the heading that it stands under: "RDMA"
-  std::string subject;  // what was looked at: "rxe0/1"
+  std::string group;    // the heading of the finding: "RDMA"
+  std::string subject;  // the examined object: "rxe0/1"
   Level level = Level::kOk;
   std::string text;
-  std::string remedy;  // what to do, or empty
+  std::string remedy;  // the action to take, or empty
 };
 
 using Findings = std::vector<Finding>;
@@ -27,11 +27,12 @@ using Findings = std::vector<Finding>;
 // Returns "ok", "note" or "problem".
 const char* LevelName(Level level);
 
-// Whether a fabric can carry a connection of a process that is started here.
+// The verdict on a fabric: usable or not for connections of a process that is
+// started on this machine.
 struct PathVerdict {
   std::string fabric;  // "shm"
   bool usable = false;
-  std::string text;  // to whom, or why not
+  std::string text;  // the reachable peers, or the reason
 };
 
 }  // namespace penstock::cli

@@ -25,7 +25,7 @@ namespace {
 
 namespace verbs = fabric::verbs;
 
-// As shm makes its memory.
+// Creates memory like shm.
 absl::Status TryMemfd() {
   const base::UniqueFd fd(
       memfd_create("penstock-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -43,7 +43,7 @@ absl::Status TryMemfd() {
 absl::Status TryAbstractSocket() {
   const base::UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return base::ErrnoStatus(errno, "make a UNIX socket");
-  // The kernel chooses an abstract name for an address without one.
+  // Without a name in the address, the kernel chooses an abstract name.
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
@@ -53,7 +53,7 @@ absl::Status TryAbstractSocket() {
   return absl::OkStatus();
 }
 
-// As transport/paths makes them of the settings.
+// Returns the options like transport/paths.
 verbs::Options VerbsOptions(const absl::StatusOr<Settings>& settings) {
   verbs::Options options;
   if (!settings.ok()) return options;

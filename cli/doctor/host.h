@@ -1,4 +1,4 @@
-// What the probes look at.
+// The facts about a machine that the probes examine.
 
 #ifndef PENSTOCK_CLI_DOCTOR_HOST_H_
 #define PENSTOCK_CLI_DOCTOR_HOST_H_
@@ -22,13 +22,13 @@ namespace penstock::cli {
 
 using Environment = std::map<std::string, std::string>;
 
-// The machine and the limits of this process. A plain value: probes are
-// functions of it, and tests fill it in.
+// The machine, and the limits of this process. A plain value: probes are
+// functions of a Host, and tests fill one in.
 struct Host {
   Files files;
   Environment environment;
 
-  // What the environment's settings come to.
+  // The settings that result from the environment.
   absl::StatusOr<Settings> settings = Settings();
   absl::StatusOr<progress::PollingMode> polling =
       progress::PollingMode::kAdaptive;
@@ -38,7 +38,7 @@ struct Host {
 
   std::string grpc_built_for;  // "1.51.1"
   std::string grpc_loaded;
-  std::string grpc_mismatch;  // empty: it is the right one
+  std::string grpc_mismatch;  // empty if the right release is loaded
 
   uint64_t locked_memory = 0;  // verbs::LockedMemoryLimit()
   uint64_t open_files = 0;     // RLIMIT_NOFILE
@@ -46,10 +46,10 @@ struct Host {
   int usable_cores = 1;
   int cores = 1;  // of the machine
 
-  // The fabrics that a connection would get. Empty if none would use Penstock.
+  // The fabrics that a connection would get. Empty if connections would not use
+  // Penstock.
   Trials trials;
-  // The results of the system calls that shm needs: where to look if shm does
-  // not work.
+  // The results of system calls that shm needs. They explain a failure of shm.
   absl::Status memfd;
   absl::Status unix_socket;
 
@@ -59,12 +59,12 @@ struct Host {
   absl::StatusOr<device::Survey> cuda =
       absl::NotFoundError("no CUDA driver here");
 
-  // Whether /sys knows an RDMA device, usable or not.
+  // Returns true if /sys lists an RDMA device, usable or not.
   bool HasRdmaDevice() const;
 };
 
-// Looks at this machine. Blocks for a second or two where there are devices,
-// and for three where shm does not answer.
+// Examines this machine. Blocks for a second or two if there are devices, and
+// for three seconds if shm does not answer.
 Host ThisHost(Environment environment);
 
 // Returns the environment of this process.

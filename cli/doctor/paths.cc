@@ -1,4 +1,4 @@
-// What the facts come to: which fabrics can carry a connection from here.
+// Judges from the facts which fabrics can carry a connection from this host.
 
 #include <algorithm>
 
@@ -36,7 +36,7 @@ PathVerdict JudgeVerbs(const Host& host) {
   return {"verbs", true, text};
 }
 
-// Says what was tried, and else why it was not.
+// Returns the result of the trial, or the reason why there was none.
 PathVerdict JudgeFabric(const Host& host, Fabric fabric) {
   const std::string name = FabricName(fabric);
   if (!host.settings->Allows(name)) {
@@ -62,11 +62,12 @@ PathVerdict JudgeTcp(const Host& host) {
   if (host.settings->policy == Policy::kRequire) {
     return No("tcp", "not in PENSTOCK_FABRICS");
   }
-  // The lifeline: it carries what nothing else does, unless that is refused.
+  // tcp is the fallback of all other fabrics, unless it is disabled.
   return {"tcp", true, "where nothing else works; not in PENSTOCK_FABRICS"};
 }
 
-// Says why connections of this process cannot use Penstock, or "".
+// Returns the reason why connections of this process cannot use Penstock, or
+// "".
 std::string WhyOff(const Host& host) {
   if (!host.grpc_mismatch.empty()) return "another gRPC is loaded";
   if (!host.settings.ok()) return "a setting is bad";

@@ -1,9 +1,9 @@
-// The probes of `penstock doctor`. Each is a function of a Host, with no effect
-// and no state; it returns what it found, in the order in which to show it.
+// The probes of `penstock doctor`. Each probe is a pure function of a Host. It
+// returns its findings in display order.
 //
-// What is fine has Level::kOk. A machine without RDMA or GPUs is fine, too: a
-// missing device is a note at most. kProblem is kept for what is there, or was
-// asked for, and does not work.
+// A working facility has Level::kOk. Missing RDMA or GPUs are also fine: a
+// missing device is at most a note. kProblem is reserved for a facility that
+// exists or was requested, and does not work.
 
 #ifndef PENSTOCK_CLI_DOCTOR_PROBES_H_
 #define PENSTOCK_CLI_DOCTOR_PROBES_H_
@@ -37,10 +37,10 @@ Findings ProbeClock(const Host& host);
 // GPUs.
 Findings ProbeCuda(const Host& host);
 
-// All of the above, in the order in which they are shown.
+// All of the above, in display order.
 Findings ProbeAll(const Host& host);
 
-// What can carry a connection of a process that is started on `host`.
+// Returns the fabrics that can carry connections of a process on `host`.
 std::vector<PathVerdict> JudgePaths(const Host& host);
 
 }  // namespace penstock::cli

@@ -1,5 +1,5 @@
-// The process and the machine: gRPC's release, settings, cores, descriptors,
-// the clock; and GPUs.
+// Probes of the process and the machine: gRPC's release, settings, cores,
+// descriptors, the clock, and GPUs.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,13 +18,13 @@ namespace {
 constexpr char kGroup[] = "Process";
 constexpr char kPrefix[] = "PENSTOCK_";
 constexpr size_t kMaxTextBytes = 100;
-// A server with this many connections has need of more.
+// A server with this many connections needs a higher limit.
 constexpr uint64_t kFewFiles = 1024;
-// A connection is a socket, and with shm or verbs some descriptors beside it.
+// The descriptors of a connection: a socket, and some more with shm or verbs.
 constexpr uint64_t kFilesOfConnection = 4;
 
-// What reads these is not the transport: docs/tensorflow.md, docs/testing.md,
-// docs/gpu/kernels.md.
+// Variables of other programs than the transport: docs/tensorflow.md,
+// docs/testing.md, docs/gpu/kernels.md.
 constexpr const char* kVariablesOfOthers[] = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
     "PENSTOCK_CUDA",
@@ -98,7 +98,8 @@ Findings ProbeSettings(const Host& host) {
       findings.push_back(std::move(finding));
     }
   }
-  // What no value says by itself: a fabric that is named twice.
+  // Report an error of several values together, such as a fabric that is listed
+  // twice.
   if (!host.settings.ok() && !has_problem) {
     findings.push_back({kGroup, "settings", Level::kProblem,
                         std::string(host.settings.status().message()), ""});

@@ -1,4 +1,4 @@
-// The RDMA devices and their ports, as /sys and the survey have them.
+// Probes of RDMA devices and their ports, from /sys and the survey.
 
 #include <optional>
 
@@ -18,26 +18,26 @@ using fabric::verbs::LocalAddress;
 constexpr char kGroup[] = "RDMA";
 constexpr char kDevices[] = "/sys/class/infiniband";
 constexpr size_t kMaxNameBytes = 40;
-// The largest packet of RoCE and InfiniBand.
+// The largest packet payload of RoCE and InfiniBand.
 constexpr int kMaxMtu = 4096;
 
 std::string Name(absl::string_view text) {
   return base::Printable(text, kMaxNameBytes);
 }
 
-// One port, and where /sys describes it.
+// One port, and its folder in /sys.
 struct Port {
   std::string device;
   std::string number;
   std::string folder;
-  std::string interface;  // whose addresses it has; may be empty
+  std::string interface;  // with the port's addresses; may be empty
 
   std::string Subject() const {
     return absl::StrCat(Name(device), "/", Name(number));
   }
 };
 
-// The driver, and the interface below a software device.
+// Returns the driver, and the interface below a software device.
 std::string DriverOf(const Files& files, const std::string& device) {
   const std::string folder = absl::StrCat(kDevices, "/", device);
   const std::string parent = files.Line(absl::StrCat(folder, "/parent"));
@@ -61,7 +61,7 @@ std::string InterfaceOf(const Files& files, const std::string& port_folder) {
   return "";
 }
 
-// An empty entry of the table is all zeros.
+// Counts the GIDs in use: an unused table entry is all zeros.
 int CountGids(const Files& files, const std::string& port_folder) {
   int count = 0;
   const std::string folder = absl::StrCat(port_folder, "/gids");
@@ -84,7 +84,7 @@ std::vector<const LocalAddress*> AddressesOf(const Host& host,
   return found;
 }
 
-// "4: ACTIVE" without the number.
+// Returns "ACTIVE" for "4: ACTIVE".
 std::string StateOf(const Files& files, const Port& port) {
   const std::string line = files.Line(absl::StrCat(port.folder, "/state"));
   const size_t colon = line.find(": ");
@@ -126,14 +126,14 @@ int MtuOf(const std::string& description) {
   return mtu;
 }
 
-// What the survey chose on this port, and why: the connection manager binds an
-// IP address, and that has its GID.
+// Reports the survey's choice on this port. The connection manager binds an IP
+// address, which determines the GID.
 Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
   absl::string_view rest = local.description;
   absl::ConsumePrefix(&rest, absl::StrCat(port.Subject(), ", "));
   std::string text = absl::StrCat(local.address, ": ", rest);
   const std::string rate = host.files.Line(absl::StrCat(port.folder, "/rate"));
-  // A software device has its interface's rate, and reports any.
+  // Omit the rate of a software device, which reports an arbitrary one.
   const bool is_software =
       host.files.Exists(absl::StrCat(kDevices, "/", port.device, "/parent"));
   if (!rate.empty() && !is_software) absl::StrAppend(&text, ", ", rate);
@@ -184,7 +184,7 @@ Findings ProbePort(const Host& host, const Port& port) {
   return findings;
 }
 
-// Where a software device could stand.
+// Returns an interface that could carry a software device.
 std::string AnInterface(const Files& files) {
   for (const std::string& name : files.List("/sys/class/net")) {
     const std::string folder = absl::StrCat("/sys/class/net/", name);
@@ -196,7 +196,8 @@ std::string AnInterface(const Files& files) {
   return "eth0";
 }
 
-// Mellanox, now NVIDIA: an adapter whose driver is missing looks like none.
+// Finds an adapter of Mellanox (now NVIDIA) without a driver. Without this
+// check, such an adapter is not visible.
 bool HasUndrivenAdapter(const Files& files) {
   for (const std::string& name : files.List("/sys/bus/pci/devices")) {
     const std::string folder = absl::StrCat("/sys/bus/pci/devices/", name);
@@ -239,7 +240,7 @@ Findings ProbeDevices(const Host& host) {
       findings.insert(findings.end(), more.begin(), more.end());
     }
   }
-  // An address is wanted of one of the devices only.
+  // An address must belong to one of the devices.
   if (!host.rdma.ok()) {
     findings.push_back({kGroup, "address", Level::kProblem,
                         std::string(host.rdma.status().message()), ""});

@@ -1,5 +1,5 @@
-// What RDMA needs of the system: libraries, modules, device files, locked
-// memory; and the IP interfaces of InfiniBand.
+// Probes of the system's support for RDMA: libraries, modules, device files,
+// locked memory, and the IP interfaces of InfiniBand.
 
 #include <cstdint>
 
@@ -17,13 +17,14 @@ namespace {
 namespace verbs = fabric::verbs;
 
 constexpr char kGroup[] = "RDMA";
-// In the order in which they depend on each other.
+// In the order of their dependencies.
 constexpr const char* kModules[] = {"ib_uverbs", "rdma_cm", "rdma_ucm"};
 constexpr const char* kSoftware[] = {"rdma_rxe", "siw"};
 constexpr char kContainerRemedy[] =
     "in a container: --device=/dev/infiniband; else: udev's rules of rdma-core";
 
-// A driver that is built in is in /sys/module, too, if it has parameters.
+// Returns true if a module is loaded or built in. A built-in module appears in
+// /sys/module only if it has parameters.
 bool HasModule(const Files& files, absl::string_view name) {
   if (files.Exists(absl::StrCat("/sys/module/", name))) return true;
   const absl::StatusOr<std::string> loaded = files.Read("/proc/modules");
@@ -61,7 +62,7 @@ Finding Modules(const Host& host) {
     return {kGroup, "kernel modules", Level::kOk, "not needed without a device",
             ""};
   }
-  // What works needs nothing: the kernel may have them built in.
+  // If RDMA works, the modules may be built in.
   const bool is_needed = !host.rdma.ok();
   return {kGroup, "kernel modules", is_needed ? Level::kProblem : Level::kOk,
           absl::StrCat("not loaded as modules: ", absl::StrJoin(missing, ", ")),
@@ -91,7 +92,7 @@ Findings DeviceFiles(const Host& host) {
       host.files.List("/sys/class/infiniband_verbs");
   std::vector<std::string> good = {"rdma_cm"};
   for (const std::string& name : devices) {
-    // "abi_version" is there beside the devices.
+    // The folder also contains "abi_version".
     if (name.compare(0, 6, "uverbs") != 0) continue;
     CheckFile(host, absl::StrCat("/dev/infiniband/", base::Printable(name, 40)),
               &findings);
@@ -116,7 +117,7 @@ Findings ProbeRdmaFiles(const Host& host) {
 
 Findings ProbeLockedMemory(const Host& host) {
   const verbs::Options defaults;
-  // What one busy connection registers: docs/verbs.md, "Memory of a
+  // The memory that one busy connection registers: docs/verbs.md, "Memory of a
   // connection".
   const uint64_t busy = defaults.exposed_bytes + defaults.read_bytes;
   const uint64_t limit = host.locked_memory;
@@ -148,7 +149,7 @@ Findings ProbeLockedMemory(const Host& host) {
 }
 
 Findings ProbeIpoib(const Host& host) {
-  // ARPHRD_INFINIBAND.
+  // The value of ARPHRD_INFINIBAND.
   constexpr char kInfiniBand[] = "32";
   Findings findings;
   for (const std::string& name : host.files.List("/sys/class/net")) {

@@ -1,5 +1,5 @@
-// What shm needs: anonymous memory, UNIX sockets, a common network namespace,
-// and whether it works; how much memory there is for it, and in which pages.
+// Probes of shm's requirements: anonymous memory, UNIX sockets, a common
+// network namespace, a working trial, and the memory limit and page size.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace {
 using fabric::shm::HugePages;
 
 constexpr char kGroup[] = "Shared memory";
-// The default limit of the arena, as Arena::DefaultBudget() has it.
+// The default limit of the arena: see Arena::DefaultBudget().
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 30;
-// Control groups of version 1 say so for "no limit", rounded to pages.
+// The value by which control groups of version 1 express "no limit", rounded to
+// pages.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
 Finding Call(const char* subject, const absl::Status& status, const char* text,
@@ -28,7 +29,7 @@ Finding Call(const char* subject, const absl::Status& status, const char* text,
           remedy};
 }
 
-// Returns the engine whose container this is; "" if it is none.
+// Returns the engine of this container, or "" outside a container.
 std::string ContainerOf(const Host& host) {
   if (host.files.Exists("/.dockerenv")) return "Docker";
   if (host.environment.count("KUBERNETES_SERVICE_HOST") > 0) {
@@ -58,7 +59,7 @@ Finding Container(const Host& host) {
   return finding;
 }
 
-// Says whether shm works, and why not even if each call that it needs does.
+// Reports the trial of shm, which may fail even if each system call works.
 Findings Trial(const Host& host) {
   const auto trial = host.trials.find("shm");
   if (trial == host.trials.end() || !host.settings.ok() ||
@@ -91,7 +92,8 @@ Findings Directory(const Host& host) {
        absl::StrCat("mount the volume, and let this user write to ", path)}};
 }
 
-// The mapping of a machine's own namespace is "0 0 4294967295".
+// Without a user namespace of its own, a process has the mapping "0 0
+// 4294967295".
 Finding UserNamespace(const Host& host) {
   const std::string line = host.files.Line("/proc/self/uid_map");
   const std::vector<std::string> words =
@@ -141,8 +143,8 @@ Finding ReservedPages(const Host& host) {
   return finding;
 }
 
-// The folder of this process's group below that of the controller, "/a/b", in
-// either version's hierarchy; nothing if it is in none.
+// Returns the folder of this process's group below the controller's, "/a/b", in
+// either version's hierarchy. Empty if the process is in no group.
 std::string GroupIn(const std::string& text, bool* is_version_2) {
   std::string unified;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -160,7 +162,7 @@ std::string GroupIn(const std::string& text, bool* is_version_2) {
   return unified;
 }
 
-// The lowest limit of the group and of those above it.
+// Returns the lowest limit of the group and its ancestors.
 uint64_t GroupLimit(const Files& files) {
   bool is_version_2 = true;
   std::string group =
@@ -199,7 +201,7 @@ Findings ProbeSharedMemory(const Host& host) {
 }
 
 Findings ProbeHugePages(const Host& host) {
-  if (!host.huge_pages.ok()) return {};  // ProbeSettings() says so
+  if (!host.huge_pages.ok()) return {};  // ProbeSettings() reports it
   switch (*host.huge_pages) {
     case HugePages::kOff:
       return {{kGroup, "huge pages", Level::kOk,

@@ -18,7 +18,7 @@ namespace {
 
 using EndpointOr = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 
-// Longer than the fabric itself waits for a peer.
+// Longer than the fabric's own timeout for a peer.
 constexpr absl::Duration kLimit = absl::Seconds(3);
 
 // The two ends of a connection to this process itself. Thread-safe.
@@ -30,7 +30,7 @@ class BothEnds {
     if (end.ok()) ends_.push_back(*std::move(end));
   }
 
-  // Returns the first error, or OK once both are there.
+  // Returns the first error, or OK once both ends exist.
   absl::Status Await(absl::Duration limit) {
     absl::MutexLock lock(&mu_);
     if (!mu_.AwaitWithTimeout(absl::Condition(this, &BothEnds::IsDecided),
@@ -58,7 +58,7 @@ absl::Status ConnectToSelf(const Settings& settings,
   auto ends = std::make_shared<BothEnds>();
   const paths::SidePaths::Done done =
       [ends](const std::string&, EndpointOr end) { ends->Add(std::move(end)); };
-  // As both sides of one connection do.
+  // The same steps as both sides of a connection.
   paths::SidePaths server(settings, /*is_private=*/false, /*devices=*/nullptr);
   paths::SidePaths client(settings, /*is_private=*/false, /*devices=*/nullptr);
   server.Listen({offer}, *token, done);

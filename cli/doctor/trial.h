@@ -1,4 +1,4 @@
-// Tries what a connection of this process would try.
+// Tries the fabrics that a connection of this process would try.
 
 #ifndef PENSTOCK_CLI_DOCTOR_TRIAL_H_
 #define PENSTOCK_CLI_DOCTOR_TRIAL_H_
@@ -11,15 +11,15 @@
 
 namespace penstock::cli {
 
-// The results of the fabrics that a connection tries, by their names: OK, or
-// why a fabric cannot be had. Lacks the fabrics that no connection would try.
+// The results of the fabrics that a connection tries, by name: OK, or the
+// reason for the failure. Omits fabrics that no connection would try.
 using Trials = std::map<std::string, absl::Status>;
 
-// Takes the steps of a connection to a peer with the same settings, by the code
-// that connections use. Over shm connects this process to itself; of verbs only
-// makes the offer, as an address may lead nowhere from here. Needs a policy
-// other than off. Blocks for three seconds at most, and where there are RDMA
-// devices for their trial.
+// Tries to connect, with the code of real connections, to a peer with the same
+// settings. Over shm, connects this process to itself. Of verbs, only makes the
+// offer, because an address may not be reachable from here. Requires a policy
+// other than off. Blocks for at most three seconds, plus the trial of RDMA
+// devices.
 Trials TryFabrics(const Settings& settings);
 
 }  // namespace penstock::cli

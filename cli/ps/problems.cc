@@ -13,7 +13,7 @@ std::string NameOf(const ServerStatus& server) {
   return base::Printable(server.name, kMaxTextBytes);
 }
 
-// The first that has a model; null if there is none.
+// Returns the first server that has a model, or null.
 const ServerStatus* WithModel(const std::vector<ServerStatus>& servers) {
   for (const ServerStatus& each : servers) {
     if (each.status.ok() && each.report.run() != 0) return &each;
@@ -21,7 +21,8 @@ const ServerStatus* WithModel(const std::vector<ServerStatus>& servers) {
   return nullptr;
 }
 
-// What is wrong with a server by itself, or beside `other`, which has a model.
+// Returns the problem of a server, alone or compared with `other`, which has a
+// model. Empty if there is none.
 std::string ProblemOf(const ServerStatus& server, const ServerStatus* other) {
   if (!server.status.ok()) {
     return base::Printable(server.status.message(), kMaxTextBytes);

@@ -71,12 +71,12 @@ std::string Servers(const std::vector<ServerStatus>& servers,
   return text + table.LeftOut();
 }
 
-// A worker, as the servers together see it.
+// A worker, according to all servers.
 struct Worker {
   uint32_t rank = 0;
-  uint64_t clock = 0;   // the least
-  uint64_t behind = 0;  // the most
-  int member_of = 0;    // servers
+  uint64_t clock = 0;   // the lowest
+  uint64_t behind = 0;  // the highest
+  int member_of = 0;    // number of servers
 };
 
 std::vector<Worker> SlowestWorkers(const std::vector<ServerStatus>& servers) {
@@ -102,7 +102,7 @@ std::vector<Worker> SlowestWorkers(const std::vector<ServerStatus>& servers) {
   return workers;
 }
 
-// What is to be said of a worker that is no member at all servers that answer.
+// Returns a note on a worker that is not a member at all answering servers.
 std::string NoteOn(const Worker& worker,
                    const std::vector<ServerStatus>& servers) {
   const auto answering =
@@ -133,14 +133,14 @@ std::string Workers(const std::vector<ServerStatus>& servers) {
   return text;
 }
 
-// A table, as the servers together have it.
+// A table, summed over all servers.
 struct TableSum {
   std::string name;
   bool is_sparse = false;
-  bool is_new = false;  // since the restore
-  uint64_t steps = 0;   // the most
+  bool is_new = false;  // created since the restore
+  uint64_t steps = 0;   // the highest
   double rows = 0;
-  double spilled = 0;  // of them, those on disk
+  double spilled = 0;  // rows on disk
   double bytes = 0;
   double hits = 0;
   double asked = 0;
@@ -189,7 +189,7 @@ std::vector<std::string> CellsOf(const TableSum& table, bool has_spilled) {
   return cells;
 }
 
-// What began anew beside a checkpoint, or "".
+// Returns the tables that were not restored from the checkpoint, or "".
 std::string NewTables(const std::vector<TableSum>& tables) {
   std::vector<std::string> names;
   for (const TableSum& table : tables) {
@@ -213,7 +213,7 @@ std::string Tables(const std::vector<ServerStatus>& servers,
       {"table", -kNameColumns}, {"type", -6, 2}, {"steps", 8},
       {"rows", 8, 1},           {"bytes", 10},   {"hits", 5, 3},
       {"evicted", 8, 4}};
-  // Few have some, and 80 columns have no room for it beside the others.
+  // Show the column only if used: 80 columns have no room for it otherwise.
   const bool has_spilled =
       std::any_of(tables.begin(), tables.end(),
                   [](const TableSum& each) { return each.spilled > 0; });

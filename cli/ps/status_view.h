@@ -1,4 +1,4 @@
-// What `penstock ps status` shows of the servers of a training.
+// Formats the output of `penstock ps status`.
 
 #ifndef PENSTOCK_CLI_PS_STATUS_VIEW_H_
 #define PENSTOCK_CLI_PS_STATUS_VIEW_H_
@@ -13,21 +13,21 @@
 namespace penstock::cli {
 
 struct ServerStatus {
-  std::string name;     // as it was given
-  absl::Status status;  // why there is no report
+  std::string name;     // as the user wrote it
+  absl::Status status;  // the error if there is no report
   ps::v1::ServerReport report;
 };
 
-// Returns a line for each thing that somebody has to see to: a server that does
-// not answer, has ended its training, or is not of the training of the others.
-// What is slow, late or not there yet is no problem.
+// Returns a line for each problem that needs attention: a server that does not
+// answer, has ended its training, or belongs to another training. Slow, late or
+// still missing workers are no problems.
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
-// Tables of servers, workers and tables, and the problems. Workers that are
-// behind come first, and tables by their bytes.
+// Returns tables of servers, workers and tables, and the problems. Lists the
+// slowest workers and the largest tables first.
 std::string StatusText(const std::vector<ServerStatus>& servers,
                        const Output& out);
-// One JSON object: each report in full.
+// Returns one JSON object with all reports.
 std::string StatusJson(const std::vector<ServerStatus>& servers);
 
 }  // namespace penstock::cli

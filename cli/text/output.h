@@ -1,4 +1,4 @@
-// Where a command writes its answer.
+// The output of a command.
 
 #ifndef PENSTOCK_CLI_TEXT_OUTPUT_H_
 #define PENSTOCK_CLI_TEXT_OUTPUT_H_
@@ -12,10 +12,10 @@
 
 namespace penstock::cli {
 
-// What colour says: nothing that the text does not say as well.
+// Text styles. Colour only repeats information of the text.
 enum class Style { kPlain, kBold, kDim, kGood, kWarning, kBad };
 
-// What a descriptor's other end can show.
+// The capabilities of a descriptor's other end.
 struct Display {
   bool has_colours = false;
   size_t columns = 80;                                // for text
@@ -23,12 +23,12 @@ struct Display {
   bool is_terminal = false;
 };
 
-// Returns what `fd` can show: 80 columns of text, tables of any width and no
-// colours if it is no terminal. A terminal has no colours with NO_COLOR in the
-// environment or TERM=dumb.
+// Returns the capabilities of `fd`. If `fd` is no terminal: 80 columns of text,
+// tables of any width, and no colours. A terminal has no colours if NO_COLOR is
+// set or TERM is dumb.
 Display DisplayOf(int fd);
 
-// Writes to a descriptor, and remembers whether that worked. SIGPIPE must be
+// Writes to a descriptor, and records the first failure. SIGPIPE must be
 // ignored. Not thread-safe.
 class Output {
  public:
@@ -38,12 +38,12 @@ class Output {
   bool is_terminal() const { return display_.is_terminal; }
   size_t columns() const { return display_.columns; }
   size_t width() const { return display_.width; }
-  // Writes at once. Does nothing after a failure.
+  // Writes immediately. Does nothing after a failure.
   void Write(absl::string_view text);
-  // Returns `text` in that style, if there are colours.
+  // Returns `text` in the style if the output has colours.
   std::string Styled(Style style, absl::string_view text) const;
-  // The first failure. CANCELLED: the reader has closed the pipe, which is its
-  // right and needs no message.
+  // Returns the first failure. CANCELLED means that the reader has closed the
+  // pipe, which needs no message.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -52,13 +52,13 @@ class Output {
   absl::Status status_;
 };
 
-// Breaks `text` into lines of at most `columns`, each of which but the first
-// begins with `indent` blanks; the first begins in column `indent`, too. Words
-// that are longer stay whole. No newline at the end.
+// Breaks `text` into lines of at most `columns`. Lines after the first begin
+// with `indent` blanks; the first is assumed to begin in column `indent`. Does
+// not break words that are too long. Returns no final newline.
 std::string Wrapped(absl::string_view text, size_t indent, size_t columns);
 
-// Returns `text` with lines that fit the width of `out`, if that is a terminal.
-// Breaks longer lines by Wrapped(), which makes their blanks single.
+// Wraps the lines of `text` to the width of `out` if `out` is a terminal.
+// Wrapped() collapses blanks in lines that are too long.
 std::string Fitted(absl::string_view text, const Output& out);
 
 }  // namespace penstock::cli

@@ -1,4 +1,4 @@
-// Sizes and times, as people write and read them.
+// Formats and parses sizes and times.
 
 #ifndef PENSTOCK_CLI_TEXT_UNITS_H_
 #define PENSTOCK_CLI_TEXT_UNITS_H_
@@ -20,15 +20,16 @@ using base::BytesText;
 // Returns three digits and a unit: "12.3 us", "1.04 ms", "2.50 s".
 std::string DurationText(absl::Duration duration);
 
-// Parses "8", "8B", "64KiB", "1MiB", "2GiB". INVALID_ARGUMENT: anything else.
+// Parses "8", "8B", "64KiB", "1MiB", "2GiB". Returns INVALID_ARGUMENT for other
+// texts.
 absl::StatusOr<size_t> ParseSize(absl::string_view text);
 
-// Parses sizes that are separated by commas, each at most `max`.
+// Parses sizes separated by commas, each at most `max`.
 absl::StatusOr<std::vector<size_t>> ParseSizes(absl::string_view text,
                                                size_t max);
 
-// Parses "200ms", "1s", or a number of seconds such as "0.2". INVALID_ARGUMENT:
-// anything else, a negative one, or one of more than a day.
+// Parses "200ms", "1s", or a number of seconds such as "0.2". Returns
+// INVALID_ARGUMENT for other texts, negative times, and times above a day.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
 
 }  // namespace penstock::cli

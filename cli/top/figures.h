@@ -1,4 +1,4 @@
-// Figures in few characters.
+// Formats numbers in few characters.
 
 #ifndef PENSTOCK_CLI_TOP_FIGURES_H_
 #define PENSTOCK_CLI_TOP_FIGURES_H_
@@ -7,11 +7,11 @@
 
 namespace penstock::cli {
 
-// "12.3k", as many digits as a column has room for.
+// Returns "12.3k", with as many digits as fit into a column.
 std::string Count(double value);
-// "1.5 MiB".
+// Returns "1.5 MiB".
 std::string Bytes(double value);
-// "98%"; "-" of nothing.
+// Returns "98%", or "-" if `all` is zero.
 std::string Percent(double part, double all);
 
 }  // namespace penstock::cli

@@ -13,7 +13,7 @@ constexpr size_t kMaxBytes = 16 << 20;
 
 size_t Append(char* bytes, size_t, size_t size, void* page) {
   auto* const text = static_cast<std::string*>(page);
-  if (text->size() + size > kMaxBytes) return 0;  // ends it
+  if (text->size() + size > kMaxBytes) return 0;  // aborts the transfer
   text->append(bytes, size);
   return size;
 }

@@ -1,4 +1,4 @@
-// Fetches a page.
+// Fetches a page by HTTP.
 
 #ifndef PENSTOCK_CLI_TOP_HTTP_GET_H_
 #define PENSTOCK_CLI_TOP_HTTP_GET_H_
@@ -10,8 +10,8 @@
 
 namespace penstock::cli {
 
-// Returns what `url` (http or https) answers with status 200, of at most 16
-// MiB. UNAVAILABLE says why there is nothing.
+// Returns the body of `url` (http or https) if the status is 200 and the size
+// is at most 16 MiB. Otherwise returns UNAVAILABLE, with the reason.
 absl::StatusOr<std::string> HttpGet(const std::string& url,
                                     absl::Duration limit);
 

@@ -23,7 +23,8 @@ bool HasAll(const Labels& labels, const Labels& wanted) {
   });
 }
 
-// Takes `key="value"` off the front of `text`. False: it is not there.
+// Removes `key="value"` from the front of `text`. Returns false if there is
+// none.
 bool TakeLabel(absl::string_view* text, Labels* labels) {
   const size_t equals = text->find("=\"");
   if (equals == absl::string_view::npos) return false;
@@ -56,7 +57,7 @@ bool ParseLine(absl::string_view line, std::string* metric, Series* series) {
       if (!TakeLabel(&line, &series->labels)) return false;
     }
   }
-  // A time may follow.
+  // A timestamp may follow.
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, ' ', absl::SkipEmpty());
   return !words.empty() && words.size() <= 2 &&
@@ -122,7 +123,8 @@ double QuantileBetween(const std::vector<Bucket>& before,
                        const std::vector<Bucket>& after, double share) {
   if (after.empty()) return 0;
   const auto count = [&](size_t i) {
-    // Of another process, one that was started in its place.
+    // Ignore the earlier counts if another process has taken the place of the
+    // first.
     const bool fits = before.size() == after.size() &&
                       before.back().count <= after.back().count;
     return after[i].count - (fits ? before[i].count : 0);

@@ -1,4 +1,4 @@
-// Reads Prometheus' text format, as far as it is needed to look at a process.
+// Parses the parts of Prometheus' text format that describe a process.
 
 #ifndef PENSTOCK_CLI_TOP_METRICS_TEXT_H_
 #define PENSTOCK_CLI_TOP_METRICS_TEXT_H_
@@ -12,7 +12,7 @@
 
 namespace penstock::cli {
 
-// {name: value}
+// Values by name.
 using Labels = std::map<std::string, std::string>;
 
 struct Series {
@@ -20,25 +20,26 @@ struct Series {
   double value = 0;
 };
 
-// Which observations of a histogram are at most so many.
+// The number of observations <= bound (a cumulative bucket).
 struct Bucket {
   double bound = 0;  // may be infinite
-  double count = 0;  // of this one and of all before it
+  double count = 0;  // of this bucket and all before it
 };
 
-// What a process has said at one time.
+// The metrics of a process at one time.
 class MetricsText {
  public:
-  // INVALID_ARGUMENT, with the line, if `text` is not of that format. Comments
-  // and times are left out; a metric that is there twice counts twice.
+  // Parses `text`. Returns INVALID_ARGUMENT, with the line, for a malformed
+  // text. Ignores comments and times. A metric that occurs twice counts twice.
   static absl::StatusOr<MetricsText> Parse(absl::string_view text);
 
   bool Has(const std::string& metric) const;
-  // Sums the series of `metric` that have all of `labels`; 0 if there is none.
+  // Returns the sum of the series of `metric` that have all of `labels`, or 0.
   double Sum(const std::string& metric, const Labels& labels = {}) const;
-  // The series, in the order in which they came.
+  // Returns the series, in the order of the text.
   const std::vector<Series>& All(const std::string& metric) const;
-  // By their bounds; the series that have all of `labels` are added up.
+  // Returns buckets ordered by bound. Adds up the series that have all of
+  // `labels`.
   std::vector<Bucket> Buckets(const std::string& histogram,
                               const Labels& labels = {}) const;
 
@@ -46,8 +47,8 @@ class MetricsText {
   std::map<std::string, std::vector<Series>> series_;
 };
 
-// Returns an upper bound of the quantile `share` (0 to 1) of what was observed
-// between two looks at a histogram; 0 if nothing was.
+// Returns an upper bound of the quantile `share` (0 to 1) of observations
+// between two snapshots of a histogram. Returns 0 if there are none.
 double QuantileBetween(const std::vector<Bucket>& before,
                        const std::vector<Bucket>& after, double share);
 

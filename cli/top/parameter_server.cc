@@ -19,7 +19,7 @@ constexpr char kTableBytes[] = "penstock_ps_table_bytes";
 constexpr size_t kMaxTables = 20;
 constexpr int kNameColumns = 26;
 
-// The tables by their labels, those with the most bytes first.
+// Returns the tables by their labels, the largest first.
 std::vector<Series> LargestTables(const Sample& after) {
   std::vector<Series> tables = after.metrics.All(kTableBytes);
   std::stable_sort(tables.begin(), tables.end(),

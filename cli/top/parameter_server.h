@@ -1,4 +1,4 @@
-// A parameter server, as `penstock top` shows it.
+// Formats the parameter server part of `penstock top`.
 
 #ifndef PENSTOCK_CLI_TOP_PARAMETER_SERVER_H_
 #define PENSTOCK_CLI_TOP_PARAMETER_SERVER_H_
@@ -12,12 +12,12 @@
 
 namespace penstock::cli {
 
-// Returns what the process's parameter server does, and its tables, those with
-// the most bytes first. Empty if it has none.
+// Returns the activity of the process's parameter server, and its tables, the
+// largest first. Empty if there is no parameter server.
 std::string ParameterServerText(const Rates& rates, const Sample& after,
                                 const Output& out);
 
-// The same, of all tables; null if there is none.
+// Returns the same with all tables as JSON, or null if there is none.
 nlohmann::ordered_json ParameterServerJson(const Rates& rates,
                                            const Sample& after);
 

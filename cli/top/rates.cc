@@ -14,7 +14,7 @@ constexpr double kMinSeconds = 1e-3;
 
 using metrics::Histogram;
 
-// Of each bound so many as are below it, as Prometheus has it.
+// Returns cumulative buckets, like Prometheus.
 std::vector<Bucket> BucketsOf(const Histogram& histogram) {
   std::vector<Bucket> buckets;
   double count = 0;

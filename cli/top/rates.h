@@ -1,4 +1,4 @@
-// Two looks at a process, as rates.
+// Computes rates from two samples of a process.
 
 #ifndef PENSTOCK_CLI_TOP_RATES_H_
 #define PENSTOCK_CLI_TOP_RATES_H_
@@ -13,12 +13,12 @@
 
 namespace penstock::cli {
 
-// Metrics of which more than one view shows something.
+// Metrics that several views show.
 constexpr char kSessions[] = "penstock_sessions";
 constexpr char kMessages[] = "penstock_messages_total";
 constexpr char kBytes[] = "penstock_message_bytes_total";
 
-// What goes wrong, and what people call it.
+// A kind of failure, and its description.
 struct Trouble {
   const char* metric;
   const char* says;
@@ -33,8 +33,8 @@ constexpr Trouble kTroubles[] = {
     {"penstock_log_lines_suppressed_total", "log lines left out"},
     {"penstock_trace_events_dropped_total", "trace events left out"}};
 
-// `before` and `after` have to live on. What has become less, as in a process
-// that was started anew, has the rate 0.
+// The rates between two samples, which must outlive this object. A counter that
+// has decreased, because the process was restarted, has the rate 0.
 class Rates {
  public:
   Rates(const Sample& before, const Sample& after);
@@ -42,22 +42,24 @@ class Rates {
   double seconds() const { return seconds_; }
   double Now(const std::string& metric, const Labels& labels = {}) const;
   double PerSecond(const std::string& metric, const Labels& labels = {}) const;
-  // Of the calls of clients that ended in between; 0 if there are none.
+  // Returns a quantile for client calls that ended between the samples, or 0 if
+  // there are none.
   absl::Duration Quantile(const Labels& labels, double share) const;
 
-  // Of a connection of `after`, by one of its counters.
+  // Returns the rate of a counter of one of `after`'s connections.
   double PerSecond(const metrics::ConnectionInfo& connection,
                    uint64_t metrics::ConnectionInfo::*counter) const;
   absl::Duration Quantile(const metrics::ConnectionInfo& connection,
                           double share) const;
 
-  // The paths that were ever used.
+  // Returns the paths that were ever used.
   std::vector<std::string> UsedPaths() const;
-  // The connections of `after`, those with the most bytes a second first.
+  // Returns the connections of `after`, those with the highest byte rate first.
   std::vector<const metrics::ConnectionInfo*> Busiest() const;
 
  private:
-  // Null: it is new.
+  // Returns the earlier state of a connection, or null if the connection is
+  // new.
   const metrics::ConnectionInfo* Before(
       const metrics::ConnectionInfo& connection) const;
   double Rate(double before, double after) const;

@@ -20,7 +20,7 @@
 namespace penstock::cli {
 namespace {
 
-// Of the penstock that serves it; the library of the port has some of its own.
+// A metric of Penstock's. The port's HTTP library has metrics of its own.
 constexpr char kOwnMetric[] = "penstock_sessions";
 
 absl::StatusOr<MetricsText> ParseOwn(absl::string_view text) {
@@ -33,7 +33,8 @@ absl::StatusOr<MetricsText> ParseOwn(absl::string_view text) {
   return metrics;
 }
 
-// "ps_server --port=1", or "" if it has ended or is another user's.
+// Returns "ps_server --port=1", or "" if the process has ended or belongs to
+// another user.
 std::string CommandOf(pid_t process) {
   std::ifstream file(absl::StrCat("/proc/", process, "/cmdline"));
   std::string words((std::istreambuf_iterator<char>(file)),
@@ -42,7 +43,7 @@ std::string CommandOf(pid_t process) {
   return std::string(absl::StripAsciiWhitespace(words));
 }
 
-// Returns the names of status sockets in this network namespace.
+// Returns the names of the status sockets in this network namespace.
 std::vector<std::string> StatusSockets() {
   const std::string name = monitoring::StatusSocketName(0);
   const std::string prefix = "@" + name.substr(0, name.size() - 1);
@@ -50,7 +51,7 @@ std::vector<std::string> StatusSockets() {
   std::vector<std::string> names;
   for (std::string line; std::getline(table, line);) {
     const std::string end = line.substr(line.rfind(' ') + 1);
-    // Connections to it have its name, too.
+    // Connections have the name of their socket too.
     if (absl::StartsWith(end, prefix) && !absl::c_linear_search(names, end)) {
       names.push_back(end);
     }
@@ -86,7 +87,7 @@ std::vector<Answering> AnsweringProcesses() {
   std::map<pid_t, std::string> found;
   for (const std::string& name : StatusSockets()) {
     const auto owner = monitoring::OwnerOfStatusSocket(name.substr(1));
-    // A process of a pid namespace that this one does not see has no number.
+    // A process in an invisible pid namespace has no number here.
     if (!owner.ok() || owner->process == 0) continue;
     if (geteuid() != 0 && geteuid() != owner->uid) continue;
     found.emplace(owner->process, CommandOf(owner->process));

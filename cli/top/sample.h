@@ -1,4 +1,4 @@
-// What a process says of itself at one time, and asking it.
+// A process's own description at one time.
 
 #ifndef PENSTOCK_CLI_TOP_SAMPLE_H_
 #define PENSTOCK_CLI_TOP_SAMPLE_H_
@@ -16,27 +16,27 @@
 namespace penstock::cli {
 
 struct Sample {
-  absl::Time time;  // base::SteadyNow(): rates are between two of these
+  absl::Time time;  // by base::SteadyNow(), for rates
   MetricsText metrics;
-  // Whether the process tells them: not over HTTP.
+  // True if the process reports its connections, which HTTP does not.
   bool has_connections = false;
   std::vector<metrics::ConnectionInfo> connections;
 };
 
-// Asks the process itself, at its status socket. NOT_FOUND: nobody answers for
-// it.
+// Queries a process at its status socket. Returns NOT_FOUND if nobody answers
+// for the process.
 absl::StatusOr<Sample> SampleProcess(pid_t process, absl::Duration limit);
 
-// Asks where a process serves its metrics: "HOST:PORT" or a URL.
+// Queries the metrics of a process at "HOST:PORT" or a URL.
 absl::StatusOr<Sample> SampleUrl(const std::string& url, absl::Duration limit);
 
-// A process of this machine that has a status socket.
+// A process on this machine with a status socket.
 struct Answering {
   pid_t process = 0;
   std::string command;
 };
-// Returns those of this network namespace that answer this user, by their
-// numbers: its own, and for root all.
+// Returns the processes of this network namespace that accept queries of this
+// user, by number: the user's own, or all for root.
 std::vector<Answering> AnsweringProcesses();
 
 }  // namespace penstock::cli

@@ -1,4 +1,4 @@
-// A table whose least important columns are left out where there is no room.
+// A table that omits its least important columns if there is no room.
 
 #ifndef PENSTOCK_CLI_TOP_TABLE_H_
 #define PENSTOCK_CLI_TOP_TABLE_H_
@@ -13,20 +13,21 @@ namespace penstock::cli {
 
 struct Column {
   std::string name;
-  int width = 0;  // below 0: cells begin at the left
-  // Those with the highest are left out first; with 0, never.
+  int width = 0;  // negative: left-aligned cells
+  // Columns with the highest rank are omitted first; those with 0, never.
   int rank = 0;
 };
 
 class Table {
  public:
-  // Fits it into `width` columns of a terminal, if that is possible.
+  // Makes a table that fits into `width` columns of a terminal if possible.
   Table(std::vector<Column> columns, size_t width);
 
   std::string Header() const;
-  // One cell for each column, left out or not.
+  // Formats a row. `cells` has one cell for each column, even if omitted.
   std::string Row(absl::Span<const std::string> cells) const;
-  // "no room for: RPCs, eager to", as lines; empty if nothing is left out.
+  // Returns "no room for: RPCs, eager to", as lines, or an empty string if no
+  // column is omitted.
   std::string LeftOut() const;
 
  private:

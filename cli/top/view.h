@@ -1,4 +1,4 @@
-// What `penstock top` shows: the difference of two looks at a process.
+// Formats the output of `penstock top` from two samples of a process.
 
 #ifndef PENSTOCK_CLI_TOP_VIEW_H_
 #define PENSTOCK_CLI_TOP_VIEW_H_
@@ -10,11 +10,12 @@
 
 namespace penstock::cli {
 
-// Rates are those between the two samples, of which `after` is the later one;
-// what has become less, as in a process that was started anew, counts as 0.
+// Returns text with the rates between the samples; `after` is the later one. A
+// counter that has decreased, because the process was restarted, has the rate
+// 0.
 std::string ViewText(const Sample& before, const Sample& after,
                      const Output& out);
-// One JSON object, in one line. `now` is the time of day.
+// Returns one JSON object on one line. `now` is the time of day.
 std::string ViewJson(const Sample& before, const Sample& after, absl::Time now);
 
 }  // namespace penstock::cli

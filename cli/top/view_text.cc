@@ -22,7 +22,7 @@ constexpr size_t kMaxConnections = 20;
 constexpr size_t kMaxPeerBytes = 30;
 constexpr size_t kMaxReasonBytes = 160;
 
-// An empty one is no time.
+// Formats a time. Zero means that there were no calls.
 std::string Time(absl::Duration time) {
   if (time == absl::ZeroDuration()) return "-";
   if (time == absl::InfiniteDuration()) return "> 16 s";
@@ -86,7 +86,7 @@ std::string Paths(const Rates& rates, const Output& out) {
   return text + table.LeftOut();
 }
 
-// "shm 2 MiB of 1 GiB", of what is used at all.
+// Returns the resources in use, such as "shm 2 MiB of 1 GiB".
 std::string Uses(const Rates& rates, const Sample& after,
                  const std::string& metric, const std::string& limit,
                  const std::string& label) {
@@ -123,7 +123,8 @@ std::string Memory(const Rates& rates, const Sample& after) {
   return text;
 }
 
-// Since the process began; nothing that did not happen.
+// Returns the troubles since the process started. Omits those that did not
+// occur.
 std::string Troubles(const Rates& rates, const Sample& after) {
   std::vector<std::string> lines;
   for (const Trouble& each : kTroubles) {
