@@ -1,4 +1,4 @@
-// A connection that is being made.
+// An attempt to make a connection.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
@@ -16,8 +16,8 @@
 namespace penstock {
 namespace fabric {
 
-// Calls the callback of one Listen() or Connect() once, or never if it is
-// cancelled first. Thread-safe.
+// Calls the callback of one Listen() or Connect() once, or never if the attempt
+// is cancelled first. Thread-safe.
 class Attempt {
  public:
   Attempt(std::string token, ConnectCallback done)
@@ -39,7 +39,7 @@ class Attempt {
   ConnectCallback done_ ABSL_GUARDED_BY(mu_);
 };
 
-// Cancels an attempt, then calls `clean_up` if there is one, when destroyed.
+// Cancels an attempt when destroyed, then calls `clean_up` if there is one.
 class AttemptHandle : public PendingConnect {
  public:
   AttemptHandle(std::shared_ptr<Attempt> attempt,
@@ -52,9 +52,9 @@ class AttemptHandle : public PendingConnect {
   const std::function<void()> clean_up_;
 };
 
-// Finishes `attempt` with `error` on the event loop's thread, unless the handle
-// that is returned goes first. Where no event loop can be had, finishes it
-// within this call.
+// Finishes `attempt` with `error` on the event loop's thread, unless the
+// returned handle is destroyed first. If there is no event loop, finishes the
+// attempt within this call.
 std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
                                           absl::Status error);
 

@@ -39,7 +39,7 @@ std::unique_ptr<PendingConnect> AwaitedTokens::Await(
         if (auto self = weak.lock()) self->Forget(name, overdue.get());
         overdue->Finish(absl::DeadlineExceededError(late));
       });
-  // The handle's own share keeps what this points to.
+  // The handle's own reference keeps the attempt alive.
   const Attempt* const cancelled = attempt.get();
   return absl::make_unique<AttemptHandle>(
       std::move(attempt), [weak, name, cancelled, loop = loop_, timer] {
@@ -52,16 +52,17 @@ bool AwaitedTokens::Keep(const std::string& name,
                          std::shared_ptr<Attempt> attempt) {
   base::MutexLock lock(&mu_);
   std::shared_ptr<Attempt>& place = waiting_[name];
-  // One that was cancelled may not have been forgotten yet.
+  // A cancelled attempt may not have been forgotten yet.
   if (place != nullptr && place->pending()) return false;
   place = std::move(attempt);
   return true;
 }
 
 void AwaitedTokens::Forget(const std::string& name, const Attempt* attempt) {
-  // In a forked child nobody may be left to release the lock.
+  // In a forked child there may be no thread to release the lock.
   if (fork_count_ != progress::ForkCount()) return;
-  std::shared_ptr<Attempt> forgotten;  // goes after the lock, callback and all
+  std::shared_ptr<Attempt> forgotten;  // destroyed after the lock is released,
+                                       // with its callback
   base::MutexLock lock(&mu_);
   auto it = waiting_.find(name);
   if (it == waiting_.end() || it->second.get() != attempt) return;
@@ -74,7 +75,7 @@ std::shared_ptr<Attempt> AwaitedTokens::Take(const std::string& name,
   base::MutexLock lock(&mu_);
   auto it = waiting_.find(name);
   if (it == waiting_.end() || !it->second->pending()) return nullptr;
-  // Whoever only knows the name may not use the token up.
+  // A peer that knows only the name must not use the token up.
   if (proof && !proof(*it->second)) return nullptr;
   std::shared_ptr<Attempt> attempt = std::move(it->second);
   waiting_.erase(it);

@@ -1,4 +1,4 @@
-// The attempts of a listener, each until a peer shows its token.
+// The attempts of a listener that wait for a peer with the right token.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_AWAITED_TOKENS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_AWAITED_TOKENS_H_
@@ -18,10 +18,10 @@
 namespace penstock {
 namespace fabric {
 
-// Keeps attempts by name, and gives each to one peer only. A name is the token
-// itself, or is made from it. Calls callbacks on the event loop's thread,
-// without locks. Thread-safe. May be destroyed before its attempts have ended:
-// each still has its handle and its limit.
+// Keeps attempts by name, and gives each attempt to one peer only. A name is
+// the token itself, or is derived from it. Calls callbacks on the event loop's
+// thread, without locks. Thread-safe. May be destroyed before its attempts have
+// ended: each attempt still has its handle and its limit.
 //
 //   state    event               action                                next
 //   -        Await()             keep it, start its limit              waiting
@@ -45,19 +45,20 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
   std::unique_ptr<PendingConnect> Await(const std::string& name,
                                         std::shared_ptr<Attempt> attempt);
 
-  // Returns whether a peer may have the attempt. Called under the lock.
+  // Returns true if a peer may have the attempt. Called under the lock.
   using Proof = std::function<bool(const Attempt&)>;
   // Returns the pending attempt of that name, and forgets it. Returns null if
-  // there is none, and also, keeping the attempt, if `proof` returns false.
+  // there is none. If `proof` returns false, returns null and keeps the
+  // attempt.
   std::shared_ptr<Attempt> Take(const std::string& name,
                                 const Proof& proof = nullptr);
 
  private:
   AwaitedTokens(progress::EventLoop* loop, absl::Duration limit,
                 std::string late);
-  // Returns false if another one, which is pending, has the name.
+  // Returns false if another pending attempt has the name.
   bool Keep(const std::string& name, std::shared_ptr<Attempt> attempt);
-  // Forgets `attempt`, but no other one of that name.
+  // Forgets `attempt`, but no other attempt of that name.
   void Forget(const std::string& name, const Attempt* attempt);
 
   progress::EventLoop* const loop_;

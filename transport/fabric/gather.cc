@@ -35,7 +35,8 @@ std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
                                      const std::vector<bool>& reachable,
                                      size_t min_bytes, size_t max_parts) {
   const memory::Payload::Pieces& pieces = payload.pieces();
-  std::vector<size_t> largest;  // that may stay, from the largest on
+  std::vector<size_t> largest;  // pieces that may stay in place, the largest
+                                // first
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (reachable[i] && pieces[i].size >= min_bytes) largest.push_back(i);
   }

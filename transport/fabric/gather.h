@@ -1,4 +1,4 @@
-// Decides what of a payload is exposed where it lies, and what is copied.
+// Decides which pieces of a payload are exposed in place, and which are copied.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_GATHER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_GATHER_H_
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace fabric {
 
-// Pieces of a payload, one after another, that become one part of its region:
-// one piece, in place, or any number of others, copied.
+// Consecutive pieces of a payload that become one part of its region: one
+// piece, in place, or any number of pieces, copied.
 struct Stretch {
   bool in_place = false;
   size_t first_piece = 0;
@@ -23,20 +23,20 @@ struct Stretch {
   size_t bytes = 0;
 };
 
-// Divides a payload into at most `max_parts` stretches, in order. Copies the
-// pieces that are not `reachable`, of which there is one for each piece, and
-// those below `min_bytes`, as a copy costs less than a part. Copies the
-// smallest of the others, too, if there would be too many stretches. Pieces
-// next to one another are copied as one stretch. Needs max_parts >= 1.
+// Divides a payload into at most `max_parts` stretches, in order. `reachable`
+// has one element for each piece. Copies pieces that are not reachable, and
+// pieces below `min_bytes`, because a copy costs less than a part. If there
+// would be too many stretches, also copies the smallest of the other pieces.
+// Adjacent copied pieces become one stretch. Requires max_parts >= 1.
 std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
                                      const std::vector<bool>& reachable,
                                      size_t min_bytes, size_t max_parts);
 
-// Where the copies of some stretches lie in one block: each aligned as a block
-// is, so that what was aligned in its stretch still is.
+// The layout of copied stretches in one block. Each stretch is aligned as a
+// block is, so that pieces keep their alignment within a stretch.
 class GatheredLayout {
  public:
-  // Returns where the next stretch begins.
+  // Adds a stretch, and returns its offset.
   size_t Add(size_t bytes) {
     constexpr size_t kAlignment = 64;
     const size_t begin = (size_ + kAlignment - 1) / kAlignment * kAlignment;
@@ -49,24 +49,25 @@ class GatheredLayout {
   size_t size_ = 0;
 };
 
-// Returns the sizes of the parts that a copied stretch is announced as: one for
-// each piece of `min_bytes` or more, and one for what lies between two of them,
-// so that a receiver can put each piece where it wants it. All of it is one
-// part if these would be more than `max_parts`. Needs max_parts >= 1.
+// Returns the sizes of the parts in which a copied stretch is announced: one
+// part for each piece of `min_bytes` or more, and one for the bytes between two
+// of them. A receiver can then put each piece in its own place. Returns one
+// part for the whole stretch if there would be more than `max_parts`. Requires
+// max_parts >= 1.
 std::vector<size_t> PartsOf(const memory::Payload& payload,
                             const Stretch& stretch, size_t min_bytes,
                             size_t max_parts);
 
-// Appends `copied`, a copied stretch, in parts of those sizes.
+// Appends `copied`, a copied stretch, in parts of these sizes.
 void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
                  RemoteRegion* region);
 
-// Returns the bytes that all copied stretches take in one block.
+// Returns the total size of all copied stretches in one block.
 size_t GatheredBytes(const std::vector<Stretch>& stretches);
 
-// Copies the stretches that are not in place to `out`, as GatheredLayout has
-// them. Clears what lies between: a peer may be able to read that too. Fails
-// only where a device does, whose memory is copied.
+// Copies the stretches that are not in place to `out`, in the layout of
+// GatheredLayout. Clears the gaps, because a peer may be able to read them too.
+// Fails only if a copy from a device fails.
 absl::Status Gather(const memory::Payload& payload,
                     const std::vector<Stretch>& stretches, uint8_t* out);
 

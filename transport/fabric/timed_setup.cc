@@ -41,7 +41,7 @@ void TimedSetup::StartOnLoop() {
 
 void TimedSetup::StopOnLoop() {
   if (std::exchange(has_ended_, true)) return;
-  // The timer's share may be the last but this.
+  // Without this reference, the timer's may be the last one.
   std::shared_ptr<TimedSetup> self = shared_from_this();
   loop_->Cancel(timer_);
   ReleaseOnLoop();

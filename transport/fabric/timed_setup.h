@@ -1,4 +1,4 @@
-// One side's work on a connection that is being made.
+// One side's work to set up a connection.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
@@ -15,10 +15,11 @@
 namespace penstock {
 namespace fabric {
 
-// Begins, has a limited time, and ends once: with an endpoint, with an error,
-// or, if the attempt was cancelled, without a word. The subclass does the work
+// Begins, has a time limit, and ends once: with an endpoint, with an error, or,
+// if the attempt was cancelled, without a callback. The subclass does the work
 // in between. Launch() may be called on any thread; everything else runs on the
-// event loop's. Its timer shares this and keeps it until the end.
+// event loop's thread. The timer holds a reference to this object until the
+// end.
 //
 //   state          event         action                             next
 //   idle           StartOnLoop   start the limit, BeginOnLoop       started
@@ -33,7 +34,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
   virtual ~TimedSetup() = default;
 
   // Starts `setup` on its loop, soon. Destroying the handle cancels the attempt
-  // at once, and stops `setup` on the loop soon after.
+  // immediately, and stops `setup` on the loop soon after.
   static std::unique_ptr<PendingConnect> Launch(
       const std::shared_ptr<TimedSetup>& setup);
 
@@ -55,7 +56,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
  private:
   // Does the first step. May finish at once.
   virtual void BeginOnLoop() = 0;
-  // Gives back what the work has taken. Called once, at the end, before the
+  // Releases the resources of the work. Called once, at the end, before the
   // attempt's callback.
   virtual void ReleaseOnLoop() = 0;
 

@@ -15,10 +15,10 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Delivers, in Poll(), a bounded number of the events that wait for this end;
-// as Link::Step() does, one by one. An event may destroy the endpoint. Both
-// ends and the link are used by one thread at a time, but for HasInput() and
-// SetArmed(), which any thread may call.
+// Delivers, in Poll(), a bounded number of the events that wait for this end,
+// one by one, as Link::Step() does. An event may destroy the endpoint. One
+// thread at a time may use both ends and the link. Any thread may call
+// HasInput() and SetArmed().
 class Endpoint : public fabric::Endpoint {
  public:
   Endpoint(std::shared_ptr<Medium> medium, Side side)
@@ -28,7 +28,7 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities& capabilities() const override;
   std::string Describe() const override;
   void Start(EndpointEvents* events) override;
-  // Breaks the link if the packet is above max_packet_bytes.
+  // Breaks the link if the packet exceeds max_packet_bytes.
   bool Send(absl::Span<const uint8_t> packet) override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
@@ -38,7 +38,7 @@ class Endpoint : public fabric::Endpoint {
     return medium_->PrepareToRead(side_, into);
   }
   // Copies when its completion is delivered. Completes with an error if `into`
-  // is above max_read_bytes().
+  // exceeds max_read_bytes().
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;

@@ -1,4 +1,4 @@
-// Computes how long bytes are under way in one direction of a fake link.
+// Computes the travel time of bytes in one direction of a fake link.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_LINE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_LINE_H_
@@ -16,14 +16,15 @@ struct Speed {
   double ns_per_byte = 0;
 };
 
-// Lets one thing after another leave at its speed, and arrive a latency later.
+// Lets items leave one after another at the line's speed, and arrive a latency
+// later.
 class Line {
  public:
   void set_speed(const Speed& speed) { speed_ = speed; }
   uint64_t latency_ns() const { return speed_.latency_ns; }
 
-  // Takes `bytes` that are ready to leave at `ready_ns`. Returns when the last
-  // of them arrives.
+  // Takes `bytes` that are ready to leave at `ready_ns`. Returns the arrival
+  // time of the last byte.
   uint64_t Carry(uint64_t ready_ns, size_t bytes) {
     free_ns_ = std::max(free_ns_, ready_ns) +
                static_cast<uint64_t>(speed_.ns_per_byte * bytes);
@@ -32,7 +33,7 @@ class Line {
 
  private:
   Speed speed_;
-  uint64_t free_ns_ = 0;  // when all that was carried has left
+  uint64_t free_ns_ = 0;  // the time at which everything has left
 };
 
 }  // namespace fake

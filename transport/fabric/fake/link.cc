@@ -9,7 +9,7 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// Far beyond what any test moves.
+// The limit of steps: far more than any test needs.
 constexpr int kMaxSteps = 1000 * 1000;
 
 }  // namespace

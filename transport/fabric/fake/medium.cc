@@ -9,8 +9,9 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// Where exposures begin, times their key: far from zero and from one another,
-// so that a region whose offset is forgotten is never found.
+// An exposure begins at this multiple of its key. Exposures are far from zero
+// and from one another, so that a region whose offset was forgotten is never
+// found.
 constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
 
 Capabilities CapabilitiesOf(const LinkOptions& options) {
@@ -27,7 +28,7 @@ Capabilities CapabilitiesOf(const LinkOptions& options) {
   return capabilities;
 }
 
-// Counts down to the call that is to fail.
+// Counts down to the call that will fail.
 bool IsNth(int* n) { return *n > 0 && --*n == 0; }
 
 // The owner of loaded bytes.
@@ -65,7 +66,7 @@ void Medium::Close(Side side) {
   closed.queue.clear();
   closed.waiting = 0;
   closed.exposed.clear();
-  // What was sent before still arrives; reads find nothing any more.
+  // Earlier packets still arrive; later reads find nothing.
   End& peer = end(Other(side));
   if (peer.cut_off) return;
   Event broken;
@@ -86,7 +87,7 @@ void Medium::Queue(Side to, Event event) {
 
 bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
   End& sender = end(from);
-  // The sender may not have learnt it yet: its packet is lost.
+  // The sender may not know of the end yet: its packet is lost.
   if (sender.cut_off) return true;
   if (sender.under_way == credits_) {
     sender.wants_credit = true;

@@ -1,5 +1,4 @@
-// What lies between the two ends of a fake link, and the events that wait
-// there.
+// The shared state of a fake link: exposures, and waiting events.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_MEDIUM_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_MEDIUM_H_
@@ -29,8 +28,8 @@ enum class Side { kA, kB };
 
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
-// Chooses the capabilities of both ends. Small by default, so that short
-// packets reach every limit.
+// The capabilities of both ends. Small by default, so that short packets reach
+// every limit.
 struct LinkOptions {
   size_t max_packet_bytes = 64 * 1024;
   size_t eager_max_bytes = 1024;
@@ -40,32 +39,33 @@ struct LinkOptions {
   size_t push_bytes = 0;  // stated, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
-  // PrepareToRead() takes memory of so many bytes and more; 0: none.
+  // The smallest memory that PrepareToRead() accepts; 0: none.
   size_t min_destination_bytes = 0;
   bool is_lifeline = false;
-  // How many packets may be under way in each direction.
+  // The limit of packets in flight in each direction.
   int credits = 64;
   // Returns the time in nanoseconds. If set, an event can be delivered once it
-  // is due by Link::SetSpeed(). If not, nothing takes time.
+  // is due by Link::SetSpeed(). If not set, nothing takes time.
   std::function<uint64_t()> now_ns;
 };
 
-// Counts what one side has done so far.
+// Counts the operations of one side.
 struct Counters {
   uint64_t packets = 0;
   uint64_t packet_bytes = 0;
   uint64_t reads = 0;  // started
   uint64_t read_bytes = 0;
   uint64_t exposures = 0;
-  uint64_t loads = 0;  // that succeeded
+  uint64_t loads = 0;  // successful loads
   uint64_t given_back = 0;
   uint64_t doorbells = 0;
 };
 
-// Chooses which of `waiting` completions of reads comes first: by age, from 0.
+// Chooses which of `waiting` read completions comes first: by age, from 0.
 using ReadOrder = std::function<size_t(size_t waiting)>;
 
-// Shared by both endpoints and their link. link.h says what it promises.
+// The state that both endpoints share with their link. link.h documents its
+// guarantees.
 class Medium {
  public:
   explicit Medium(const LinkOptions& options);
@@ -99,17 +99,17 @@ class Medium {
   // delivered.
   uint64_t OldestFor(Side to) const;
   size_t waiting(Side to) const { return end(to).waiting; }
-  // Returns when the oldest event for `to` can be delivered, or UINT64_MAX if
-  // there is none.
+  // Returns the due time of the oldest event for `to`, or UINT64_MAX if there
+  // is none.
   uint64_t DueFor(Side to) const;
   void SetSpeed(Side from, const Speed& speed) {
     lines_[static_cast<int>(from)].set_speed(speed);
   }
-  // Cuts `side` off: drops its events but for the ends of its reads, and queues
+  // Cuts `side` off: drops its events, except the ends of its reads, and queues
   // its OnBroken().
   void Break(Side side, const absl::Status& cause);
   void SetReadOrder(Side reader, ReadOrder order);
-  // Fail the nth from now on; 0 fails none.
+  // Fail the nth call from now on; 0 fails none.
   void FailNthSend(Side from, int n) { end(from).fail_send = n; }
   void FailNthRead(Side reader, int n) { end(reader).fail_read = n; }
   void FailNthExpose(Side owner, int n) { end(owner).fail_expose = n; }
@@ -125,12 +125,12 @@ class Medium {
     uint64_t number = 0;  // over both sides, by age
     uint64_t due_ns = 0;
     std::string packet;
-    // kReadDone: what is copied when the event is delivered.
+    // kReadDone: the source of the bytes, copied when the event is delivered.
     RemotePart part;
     uint64_t offset = 0;
     absl::Span<uint8_t> into;
     uint64_t cookie = 0;
-    absl::Status status;  // kBroken, and of a read that is to fail
+    absl::Status status;  // kBroken, and a read that will fail
   };
 
   struct Exposed {
@@ -143,7 +143,7 @@ class Medium {
     std::deque<Event> queue;
     std::atomic<size_t> waiting{0};  // queue.size(), for any thread
     std::atomic<bool> armed{false};
-    bool unannounced = false;  // the peer has not been rung for something
+    bool unannounced = false;  // the peer has not been rung for some packet
     bool cut_off = false;      // kBroken is queued or was delivered, or closed
     absl::Status cause;        // of cut_off
     bool failed = false;       // in Send(); kBroken is queued
@@ -155,7 +155,8 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // These outlive the medium in loaded bytes, and in what is prepared.
+    // These outlive the medium in loaded bytes, and in results of
+    // PrepareToRead().
     std::shared_ptr<std::atomic<int>> loans =
         std::make_shared<std::atomic<int>>(0);
     std::shared_ptr<std::atomic<int>> prepared =
@@ -170,7 +171,7 @@ class Medium {
   Event TakeNext(End* to);
   void ReturnCredit(Side sender);
   // Returns the bytes [offset, offset + length) of `part`, if they are within
-  // what is exposed.
+  // the exposed bytes.
   absl::StatusOr<std::vector<memory::Bytes>> Find(Side owner,
                                                   const RemotePart& part,
                                                   uint64_t offset,

@@ -29,12 +29,12 @@ namespace {
 
 constexpr char kPrefix[] = "penstock-";
 constexpr size_t kNameBytes = sizeof kPrefix - 1 + 2 * base::kTokenBytes;
-// Connections that wait for accept(); more are refused to the peer at once.
+// The limit of connections that wait for accept(); the kernel refuses more.
 constexpr int kBacklog = 64;
 static_assert(kMaxDirectoryBytes + 1 + kNameBytes <
                   sizeof(sockaddr_un::sun_path),
               "a path ends with a zero byte");
-// Whoever may enter the directory; its own mode says who that is.
+// Allows everybody who may enter the directory, whose own mode limits access.
 constexpr mode_t kSocketMode = 0666;
 constexpr char kOtherNamespace[] =
     "the peer is on this host, but in another network namespace, where an "
@@ -55,7 +55,7 @@ absl::StatusOr<NativeAddress> ToNative(const SocketAddress& address) {
   native.name.sun_family = AF_UNIX;
   char* const path = native.name.sun_path;
   if (address.directory.empty()) {
-    // A name that begins with a zero byte lives in no file system.
+    // A name that begins with a zero byte is abstract, not in a file system.
     std::memcpy(path + 1, address.name.data(), kNameBytes);
     native.size = offsetof(sockaddr_un, sun_path) + 1 + kNameBytes;
     return native;
@@ -100,7 +100,7 @@ absl::Status ConnectError(int error, const SocketAddress& address) {
   }
 }
 
-// "net:[4026531840]", of the calling thread; empty where it cannot be read.
+// Returns "net:[4026531840]", of the calling thread; empty if unreadable.
 std::string NetworkNamespace() {
   char text[64];
   const ssize_t size = readlink("/proc/thread-self/ns/net", text, sizeof text);
@@ -173,7 +173,7 @@ bool IsDead(const SocketAddress& address) {
   if (connect(fd->get(), native->get(), native->size) != 0) {
     return errno == ECONNREFUSED;
   }
-  // Whoever listens there may have sent something already.
+  // The listener may have sent something already.
   const PeerSocket connected(*std::move(fd));
   return false;
 }

@@ -1,5 +1,5 @@
-// Where UNIX sockets listen, and how a peer is told. A socket has an abstract
-// name, or is a file.
+// Addresses of UNIX sockets, and the offers that tell them to a peer. A socket
+// has an abstract name, or is a file.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
@@ -15,13 +15,14 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The longest directory: with a name it fills the 107 bytes of a socket's path.
+// The limit of a directory: with a name it fills the 107 bytes of a socket's
+// path.
 constexpr size_t kMaxDirectoryBytes = 65;
 
 struct SocketAddress {
   std::string name;
-  // Where the file is. Empty for an abstract socket, which one network
-  // namespace sees.
+  // The directory of the file. Empty for an abstract socket, which is visible
+  // in one network namespace.
   std::string directory;
 };
 
@@ -32,25 +33,28 @@ bool IsSocketName(absl::string_view text);
 // Returns the path of a socket's file. Needs a directory.
 std::string PathOf(const SocketAddress& address);
 
-// Makes a non-blocking socket of packets (SOCK_SEQPACKET) that listens at
+// Makes a non-blocking packet socket (SOCK_SEQPACKET) that listens at
 // `address`. Any user may connect to it. A file is removed at exit.
 absl::StatusOr<base::UniqueFd> ListenAt(const SocketAddress& address);
 
 // Makes a socket that is connected to `address`. The peer may not have accepted
-// it yet.
+// the connection yet.
 absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address);
-// Returns whether there is a socket at `address` on which nobody listens.
+// Returns true if there is a socket at `address` on which nobody listens.
 bool IsDead(const SocketAddress& address);
 
-// Returns the lines that tell a peer how to reach `address`:
-// "<host id>\n<name>\n<network namespace>" of an abstract socket, or
-// "<host id>\n<name>\n<directory>" of a file.
+// Returns the offer for `address`: "<host id>\
+// <name>\
+// <network namespace>" for an abstract socket, or "<host id>\
+// <name>\
+// <directory>" for a file.
 absl::StatusOr<std::string> MakeOffer(const SocketAddress& address);
-// Returns how to reach the socket of `offer` from this process. Looks for files
-// in `directory`, this process's own, since the offer's may have another name
-// here. Returns INVALID_ARGUMENT if `offer` is none. Returns UNAVAILABLE, with
-// the remedy, if the peer is on another host, in another network namespace, or
-// uses a directory where this process uses none.
+// Returns the address of the socket of `offer`, as seen from this process.
+// Looks for files in `directory`, this process's own setting, because the
+// offer's directory may have another name here. Returns INVALID_ARGUMENT if
+// `offer` is malformed. Returns UNAVAILABLE, with the remedy, if the peer is on
+// another host, in another network namespace, or uses a directory and this
+// process uses none.
 absl::StatusOr<SocketAddress> AddressIn(absl::string_view offer,
                                         const std::string& directory);
 

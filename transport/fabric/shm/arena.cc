@@ -26,17 +26,18 @@ namespace {
 constexpr char kSegmentName[] = "penstock-arena";
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
-// Clearing a segment takes about 50 ms per this many bytes: the longest that a
-// request may wait for growth, unless it is itself larger.
+// The limit of one step of growth. Clearing takes about 50 ms per this many
+// bytes, which is the longest that a request waits for growth, unless it is
+// itself larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
-// Memory that another core has just read costs more to write than memory that
-// has left that core's first-level cache since, so messages take turns over
-// this much: no more than second-level caches hold beside the application's
+// Messages rotate over this much memory. Memory that another core has just read
+// costs more to write than memory that has left that core's first-level cache.
+// The size is what second-level caches hold in addition to the application's
 // data.
 constexpr uint64_t kRovingBytes = kMiB;
-// A failed attempt may have cleared most of a segment first, and another comes
-// with each large message.
+// The pause after a failed attempt, which may have cleared most of a segment
+// first. Otherwise each large message would cause another attempt.
 constexpr absl::Duration kGrowthPause = absl::Seconds(1);
 
 // Process-wide, so that a peer of two arenas never sees one id twice.
@@ -52,7 +53,8 @@ uint64_t WholeHugePages(uint64_t size) {
   return (size + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-// As a container sees its own group. 0: none.
+// Returns the limit of this process's own group, as a container sees it. 0:
+// none.
 uint64_t ControlGroupLimit() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   std::string line;
@@ -70,7 +72,7 @@ struct ArenaSegment {
         has_reserved_pages(has_reserved_pages),
         private_in_child(memory, has_reserved_pages),
         ranges(memory.size(), kRovingBytes) {
-    // So that an RDMA device may keep it registered, too. Without, it is
+    // Lets an RDMA device keep the memory registered. Otherwise it is
     // registered for each use.
     auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
     if (declared.ok()) stable = *std::move(declared);
@@ -93,7 +95,7 @@ struct ArenaSegment {
   std::unique_ptr<memory::StableMemory> stable;
   // Guarded by the arena's mutex:
   memory::RangeAllocator ranges;
-  bool was_used = false;  // since somebody last looked
+  bool was_used = false;  // since the last look
 };
 
 ArenaLease::ArenaLease(std::shared_ptr<Arena> arena, ArenaSegment* segment,
@@ -152,7 +154,7 @@ absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
   return LeaseInLocked(*segment, size);
 }
 
-// Null: it has no room.
+// Returns null if the segment has no room.
 std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
                                                  uint64_t size) {
   const absl::optional<uint64_t> offset = segment->ranges.Allocate(size);
@@ -164,7 +166,7 @@ std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
-  // What a child has written there its peers do not see.
+  // Peers of a child do not see the child's writes there.
   if (IsForeign()) return absl::nullopt;
   const auto address = reinterpret_cast<uintptr_t>(data);
   base::MutexLock lock(&mu_);
@@ -214,7 +216,7 @@ absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::NewSegmentLocked(
 
 absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::CreateSegmentLocked(
     uint64_t size) {
-  // The last of the budget may be less than whole huge pages.
+  // The rest of the budget may be less than a whole huge page.
   bool is_reserved =
       huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
   absl::StatusOr<Segment> memory = absl::UnknownError("none");
@@ -276,7 +278,8 @@ void Arena::GiveBackOnLoop() {
   for (const std::unique_ptr<ArenaSegment>& segment : *idle) {
     for (const auto& watcher : watchers) watcher->OnGivenBack(segment->id);
   }
-  // As long as it takes to free the pages, and for devices to let go of them.
+  // On another thread, because freeing pages, and waiting for devices to
+  // release them, takes long.
   if (!idle->empty())
     progress::RunAside(progress::Aside::kMemory, [idle] { idle->clear(); });
 }
@@ -334,7 +337,7 @@ uint64_t Arena::reserved() const {
 uint64_t Arena::ReservedLocked() const {
   uint64_t reserved = 0;
   for (const auto& segment : segments_) reserved += segment->memory.size();
-  // Rounding up to pages may take the last of the budget and a bit.
+  // Rounding up to pages may slightly exceed the budget.
   return std::min(budget_, reserved);
 }
 

@@ -25,7 +25,7 @@ namespace shm {
 class Arena;
 struct ArenaSegment;
 
-// Tells a peer where memory of an arena lies.
+// The place of memory of an arena, for a peer.
 struct Place {
   uint32_t segment_id = 0;
   int segment_fd = -1;  // owned by the arena; open while the memory is leased
@@ -33,8 +33,8 @@ struct Place {
   uint64_t offset = 0;
 };
 
-// A part of an arena, which nobody else gets while this exists. May be
-// destroyed on any thread. Keeps the arena.
+// An exclusive part of an arena. May be destroyed on any thread. Holds a
+// reference to the arena.
 class ArenaLease {
  public:
   ArenaLease(const ArenaLease&) = delete;
@@ -57,12 +57,12 @@ class ArenaLease {
   const uint64_t size_;
 };
 
-// Hears of segments that an arena gives back to the system.
+// An observer of segments that an arena returns to the system.
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
-  // Tells that no part of the segment is used any more. Its memory stays until
-  // everybody who has it mapped lets go of it. Called on the event loop's
+  // Announces that no part of the segment is used any more. The memory stays
+  // until everybody who has mapped it unmaps it. Called on the event loop's
   // thread, without locks.
   virtual void OnGivenBack(uint32_t segment_id) = 0;
 };
@@ -70,27 +70,29 @@ class ArenaWatcher {
 // Memory that any peer of one user may read: a peer that was passed a segment
 // sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
-// Grows by segments, and keeps the first for good. Gives another one back when
-// nothing has been in it for `idle_time`, or up to twice that. Clears a
-// segment's pages when it makes it, under the lock: rarely, but for tens of
-// milliseconds if it is large. If the system has no memory to grow by, does not
-// ask again for a second. If there are no huge pages of the kind asked for,
-// uses ordinary ones, and logs once why none are reserved. Thread-safe.
+// Grows by segments, and keeps the first one for good. Returns another segment
+// to the system when it has been empty for `idle_time`, or up to twice as long.
+// Clears a segment's pages when it makes the segment, under the lock. This is
+// rare, but takes tens of milliseconds for a large segment. If the system has
+// no memory, does not ask again for a second. If there are no huge pages of the
+// wanted kind, uses ordinary pages, and logs once why none are reserved.
+// Thread-safe.
 //
-// In a forked child the parent's leases stay readable, and what the child
-// writes there only the child sees (private_in_child.h). The arena serves
-// nothing there: it takes no lock, which might be held for ever.
+// In a forked child the parent's leases stay readable, and writes of the child
+// are visible only to the child (private_in_child.h). The arena is out of
+// service there: it takes no lock, which might be held for ever.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
-  // Returns 1 GiB, but no more than a quarter of the machine's memory or of the
+  // Returns 1 GiB, but at most a quarter of the machine's memory or of the
   // control group's limit.
   static uint64_t DefaultBudget();
-  // How long segments are kept for traffic that comes and goes.
+  // The time for which empty segments are kept, for traffic that comes and
+  // goes.
   static constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
   // Makes an arena of at most `budget` bytes in all its segments. With an
-  // infinite idle time it keeps all segments. With a finite one, segments that
-  // were given back and that peers still keep come on top of the budget.
+  // infinite idle time, keeps all segments. With a finite one, returned
+  // segments that peers still keep come on top of the budget.
   static std::shared_ptr<Arena> Create(
       uint64_t budget, HugePages huge_pages = HugePages::kTransparent,
       absl::Duration idle_time = absl::InfiniteDuration());
@@ -102,18 +104,18 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
   // the system has no memory, and in a forked child.
   absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
-  // Returns where `size` bytes at `data` lie, if they lie in this arena and it
-  // is not a parent's. The caller keeps the lease that they are of.
+  // Returns the place of `size` bytes at `data`, if they are in this arena, and
+  // the arena is not a parent's. The caller keeps their lease.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
-  // Tells `watcher` of segments that are given back, until it is gone.
+  // Tells `watcher` of returned segments, until it is destroyed.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
 
   // Return the bytes in leases, and in segments.
   uint64_t used() const;
   uint64_t reserved() const;
-  // Returns, for people, how many bytes lie in reserved huge pages. Empty if
-  // none were asked for, or if there are no segments yet.
+  // Returns, for people, the number of bytes in reserved huge pages. Empty if
+  // none were wanted, or if there are no segments yet.
   std::string Describe() const;
 
  private:
@@ -138,9 +140,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   bool IsForeign() const;
   void Free(const ArenaLease& lease);
   uint64_t ReservedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Has GiveBackOnLoop() called after idle_time_, unless it will be.
+  // Schedules GiveBackOnLoop() after idle_time_, unless it is scheduled
+  // already.
   void LookSoonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives back the segments in which nothing was since it last looked.
+  // Returns the segments to the system that were empty since the last call.
   void GiveBackOnLoop();
   Segments TakeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked()
@@ -157,10 +160,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   mutable base::Mutex mu_;
   bool will_look_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
-  // In watchers_, when last counted.
+  // The size of watchers_ when last counted.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
   bool said_why_not_ ABSL_GUARDED_BY(mu_) = false;
-  // Why the last growth failed, and until when that is the answer.
+  // The last failure to grow, and the time until which it is returned again.
   absl::Status no_memory_ ABSL_GUARDED_BY(mu_);
   absl::Time next_growth_ ABSL_GUARDED_BY(mu_);
   Segments segments_ ABSL_GUARDED_BY(mu_);

@@ -12,7 +12,7 @@ namespace shm {
 std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
     memory::DeviceAccess* devices, uint64_t size, std::string handle,
     std::weak_ptr<Connection> connection, uint32_t id) {
-  // In a forked child no driver works: there it is left as it is.
+  // In a forked child no driver works, so the allocation is left alone.
   return std::shared_ptr<BorrowedDevice>(
       new BorrowedDevice(devices, size, std::move(handle)),
       [fork_count = progress::ForkCount(), weak = std::move(connection),
@@ -20,8 +20,9 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         if (fork_count != progress::ForkCount()) return;
         std::shared_ptr<Connection> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
-        // What was never opened needs no driver. To pass much of that costs a
-        // peer nothing: so it counts as a stranger's.
+        // An allocation that was never opened needs no driver. Closing it
+        // counts as a stranger's task, because passing many allocations costs
+        // a peer nothing.
         const progress::Aside kind = ended->was_tried()
                                          ? progress::Aside::kDevice
                                          : progress::Aside::kMemory;

@@ -1,4 +1,4 @@
-// Allocations of a peer's devices, as this process has them open.
+// Allocations of a peer's devices that this process has open.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_BORROWED_DEVICE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_BORROWED_DEVICE_H_
@@ -16,36 +16,37 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// An allocation that a peer lends parts of. Opened when it is first used, and
-// closed with the last share, aside, since drivers take their time.
+// An allocation of which a peer lends parts. Opened at its first use, and
+// closed with the last reference, on another thread, because drivers are slow.
 // Thread-safe.
 class BorrowedDevice {
  public:
-  // The connection that it came by.
+  // The connection over which the allocation was lent.
   class Connection {
    public:
     virtual ~Connection() = default;
-    // Returns a share by which the peer, as long as it is held, does not take
-    // this side for one that has closed all. Null if it may already. Must not
-    // block.
+    // Returns a reference. While it is held, the peer does not conclude that
+    // this side has closed everything. Returns null if the peer may have
+    // concluded this already. Must not block.
     virtual std::shared_ptr<const void> KeepReading() = 0;
-    // The peer's allocation of that number is closed.
+    // Called when the peer's allocation `id` is closed.
     virtual void OnClosed(uint32_t id) = 0;
   };
 
-  // `id`, `handle` and `size` are the peer's. `devices` outlives this.
+  // `id`, `handle` and `size` came from the peer. `devices` must outlive this.
   static std::shared_ptr<BorrowedDevice> Make(
       memory::DeviceAccess* devices, uint64_t size, std::string handle,
       std::weak_ptr<Connection> connection, uint32_t id);
   BorrowedDevice(const BorrowedDevice&) = delete;
   BorrowedDevice& operator=(const BorrowedDevice&) = delete;
 
-  // Returns where it begins in this process. The first call opens it, which may
-  // take milliseconds; others wait for that. If it fails, all do: the
-  // peer is told to lend nothing of it.
+  // Returns the address of the allocation in this process. The first call opens
+  // the allocation, which may take milliseconds; other calls wait meanwhile. If
+  // opening fails, all calls fail, and the peer is told to lend nothing of the
+  // allocation.
   absl::StatusOr<const uint8_t*> Open();
 
-  // Whether Open() has been called. Only for the last share.
+  // Returns true if Open() has been called. Only for the last reference.
   bool was_tried() {
     base::MutexLock lock(&mu_);
     return tried_;

@@ -12,10 +12,11 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// What a peer that floods may have taken in before others have their turn.
+// The limit of messages that a flooding peer gets processed before other peers
+// have their turn.
 constexpr int kTakeInBudget = 16;
 
-// Returns OK if the part lies within what has `size` bytes.
+// Returns OK if the part is within `size` bytes.
 absl::Status CheckWithin(const RemotePart& part, absl::string_view what,
                          uint64_t size) {
   if (part.offset <= size && part.length <= size - part.offset) {
@@ -61,7 +62,7 @@ absl::StatusOr<Borrower::Borrowed> Borrower::FindOnDevice(
     return absl::InvalidArgumentError(
         "the peer's part of a device's memory is too short");
   }
-  // Without the lock: the event loop takes things in meanwhile.
+  // Without the lock, so that the event loop can receive messages meanwhile.
   absl::StatusOr<const uint8_t*> data = device->Open();
   if (!data.ok()) {
     Decline(SegmentOfKey(part.key), data.status());
@@ -113,7 +114,7 @@ Borrower::TakenIn Borrower::TakeIn() {
 
 absl::Status Borrower::ReceiveOneLocked() {
   if (!violation_.ok()) return violation_;
-  // Each segment causes tasks, and a peer may lend and take back as it likes.
+  // Each segment causes tasks, and a peer may lend and take back at will.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
         "too much waits to be unmapped to map a peer's segment");
@@ -163,7 +164,7 @@ bool Borrower::TakeBackLocked(uint32_t id) {
 
 bool Borrower::TakeDeviceBackLocked(uint32_t id) {
   const auto found = device_allocations_.find(id);
-  // One that was closed with all others, and of which the peer has not heard.
+  // The allocation was closed with all others, before the peer heard of this.
   if (found == device_allocations_.end()) return devices_closed_;
   if (std::exchange(found->second.is_taken_back, true)) return false;
   found->second.device.reset();
@@ -235,7 +236,7 @@ bool Borrower::AnswerLocked() {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kClosed;
     message.segment_id = it->first;
-    // Another error is that the peer has gone.
+    // Any other error means that the peer has gone.
     if (absl::IsResourceExhausted(SendSetup(socket_, message, -1))) {
       return false;
     }
@@ -268,11 +269,11 @@ absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
 void Borrower::GiveBack(uint64_t key) {
   base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
-  // There is room: no more loans are out than there are entries. A peer that
-  // counts otherwise loses its own loans only.
+  // There is room, because there are no more loans than entries. A peer that
+  // counts otherwise loses only its own loans.
   own_->releases[head % kMaxLoans].store(LoanOfKey(key),
                                          std::memory_order_relaxed);
-  // Releases the reads of the loan's bytes too: the lender writes there next.
+  // Also releases the reads of the loan's bytes: the lender writes there next.
   own_->release_head.store(head + 1, std::memory_order_release);
 }
 

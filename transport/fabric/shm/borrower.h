@@ -24,28 +24,28 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Caps the segments that a peer may lend over one connection at a time.
-// kMaxPeerBytes caps their bytes.
+// The limit of segments that a peer may lend over one connection at a time.
+// kMaxPeerBytes limits their bytes.
 constexpr size_t kMaxPeerSegments = 64;
 
-// Maps the segments and opens the allocations that the peer passes over one
-// connection. Keeps one until the peer takes it back or this ends, and for
-// longer while a range of it is in use. Answers once an allocation that was
-// taken back is closed. Thread-safe.
+// Maps the segments, and opens the allocations, that the peer passes over one
+// connection. Keeps each until the peer takes it back or this object ends, and
+// longer while a range of it is in use. Tells the peer when an allocation that
+// was taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, what reaches them, and the share that keeps them: of a
-  // segment's, begin a Loan before they are read for long.
+  // The bytes of a part, the access to them, and the reference that keeps them.
+  // For a part of a segment, begin a Loan before reading for long.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     memory::DeviceAccess* device = nullptr;  // null: the CPU
-    std::shared_ptr<const void> owner;       // of a device's
-    std::shared_ptr<LentSegment> segment;    // of others
+    std::shared_ptr<const void> owner;       // of device memory
+    std::shared_ptr<LentSegment> segment;    // of other memory
   };
 
-  // Receives segments over `socket`, and gives loans back in `own`. Opens
-  // allocations with `devices`; null: opens none. Tells `lender` what the peer
-  // declines. All must outlive this.
+  // Receives segments over `socket`, and returns loans in `own`. Opens
+  // allocations with `devices`; null: opens none. Tells `lender` which
+  // allocations the peer declines. All arguments must outlive this object.
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
            DeviceLender* lender)
       : socket_(socket), own_(own), devices_(devices), lender_(lender) {}
@@ -53,62 +53,64 @@ class Borrower {
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
 
-  // Says who is told what is closed, and passes it on to OnClosed(). Call it
-  // before the others.
+  // Sets the connection that is told of closed allocations, and forwards this
+  // to OnClosed(). Call it before the other functions.
   void Connect(std::weak_ptr<BorrowedDevice::Connection> connection);
 
-  // Returns where the bytes of `part` lie. Takes in what waits in the socket,
-  // if the part's segment or allocation is not known yet. Returns an error if
-  // the peer does not lend all of the part, or has not allocated it, or if its
-  // device's memory cannot be opened, which the peer is told. May take
-  // milliseconds at the first part of an allocation.
+  // Returns the bytes of `part`. If the part's segment or allocation is
+  // unknown, first receives messages from the socket. Returns an error if the
+  // peer does not lend all of the part, or has not allocated it, or if its
+  // device's memory cannot be opened; the peer is told about the latter. May
+  // take milliseconds at the first part of an allocation.
   absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
   enum class TakenIn {
-    kSome,   // all, or so much that others have their turn
-    kLater,  // this process lacks something now, or has too much to unmap
-    kNever,  // the peer has sent what no honest one does
+    kSome,   // everything, or a full budget: others have their turn
+    kLater,  // this process lacks a resource now, or has too much to unmap
+    kNever,  // the peer has sent what no honest peer sends
   };
-  // Takes in some of what waits in the socket: a bounded amount. Leave the rest
-  // to a later call if it says so, or to Find(), which reports what is wrong.
+  // Receives a bounded number of messages from the socket. The result tells the
+  // caller to leave the rest to a later call, or to Find(), which reports
+  // errors.
   TakenIn TakeIn();
 
-  // Forgets all segments, since the peer is dead and Find() is not called any
-  // more. Loans may be read on, but need not keep what is around them.
+  // Forgets all segments, because the peer is dead and Find() is not called any
+  // more. Loans stay readable, but their surroundings need not stay mapped.
   void LetGo();
 
-  // Ends the loan with this key: this side reads it no more. Makes no system
+  // Ends the loan with this key: this side no longer reads it. Makes no system
   // call.
   void GiveBack(uint64_t key);
 
-  // Lets go of all allocations of which nothing is in use, and of later ones,
-  // since Find() is not called any more.
+  // Closes all allocations that are not in use, and all that are passed later,
+  // because Find() is not called any more.
   void CloseDevices();
-  // The allocation is closed, which the peer is told as Answer() does.
+  // Handles the end of an allocation, and tells the peer as Answer() does.
   bool OnClosed(uint32_t id);
-  // Tells the peer what has been closed. Returns false if the socket has no
-  // room: call it again.
+  // Tells the peer which allocations have been closed. Returns false if the
+  // socket has no room: call it again.
   bool Answer();
-  // Returns why an allocation could not be opened; empty: all could.
+  // Returns the reason why an allocation could not be opened; empty: none
+  // failed.
   std::string WhyDeclined() const;
 
  private:
-  // An allocation, until the peer has been told that it is closed.
+  // An allocation, kept until the peer has been told that it is closed.
   struct DeviceAllocation {
     uint64_t size = 0;
-    // Null: it may not be used any more.
+    // Null: the allocation may not be used any more.
     std::shared_ptr<BorrowedDevice> device;
     bool is_taken_back = false;
     bool is_closed = false;
     bool is_declined = false;  // the peer was told
   };
 
-  // Takes in what waits in the socket, up to the wanted segment.
+  // Receives messages from the socket, until the wanted segment arrives.
   absl::Status ReceiveLocked(uint32_t wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes one message in. Returns NOT_FOUND if there is none, and
-  // RESOURCE_EXHAUSTED if this process lacks something that it may have later.
-  // Any other error is the peer's.
+  // Receives one message. Returns NOT_FOUND if there is none, and
+  // RESOURCE_EXHAUSTED if this process lacks a resource that it may have later.
+  // The peer causes all other errors.
   absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeOneLocked(ReceivedSetup received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -137,8 +139,8 @@ class Borrower {
   memory::DeviceAccess* const devices_;
   DeviceLender* const lender_;
 
-  // Held too by the one who receives from the socket. Taken before the
-  // DeviceLender's.
+  // Also held by the thread that receives from the socket. Taken before the
+  // DeviceLender's lock.
   mutable base::Mutex mu_;
   std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
       ABSL_GUARDED_BY(mu_);
@@ -146,16 +148,17 @@ class Borrower {
   std::weak_ptr<BorrowedDevice::Connection> connection_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, DeviceAllocation> device_allocations_ ABSL_GUARDED_BY(mu_);
   uint64_t device_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;  // their numbers only grow
+  // Numbers of allocations only grow.
+  uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
-  // What the peer said of devices' memory that none says; after that nothing
-  // is taken in any more.
+  // The peer's violation of the protocol for devices' memory. Afterwards
+  // nothing more is received.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
-  // Why the last message that was received was of no use.
+  // The reason why the last received message was unusable.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);
 
-  base::Mutex release_mu_;  // held by the one who writes own_'s releases
+  base::Mutex release_mu_;  // held by the thread that writes own_'s releases
 };
 
 }  // namespace shm

@@ -17,7 +17,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Where too much waits to be closed: look again only so often.
+// The pause if too many closings wait.
 constexpr absl::Duration kBusyPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -58,8 +58,8 @@ absl::Status Connector::Reach() {
   socket_ = *std::move(socket);
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
   if (!peer.ok()) return peer.status();
-  // Before the token goes there: whoever can change the directory can put a
-  // socket of his own in the place of the peer's.
+  // Checked before the token is sent: anybody who can change the directory can
+  // replace the peer's socket.
   if (!address_.directory.empty()) {
     absl::Status safe = CheckDirectory(address_.directory, peer->uid);
     if (!safe.ok()) return safe;
@@ -99,7 +99,8 @@ absl::Status Connector::Wait() {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   if (has_ended()) return absl::CancelledError("ended");
-  // Before its socket goes to the endpoint's link, which watches it itself.
+  // Unwatches before the socket goes to the endpoint's link, which watches it
+  // itself.
   loop()->Unwatch(watch_);
   absl::StatusOr<ReceivedSetup> welcome = ReceiveSetup(socket_.get());
   if (absl::IsUnavailable(welcome.status())) {

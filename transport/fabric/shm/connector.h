@@ -1,4 +1,4 @@
-// Reaches a peer's listener.
+// Connects to a peer's listener.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_CONNECTOR_H_
@@ -30,10 +30,10 @@ namespace shm {
 //                          on error finish with it                  ended
 //   waiting   packet, HUP  kWelcome: finish with the endpoint       ended
 //                          else finish with an error                ended
-//   and as TimedSetup has it.
+//   and the transitions of TimedSetup
 class Connector : public TimedSetup {
  public:
-  // Needs a token of at most kMaxTokenBytes.
+  // Requires a token of at most kMaxTokenBytes.
   static std::shared_ptr<Connector> Create(Options options,
                                            progress::EventLoop* loop,
                                            SocketAddress address,

@@ -1,4 +1,4 @@
-// The control segment: the memory of a connection that one side writes and the
+// The control segment: memory of a connection that one side writes and the
 // other reads. Each side has one.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
@@ -15,34 +15,33 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Changes with ControlPage, the ring or the set-up messages. What a side only
-// uses after the other one has asked for it by a feature does not change it.
+// The version of ControlPage, the ring and the set-up messages. A change that a
+// side uses only after the other one has set a feature bit keeps the version.
 constexpr uint16_t kLayoutVersion = 5;
 
 // A bit of ControlPage::features: this side opens allocations of devices'
-// memory, uses them in place, and says when it has closed them. Bit 1 is that
-// of builds which did not say so, and is ignored.
+// memory, uses them in place, and tells when it has closed them. Bit 1 belongs
+// to older builds, which did not tell, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
 
-// The most loans that are out at a time. Their releases always have room.
+// The limit of open loans. Their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
 
-// The beginning of a control segment, before the ring. Its owner writes it; the
-// peer has it mapped read-only, and believes nothing in it unchecked. Fields
-// that different threads write at different times have cache lines of their
-// own.
+// The beginning of a control segment, before the ring. The owner writes it. The
+// peer has mapped it read-only, and checks every value. Fields that different
+// threads write at different times are on separate cache lines.
 struct ControlPage {
   uint32_t magic;
   uint32_t version;
   uint32_t ring_bytes;  // once it has grown
-  // Bits that say what the peer may send. Those that it does not know are
-  // ignored; a side that is older than they are has none.
+  // Bits that say which messages the peer may send. A side ignores unknown
+  // bits. A side that is older than the bits has none.
   uint32_t features;
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // Is 1 while a packet did not fit: the consumer then rings when it has made
-  // room. Shares the head's line, which the consumer reads anyway.
+  // Is 1 while a packet does not fit: the consumer then rings when it has made
+  // room. On the head's cache line, which the consumer reads anyway.
   std::atomic<uint32_t> sender_waits;
   // Is 1 once the endpoint is gone and writes nothing more.
   std::atomic<uint32_t> closed;
@@ -50,10 +49,10 @@ struct ControlPage {
   // Counts the bytes ever consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
-  // Is 1 while the peer is to ring after writing.
+  // Is 1 while the peer must ring after writing.
   alignas(64) std::atomic<uint32_t> armed;
 
-  // Counts the loans of the peer's ever given back. `releases` is a ring of
+  // Counts the peer's loans that were ever returned. `releases` is a ring of
   // their numbers.
   alignas(64) std::atomic<uint64_t> release_head;
   std::atomic<uint32_t> releases[kMaxLoans];
@@ -62,23 +61,24 @@ struct ControlPage {
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "atomics in shared memory need no lock");
 
-// Where the ring begins in the segment: behind the page, at whole 4 KiB.
+// The offset of the ring in the segment: after the page, at a multiple of 4
+// KiB.
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
-// The part of a ring that is used and allocated until more is under way: a
-// frame or two. So an idle connection costs 16 KiB on each side.
+// The part of a ring that is allocated at first: a frame or two. An idle
+// connection therefore costs 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
-// Returns whether a ring may have this size: a power of two, large enough for a
-// few of the largest packets, and bounded, since a peer chooses its own.
+// Returns true if a ring may have this size: a power of two, large enough for a
+// few of the largest packets, and bounded, because a peer chooses its own.
 bool IsRingSize(uint64_t ring_bytes);
 
-// Makes the segment for a ring of that size, ready to be passed to a peer.
+// Makes the segment for a ring of `ring_bytes`, ready to be passed to a peer.
 // Allocates and maps its page and the first part of its ring.
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes,
                                       uint32_t features = 0);
-// Maps a peer's control segment. Returns an error if it is not of this layout.
+// Maps a peer's control segment. Returns an error if it has another layout.
 absl::StatusOr<PeerSegment> MapControl(progress::ForeignFd fd,
                                        uint64_t ring_bytes);
 

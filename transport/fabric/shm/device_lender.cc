@@ -28,8 +28,8 @@ absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
   return SendSetup(socket, message, -1);
 }
 
-// Lets go of memory whose last share may free it, for which a driver may wait
-// for the device.
+// Releases memory on another thread: the last reference may free it, and a
+// driver may then wait for the device.
 void FreeAside(std::shared_ptr<const void> memory) {
   if (memory == nullptr) return;
   progress::RunAside(progress::Aside::kDevice, [freed = std::move(memory)] {});
@@ -55,8 +55,8 @@ absl::optional<DeviceLender::Lent> DeviceLender::Lend(
   reason_ = std::string(passed.message());
   if (!passed.ok()) return absl::nullopt;
   Passed& allocation = passed_[shared->id];
-  // What is declined too: it is tried again only once nobody wanted it for
-  // long.
+  // Also for declined allocations, which are retried only after a long time
+  // without use.
   allocation.last_used = base::SteadyNow();
   if (allocation.is_declined) {
     reason_ = kDeclined;
@@ -122,7 +122,7 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
     TakeBackLocked(oldest);
   }
   SendTakeBacksLocked();
-  // The peer counts what it has open.
+  // Counts open allocations as the peer does.
   if (passed_.size() + closing_.size() < kMaxPassedDevices &&
       size <= kMaxPassedDeviceBytes - passed_bytes_ - closing_bytes_) {
     return absl::OkStatus();
@@ -171,8 +171,8 @@ void DeviceLender::CountLocked() {
 
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // One that was taken back meanwhile was passed, too. What comes next has the
-  // bit, until all numbers have been used.
+  // Accepts numbers that were taken back meanwhile, because they were passed,
+  // too. The next number has the device bit, until all numbers have been used.
   if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");
@@ -187,7 +187,7 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // A peer whose end is gone says so unasked.
+  // A peer whose endpoint is gone sends this unasked.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);
@@ -240,7 +240,7 @@ void DeviceLender::End() {
 }
 
 void DeviceLender::StopLocked(absl::string_view reason) {
-  // The first reason says most.
+  // Keeps the first reason, which says most.
   if (lends()) reason_ = std::string(reason);
   lends_.store(false, std::memory_order_relaxed);
 }

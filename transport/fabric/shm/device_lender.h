@@ -1,4 +1,4 @@
-// Names allocations of devices' memory to a peer.
+// Lends allocations of devices' memory to a peer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_DEVICE_LENDER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_DEVICE_LENDER_H_
@@ -24,68 +24,70 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Caps the allocations that a side passes over one connection at a time.
-// kMaxPassedDeviceBytes caps their bytes. More is a peer's nonsense, or is
-// copied.
+// The limit of allocations that a side passes over one connection at a time.
+// kMaxPassedDeviceBytes limits their bytes. A receiver rejects more, and a
+// sender copies instead.
 constexpr size_t kMaxPassedDevices = 64;
-// What nothing has been lent of for so long is taken back: nobody tells when an
-// allocation is freed, and a device may keep its memory until the peer has
-// closed it too. To open it again takes a millisecond.
+// The time after which an unused allocation is taken back. No signal tells when
+// an allocation is freed, and a device may keep its memory until the peer has
+// closed it too. Opening it again takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
-// A peer that could not open so many allocations will hardly open others: each
-// costs it a message that it reads twice.
+// The number of refused allocations after which nothing more is lent: the peer
+// will hardly open others. Each refusal makes the peer read a message twice.
 constexpr int kMaxDeclinedDevices = 8;
-// What was lent so recently is not taken back for another one, which is copied
-// then. Otherwise each of 65 that are sent in turn would be opened anew each
-// time, and cost more than a copy.
+// The time for which a lent allocation is not taken back to make room for
+// another one, which is copied then. Otherwise each of 65 allocations that are
+// sent in turn would be opened anew each time, which costs more than a copy.
 constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
-// Passes each allocation once over one connection, by its handle. Takes one
-// back that nothing is lent of: the one that was used least recently, for
-// another one if there would be too many; each after kDeviceIdleTime; and one
-// that this process uses no more. Keeps SharedAllocation::memory until the peer
-// has closed it, or is gone, or is given up on. Thread-safe.
+// Passes each allocation once over one connection, by its handle. Takes an
+// allocation back if nothing of it is lent, in three cases: it is the least
+// recently used and there is no room for another one, it was unused for
+// kDeviceIdleTime, or this process uses it no more. Keeps
+// SharedAllocation::memory until the peer has closed the allocation, is gone,
+// or is given up on. Thread-safe.
 class DeviceLender {
  public:
-  // A range that the peer reaches. The allocation is not taken back while there
-  // is a share.
+  // A range that the peer reaches. The allocation is not taken back while a
+  // reference exists.
   struct Lent {
     uint32_t segment_id = 0;
     uint64_t offset = 0;
     std::shared_ptr<const void> share;
   };
 
-  // Passes those of `devices` over `socket`; both must outlive this. Null: the
-  // peer opens none.
+  // Passes allocations of `devices` over `socket`; both must outlive this
+  // object. Null `devices`: the peer opens none.
   DeviceLender(int socket, const memory::DeviceAccess* devices);
 
-  // Returns where the peer finds `piece`, which lies on a device. Returns none
-  // if it is to be copied, for whatever reason. May take a driver's call.
+  // Returns the place of `piece`, which is on a device, for the peer. Returns
+  // nothing if the piece must be copied, for any reason. May call the driver.
   absl::optional<Lent> Lend(const memory::Bytes& piece);
-  // Whether Lend() may succeed. Safe without any lock.
+  // Returns true if Lend() may succeed. Safe without any lock.
   bool lends() const { return lends_.load(std::memory_order_relaxed); }
-  // Returns how many the peer may have open.
+  // Returns the number of allocations that the peer may have open.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
-  // The peer cannot open that allocation: lends nothing of it until it has been
-  // taken back, and nothing at all after kMaxDeclinedDevices. Returns
-  // INVALID_ARGUMENT if it was never passed.
+  // Called when the peer cannot open the allocation. Lends nothing of it until
+  // it has been taken back, and nothing at all after kMaxDeclinedDevices.
+  // Returns INVALID_ARGUMENT if the allocation was never passed.
   absl::Status Decline(uint32_t segment_id);
-  // The peer has that allocation open no more. Returns INVALID_ARGUMENT if it
-  // had not, or has said so before.
+  // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
+  // it was not open, or if the peer has said so before.
   absl::Status OnClosed(uint32_t segment_id);
-  // Lends nothing from now on, since nobody would hear a refusal.
+  // Lends nothing from now on, because nobody would hear a refusal.
   void StopUnheard();
-  // Forgets all, since the peer is gone.
+  // Forgets all allocations, because the peer is gone.
   void End();
-  // Takes back what nothing is lent of, and has not been for kDeviceIdleTime or
-  // is used by nobody in this process. `now` is of base::SteadyNow().
+  // Takes allocations back of which nothing is lent, if they are idle for
+  // kDeviceIdleTime, or unused in this process. `now` is base::SteadyNow().
   void TakeBackIdle(absl::Time now);
-  // Takes back all that nothing is lent of, and lends nothing any more. Keeps
-  // nothing any longer that the peer has not closed for so many calls.
+  // Takes back all allocations of which nothing is lent, and lends nothing any
+  // more. After `patience` calls, no longer keeps allocations that the peer has
+  // not closed.
   void TakeBackUnused(int patience);
 
-  // Returns "devices' memory in place", or why it is copied.
+  // Returns "devices' memory in place", or the reason of copies.
   std::string Describe() const;
 
  private:
@@ -94,7 +96,7 @@ class DeviceLender {
   // An allocation, as the peer knows it.
   struct Passed {
     uint64_t size = 0;
-    // Others have shares while something of it is lent.
+    // Others hold references while something of the allocation is lent.
     std::shared_ptr<const uint32_t> segment_id;
     Memory memory;
     std::weak_ptr<const void> use;
@@ -102,13 +104,13 @@ class DeviceLender {
     bool is_declined = false;
 
     bool is_lent() const { return segment_id.use_count() > 1; }
-    // Whether it waits for nothing but the peer to be freed.
+    // Returns true if only the peer delays freeing the allocation.
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
-  // An allocation that was taken back. It is kept until the peer has closed it
-  // and all its loans are back. Whoever takes loans back must not be the last
-  // to have the memory: to free it may wait for the device.
+  // An allocation that was taken back, kept until the peer has closed it and
+  // all its loans are back. The thread that takes loans back must not
+  // release the last reference to the memory: freeing may wait for the device.
   struct Closing {
     uint64_t size = 0;
     Memory memory;
@@ -119,20 +121,22 @@ class DeviceLender {
     bool is_lent() const { return segment_id.use_count() > 1; }
   };
 
-  // Returns the allocation of `piece`, by a driver's call.
+  // Returns the allocation of `piece`, by a call of the driver.
   absl::StatusOr<memory::SharedAllocation> Share(
       const memory::Bytes& piece) const;
-  // Passes the allocation unless the peer has it.
+  // Passes the allocation, unless the peer has it.
   absl::Status PassLocked(const memory::SharedAllocation& shared)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes back until there is room for an allocation of `size` bytes.
+  // Takes allocations back until there is room for one of `size` bytes.
   absl::Status MakeRoomLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns what nothing is lent of and was used least recently, or the end.
+  // Returns the least recently used allocation of which nothing is lent, or the
+  // end.
   PassedById::iterator FindOldestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeBackLocked(PassedById::iterator passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends what is in to_take_back_, as far as the socket has room.
-  // Frees what the peer has closed, or has not for more than so many looks.
+  // Sends the messages of to_take_back_, as far as the socket has room. Frees
+  // allocations that the peer has closed, or has not closed for more than
+  // `patience` looks.
   void FreeClosedLocked(int patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SendTakeBacksLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -151,10 +155,10 @@ class DeviceLender {
   std::map<uint32_t, Closing> closing_ ABSL_GUARDED_BY(mu_);
   uint64_t closing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
-  int declined_ ABSL_GUARDED_BY(mu_) = 0;  // in all
-  // Of closing_, of which the peer is still to be told.
+  int declined_ ABSL_GUARDED_BY(mu_) = 0;  // total
+  // Allocations of closing_ of which the peer has not been told yet.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
-  // Why the last piece was copied; empty: it was not.
+  // The reason why the last piece was copied; empty: it was not copied.
   std::string reason_ ABSL_GUARDED_BY(mu_);
 };
 

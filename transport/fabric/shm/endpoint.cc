@@ -17,16 +17,17 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Packets per Poll(): some tens of microseconds, after which the poller looks
-// at its other connections.
+// The limit of packets per Poll(): some tens of microseconds, after which the
+// poller checks its other connections.
 constexpr int kPollBudget = 64;
-// Above this, one copy into the arena and none out of it costs less than two
-// copies through the ring, the announcement included.
+// Above this size, one copy into the arena and none out of it costs less than
+// two copies through the ring, including the announcement.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
-// Where the peer copies, it would be taken for one that waits for an answer.
+// Only for sides that load. A peer that copies would look like a peer that
+// waits for an answer.
 constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, wire::kMaxFramePayload};
-// Reads are plain copies: no use in several at once, and pieces only so that
-// other connections have their turn.
+// Reads are plain copies. Several at once gain nothing, and pieces only give
+// other connections their turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;
 
 Capabilities MakeCapabilities(bool can_load) {
@@ -40,7 +41,7 @@ Capabilities MakeCapabilities(bool can_load) {
   return capabilities;
 }
 
-// The owner of loaded bytes. Its last action keeps the link alive.
+// The owner of loaded bytes. Keeps the link alive, even in the destructor.
 struct LoadedRegion {
   LoadedRegion(std::shared_ptr<ReadingShare> reading, size_t parts,
                uint64_t key)
@@ -51,15 +52,15 @@ struct LoadedRegion {
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  // What keeps open what was borrowed of devices, and mapped what was of
-  // segments: each part has one or the other.
+  // The references that keep devices' memory open, and segments mapped: each
+  // part has one or the other.
   absl::InlinedVector<std::shared_ptr<const void>, 1> devices;
   absl::FixedArray<LentSegment::Loan, 1> loans;
   const uint64_t key;
-  bool is_whole = false;  // else whoever asked for it gives it back
+  bool is_whole = false;  // if false, the caller releases the region
 };
 
-// Whether all parts are of one loan, and so end together.
+// Returns true if all parts are of one loan, and so end together.
 bool IsOneLoan(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
     if (LoanOfKey(part.key) != LoanOfKey(region[0].key)) return false;
@@ -125,8 +126,8 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
       unannounced_ = true;
       return true;
     case RingSender::Result::kFull:
-      // A peer that sleeps has read all, so its tail says nonsense: it finds
-      // that when it wakes.
+      // A sleeping peer has read everything, so its tail is invalid: the peer
+      // finds this out when it wakes.
       unannounced_ = true;
       return false;
     case RingSender::Result::kNoMemory:
@@ -150,7 +151,7 @@ absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
     link_->WatchLoans();
   }
   if (!exposure.ok() || !copies) return exposure;
-  // For a peer that wants the pieces in places of their own.
+  // For a peer that wants the pieces in separate places.
   const RemotePart all = exposure->region[0];
   exposure->region.clear();
   const Stretch copied{/*in_place=*/false, 0, payload.pieces().size(),
@@ -164,7 +165,7 @@ void ShmEndpoint::Withdraw(const RemoteRegion& region) {
   if (link_->sharing().copies) link_->lender()->End(region[0].key);
 }
 
-// A read is a copy, wherever to.
+// Reads are copies, so any destination works.
 std::shared_ptr<const void> ShmEndpoint::PrepareToRead(
     const memory::Destination& into) {
   if (into.device != nullptr) return nullptr;
@@ -233,8 +234,8 @@ bool ShmEndpoint::Poll() {
   }
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asked before the ring is looked at: what a peer wrote before it went is
-  // delivered before its end.
+  // Asked before checking the ring: packets that a peer wrote before its end
+  // are delivered before the end.
   const bool gone = link_->PeerIsGone();
   Lender* lender = link_->lender();
   if (lender->count() > 0) {
@@ -292,7 +293,7 @@ void ShmEndpoint::Fail(absl::Status cause) {
   failed_.store(true, std::memory_order_release);
 }
 
-// `cause` outlives this, if the event ends it.
+// `cause` is a copy, because the event may destroy this endpoint.
 void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
   events_->OnBroken(cause);
@@ -315,8 +316,8 @@ bool ShmEndpoint::HasInput() const {
 
 void ShmEndpoint::SetArmed(bool armed) {
   link_->own_page()->armed.store(armed ? 1 : 0, std::memory_order_relaxed);
-  // Before the caller's look at HasInput(), against the peer's fence between
-  // its writing and its look at the flag (TakeDoorbellRequest()).
+  // Precedes the caller's check of HasInput(). Pairs with the peer's fence
+  // between its write and its check of the flag (TakeDoorbellRequest()).
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 

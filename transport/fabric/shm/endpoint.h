@@ -18,12 +18,11 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Sends packets through a ring in each direction, and lends large payloads
-// from the arena. Makes no system call once a connection runs.
+// Sends packets through a ring in each direction, and lends large payloads from
+// the arena. Makes no system call on a running connection.
 //
-// Rings no doorbell. Its owner asks TakeDoorbellRequest() after Send(), and
-// after Poll() too: a peer that waits for room is woken as one that waits for
-// packets.
+// Rings no doorbell. The owner asks TakeDoorbellRequest() after Send(), and
+// also after Poll(), because a peer that waits for room must be woken, too.
 //
 // Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
@@ -45,9 +44,9 @@ class ShmEndpoint : public Endpoint {
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
   // Ends the loan if the two sides copy. The peer's session releases a region
-  // after its last read; one that reads on may get other bytes that were lent
-  // to its user. If the two share in place, does nothing: the peer ends the
-  // loan, since what it has loaded may outlive the session.
+  // after its last read; a hostile peer that reads later may get other bytes
+  // that were lent to its user. If the two sides share in place, does nothing:
+  // the peer ends the loan, because loaded bytes may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
   // Completes within the call.
@@ -55,10 +54,10 @@ class ShmEndpoint : public Endpoint {
       const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  // Gives the region back with the last share of the bytes. Needs all parts to
-  // be of one loan, as an honest peer's are. May open a device's allocation,
-  // which takes milliseconds. If it cannot, the peer is told to copy what lies
-  // there.
+  // The region is released with the last reference to the bytes. Requires all
+  // parts to be of one loan, as an honest peer's are. May open a device's
+  // allocation, which takes milliseconds. If this fails, the peer is told to
+  // copy instead.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 
@@ -72,7 +71,7 @@ class ShmEndpoint : public Endpoint {
   void RingDoorbell() override;
 
  private:
-  // Delivers packets from the ring, up to a budget. Returns how many. Stops
+  // Delivers packets from the ring, up to a budget. Returns their number. Stops
   // when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
   std::string DescribeDevices() const;
@@ -87,8 +86,8 @@ class ShmEndpoint : public Endpoint {
   RingSender sender_;
   RingReceiver receiver_;
   EndpointEvents* events_ = nullptr;
-  bool* destroyed_ = nullptr;  // of the Poll() under way
-  bool unannounced_ = false;   // the peer has not been rung for something
+  bool* destroyed_ = nullptr;  // of the Poll() in progress
+  bool unannounced_ = false;   // the peer has not been rung for some packet
   absl::Status failure_;
   std::atomic<bool> failed_{false};  // failure_ is set
   std::atomic<bool> broken_{false};  // OnBroken() has been delivered

@@ -26,7 +26,8 @@ absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
   if (!kernel.ok()) return kernel;
   base::MutexLock lock(&mu_);
   if (listener_ != nullptr && listener_->IsForeign()) {
-    // The parent's; its lock may be held by a thread that is not here.
+    // Leaks the parent's listener, whose lock may be held by a thread that the
+    // child does not have.
     new std::shared_ptr<Listener>(std::move(listener_));
     listener_ = nullptr;
   }

@@ -18,15 +18,15 @@ namespace fabric {
 namespace shm {
 
 // Connects over UNIX sockets, on the process's event loop. Calls callbacks on
-// its thread. Needs Linux 5.14.
+// the loop's thread. Requires Linux 5.14.
 //
 // Neither process can write to the other's memory, crash it or make it wait.
-// Each can change what it has lent while the other reads. So only processes of
-// one uid use memory in place.
+// But each can change lent memory while the other reads. Therefore only
+// processes of one uid use memory in place.
 //
-// Destroying the fabric leaves connections as they are, and what is connecting.
-// What listens ends with DEADLINE_EXCEEDED in its time. In a forked child the
-// fabric begins anew.
+// Destroying the fabric does not affect connections, or pending Connect()
+// calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. In a
+// forked child the fabric starts anew.
 class ShmFabric : public Fabric {
  public:
   ShmFabric() : ShmFabric(Options()) {}

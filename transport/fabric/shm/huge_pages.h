@@ -1,5 +1,5 @@
-// Pages of 2 MiB for payload memory. They cost fewer faults and TLB misses
-// where a large message is written and read.
+// Pages of 2 MiB for payload memory. They cost fewer faults and TLB misses when
+// a large message is written and read.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
@@ -13,13 +13,14 @@ namespace shm {
 // The next size above ordinary pages on x86, and on arm64 with pages of 4 KiB.
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-// Chooses what to ask the kernel for.
+// The kind of pages to request from the kernel.
 enum class HugePages {
-  // Advise the kernel (MADV_HUGEPAGE). It follows unless
+  // Advise the kernel (MADV_HUGEPAGE). The kernel follows the advice unless
   // /sys/kernel/mm/transparent_hugepage/shmem_enabled is "never".
   kTransparent,
   // Use pages that an administrator has reserved (hugetlbfs, vm.nr_hugepages),
-  // on which others may count too. Where none are left, as kTransparent.
+  // perhaps for other programs too. Falls back to kTransparent if none are
+  // left.
   kReserved,
   // Use ordinary pages.
   kOff,

@@ -25,7 +25,7 @@ Lender::Lender(std::shared_ptr<Arena> arena, int socket,
 
 absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
                                         size_t max_parts) {
-  // First: what has come back makes room.
+  // Reclaims first, because returned loans make room.
   absl::Status reclaimed = Reclaim();
   if (!reclaimed.ok()) return reclaimed;
   if (count() >= kMaxLoans) {
@@ -81,7 +81,7 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());
-    // A device's failure, and none of this path's.
+    // The device failed, not this path.
     if (!copied.ok()) return absl::ResourceExhaustedError(copied.message());
   }
   Parts parts;
@@ -126,11 +126,11 @@ absl::StatusOr<Exposure> Lender::Lend(Parts parts) {
 absl::StatusOr<uint32_t> Lender::AddLocked(const Parts& parts, Owner owner) {
   if (ended_) return absl::UnavailableError("the peer hung up");
   for (const Part& part : parts) {
-    if (part.device != nullptr) continue;  // it has been passed
+    if (part.device != nullptr) continue;  // passed by devices_
     absl::Status sent = SendSegmentLocked(part.place);
     if (!sent.ok()) return sent;
   }
-  // 32 bits come round: an id may still be out.
+  // 32-bit numbers wrap around: an id may still be in use.
   while (loans_.count(next_loan_) > 0) ++next_loan_;
   const uint32_t loan = next_loan_++;
   loans_[loan] = std::move(owner);
@@ -147,7 +147,7 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   message.segment_id = place.segment_id;
   absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
-    // The payload goes another way; the next one may try again.
+    // The payload takes another path; the next payload may try again.
     return absl::ResourceExhaustedError(sent.message());
   }
   sent_segments_.insert(place.segment_id);
@@ -166,7 +166,7 @@ void Lender::SendTakeBacksLocked() {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kTakeBack;
     message.segment_id = to_take_back_.back();
-    // A peer that takes nothing in is told before it is sent anything else.
+    // Stops if the socket is full. The rest is sent before any other message.
     if (!SendSetup(socket_, message, -1).ok()) return;
     to_take_back_.pop_back();
   }
@@ -182,13 +182,13 @@ Lender::Owner Lender::TakeLocked(uint32_t loan) {
 }
 
 void Lender::End(uint64_t key) {
-  Owner ended;  // goes after the lock
+  Owner ended;  // released after the lock
   base::MutexLock lock(&mu_);
   ended = TakeLocked(LoanOfKey(key));
 }
 
 absl::Status Lender::Reclaim() {
-  // Most of the time one. They go after the lock.
+  // Usually one. Released after the lock.
   absl::InlinedVector<Owner, 4> ended;
   base::MutexLock lock(&mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);
@@ -205,13 +205,13 @@ absl::Status Lender::Reclaim() {
 
 void Lender::EndAll() {
   {
-    std::map<uint32_t, Owner> ended;  // go after the lock
+    std::map<uint32_t, Owner> ended;  // released after the lock
     base::MutexLock lock(&mu_);
     ended_ = true;
     ended.swap(loans_);
     count_.store(0, std::memory_order_relaxed);
   }
-  // Last, so that what the loans kept is freed aside, and not by this thread.
+  // Last, so that memory of the loans is freed on another thread.
   devices_->End();
 }
 

@@ -22,17 +22,17 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Device and inode: of one memory, as long as somebody has it mapped.
+// Device and inode: unique to one memory, as long as somebody has it mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
-// A child makes its own: it has the parent's mappings too, but nobody looks
-// through the rest of them there.
+// A child makes its own registry, although it has the parent's mappings: nobody
+// searches the rest of them there.
 struct Registry {
   base::Mutex mu;
   std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);
 };
 
-// Copying pays where it frees a quarter of the segment at least.
+// Returns true if copying would free at least a quarter of the segment.
 bool IsMuchLess(uint64_t bytes, uint64_t segment_bytes) {
   return bytes <= segment_bytes / 4 * 3;
 }
@@ -70,7 +70,7 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
   std::shared_ptr<LentSegment> known =
       it == registry->segments.end() ? nullptr : it->second.lock();
   if (known != nullptr && known->AddUser()) return known;
-  // Not advised: whether its pages are huge is its owner's affair.
+  // Not advised, because the owner decides if the pages are huge.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
@@ -82,7 +82,8 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
 
 std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
                                                Mapping mapping) {
-  // Where its owner has let go of it, to unmap it is to free its pages.
+  // On another thread: if the owner has released the memory, unmapping frees
+  // its pages.
   std::shared_ptr<LentSegment> segment(
       new LentSegment(std::move(fd), std::move(mapping)),
       [fork_count = progress::ForkCount()](LentSegment* ended) {
@@ -213,7 +214,7 @@ std::vector<std::pair<uint64_t, uint64_t>> LentSegment::LoanedLocked() const {
 
 void LentSegment::FreeUnloanedLocked(uint64_t begin, uint64_t end) {
   const auto free = [this](uint64_t from, uint64_t to) {
-    // Fails only for what is no memory.
+    // Fails only if the range is not mapped.
     if (from < to) madvise(mapping_.data() + from, to - from, MADV_DONTNEED);
   };
   for (const auto& range : LoanedLocked()) {
@@ -231,10 +232,10 @@ void LentSegment::Copy() {
     base::MutexLock lock(&loans_mu_);
     ranges = LoanedLocked();
   }
-  // On an error everything stays as it is, which costs the peer's memory.
+  // On an error everything stays as it is, which only keeps the peer's memory.
   absl::StatusOr<Mapping> copy = Mapping::Private(size());
   if (!copy.ok()) return;
-  // Else a page that is read would take as much as a huge one.
+  // Otherwise reading one page would allocate a huge one.
   madvise(copy->data(), size(), MADV_NOHUGEPAGE);
   for (const auto& range : ranges) {
     memcpy(copy->data() + range.first, data() + range.first,

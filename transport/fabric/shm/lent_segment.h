@@ -1,4 +1,4 @@
-// Segments of peers' arenas, as this process has them mapped.
+// Segments of peers' arenas that this process has mapped.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LENT_SEGMENT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_LENT_SEGMENT_H_
@@ -20,27 +20,26 @@ namespace fabric {
 namespace shm {
 
 // A segment that a peer lends from, mapped read-only. The process maps the same
-// memory once, whoever passes it, under whatever number and over whatever
-// connection. Thread-safe.
+// memory once, even if several peers pass it, under different numbers and over
+// different connections. Thread-safe.
 //
-// Once no user lends from the segment any more, which is when its peers are
-// dead, the ranges that are still read are copied aside to private memory, at
-// the same addresses, and the segment is let go of: else a few bytes would keep
-// hundreds of megabytes that nobody else has. Copies only what is much less
-// than the segment, and frees each range with its last Loan.
+// When no user lends from the segment any more, its peers are dead. Ranges that
+// are still read are then copied to private memory, at the same addresses, and
+// the segment is unmapped. Otherwise a few bytes would keep hundreds of
+// megabytes that nobody else has. Copies only if the ranges are much smaller
+// than the segment. Frees each range with its last Loan.
 //
-// Bytes may be read once they have been searched for holes, which takes about
-// 60 us for each MiB. Check() searches the parts of 2 MiB that it is asked for.
-// The rest is searched aside, part after part, so that nobody waits for more
-// than what it reads.
+// Bytes may be read only after a search for holes, which takes about 60 us for
+// each MiB. Check() searches the requested parts of 2 MiB. The rest is searched
+// on another thread, part after part, so that nobody waits for more than it
+// reads.
 class LentSegment : public std::enable_shared_from_this<LentSegment> {
  public:
   class Loan;
 
-  // Returns the segment behind `fd`, mapped now or before, and counts the
-  // caller as a user until RemoveUser(). Returns FAILED_PRECONDITION or
-  // INVALID_ARGUMENT unless that is a sealed memfd of exactly `size` bytes with
-  // enough pages.
+  // Returns the segment of `fd`, mapped now or before, and counts the caller as
+  // a user until RemoveUser(). Returns FAILED_PRECONDITION or INVALID_ARGUMENT
+  // unless `fd` is a sealed memfd of exactly `size` bytes with enough pages.
   static absl::StatusOr<std::shared_ptr<LentSegment>> Get(
       progress::ForeignFd fd, uint64_t size);
 
@@ -50,57 +49,57 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   const uint8_t* data() const { return mapping_.data(); }
   uint64_t size() const { return mapping_.size(); }
 
-  // Returns OK if no access to [offset, offset + length) can fail from now on,
-  // and FAILED_PRECONDITION if the peer has not allocated it. The range must be
-  // within the segment.
+  // Returns OK if no access to [offset, offset + length) can fail from now on.
+  // Returns FAILED_PRECONDITION if the peer has not allocated the range. The
+  // range must be within the segment.
   absl::Status Check(uint64_t offset, uint64_t length);
 
-  // Says that the caller of Get() reads no further range. Those with a Loan may
-  // be read on.
+  // Declares that the caller of Get() reads no further range. Ranges with a
+  // Loan stay readable.
   void RemoveUser();
 
  private:
-  // Where the bytes lie.
+  // The memory that holds the bytes.
   enum class Place {
     kSegment,  // in the peer's memory
-    kCopying,  // there, and aside in private memory
+    kCopying,  // in the peer's memory, while a private copy is made
     kPrivate,  // in private memory
   };
 
   LentSegment(progress::ForeignFd fd, Mapping mapping);
 
-  // Makes a segment, and has it searched aside.
+  // Makes a segment, and starts its search on another thread.
   static std::shared_ptr<LentSegment> Make(progress::ForeignFd fd,
                                            Mapping mapping);
-  // Searches the next part that nobody has asked for. Returns false when all is
-  // done, or a hole was found.
+  // Searches the next part that nobody has requested. Returns false when the
+  // search is complete, or a hole was found.
   bool CheckNext();
   static void CheckRestAside(const std::weak_ptr<LentSegment>& weak);
   absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Counts one more user. Returns false if there was none any more.
+  // Counts one more user. Returns false if the last user has left.
   bool AddUser();
   void Begin(Loan* loan);
   void End(Loan* loan);
-  // Begins to copy, if that saves much.
+  // Begins to copy, if this saves much memory.
   void MayCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
-  // Copies what has loans, and lets go of the segment.
+  // Copies the ranges with loans, and unmaps the segment.
   void Copy();
-  // Returns the pages that have loans, as sorted ranges that do not touch.
+  // Returns the pages with loans, as sorted ranges that do not touch.
   std::vector<std::pair<uint64_t, uint64_t>> LoanedLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
-  // Frees private pages in [begin, end) that have no loan.
+  // Frees private pages in [begin, end) without loans.
   void FreeUnloanedLocked(uint64_t begin, uint64_t end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
 
   const Mapping mapping_;
   const uint32_t fork_count_;
-  std::atomic<bool> is_good_{false};  // all of it has been searched
+  std::atomic<bool> is_good_{false};  // all parts have been searched
 
   base::Mutex mu_;
-  progress::ForeignFd fd_ ABSL_GUARDED_BY(mu_);  // until all is searched
+  progress::ForeignFd fd_ ABSL_GUARDED_BY(mu_);  // until all parts are searched
   std::vector<bool> checked_ ABSL_GUARDED_BY(mu_);
-  size_t unchecked_ ABSL_GUARDED_BY(mu_) = 0;  // parts of checked_
+  size_t unchecked_ ABSL_GUARDED_BY(mu_) = 0;  // unsearched parts of checked_
   absl::Status bad_ ABSL_GUARDED_BY(mu_);      // the hole that was found
 
   base::Mutex loans_mu_;
@@ -110,7 +109,8 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   uint64_t loaned_bytes_ ABSL_GUARDED_BY(loans_mu_) = 0;
 };
 
-// A range of a segment that is read, until this goes. Stays where it is made.
+// A range of a segment that is being read, for the object's lifetime. Not
+// movable.
 class LentSegment::Loan {
  public:
   Loan() = default;
@@ -120,7 +120,7 @@ class LentSegment::Loan {
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  // Begins, once. The range must be within the segment.
+  // Begins the loan. Call it once. The range must be within the segment.
   void Begin(std::shared_ptr<LentSegment> segment, uint64_t offset,
              uint64_t length) {
     segment_ = std::move(segment);

@@ -16,20 +16,20 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Nobody rings for loans that come back. A poll notices them, and if there is
-// none a look, this long after something was lent, and then less and less
-// often.
+// The delay of the first look for returned loans, which ring no doorbell. A
+// poll notices them. If there is no poll, a look does, this long after memory
+// was lent, and then less and less often.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
-// While this process has too much to unmap, the socket stays readable: look
-// again only so often.
+// The pause while this process has too much to unmap, because the socket stays
+// readable.
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
-// Those that come back after the endpoint is gone are noticed this late.
+// The period of looks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
-// After so many looks this side's devices' memory is no longer kept for a peer
-// that is alive and does not say that it has closed it.
+// The number of looks after which this side stops keeping devices' memory for a
+// living peer that has not said that it closed the memory.
 constexpr int kLingerLooks = 10;
 
-// Returns whose memory the two sides lend each other, or null.
+// Returns the devices whose memory the two sides lend each other, or null.
 memory::DeviceAccess* DevicesOf(const Sharing& sharing) {
   return sharing.peer_opens_devices ? sharing.devices : nullptr;
 }
@@ -79,7 +79,7 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
   return link;
 }
 
-// The watch has a share: this is the event loop's care.
+// The watch holds a reference, owned by the event loop.
 absl::Status Link::Watch(uint32_t events) {
   std::shared_ptr<Link> self = shared_from_this();
   absl::StatusOr<progress::EventLoop::Id> watch =
@@ -94,7 +94,7 @@ void Link::OnSocket(uint32_t events) {
   if ((events & ~uint32_t{EPOLLIN}) != 0) {
     return OnHangUp((events & (EPOLLHUP | EPOLLERR)) != 0);
   }
-  // Where Create() has not stored the id yet, the next call does it.
+  // If Create() has not stored the id yet, the next call does this.
   if (watch_.load() != 0) TakeIn();
 }
 
@@ -107,7 +107,7 @@ void Link::TakeIn() {
   if (taken == Borrower::TakenIn::kSome) return;
   loop_->SetEvents(watch_.load(), EPOLLRDHUP);
   if (taken == Borrower::TakenIn::kNever) {
-    // The endpoint finds the reason, if it needs what cannot be taken in.
+    // The endpoint finds the reason, if it needs the unreceived message.
     return device_lender_.StopUnheard();
   }
   std::weak_ptr<Link> weak = shared_from_this();
@@ -137,17 +137,19 @@ void Link::OnHangUp(bool is_dead) {
     peer_is_dead_ = true;
     MayLetGo();
   }
-  // Where Create() has not stored the id yet, the next call does it.
+  // If Create() has not stored the id yet, the next call does this.
   Leave();
 }
 
-// Not before the endpoint is gone: what a peer sent before its death is read.
+// Only after the endpoint is gone, because messages from before the peer's
+// death are still read.
 void Link::MayLetGo() {
   if (peer_is_dead_ && is_closed_) borrower_.LetGo();
 }
 
 void Link::Leave() {
-  has_left_ = true;  // before the look: whoever ends reading later sees it
+  has_left_ = true;  // before the look, so that a thread that ends reading
+                     // later sees it
   if (!peer_is_dead_ && IsReading()) {
     loop_->SetEvents(watch_.load(), 0);
   } else {
@@ -217,7 +219,7 @@ void Link::LookLater(absl::Duration period) {
 
 void Link::LookForReturns(absl::Duration period) {
   const bool has_lent = has_lent_.exchange(false, std::memory_order_relaxed);
-  (void)lender_.Reclaim();  // a poll reports what is wrong with them
+  (void)lender_.Reclaim();  // a poll reports errors
   device_lender_.TakeBackIdle(base::SteadyNow());
   const bool answered = borrower_.Answer();
   if (HasLoans() || !answered) {
@@ -225,7 +227,7 @@ void Link::LookForReturns(absl::Duration period) {
                               : std::min(period * 2, kLingerPeriod));
   }
   looks_ = false;
-  // Something may have been lent, or gone without an answer, just before.
+  // Something may have been lent, or returned without an answer, just before.
   if (HasLoans() || has_lent_.load(std::memory_order_relaxed)) WatchLoans();
 }
 

@@ -1,4 +1,5 @@
-// What two connected processes share, for as long as either needs it.
+// The shared state of two connected processes, which lives as long as either
+// needs it.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LINK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_LINK_H_
@@ -33,33 +34,35 @@ class ReadingShare;
 //
 //   event                              what this side does
 //   the endpoint is destroyed          sets `closed` in its page; gives the
-//                                      event loop a share of itself while loans
-//                                      are out; closes the peer's devices'
-//                                      memory, aside
-//   the last ReadingShare is gone,     shuts its half of the socket down: "I
-//   and with it all that is open       read nothing of yours any more"
+//                                      event loop a reference to itself while
+//                                      loans are out; closes the peer's
+//                                      devices' memory, on another thread
+//   the last ReadingShare is gone      shuts its half of the socket down:
+//                                      "I read nothing of yours any more"
 //   the peer's half is shut down,      ends all loans, leaves the event loop
 //   or the peer is dead
 //   all loans are back, the peer has   leaves the event loop
 //   closed this side's devices'
 //   memory, endpoint gone
-//   the peer is dead, endpoint gone    lets go of the peer's segments, but for
-//                                      what is still read (LentSegment)
-//   nobody has a share                 closes the socket and unmaps all, aside
-//                                      since that may take long (aside.h)
+//   the peer is dead, endpoint gone    unmaps the peer's segments, except for
+//                                      ranges that are still read (LentSegment)
+//   the last reference is gone         closes the socket and unmaps everything,
+//                                      on another thread (aside.h), because
+//                                      this may take long
 //
 // A link that leaves the event loop while memory of the peer is still read
 // keeps its watch for one event: the peer's death. The watch ends with the last
-// ReadingShare. A living peer does not close its socket before that.
+// ReadingShare. A living peer does not close its socket earlier.
 //
-// `closed` and the shut-down are two signals, because a path that is closed may
-// have readers for long after, and because neither side may wait for the
-// other's socket to close. Thread-safe. Touches nothing in a forked child.
+// `closed` and the shut-down are two signals for two reasons. A closed path may
+// have readers for long afterwards, and neither side may wait for the other's
+// socket to close. Thread-safe. Touches nothing in a forked child.
 class Link : public ArenaWatcher,
              public BorrowedDevice::Connection,
              public std::enable_shared_from_this<Link> {
  public:
-  // Takes over `socket`, a connected, non-blocking SOCK_SEQPACKET socket.
+  // Takes ownership of `socket`, a connected, non-blocking SOCK_SEQPACKET
+  // socket.
   static absl::StatusOr<std::shared_ptr<Link>> Create(PeerSocket socket,
                                                       Segment control,
                                                       PeerSegment peer_control,
@@ -75,20 +78,21 @@ class Link : public ArenaWatcher,
   DeviceLender* device_lender() { return &device_lender_; }
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
-  // Returns true once the peer writes nothing more. What it wrote before is
-  // still there to read.
+  // Returns true once the peer writes nothing more. Earlier bytes are still
+  // there to read.
   bool PeerIsGone() const;
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // Sees to it that what was lent just now is let go of soon after the peer has
-  // given it back, also while nobody polls the endpoint: its owner may wait for
-  // that. And that idle devices' memory is taken back.
+  // Schedules looks for returned loans, which release memory soon even if
+  // nobody polls the endpoint: the owner of the memory may wait for it. Also
+  // takes idle devices' memory back.
   void WatchLoans();
 
-  // Returns the first share in reading what the peer lends. Call it once.
+  // Returns the first ReadingShare for memory that the peer lends. Call it
+  // once.
   std::shared_ptr<ReadingShare> StartReading();
-  // Begins the end, since the endpoint is gone.
+  // Begins the end, because the endpoint is gone.
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
@@ -101,18 +105,19 @@ class Link : public ArenaWatcher,
   Link(PeerSocket socket, Segment control, PeerSegment peer_control,
        Sharing sharing, progress::EventLoop* loop);
 
-  // Deletes `link`, whose last share is gone; aside, since unmapping the peer's
-  // memory may free its pages, which takes long if there are many.
+  // Deletes `link` after its last reference, on another thread, because
+  // unmapping the peer's memory may free many pages, which takes long.
   static void End(Link* link);
 
-  // Watches the socket, and gives the event loop a share of this.
+  // Watches the socket, and gives the event loop a reference to this object.
   absl::Status Watch(uint32_t events);
   void OnSocket(uint32_t events);
   void TakeIn();
   void OnHangUp(bool is_dead);
-  // Lets go of the peer's segments, if it is dead and nothing new is read.
+  // Unmaps the peer's segments, if the peer is dead and no further range is
+  // read.
   void MayLetGo();
-  // Tells the peer that this side reads nothing of its any more.
+  // Tells the peer that this side reads none of its memory any more.
   void EndReading();
   // Returns true while this side may still read memory of the peer.
   bool IsReading() const;
@@ -120,14 +125,14 @@ class Link : public ArenaWatcher,
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
   }
-  // Looks for loans that are back and devices' memory that is idle, and again
-  // until there are none.
+  // Looks for returned loans and idle devices' memory, repeatedly until there
+  // are none.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Leaves the event loop once all is back, and looks again until then.
+  // Leaves the event loop once all loans are back, and looks again until then.
   void Linger();
   bool LeaveIfAllIsBack();
-  // Takes the event loop's share back, or has it wait for the peer's death.
+  // Drops the event loop's reference, or makes it wait for the peer's death.
   void Leave();
 
   const PeerSocket socket_;
@@ -151,9 +156,9 @@ class Link : public ArenaWatcher,
   std::weak_ptr<ReadingShare> reading_ ABSL_GUARDED_BY(mu_);
 };
 
-// A share in reading what the peer lends. The endpoint has one, and so has each
-// range of loaded bytes, and each allocation of a device's while it is closed.
-// The last one tells the peer that its loans are over.
+// The right to read memory that the peer lends. The endpoint holds one, as does
+// each range of loaded bytes, and each allocation of a device while it is being
+// closed. The last one tells the peer that its loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

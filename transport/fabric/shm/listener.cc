@@ -19,8 +19,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// With no descriptors left, or too much to close, the socket stays readable:
-// look again only so often.
+// The pause when no descriptors are left, or too many closings wait, because
+// the socket stays readable.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -91,7 +91,7 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 
 void Listener::AcceptOnLoop() {
   for (;;) {
-    // Each costs a task, and is none of this side's choice.
+    // Each connection costs a task, and is not this side's choice.
     if (progress::IsBusyAside()) return PauseOnLoop();
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -101,7 +101,7 @@ void Listener::AcceptOnLoop() {
       if (left.HasRoomForPath()) {
         AcceptedOnLoop(std::move(accepted));
       } else if (left.Excess() > 0) {
-        return PauseOnLoop();  // until this one is closed
+        return PauseOnLoop();  // until this socket is closed
       }
       continue;
     }
@@ -111,15 +111,15 @@ void Listener::AcceptOnLoop() {
   }
 }
 
-// One that shares nothing is closed before it can take a half-open place. That
-// side finds out the same way, and says why.
+// Closes a connection of a refused user before it can take a half-open place.
+// The other side finds the reason itself, and reports it.
 void Listener::AcceptedOnLoop(PeerSocket socket) {
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
   if (!peer.ok() || (peer->is_other && !options_.other_users)) return;
   AddHalfOpenOnLoop(std::move(socket), *peer);
 }
 
-// Strangers of other users leave half of the places to this one's.
+// Users other than this process's may take only half of the places.
 bool Listener::HasPlaceLocked(const PeerUser& peer) const {
   if (half_open_.size() >= options_.max_half_open) return false;
   if (!peer.is_other) return true;
@@ -182,7 +182,7 @@ void Listener::DecideOnLoop(uint64_t key) {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
     HalfOpen half_open, ReceivedSetup hello) {
-  // Checked first: a peer that is refused sees the connection closed.
+  // Checked first: a refused peer sees the connection closed.
   absl::StatusOr<Sharing> sharing = Share(options_, half_open.peer);
   if (!sharing.ok()) return sharing.status();
   absl::StatusOr<PeerSegment> peer =

@@ -24,12 +24,12 @@ namespace fabric {
 namespace shm {
 
 // Listens at one socket. Makes an endpoint of a connection whose first packet
-// has a token that is waited for, and closes any other without touching
-// anything else. Works on the event loop's thread. Thread-safe.
+// has an awaited token, and closes any other connection without further effect.
+// Works on the event loop's thread. Thread-safe.
 //
-// A connection is half-open until its first packet. It belongs to no attempt
-// yet, so it is no TimedSetup: its places are bounded here, by user, and its
-// time is its own.
+// A connection is half-open until its first packet. A half-open connection
+// belongs to no attempt yet, so it is no TimedSetup. This class limits the
+// number of half-open connections, by user, and the time of each.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
@@ -42,7 +42,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool IsForeign() const;
 
   // Finishes `attempt` when a peer shows its token, or when the time is over.
-  // Destroying the handle cancels that.
+  // Destroying the handle cancels the attempt.
   std::unique_ptr<PendingConnect> Expect(std::shared_ptr<Attempt> attempt);
 
  private:
@@ -58,17 +58,17 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   absl::Status Watch();
   void AcceptOnLoop();
-  // Leaves the socket alone for a while.
+  // Stops accepting for a while.
   void PauseOnLoop();
   void AcceptedOnLoop(PeerSocket socket);
-  // Returns whether `peer` may take a half-open place.
+  // Returns true if `peer` may take a half-open place.
   bool HasPlaceLocked(const PeerUser& peer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);
   // Decides on the half-open connection `key`, which has sent, hung up or run
   // out of time.
   void DecideOnLoop(uint64_t key);
-  // Returns one without a socket if there is none of that key.
+  // Returns an object without a socket if there is none of that key.
   HalfOpen TakeHalfOpen(uint64_t key);
   // Answers the peer, and makes the endpoint.
   absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(HalfOpen half_open,

@@ -24,7 +24,7 @@ absl::Status CannotMap(uint64_t size) {
       "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
 }
 
-// Null: there are not so many addresses.
+// Returns null if there is not enough address space.
 uint8_t* ReserveAligned(uint64_t size) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   size = (size + page - 1) / page * page;

@@ -1,4 +1,4 @@
-// Shared memory as this process sees it.
+// Mappings of shared memory in this process.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_MAPPING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_MAPPING_H_
@@ -15,16 +15,16 @@ namespace shm {
 // Owns a mapping, and unmaps it. Move-only.
 class Mapping {
  public:
-  // Maps the first `size` bytes of a file, which must have so many.
+  // Maps the first `size` bytes of a file, which must have at least that many.
   // `protection` is mmap's. Returns RESOURCE_EXHAUSTED if there is no address
   // space.
   static absl::StatusOr<Mapping> Share(int fd, uint64_t size, int protection);
-  // As Share(), at a multiple of kHugePageBytes if there is the address space
-  // for it, so that huge pages of the file can be mapped as such.
+  // Maps as Share() does, at a multiple of kHugePageBytes if there is enough
+  // address space, so that huge pages of the file can be mapped as such.
   static absl::StatusOr<Mapping> ShareAligned(int fd, uint64_t size,
                                               int protection);
 
-  // Maps private memory that is not allocated yet, to be written.
+  // Maps private memory for writing, which is not allocated yet.
   static absl::StatusOr<Mapping> Private(uint64_t size);
 
   Mapping() = default;
@@ -32,17 +32,17 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
-  // Has the memory take the place of `other`, which is as long: addresses in
-  // `other` stay valid, and have the bytes of this. A thread that reads there
-  // sees one or the other. This owns nothing then. Returns an error of mremap,
-  // on which nothing has changed.
+  // Moves this memory to the addresses of `other`, which has the same size.
+  // Addresses in `other` stay valid, and have the bytes of this mapping. A
+  // thread that reads there sees the old or the new bytes. Afterwards this
+  // object owns nothing. On an error of mremap, nothing has changed.
   absl::Status MoveOver(const Mapping& other);
 
   uint8_t* data() const { return static_cast<uint8_t*>(data_); }
   size_t size() const { return size_; }
 
  private:
-  // Owns what mmap returned.
+  // Owns the result of mmap.
   Mapping(void* data, size_t size) : data_(data), size_(size) {}
 
   void* data_ = nullptr;

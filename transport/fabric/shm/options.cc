@@ -19,8 +19,9 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     sharing.copies = true;
     sharing.reason = "as configured";
   }
-  // Where a device is stuck, what its memory is closed for keeps a connection's
-  // descriptors. So no other one comes to depend on it.
+  // Lends no device memory while a device is stuck. Memory that waits to be
+  // closed would keep a connection's descriptors, so no further connection
+  // should depend on the device.
   if (!sharing.copies && !progress::IsBusyAsideForDevice()) {
     sharing.devices = options.devices;
   }

@@ -1,4 +1,4 @@
-// Settings of the shared memory fabric, and what follows from them for a peer.
+// Settings of the shared memory fabric, and their effect on a peer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_OPTIONS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_OPTIONS_H_
@@ -22,46 +22,48 @@ namespace fabric {
 namespace shm {
 
 struct Options {
-  // The size of this side's ring once it has grown: a power of two from 128 KiB
-  // to 16 MiB. Sixteen of the largest frames are more than is under way before
-  // the peer polls.
+  // The full size of this side's ring: a power of two from 128 KiB to 16 MiB.
+  // The default holds sixteen of the largest frames, more than are in flight
+  // before the peer polls.
   uint32_t ring_bytes = 256 * 1024;
-  // Holds payloads for peers of this process's user. Null uses ArenaFor() of
-  // that user. Payloads for other users always lie in ArenaFor() of theirs.
+  // The arena of payloads for peers of this process's user. Null uses
+  // ArenaFor() of that user. Payloads for other users are always in ArenaFor()
+  // of those users.
   std::shared_ptr<Arena> arena;
   // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
-  // What each of them may grow to; 0: Arena::DefaultBudget().
+  // The limit of each such arena; 0: Arena::DefaultBudget().
   uint64_t arena_bytes = 0;
   // Connects to peers of other users, and copies to and from them. If false,
-  // refuses them: for connections whose security promises privacy.
+  // refuses them, for connections whose security promises privacy.
   bool other_users = true;
   // Copies also to and from peers of this process's own user.
   bool always_copy = false;
-  // What reaches this process's devices. The two sides lend each other their
-  // memory if both name one, and do not copy. A peer that opens an allocation
-  // can read all of it, and write to it. Null for connections whose receivers
-  // read all bytes by the CPU. Lives as long as the process.
+  // The access to this process's devices. The two sides lend each other device
+  // memory if both set this field, and do not copy. A peer that opens an
+  // allocation can read all of it, and write to it. Null for connections whose
+  // receivers read all bytes by the CPU. Must live as long as the process.
   memory::DeviceAccess* devices = nullptr;
   // The directory of socket files, this process's and its peers', for processes
   // that share a directory but no network namespace. Empty uses abstract
   // sockets and no files.
   std::string directory;
-  // Limits each Connect(), each Listen(), and each accepted connection that has
-  // not shown a token: a thousand times what they take on a busy machine.
+  // The limit of each Connect(), each Listen(), and each accepted connection
+  // that has not shown a token: a thousand times their duration on a busy
+  // machine.
   absl::Duration setup_timeout = absl::Seconds(2);
-  // The most accepted connections that have not shown a token yet.
+  // The limit of accepted connections that have not shown a token yet.
   size_t max_half_open = 64;
 };
 
-// Returns what this side would share with `peer`. Returns PERMISSION_DENIED if
-// the options forbid its user, and RESOURCE_EXHAUSTED if there is no arena left
-// for another user.
+// Returns the memory that this side would share with `peer`. Returns
+// PERMISSION_DENIED if the options forbid the peer's user, and
+// RESOURCE_EXHAUSTED if no arena is left for another user.
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);
 // Returns the features of this side's control page.
 uint32_t FeaturesOf(const Sharing& sharing);
-// Makes of `sharing` what the two sides share, by the peer's half of the
-// set-up. If one side copies, both do, and lend none of devices' memory.
+// Updates `sharing` with the peer's half of the set-up. If one side copies,
+// both do, and neither lends devices' memory.
 void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing);
 
 }  // namespace shm

@@ -12,14 +12,15 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Owns a connected or a listening socket. Shuts it down at once when destroyed,
-// which the other side sees, and closes it aside: closing it closes descriptors
-// that wait in it, which may block. In a forked child closes it without
-// shutting it down, since the parent's goes on.
+// Owns a connected or a listening socket. The destructor shuts the socket down
+// immediately, which the other side sees, and closes it on another thread.
+// Closing also closes descriptors that wait in the socket, which may block. In
+// a forked child, closes the socket without shutting it down, because the
+// parent still uses it.
 class PeerSocket {
  public:
   PeerSocket() = default;
-  // Implicit, as that of ForeignFd.
+  // Implicit, as the constructor of ForeignFd is.
   PeerSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
   PeerSocket(PeerSocket&&) = default;
   PeerSocket& operator=(PeerSocket&& other) noexcept;

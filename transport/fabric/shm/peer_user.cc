@@ -15,11 +15,11 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// All uids but the last, which is none.
+// The number of valid uids: all but the last.
 constexpr uint64_t kAllUids = 0xffffffff;
 constexpr uid_t kUsualOverflowUid = 65534;
 
-// What the kernel says for a user that has no number in this process's
+// Returns the kernel's substitute for a user without a number in this process's
 // namespace.
 uid_t OverflowUid() {
   std::ifstream file("/proc/sys/kernel/overflowuid");
@@ -27,8 +27,8 @@ uid_t OverflowUid() {
   return file >> uid ? uid : kUsualOverflowUid;
 }
 
-// As in the initial user namespace: there the overflow uid is a user's own
-// number, Debian's "nobody".
+// Returns true in the initial user namespace. There the overflow uid belongs to
+// a real user, Debian's "nobody".
 bool EveryUserHasANumber() {
   std::ifstream file("/proc/self/uid_map");
   uint64_t mapped = 0;

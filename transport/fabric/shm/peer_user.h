@@ -18,16 +18,17 @@ struct PeerUser {
   bool is_other = false;
 };
 
-// Returns the user at the other end of a connected UNIX socket (SO_PEERCRED):
-// of a listener as of when it began to listen, of a caller as of when it
-// connected. Leaves the pid alone, which means nothing across PID namespaces.
+// Returns the user at the other end of a connected UNIX socket (SO_PEERCRED): a
+// listener's user when it began to listen, or a caller's user when it
+// connected. Ignores the pid, which has no meaning across PID namespaces.
 //
 // Returns PERMISSION_DENIED if this process's user namespace does not map the
-// peer's user. All such users look alike here, perhaps like this process's own.
+// peer's user. All such users look alike here, perhaps like this process's own
+// user.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
 // Returns the error for a peer of another user, on a connection whose security
-// promises that nobody else reads along.
+// promises that nobody else can read.
 absl::Status RefuseOtherUser(const PeerUser& peer);
 
 }  // namespace shm

@@ -11,8 +11,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// All segments that a child would share. A list through the entries, as a
-// handler of forks may not allocate. Never destroyed.
+// All segments that a child would share. An intrusive list, because a fork
+// handler may not allocate. Never destroyed.
 class PrivateInChild::Registry {
  public:
   static Registry* Get() {
@@ -32,7 +32,7 @@ class PrivateInChild::Registry {
     first_ = entry;
   }
 
-  // Does nothing for what the parent had added.
+  // Does nothing for entries that the parent had added.
   void Remove(PrivateInChild* entry) {
     base::MutexLock lock(&mu_);
     if (entry->previous_ != nullptr) {
@@ -80,14 +80,14 @@ PrivateInChild::PrivateInChild(const Segment& segment, bool has_reserved_pages)
 PrivateInChild::~PrivateInChild() { Registry::Get()->Remove(this); }
 
 void PrivateInChild::TakeAwayFromParent() const {
-  // Memory that RDMA devices use is not in the child on some kernels.
+  // On some kernels, a child does not have memory that RDMA devices use.
   if (!IsMapped()) return;
   if (!has_reserved_pages_ && MapPrivately()) return;
   if (mprotect(data_, size_, PROT_READ) == 0) return;
-  munmap(data_, size_);  // rather than a child that writes there
+  munmap(data_, size_);  // rather than let a child write there
 }
 
-// Maps elsewhere first: a mapping that fails would leave a hole.
+// Maps elsewhere first, because a failed mapping would leave a hole.
 bool PrivateInChild::MapPrivately() const {
   if (!HasDescriptor()) return false;
   void* const copy = mmap(nullptr, size_, PROT_READ | PROT_WRITE,

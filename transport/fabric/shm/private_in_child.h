@@ -13,17 +13,17 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Makes a segment private to each child that this process forks while this
-// object lives. The child's mapping then lies at the same addresses and shows
-// the same bytes, but the child's writes go to pages of its own. A page that
-// the child has not written to goes on showing what the parent writes.
+// Makes a segment private in each child that this process forks during this
+// object's life. The child's mapping has the same addresses and bytes, but the
+// child's writes go to pages of its own. A page without writes of the child
+// still shows the parent's writes.
 //
-// Pages of 2 MiB that are reserved are scarce, so the child can only read
-// those: a write kills it. The same holds where the child can map no more.
+// Reserved pages of 2 MiB are scarce, so the child can only read them: a write
+// kills the child. The same holds if the child cannot map private pages.
 //
 // Costs the child four system calls, about 6 us, for each segment, and the
-// parent nothing. Works by pthread_atfork(), and so for fork(), but not for a
-// bare clone(). vfork() and posix_spawn() share no memory that the child uses.
+// parent nothing. Works by pthread_atfork(), so for fork(), but not for a bare
+// clone(). vfork() and posix_spawn() share no memory that the child uses.
 // Thread-safe.
 class PrivateInChild {
  public:
@@ -36,11 +36,12 @@ class PrivateInChild {
  private:
   class Registry;
 
-  // These run in the child, and so call only what is async-signal-safe.
+  // These functions run in the child, so they call only async-signal-safe
+  // functions.
   void TakeAwayFromParent() const;
   bool MapPrivately() const;
-  // Returns whether fd_ is still the segment's: programs close descriptors
-  // that are not theirs.
+  // Returns true if fd_ is still the segment's: programs close descriptors that
+  // are not theirs.
   bool HasDescriptor() const;
   bool IsMapped() const;
 

@@ -1,6 +1,6 @@
-// The key of a region's part: the number of what it lies in, and that of its
-// loan. What it lies in is a segment of the arena, or an allocation of a
-// device's memory, which has a number of its own kind.
+// The key of a region's part: the number of its container, and the number of
+// its loan. The container is a segment of the arena, or an allocation of a
+// device's memory, whose numbers have a separate range.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
@@ -11,7 +11,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The highest bit of an allocation's number; a segment's does not have it.
+// The highest bit, set in an allocation's number, but not in a segment's.
 constexpr uint32_t kDeviceBit = uint32_t{1} << 31;
 
 inline bool IsDeviceId(uint32_t segment_id) {

@@ -15,8 +15,8 @@ uint64_t Footprint(uint64_t length) {
 }  // namespace
 
 RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
-  // Odd, and with no pattern: each bit of what is multiplied moves many of the
-  // upper half. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
+  // An odd number without a pattern: each input bit changes many of the upper
+  // half. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
   return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
@@ -31,7 +31,7 @@ RingSender::RingSender(ControlPage* own, const ControlPage* peer)
       shape_(own->ring_bytes) {}
 
 uint64_t RingSender::Used(uint64_t peer_tail) const {
-  // Wraps, to far above the ring's size, where the peer is ahead of the head.
+  // Wraps to far above the ring's size if the peer is ahead of the head.
   return head() - peer_tail;
 }
 
@@ -55,8 +55,8 @@ RingSender::Result RingSender::ResultOf(Room room) {
 }
 
 RingSender::Room RingSender::CheckRoom(uint64_t need) {
-  // The peer's tail is read only where the last one read does not do: its line
-  // stays with the peer.
+  // Reads the peer's tail only if the last read value does not suffice, so that
+  // its cache line stays with the peer.
   if (Used(peer_tail_) + need <= shape_.bytes()) return Room::kEnough;
   const uint64_t tail = peer_->tail.load(std::memory_order_acquire);
   const uint64_t used = Used(tail);
@@ -98,17 +98,17 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
   Room room = MakeRoom(need);
   if (room == Room::kTooLittle) {
     was_full_ = true;
-    // Room for the packet, or, if that is less, for growing.
+    // Room for the packet, or for growing if that is less.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));
     awaited_.store(shape_.bytes() - least, std::memory_order_relaxed);
     own_->sender_waits.store(1, std::memory_order_relaxed);
-    // Between the flag and the next look at the tail, against the reader's
+    // Between the flag and the next look at the tail. Pairs with the reader's
     // fence between the tail and its look at the flag (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
-    // A caller that was refused before is still owed its word.
+    // A caller that was refused earlier is still owed a signal.
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);
@@ -122,7 +122,7 @@ bool RingSender::RoomHasCome() const {
   const uint64_t awaited = awaited_.load(std::memory_order_relaxed);
   if (awaited == kNothing) return false;
   const uint64_t used = Used(peer_->tail.load(std::memory_order_acquire));
-  // Nonsense too: the next Send() finds it.
+  // Also true for invalid values, which the next Send() reports.
   return used <= awaited || used > shape_.full_bytes();
 }
 
@@ -158,7 +158,8 @@ void RingReceiver::Publish(uint64_t tail) {
 }
 
 bool RingReceiver::GetHeader(uint64_t position, RingHeader* header) const {
-  // A copy, for the peer may change it meanwhile. It never goes round the end.
+  // A copy, because the peer may change the header meanwhile. A header never
+  // wraps around the end.
   std::memcpy(header, ring_ + shape_.OffsetOf(position), sizeof *header);
   return header->stamp == RingHeaderAt(position, header->length).stamp;
 }
@@ -167,8 +168,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
-    // Nonsense there would make the peer wait for room, or write over what is
-    // unread.
+    // An invalid value would make the peer wait for room, or overwrite unread
+    // bytes.
     const uint64_t told = own_->tail.load(std::memory_order_relaxed);
     return told == tail() ? Result::kEmpty : Result::kBroken;
   }
@@ -188,16 +189,16 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   }
   if (length > scratch_.size()) scratch_.resize(length);
   if (length > 0) Get(tail() + sizeof header, scratch_.data(), length);
-  // A writer that goes on without regard for what is unread comes by the header
-  // first. So the bytes that were copied before it was changed are good.
+  // A writer that overwrites unread bytes changes the header first. If the
+  // header is unchanged, the copied bytes are good.
   std::atomic_thread_fence(std::memory_order_acquire);
   RingHeader again;
   if (!GetHeader(tail(), &again) || again.length != length) {
     return Result::kBroken;
   }
   *packet = absl::MakeConstSpan(scratch_.data(), length);
-  // At once, not per batch: it costs nothing while the sender does not look,
-  // and one that waits for room goes on early.
+  // Publishes immediately, not per batch. This costs nothing while the sender
+  // does not look, and a sender that waits for room continues early.
   Publish(tail() + Footprint(length));
   return Result::kPacket;
 }
@@ -205,7 +206,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
 bool RingReceiver::Grow(uint64_t there) {
   const uint64_t gap = RingShape::GapAt(tail());
   if (shape_.has_grown() || gap > there) return false;
-  // A peer that has not allocated it spends this side's memory, once.
+  // If the peer has not allocated the part, this spends this side's memory,
+  // once.
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kRead);

@@ -1,21 +1,21 @@
 // Packets through a ring of bytes in shared memory, with one writer and one
 // reader.
 //
-// A packet is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. At
-// the ring's end it goes on at the ring's beginning. Integers have the byte
-// order of the processor, which both processes share.
+// A packet is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. A
+// packet wraps around at the ring's end. Integers have the processor's byte
+// order, which both processes share.
 //
-// The stamp is computed from the length and the position. It tells a packet
-// from bytes that lie there by chance or from an earlier round. So a reader
-// notices when a wrong head sent it there, or when unread bytes were written
-// over. The stamp is no protection against a peer that forges it.
+// The stamp is computed from the length and the position. The stamp
+// distinguishes a packet from arbitrary bytes, and from bytes of an earlier
+// round. A reader therefore notices a wrong head, and overwritten unread bytes.
+// The stamp does not protect against a peer that forges it.
 //
 // A ring grows once. At first it uses only its first kFirstRingBytes. When a
-// packet does not fit there, the writer allocates the rest, and writes the
-// length kGrown at the head. What follows, up to the next multiple of
-// kFirstRingBytes, is empty; there the ring goes on in its new part. The new
-// part begins where the old one ends, so unread packets lie in the larger ring
-// where they lay before: nothing is moved or waited for.
+// packet does not fit, the writer allocates the rest, and writes the length
+// kGrown at the head. The bytes from there to the next multiple of
+// kFirstRingBytes are empty; the ring continues there in its new part. The new
+// part begins where the old one ends. Unread packets therefore have the same
+// place in the larger ring: nothing is moved or waited for.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -35,7 +35,7 @@ namespace shm {
 constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr uint32_t kGrown = 0xffffffff;
 
-// What lies before a packet's bytes.
+// The header before a packet's bytes.
 struct RingHeader {
   uint32_t length;
   uint32_t stamp;
@@ -55,8 +55,8 @@ class RingShape {
   uint64_t OffsetOf(uint64_t position) const {
     return (position - base_) & (bytes_ - 1);
   }
-  // Returns the bytes from `position` to where the ring goes on after it has
-  // grown there.
+  // Returns the bytes from `position` to the point where a ring that grows
+  // there continues.
   static uint64_t GapAt(uint64_t position) {
     return kFirstRingBytes - position % kFirstRingBytes;
   }
@@ -83,13 +83,14 @@ class RingSender {
     kNoMemory,  // the packet is larger than the ring, which cannot grow
   };
 
-  // `own` has its ring behind it. Both pages must outlive this.
+  // `own` is followed by its ring. Both pages must outlive this object.
   RingSender(ControlPage* own, const ControlPage* peer);
 
   // Copies `packet`, of at most kMaxPacketBytes, into the ring.
   Result Send(absl::Span<const uint8_t> packet);
-  // Returns true if a packet did not fit and now would. Also if the peer's
-  // tail is nonsense, which the next Send() finds. Safe from any thread.
+  // Returns true if a packet did not fit and would fit now. Also returns true
+  // for an invalid tail of the peer, which the next Send() reports. Safe from
+  // any thread.
   bool RoomHasCome() const;
   bool has_grown() const { return shape_.has_grown(); }
   // Stops waiting for room: RoomHasCome() returns false again.
@@ -98,7 +99,7 @@ class RingSender {
  private:
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
-  // Says whether a packet of some size fits.
+  // The result of a check for room.
   enum class Room {
     kEnough,
     kTooLittle,  // until the peer has read more
@@ -108,20 +109,21 @@ class RingSender {
 
   static Result ResultOf(Room room);
 
-  // Returns the unread bytes: more than the ring has if `peer_tail` is
-  // nonsense.
+  // Returns the number of unread bytes. The result exceeds the ring's size if
+  // `peer_tail` is invalid.
   uint64_t Used(uint64_t peer_tail) const;
-  // Compares `need` with the ring as it is. Never returns kNever.
+  // Compares `need` with the present ring. Never returns kNever.
   Room CheckRoom(uint64_t need);
-  // As CheckRoom(), but grows the ring if that helps and it can.
+  // Compares as CheckRoom() does, but grows the ring if this helps and is
+  // possible.
   Room MakeRoom(uint64_t need);
-  // Grows the ring, if there is room to say so. Returns whether `need` fits
-  // then.
+  // Grows the ring, if there is room for the mark kGrown. Returns the room for
+  // `need` afterwards.
   Room GrowFor(uint64_t need);
   void Put(uint64_t position, const void* data, size_t size);
   void PutHeader(uint32_t length);  // at the head
 
-  // Returns this side's own count. The peer sees a copy of it in the page.
+  // Returns this side's own count. The page has a copy for the peer.
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   void Publish(uint64_t head);
 
@@ -131,9 +133,9 @@ class RingSender {
   RingShape shape_;
   std::atomic<uint64_t> head_{0};
   bool can_grow_ = true;
-  bool was_full_ = false;   // grow as soon as there is room to say so
+  bool was_full_ = false;   // grow as soon as there is room for the mark
   uint64_t peer_tail_ = 0;  // as last read
-  // While a packet did not fit: the most unread bytes with which it would.
+  // The largest number of unread bytes with which the refused packet would fit.
   std::atomic<uint64_t> awaited_{kNothing};
 };
 
@@ -143,30 +145,30 @@ class RingReceiver {
   enum class Result {
     kPacket,
     kEmpty,
-    kBroken,  // either page holds nonsense, or there is no memory to grow
+    kBroken,  // a page holds invalid values, or there is no memory to grow
   };
 
-  // `peer` has its ring of `peer_ring_bytes` behind it. Both pages must outlive
-  // this.
+  // `peer` is followed by its ring of `peer_ring_bytes`. Both pages must
+  // outlive this object.
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
   // Returns the next packet in `*packet`, valid until the next call. The bytes
-  // are a copy in memory of this object; the peer may use their place again.
+  // are a copy in this object; the peer may reuse their place.
   Result Receive(absl::Span<const uint8_t>* packet);
-  // Returns whether there is something to Receive(), perhaps nonsense. Safe
-  // from any thread.
+  // Returns true if there is something to Receive(), perhaps invalid bytes.
+  // Safe from any thread.
   bool HasInput() const;
   bool has_grown() const { return shape_.has_grown(); }
-  // Returns whether the peer waits for room. Ask after reading, and ring.
+  // Returns true if the peer waits for room. Ask after reading, and then ring.
   bool PeerWaits() const;
 
  private:
-  // Goes past a kGrown at the tail, from which on `there` bytes are written.
-  // Returns false if that cannot be right, or if there is no memory.
+  // Skips a kGrown at the tail. `there` is the number of written bytes from the
+  // tail on. Returns false if the mark is invalid, or if there is no memory.
   bool Grow(uint64_t there);
   void Get(uint64_t position, void* data, size_t size) const;
-  // Reads the header at `position`. Returns whether its stamp is right.
+  // Reads the header at `position`. Returns true if its stamp is right.
   bool GetHeader(uint64_t position, RingHeader* header) const;
   uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
   void Publish(uint64_t tail);

@@ -36,12 +36,13 @@ namespace {
 
 constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-// More than any machine's memory share; keeps sums of sizes from overflowing.
+// The limit of a segment: more than any machine's share of memory. Keeps sums
+// of sizes from overflowing.
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 40;
 constexpr uint64_t kStatBlockBytes = 512;
 
-// A memfd counts as a file: one above the limit costs the process its life
-// (SIGXFSZ), so the limit is looked at first.
+// Checks the limit of file sizes first: a memfd counts as a file, and exceeding
+// the limit kills the process (SIGXFSZ).
 absl::Status CheckFileSizeLimit(uint64_t size) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
@@ -100,7 +101,8 @@ absl::Status CheckForHoles(int fd, uint64_t size) {
   return absl::OkStatus();
 }
 
-// A page of another size may not end where the mapping of its file does.
+// Rejects other page sizes: such a page may not end where the mapping of its
+// file does.
 absl::Status CheckPages(int fd, uint64_t size) {
   struct statfs system;
   if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
@@ -129,7 +131,7 @@ absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
   return absl::OkStatus();
 }
 
-// All but whether there are holes.
+// Checks everything but holes.
 absl::Status CheckPeer(int fd, uint64_t size, uint64_t part) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::InvalidArgumentError(
@@ -140,7 +142,7 @@ absl::Status CheckPeer(int fd, uint64_t size, uint64_t part) {
   return CheckAllocated(fd, size, part);
 }
 
-// `size` in whole pages, if there may be so much.
+// Returns `size` in whole pages, if such a size is allowed.
 absl::StatusOr<uint64_t> WholePages(uint64_t size, uint64_t page) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::ResourceExhaustedError(
@@ -162,10 +164,10 @@ absl::StatusOr<base::UniqueFd> NewMemfd(const char* name, unsigned flags) {
       errno, flags == 0 ? "memfd_create" : "memfd_create in huge pages");
 }
 
-// What fallocate allocates is huge only where the administrator wants that for
-// all shared memory. What is touched through a mapping that was advised may be
-// huge before: so one page of each is, and what the kernel will not have huge
-// costs only that. Where there is no memory, fallocate says so.
+// Touches one page of each possible huge page, which may make the page huge.
+// fallocate makes huge pages only if the administrator wants them for all
+// shared memory. If the kernel refuses, only the touch is lost. If there is no
+// memory, fallocate reports this later.
 void AdviseHugePages(const Mapping& mapping) {
   if (madvise(mapping.data(), mapping.size(), MADV_HUGEPAGE) != 0) return;
   for (uint64_t at = 0; at + kHugePageBytes <= mapping.size();
@@ -185,8 +187,8 @@ absl::StatusOr<Mapping> MapOwn(int fd, uint64_t size, HugePages huge_pages) {
   return mapping;
 }
 
-// To map huge pages is to claim them, so little has been done where there are
-// too few.
+// Mapping huge pages claims them, so this error comes early if there are too
+// few.
 absl::Status TooFewReserved(uint64_t size, const absl::Status& cause) {
   if (!absl::IsResourceExhausted(cause)) return cause;
   return absl::ResourceExhaustedError(absl::StrCat(
@@ -225,7 +227,7 @@ Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
 absl::Status CheckKernel() {
-  // A kernel that can keeps being able to.
+  // Caches success: a kernel that can do this does not lose the ability.
   static std::atomic<bool> can{false};
   if (can.load(std::memory_order_relaxed)) return absl::OkStatus();
   absl::Status tried = TryToPopulate();
@@ -295,7 +297,7 @@ absl::StatusOr<PeerSegment> PeerSegment::Map(progress::ForeignFd fd,
   absl::Status good = CheckPeer(fd.get(), size, size);
   if (good.ok()) good = CheckForHoles(fd.get(), size);
   if (!good.ok()) return good;
-  // Not advised: whether its pages are huge is its owner's affair.
+  // Not advised, because the owner decides if the pages are huge.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();

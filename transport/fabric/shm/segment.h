@@ -18,42 +18,43 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Returns UNAVAILABLE, for people, if the kernel cannot Populate(): it needs
+// Returns UNAVAILABLE, for people, if the kernel cannot Populate(), which needs
 // Linux 5.14.
 absl::Status CheckKernel();
 
-// Pre-faults [data, data + size), so that no access to it can fail or fault
-// afterwards; the memory is sealed and stays there. Pages that the peer left
-// unallocated are allocated now, within this process's limit. Returns
-// RESOURCE_EXHAUSTED if there is no memory.
+// Pre-faults [data, data + size), so that no later access can fail or fault;
+// the memory is sealed and stays in place. Allocates pages that the peer left
+// unallocated, within this process's limit. Returns RESOURCE_EXHAUSTED if there
+// is no memory.
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
 // Returns OK if `fd`, a peer's, is a sealed memfd of `size` bytes, with pages
-// of a known size and enough blocks allocated for all of them. Else returns
-// FAILED_PRECONDITION or INVALID_ARGUMENT. Does not find holes: blocks beyond
-// the end may make up for them in number.
+// of a known size and enough blocks for all of them. Otherwise returns
+// FAILED_PRECONDITION or INVALID_ARGUMENT. Does not find holes, because blocks
+// beyond the end may compensate for them in number.
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
-// Returns FAILED_PRECONDITION if [offset, offset + length) has a hole.
-// Allocates the range, which takes new blocks only if there is a hole; then
-// this process has paid for the range. The seals keep holes from being made
-// later. Takes about 125 us for kHolePartBytes.
+// Returns FAILED_PRECONDITION if [offset, offset + length) has a hole. Finds a
+// hole by allocating the range, which takes new blocks only if there is one;
+// this process then pays for the range. The seals prevent later holes. Takes
+// about 125 us for kHolePartBytes.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 
-// Memory of this process that its peers may read. It is allocated and sealed:
-// no access to it can fail (SIGBUS), and only this mapping can write to it.
+// Memory of this process that its peers may read. The memory is allocated and
+// sealed: no access can fail (SIGBUS), and only this mapping can write.
 // Move-only; unmaps and closes when destroyed.
 class Segment {
  public:
   // Makes a segment of `size` bytes, rounded up to pages. `name` is for people
-  // (/proc/PID/maps). Returns RESOURCE_EXHAUSTED if there is no memory, or
-  // fewer reserved huge pages than that; another error if there can be none.
+  // (/proc/PID/maps). Returns RESOURCE_EXHAUSTED if there is no memory, or if
+  // too few huge pages are reserved. Returns another error if reserved huge
+  // pages are impossible.
   static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
                                         HugePages huge_pages = HugePages::kOff);
-  // As Create() in ordinary pages, but allocates only the first `part` bytes.
-  // Populate() the rest before touching it.
+  // Makes a segment of ordinary pages, as Create() does, but allocates only the
+  // first `part` bytes. Populate() the rest before accessing it.
   static absl::StatusOr<Segment> CreatePart(const char* name, uint64_t size,
                                             uint64_t part);
 
@@ -65,7 +66,7 @@ class Segment {
   void CloseFd() { fd_.Reset(); }
 
  private:
-  // Makes one of an empty memfd. `size` is whole pages.
+  // Makes a segment of an empty memfd. `size` is a multiple of the page size.
   static absl::StatusOr<Segment> Make(base::UniqueFd fd, uint64_t size,
                                       uint64_t part, HugePages huge_pages);
   Segment(base::UniqueFd fd, Mapping mapping);
@@ -74,16 +75,16 @@ class Segment {
   Mapping mapping_;
 };
 
-// A peer's segment, mapped read-only. Its bytes may change at any time: copy,
+// A peer's segment, mapped read-only. The bytes may change at any time: copy,
 // then check, then use. Move-only; unmaps when destroyed.
 class PeerSegment {
  public:
-  // Maps all of `fd`. Returns FAILED_PRECONDITION or INVALID_ARGUMENT unless it
-  // is a memfd of exactly `size` bytes in which no access can fail: sealed, and
-  // allocated.
+  // Maps all of `fd`. Returns FAILED_PRECONDITION or INVALID_ARGUMENT unless
+  // `fd` is a memfd of exactly `size` bytes in which no access can fail:
+  // sealed, and allocated.
   static absl::StatusOr<PeerSegment> Map(progress::ForeignFd fd, uint64_t size);
-  // As Map(), for memory of which the peer has allocated the first `part` bytes
-  // at least. Call Populate() for the rest before you touch it.
+  // Maps as Map() does, but the peer needs to have allocated only the first
+  // `part` bytes. Populate() the rest before accessing it.
   static absl::StatusOr<PeerSegment> MapPart(progress::ForeignFd fd,
                                              uint64_t size, uint64_t part);
 

@@ -21,8 +21,8 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 
-// What is first in a socket, and stays there. So its descriptors are not for
-// this process to close, other than the one that it has got a duplicate of.
+// The first message of a socket, which stays there. This process must not close
+// its descriptors, except for the duplicate that it received.
 struct FirstInSocket {
   ssize_t size = 0;  // or -1
   int flags = 0;
@@ -37,7 +37,8 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  // Without the padding, in which the kernel would find room for a second one.
+  // Without the padding, which would give the kernel room for a second
+  // descriptor.
   header.msg_controllen = CMSG_LEN(sizeof(int));
   do {
     first->size =
@@ -55,7 +56,7 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   first->fd = progress::ForeignFd(base::UniqueFd(fd));
 }
 
-// Nothing is closed by that: this process has a duplicate of its descriptor.
+// Closes no descriptor: this process has a duplicate of the one it needs.
 void DropFirst(int socket) {
   char byte;
   while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == EINTR) {
@@ -67,7 +68,7 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
     return absl::UnavailableError("the peer hung up");
   }
-  // There was room for what an honest peer sends.
+  // There was room for the control data of an honest peer.
   if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "no descriptor is left for a peer's memory; raise the limit of open "
@@ -77,7 +78,7 @@ absl::Status CheckFirst(const FirstInSocket& first) {
     return absl::InvalidArgumentError(
         "set-up message is too long, or with too many descriptors");
   }
-  // The one question that no driver and no file system of others' is asked.
+  // The only query that reaches no driver and no foreign file system.
   if (has_fd && fcntl(first.fd.get(), F_GET_SEALS) < 0) {
     return absl::FailedPreconditionError("the peer's descriptor is no memfd");
   }
@@ -89,7 +90,7 @@ bool IsOfSetup(SetupMessage::Kind kind) {
          kind == SetupMessage::Kind::kWelcome;
 }
 
-// Returns false if there is no such word in a message of that kind.
+// Returns false if a message of that kind cannot have this word.
 bool TakeLastWord(uint32_t word, SetupMessage* message) {
   switch (message->kind) {
     case SetupMessage::Kind::kHello:
@@ -111,7 +112,7 @@ bool TakeLastWord(uint32_t word, SetupMessage* message) {
   return false;
 }
 
-// Returns false if a message of that kind has no such size.
+// Returns false if a message of that kind cannot have this size.
 bool TakeSize(uint64_t size, SetupMessage* message) {
   message->size = size;
   switch (message->kind) {
@@ -130,7 +131,7 @@ bool TakeSize(uint64_t size, SetupMessage* message) {
   return false;
 }
 
-// Returns false if a message of that kind has no such text.
+// Returns false if a message of that kind cannot have this text.
 bool TakeText(absl::string_view text, SetupMessage* message) {
   switch (message->kind) {
     case SetupMessage::Kind::kHello:
@@ -216,7 +217,9 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
   do {
     sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  if (sent >= 0) return absl::OkStatus();  // a packet goes whole or not at all
+  if (sent >= 0)
+    return absl::OkStatus();  // a packet is sent whole or not at
+                              // all
   if (errno == EAGAIN || errno == ETOOMANYREFS) {
     return absl::ResourceExhaustedError(
         "the shared memory set-up socket is full");

@@ -1,6 +1,6 @@
-// The messages on the UNIX socket of a connection: the two halves of the
-// set-up, then what is lent and taken back: arena segments, and allocations of
-// devices' memory.
+// The messages on the UNIX socket of a connection: first the two halves of the
+// set-up, then messages that lend and take back arena segments and allocations
+// of devices' memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
@@ -27,10 +27,10 @@ constexpr size_t kMaxSetupBytes =
 static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
               "the longest message has a handle");
 
-// Cap the size in a message, which a receiver sums up in any case: the bytes of
+// The limits of the sizes in messages, which a receiver adds up: the bytes of
 // segments, and of devices' allocations, that a side lends over one connection
-// at a time. An honest peer's arena has some ten segments, of 1 GiB at most.
-// Of a device these are addresses at the peer.
+// at a time. An honest peer's arena has some ten segments, by default of 1 GiB
+// in total. For a device, these are addresses at the peer.
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 
@@ -38,8 +38,8 @@ constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 absl::Status CheckToken(absl::string_view token);
 
 // On the socket, little-endian: u32 "PSHM", u16 version, u8 kind, u8 length of
-// the token or handle, u64 size, u32 segment id or 1 if the
-// sender copies, token or handle.
+// the token or handle, u64 size, u32 segment id (or 1 if the sender copies),
+// and the token or handle.
 struct SetupMessage {
   enum class Kind : uint8_t {
     // From the connecting side, with its control segment.
@@ -49,62 +49,61 @@ struct SetupMessage {
     // From either side, with a segment of its arena, of which it lends parts.
     kSegment = 3,
     // From either side, without a descriptor: names a segment or an allocation
-    // of which it lends nothing any more, and no loan is out.
+    // of which nothing is lent any more.
     kTakeBack = 4,
     // From either side, without a descriptor: an allocation of a device's
-    // memory, of which it lends parts. Only to a side with kOpensDevices.
+    // memory, of which it lends parts. Sent only to a side with kOpensDevices.
     kDevice = 5,
-    // The answer, without a descriptor, if the allocation cannot be opened:
+    // The answer, without a descriptor, if the allocation cannot be opened, and
     // nothing of it can be read here.
     kDeclined = 6,
     // Says that an allocation of a device's memory is closed here, and nothing
-    // of it will be read any more. Has no descriptor. Comes once for each: as
-    // the answer to kTakeBack, or unasked.
+    // of it will be read any more. Has no descriptor. Sent once for each
+    // allocation, as the answer to kTakeBack, or unasked.
     kClosed = 7,
   };
   Kind kind = Kind::kHello;
-  // Of the ring: IsRingSize(). Of the segment: 1 to kMaxPeerBytes. Of the
-  // allocation, in kDevice: memory::kMinDeviceBytes to kMaxPassedDeviceBytes. 0
-  // in all others.
+  // The size of the ring: IsRingSize(). Of the segment: 1 to kMaxPeerBytes. Of
+  // the allocation, in kDevice: memory::kMinDeviceBytes to
+  // kMaxPassedDeviceBytes. 0 in all other kinds.
   uint64_t size = 0;
-  // Not in kHello, kWelcome. See region_key.h.
+  // Unused in kHello and kWelcome. See region_key.h.
   uint32_t segment_id = 0;
-  // kHello, kWelcome: the sender copies what the peer lends, and uses nothing
-  // in place. If one side says so, both copy.
+  // kHello, kWelcome: the sender copies from the peer's memory, and uses
+  // nothing in place. If one side copies, both do.
   bool copies = false;
   std::string token;   // kHello
-  std::string handle;  // kDevice: what memory::DeviceAccess::Open() takes
+  std::string handle;  // kDevice: the argument of memory::DeviceAccess::Open()
 };
 
-// Returns the bytes of `message`. Needs token.size() <= kMaxTokenBytes, and
+// Returns the bytes of `message`. Requires token.size() <= kMaxTokenBytes, and
 // handle.size() <= memory::kMaxDeviceHandleBytes.
 std::string EncodeSetup(const SetupMessage& message);
-// Returns INVALID_ARGUMENT for anything but exactly one message with a size
-// within its kind's limits, and FAILED_PRECONDITION for one of another version.
+// Returns INVALID_ARGUMENT unless `bytes` are exactly one message with a size
+// within its kind's limits. Returns FAILED_PRECONDITION for another version.
 absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 
-// Whether a message of that kind comes with a descriptor.
+// Returns true if a message of that kind has a descriptor.
 bool HasDescriptor(SetupMessage::Kind kind);
 
 struct ReceivedSetup {
   SetupMessage message;
-  // Shared memory: anonymous, or of a file system in memory. So asking the
-  // kernel about it waits for nobody. Only with HasDescriptor().
+  // Shared memory: anonymous, or of a file system in memory. System calls on it
+  // therefore never block. Only with HasDescriptor().
   progress::ForeignFd fd;
 };
 
-// Sends `message` with a duplicate of `fd`, or with none if it is negative.
-// Does not wait: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket
+// Sends `message` with a duplicate of `fd`, or with none if `fd` is negative.
+// Does not block: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket
 // is full. Returns UNAVAILABLE if the peer has hung up.
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
-// Receives a message, without waiting. Returns NOT_FOUND if there is none,
+// Receives a message, without blocking. Returns NOT_FOUND if there is none,
 // UNAVAILABLE if the peer has hung up, and RESOURCE_EXHAUSTED if this process
-// has no descriptor left. Returns another error for a message that has not
-// exactly one descriptor, of shared memory, or that has any though its kind has
-// none.
-// After an error the message is still in the socket, and its descriptors are
-// closed with the socket.
+// has no descriptor left. Returns another error if the message does not have
+// exactly the descriptors of its kind: one, of shared memory, or none. After an
+// error the message is still in the socket, and its descriptors are closed with
+// the socket.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
 
 }  // namespace shm

@@ -16,20 +16,20 @@ class DeviceAccess;
 namespace fabric {
 namespace shm {
 
-// Agreed on in the set-up.
+// The result of the set-up.
 struct Sharing {
-  // Where this side lends from: the arena for the peer's user.
+  // The arena that this side lends from: the one for the peer's user.
   std::shared_ptr<Arena> arena;
-  // True if each side copies what the other lends, and uses nothing in place. A
-  // peer of another user could change it while the application parses, and
-  // could keep what it was lent.
+  // True if each side copies from the other's memory, and uses nothing in
+  // place. A peer of another user could change memory while the application
+  // parses it, and could keep lent memory.
   bool copies = false;
-  // Why they copy, for people. Empty if they do not.
+  // The reason for copying, for people. Empty if the sides do not copy.
   std::string reason;
-  // Opens what the peer lends of devices' memory; null: this side opens none,
-  // and lends none.
+  // Opens devices' memory that the peer lends; null: this side opens none, and
+  // lends none.
   memory::DeviceAccess* devices = nullptr;
-  // Whether the peer opens what this side lends of it.
+  // True if the peer opens devices' memory that this side lends.
   bool peer_opens_devices = false;
 };
 

@@ -23,13 +23,13 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// A socket refuses callers between bind() and listen() too: a younger one may
-// yet come to life.
+// The minimum age of a stale socket. A socket also refuses callers between
+// bind() and listen(), so a younger one may still start to listen.
 constexpr time_t kStaleAfterSeconds = 10;
 
 struct Files {
   base::Mutex mu;
-  // To the fork count of each.
+  // Maps each path to its owner's fork count.
   std::map<std::string, uint32_t> owners ABSL_GUARDED_BY(mu);
 };
 
@@ -45,7 +45,7 @@ Files* GetFiles() {
 
 void RemoveAll() {
   Files* const files = GetFiles();
-  // In a forked child a thread that is not here may hold it.
+  // In a forked child, a thread that does not exist there may hold the lock.
   if (!files->mu.TryLock()) return;
   for (const auto& entry : files->owners) {
     if (entry.second == progress::ForkCount()) unlink(entry.first.c_str());
@@ -53,8 +53,8 @@ void RemoveAll() {
   files->mu.Unlock();
 }
 
-// Walks to a directory as the kernel does, from the root, and looks at each
-// step at who could have it lead elsewhere.
+// Walks to a directory as the kernel does, from the root, and checks at each
+// step who could redirect the way.
 class DirectoryCheck {
  public:
   DirectoryCheck(std::string directory, uid_t peer)
@@ -81,7 +81,7 @@ class DirectoryCheck {
         "PENSTOCK_SHM_DIRECTORY=", directory_, " is not safe: ", why));
   }
 
-  // The next component of what is left of the way; what links lead to comes
+  // Returns the next component of the remaining path. The targets of links come
   // first.
   std::string TakeName() {
     std::string* const path = &left_.back();
@@ -93,7 +93,7 @@ class DirectoryCheck {
   }
 
   absl::Status Step(const std::string& name) {
-    if (name == "..") {  // what is above has been looked at
+    if (name == "..") {  // the parent has been checked
       if (!at_.empty()) at_.erase(at_.rfind('/'));
       return absl::OkStatus();
     }
@@ -124,7 +124,7 @@ class DirectoryCheck {
     if (owner == 0 || owner == geteuid() || owner == peer_) {
       return absl::OkStatus();
     }
-    // Whoever owns the root of all can replace anything, whatever his number.
+    // The owner of the root directory can replace anything, whatever the uid.
     const bool is_above = !left_.empty() || path == "/";
     if (is_above && owner == root_owner_) return absl::OkStatus();
     return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
@@ -148,7 +148,7 @@ class DirectoryCheck {
   uid_t root_owner_ = 0;
   int links_ = 0;
   std::string at_;                 // without links; empty for the root
-  std::vector<std::string> left_;  // of the way, the nearest last
+  std::vector<std::string> left_;  // of the path, the next one last
 };
 
 std::vector<std::string> SocketNames(const std::string& directory) {
@@ -178,7 +178,7 @@ void RemoveStaleSockets(const std::string& directory) {
   for (const std::string& name : SocketNames(directory)) {
     const SocketAddress address{name, directory};
     if (!IsOldSocket(PathOf(address))) continue;
-    // Whoever listens there closes this connection, which shows no token.
+    // The listener, if any, closes this connection, which shows no token.
     if (IsDead(address)) unlink(PathOf(address).c_str());
   }
 }

@@ -31,8 +31,7 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
                      others, " other users' already, which is the limit"));
   }
   const uint64_t budget = bytes == 0 ? Arena::DefaultBudget() : bytes;
-  // What others keep of segments that were given back would be above the
-  // budget.
+  // Peers may keep returned segments, which would then exceed the budget.
   std::shared_ptr<Arena> arena =
       is_own ? Arena::Create(budget, huge_pages, Arena::kIdleTime)
              : Arena::Create(budget / kShareOfOthers, huge_pages);
@@ -40,8 +39,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   return arena;
 }
 
-// The child of a fork makes others. The parent's memory is the parent's: both
-// would hand out the same bytes.
+// The child of a fork makes other arenas, because both processes would allocate
+// the same bytes in the parent's.
 struct Shared {
   base::Mutex mu;
   Arenas arenas ABSL_GUARDED_BY(mu);

@@ -16,18 +16,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The most other users that have an arena. They keep it for good.
+// The limit of other users with an arena. They keep the arena for good.
 constexpr size_t kMaxOtherUsers = 4;
 
 // Returns the arena for peers of user `uid`. Makes it on first use, with the
-// `huge_pages` and `bytes` of that call, and never destroys it: memory that one
-// user's peers could read is not given to another's. Makes all arenas anew in a
-// forked child. Thread-safe.
+// `huge_pages` and `bytes` of that call. Never destroys it: memory that one
+// user's peers could read is not reused for another user. Makes all arenas anew
+// in a forked child. Thread-safe.
 //
-// Gives this process's own user `bytes`, or Arena::DefaultBudget() if they are
-// 0, and another one a quarter of it, since a peer may keep what it was lent
-// and so deny it to the others. Returns RESOURCE_EXHAUSTED for one user too
-// many.
+// The arena of this process's own user has `bytes`, or Arena::DefaultBudget()
+// if `bytes` is 0. An arena of another user has a quarter of that, because a
+// peer may keep lent memory and so deny it to the others. Returns
+// RESOURCE_EXHAUSTED if there are too many users.
 absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(
     uid_t uid, HugePages huge_pages = HugePages::kTransparent,
     uint64_t bytes = 0);

@@ -11,14 +11,17 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// Beyond this the session keeps its packets, where they can still be merged.
+// The limit of queued bytes. Beyond this the session keeps its packets, where
+// they can still be merged.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
-// From here on a packet is a piece of its own in a write.
+// From this size on, a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// Reads that a peer may have waiting here; far above what ours asks for.
+// The limit of a peer's reads that wait here; far above the number that our own
+// side requests.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
-// Below this a piece's two units are a visible part of it.
+// The smallest chunk. In smaller chunks, the two units would be a visible part
+// of the bytes.
 constexpr size_t kLeastChunkBytes = 16 * 1024;
 
 static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
@@ -27,9 +30,10 @@ static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_packet_bytes = kMaxPacketBytes;
-  // One frame, and it stays there: what is announced is pushed behind the
-  // announcement, which costs a header instead of two copies, but its release
-  // is one more write and one more wake-up. No copy of a frame is as dear.
+  // One frame, without adapting. An announced payload is pushed right after its
+  // announcement, which costs a header instead of two copies. But its release
+  // costs one more write and one more wake-up, which is more than any copy of a
+  // frame.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};
@@ -68,7 +72,8 @@ bool Endpoint::Send(absl::Span<const uint8_t> packet) {
 }
 
 bool Endpoint::SendOwned(std::string* packet) {
-  // Short ones are gathered: a piece each would cost more than a copy.
+  // Collects short packets, because a separate piece would cost more than a
+  // copy.
   if (packet->size() < kMinPieceBytes) return Send(AsSpan(*packet));
   if (!HasCredit()) return false;
   QueueSmall(
@@ -103,7 +108,7 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
     events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
     return;
   }
-  // The peer named the part: a sum that overflows is not to hit another part.
+  // The peer named the part: an overflowing sum must not reach another part.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset) {
     events_->OnReadDone(cookie,
@@ -153,7 +158,7 @@ void Endpoint::QueueBytes(memory::Bytes bytes) {
   queued_.push_back(std::move(bytes));
 }
 
-// From here on nothing is appended to it.
+// Closes the open piece: nothing more is appended to it.
 void Endpoint::CloseOpen() {
   if (open_ == nullptr) return;
   queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
@@ -188,7 +193,7 @@ void Endpoint::OnWritten() {
 }
 
 void Endpoint::OnBytes(absl::Span<const uint8_t> bytes) {
-  BeginBatch();  // of answers, and of reads that they cause
+  BeginBatch();  // of answers, and of the reads that they cause
   while (!bytes.empty() && !broken_) {
     bytes.remove_prefix(in_body_ ? TakeBody(bytes) : TakeHeader(bytes));
   }
@@ -225,7 +230,7 @@ size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
       std::min<size_t>(bytes.size(), unit_.length - body_received_);
   if (unit_.type == UnitType::kReadData) return TakeReadData(bytes.first(take));
   if (unit_.type == UnitType::kPush) return TakePush(bytes.first(take));
-  if (take == unit_.length) {  // whole: no need to gather it
+  if (take == unit_.length) {  // whole: no need to collect it
     in_body_ = false;
     OnUnit(bytes.first(take));
     return take;
@@ -268,7 +273,7 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
       return FinishPush(unit_.cookie, UnreadableMessage());
     case UnitType::kReadData:
     case UnitType::kPush:
-      return;  // taken as it came in
+      return;  // consumed as it arrived
   }
 }
 
@@ -307,8 +312,8 @@ void Endpoint::ServeRead(const ServedRead& read) {
   for (memory::Bytes& part : *parts) QueueBytes(std::move(part));
 }
 
-// A device's memory is copied to the host piece by piece, as it is read: so the
-// device works while the piece before is on its way.
+// Copies a device's memory to the host piece by piece, as it is read. The
+// device then works while the previous piece is being sent.
 absl::StatusOr<std::vector<memory::Bytes>> Endpoint::PartsOnHost(
     const memory::Payload& payload, size_t offset, size_t length) {
   std::vector<memory::Bytes> parts = payload.Part(offset, length);
@@ -342,7 +347,7 @@ void Endpoint::Break(const absl::Status& cause) {
   to_push_.clear();
   std::map<uint64_t, PendingRead> reads;
   reads.swap(reads_);
-  // Their keys have a bit that no number of a read has.
+  // Keys have a bit that no number of a read has.
   reads.insert(expected_.begin(), expected_.end());
   expected_.clear();
   for (const auto& read : reads) events_->OnReadDone(read.second.cookie, cause);

@@ -1,8 +1,8 @@
 // Packets, doorbells and one-sided reads over one byte stream.
 //
-// A read is a request that the peer's endpoint answers by itself, below the
-// session. It answers a few with each write, so that chunks of large messages
-// interleave with packets.
+// A read is a request that the peer's endpoint answers itself, below the
+// session. The peer answers a few reads with each write, so that chunks of
+// large messages interleave with packets.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
@@ -24,7 +24,7 @@ namespace fabric {
 namespace tcp {
 
 // The lifeline of every session. Delivers events from OnBytes(), OnWritten(),
-// OnClosed() and Read(); Poll() has nothing to do.
+// OnClosed() and Read(). Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
   // `stream` must outlive the endpoint.
@@ -32,14 +32,15 @@ class Endpoint : public fabric::Endpoint {
 
   // The stream's owner calls these three, under the session's lock.
   //
-  // Takes what came in. Breaks the endpoint if that is no sequence of units.
+  // Takes incoming bytes. Breaks the endpoint if they are not a sequence of
+  // units.
   void OnBytes(absl::Span<const uint8_t> bytes);
-  // Ends the write under way, and starts the next if anything waits.
+  // Ends the write in flight, and starts the next one if anything waits.
   void OnWritten();
-  // Ends the reads under way with `cause`, then breaks the endpoint.
+  // Ends the reads in flight with `cause`, then breaks the endpoint.
   void OnClosed(const absl::Status& cause);
 
-  // Returns whether everything sent has been written to the stream.
+  // Returns true if everything sent has been written to the stream.
   bool idle() const { return !writing_ && !HasOutput(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -74,19 +75,21 @@ class Endpoint : public fabric::Endpoint {
     ReadRequest request;
   };
 
-  // Returns whether little enough is queued. Else OnWritable() will follow.
+  // Returns true if the queue is short enough. If false, OnWritable() will
+  // follow.
   bool HasCredit();
   void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
   void QueueBytes(memory::Bytes bytes);
-  // Makes open_ a piece like the others, to which nothing is appended.
+  // Turns open_ into an ordinary piece, to which nothing is appended.
   void CloseOpen();
   bool HasOutput() const {
     return !queued_.empty() || !to_serve_.empty() || !to_push_.empty();
   }
-  // Writes all that is queued, unless a write or a batch is under way.
+  // Writes everything that is queued, unless a write or a batch is in progress.
   void WriteQueued();
 
-  // Each takes the beginning of `bytes`, and returns how much it took.
+  // Each function consumes the beginning of `bytes`, and returns how many bytes
+  // it has consumed.
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
@@ -98,7 +101,7 @@ class Endpoint : public fabric::Endpoint {
   static absl::StatusOr<std::vector<memory::Bytes>> PartsOnHost(
       const memory::Payload& payload, size_t offset, size_t length);
   Exposure Keep(uint64_t key, const memory::Payload& payload);
-  // Returns whether a read of these bytes can wait for the peer's Push().
+  // Returns true if a read of these bytes can wait for the peer's Push().
   bool WillBePushed(const RemotePart& part, uint64_t offset, size_t size) const;
   void BeginPush(uint64_t key);
   size_t TakePush(absl::Span<const uint8_t> bytes);
@@ -111,7 +114,7 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities capabilities_;
   bool broken_ = false;
 
-  // Outgoing pieces, which wait for the write under way. open_ gathers small
+  // Outgoing pieces, which wait for the write in flight. open_ collects small
   // units, and is the last piece.
   std::vector<memory::Bytes> queued_;
   std::shared_ptr<std::string> open_;
@@ -121,7 +124,7 @@ class Endpoint : public fabric::Endpoint {
   bool wants_credit_ = false;
   bool doorbell_queued_ = false;
 
-  // The unit that is coming in.
+  // The incoming unit.
   std::string header_bytes_;
   bool in_body_ = false;
   UnitHeader unit_;
@@ -132,12 +135,12 @@ class Endpoint : public fabric::Endpoint {
   std::unordered_map<uint64_t, memory::Payload> exposed_;
   std::deque<ServedRead> to_serve_;
   std::deque<uint64_t> to_push_;  // keys
-  // Of the peer's keys, in whose order it pushes, and by which expected_ has
-  // the reads that wait for a push.
+  // The last pushed key of the peer, which pushes in the order of its keys.
+  // expected_ holds the reads that wait for a push, by the same keys.
   uint64_t last_pushed_ = 0;
   std::map<uint64_t, PendingRead> expected_;
   uint64_t next_read_ = 1;
-  std::map<uint64_t, PendingRead> reads_;  // that the peer was asked for
+  std::map<uint64_t, PendingRead> reads_;  // requested from the peer
 };
 
 }  // namespace tcp

@@ -1,4 +1,4 @@
-// Chunks that are sent before they are asked for.
+// Chunks that are pushed before the peer requests them.
 
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// In the key of a region whose first chunk is pushed.
+// Marks the key of a region whose first chunk is pushed.
 constexpr uint64_t kPushed = uint64_t{1} << 63;
 
 }  // namespace
@@ -49,7 +49,8 @@ void Endpoint::ServePushes() {
   }
 }
 
-// A chunk that has passed already, for nobody had asked for it, is read.
+// A chunk that has already arrived, and was dropped because no read waited,
+// must be read.
 bool Endpoint::WillBePushed(const RemotePart& part, uint64_t offset,
                             size_t size) const {
   return (part.key & kPushed) != 0 && part.offset == 0 && offset == 0 &&
@@ -67,8 +68,8 @@ void Endpoint::BeginPush(uint64_t key) {
       it->second.into.size() != unit_.length) {
     return Break(absl::InvalidArgumentError("tcp: a push of another size"));
   }
-  // Reads of a push before this one, which the peer left out, would wait for
-  // ever. Nobody need wait for this one itself.
+  // Breaks if earlier pushes were left out, because their reads would wait for
+  // ever. This push itself may have no waiting read.
   if (!expected_.empty() && expected_.begin()->first < key) {
     Break(absl::InvalidArgumentError("tcp: a push was left out"));
   }
@@ -87,7 +88,7 @@ size_t Endpoint::TakePush(absl::Span<const uint8_t> bytes) {
   return bytes.size();
 }
 
-// Where nobody waits for it, it is dropped.
+// Drops the chunk if no read waits for it.
 void Endpoint::FinishPush(uint64_t key, const absl::Status& status) {
   auto it = expected_.find(key);
   if (it == expected_.end()) return;

@@ -1,5 +1,5 @@
-// The units of the tcp fabric: how packets and one-sided reads lie on the
-// stream. docs/protocol.md has the bytes.
+// The units of the tcp fabric: the encoding of packets and one-sided reads on
+// the stream. docs/protocol.md has the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
@@ -26,16 +26,15 @@ enum class UnitType : uint8_t {
 };
 
 // A header is: length of the body u32, type u8, three zero bytes, cookie u64.
-// The cookie is the reader's own number for a read, and the region's key for a
-// push.
+// The cookie is the reader's number of a read, or the region's key of a push.
 constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
-// The chunk that reads start with, and the most that is pushed of a region.
+// The initial chunk size of reads, and the limit of pushed bytes of a region.
 constexpr size_t kChunkBytes = 256 * 1024;
-// What one write answers of reads: two chunks keep the pipe full, and a packet
-// that is sent meanwhile waits for no more than these.
+// The limit of answered bytes in one write. Two chunks keep the pipe full, and
+// a packet that is sent meanwhile waits for no more than two chunks.
 constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {

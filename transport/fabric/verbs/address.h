@@ -1,4 +1,4 @@
-// Addresses of RDMA devices: this machine's, and those in a peer's offer.
+// Addresses of RDMA devices, of this machine and in a peer's offer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
@@ -21,7 +21,7 @@ class Address {
  public:
   // Returns an error for any other family.
   static absl::StatusOr<Address> From(const sockaddr& address);
-  // Parses "10.9.0.1" or "fe80::1". Looks no names up.
+  // Parses "10.9.0.1" or "fe80::1". Does not resolve names.
   static absl::StatusOr<Address> Parse(absl::string_view text, uint16_t port);
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
@@ -31,8 +31,7 @@ class Address {
   bool is_v6() const { return storage_.ss_family == AF_INET6; }
   uint16_t port() const;
   void set_port(uint16_t port);
-  // Returns the 16 bytes that the address has as a GID: IPv4 is mapped into
-  // IPv6.
+  // Returns the address's GID of 16 bytes: IPv4 is mapped into IPv6.
   std::string AsGid() const;
   // Returns the address without the port.
   std::string Text() const;
@@ -44,13 +43,12 @@ class Address {
 // Returns an address of any family, for people.
 std::string AddressText(const sockaddr& address);
 
-// Returns the addresses of this machine's interfaces that are up, but for
-// loopback.
+// Returns the addresses of this machine's active interfaces, except loopback.
 absl::StatusOr<std::vector<Address>> InterfaceAddresses();
 
 // Returns one line for each address: "<address> <port>".
 std::string MakeOffer(const std::vector<Address>& addresses);
-// Parses what MakeOffer() returns, of at most kMaxOffered addresses. Returns
+// Parses the text of MakeOffer(), with at most kMaxOffered addresses. Returns
 // INVALID_ARGUMENT for other text.
 constexpr size_t kMaxOffered = 16;
 absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);

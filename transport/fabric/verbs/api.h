@@ -1,5 +1,6 @@
-// The calls of libibverbs and librdmacm that this folder makes. All go through
-// this class, so that a test can stand in for a device and make each call fail.
+// The calls of libibverbs and librdmacm that this folder makes. All calls go
+// through this class, so that a test can replace the device and make each call
+// fail.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_API_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_API_H_
@@ -14,17 +15,17 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each function is the library's function of that name, with ibv_ or rdma_
-// before it; IbvCreateQp() and CreateQp() tell two of one name apart. It
-// returns what that one returns:
+// Each function is the library's function of the same name with the prefix ibv_
+// or rdma_. IbvCreateQp() and CreateQp() distinguish two functions of one name.
+// The results are the library's:
 //
 //   creating something      the object, or null and errno
 //   ending and posting      0, or the error number
 //   polling                 a count, or negative
 //   rdma_*                  0, or -1 and errno
 //
-// handles.h makes owners and statuses of the first two. As thread-safe as the
-// libraries.
+// handles.h converts the first two to owners and statuses. As thread-safe as
+// the libraries.
 class Api {
  public:
   virtual ~Api() = default;
@@ -45,11 +46,11 @@ class Api {
   virtual ibv_mr* RegMr(ibv_pd* pd, void* address, size_t length,
                         int access) = 0;
   virtual int DeregMr(ibv_mr* mr) = 0;
-  // Whether the library has the next one, as rdma-core does from 34 on. If not,
-  // that fails with EOPNOTSUPP.
+  // Returns true if the library has RegDmabufMr(), as rdma-core does from 34
+  // on. If false, RegDmabufMr() fails with EOPNOTSUPP.
   virtual bool HasRegDmabufMr() = 0;
-  // Registers [offset, offset + length) of a dmabuf, whose first byte then has
-  // the address `iova`, as in ibv_mr::addr. The caller may close `fd` after.
+  // Registers [offset, offset + length) of a dmabuf. The first byte gets the
+  // address `iova`, as in ibv_mr::addr. The caller may close `fd` afterwards.
   virtual ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
                               uint64_t iova, int fd, int access) = 0;
   virtual ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) = 0;

@@ -19,7 +19,7 @@ bool SetNonBlocking(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-// The events that carry the fields of a connection.
+// Returns true for events that carry the fields of a connection.
 bool HasConnection(rdma_cm_event_type type) {
   return type == RDMA_CM_EVENT_CONNECT_REQUEST ||
          type == RDMA_CM_EVENT_ESTABLISHED || type == RDMA_CM_EVENT_REJECTED;
@@ -51,7 +51,7 @@ CmEvent Copy(Api* api, const rdma_cm_event& event) {
 absl::StatusOr<std::shared_ptr<CmChannel>> CmChannel::Create(
     Api* api, progress::EventLoop* loop) {
   rdma_event_channel* const channel = api->CreateEventChannel();
-  // Neither the kernel's part nor a device: the common case.
+  // There is neither the kernel module nor a device: the common case.
   if (channel == nullptr && (errno == ENODEV || errno == ENOENT)) {
     return absl::NotFoundError("no RDMA device on this host");
   }

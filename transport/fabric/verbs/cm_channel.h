@@ -1,4 +1,4 @@
-// Hands the connection manager's events to their handlers.
+// Dispatches the connection manager's events to their handlers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CHANNEL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CHANNEL_H_
@@ -18,8 +18,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A copy of an event. The event itself has been acknowledged, since an
-// identifier cannot be destroyed before that.
+// A copy of an event. The event itself has been acknowledged, because an
+// identifier cannot be destroyed before.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   int status = 0;
@@ -28,7 +28,7 @@ struct CmEvent {
   uint32_t qp_number = 0;
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
-  // In CONNECT_REQUEST: the new identifier of the connection that is asked for.
+  // In CONNECT_REQUEST: the new identifier of the requested connection.
   CmId request;
 };
 
@@ -49,10 +49,10 @@ class CmChannel : public std::enable_shared_from_this<CmChannel> {
   CmChannel& operator=(const CmChannel&) = delete;
   ~CmChannel();
 
-  // Makes an identifier. Its events go to the handler that SetHandler() names.
+  // Makes an identifier, whose events go to the handler of SetHandler().
   absl::StatusOr<CmId> NewId();
-  // Hands events of `id` to `handler` from now on, while that exists. Events of
-  // an identifier without a handler are dropped.
+  // Passes events of `id` to `handler` from now on, while the handler exists.
+  // Events of an identifier without a handler are dropped.
   void SetHandler(rdma_cm_id* id, std::weak_ptr<CmHandler> handler);
   // Forgets the handler of `id`. Call it before destroying `id`.
   void Forget(rdma_cm_id* id);

@@ -14,7 +14,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Each acknowledgement takes a lock of the library: not for every event.
+// The number of events per acknowledgement, because each acknowledgement takes
+// a lock of the library.
 constexpr unsigned int kEventsPerAcknowledgement = 64;
 
 }  // namespace
@@ -41,7 +42,8 @@ Completions::Completions(Api* api, CompletionChannel channel,
       queue_(std::move(queue)),
       wake_(std::move(wake)) {}
 
-// The library waits in destroying for events that were not acknowledged.
+// Acknowledges all events, because destroying the queue waits for
+// unacknowledged ones.
 Completions::~Completions() {
   armed_ = false;
   ibv_cq* queue;
@@ -62,7 +64,7 @@ void Completions::RefillLocked() {
 
 bool Completions::HasInput() {
   if (count_.load(std::memory_order_acquire) > 0) return true;
-  // Somebody else is looking, or taking: then it is theirs.
+  // Another thread is looking, or taking: that thread gets the completions.
   if (!mu_.TryLock()) return true;
   RefillLocked();
   const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
@@ -82,7 +84,7 @@ int Completions::Take(ibv_wc* out, int max) {
     first_ += part;
     taken += part;
     count_.store(count - part, std::memory_order_release);
-    // Not full: the device had no more a moment ago.
+    // Not full: the device had no further completions just now.
     if (first_ < kKept) break;
   }
   return taken == 0 && failed_ ? -1 : taken;
@@ -105,8 +107,8 @@ void Completions::ClearWakeup() {
     uint64_t count;
     (void)!read(wake_.get(), &count, sizeof count);
   }
-  // One: each arming has at most one, and asking for a second one would cost as
-  // much as the first. One that stays makes no wake-up get lost.
+  // One event: each arming causes at most one, and asking for a second one
+  // would cost as much as the first. An event that stays loses no wake-up.
   ibv_cq* queue;
   void* context;
   if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) return;

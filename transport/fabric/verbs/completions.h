@@ -1,4 +1,4 @@
-// A connection's completion queue, and what wakes those who sleep on it.
+// A connection's completion queue, and the wake-up of sleeping threads.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
@@ -18,8 +18,8 @@ namespace fabric {
 namespace verbs {
 
 // Keeps completions that were taken off the device's queue until Take(). The
-// device cannot be asked whether there are any: so HasInput() takes some off.
-// Thread-safe, but for Take() and ClearWakeup(), which only the owner calls.
+// device offers no query for waiting completions, so HasInput() takes some off.
+// Thread-safe, except Take() and ClearWakeup(), which only the owner calls.
 class Completions {
  public:
   static absl::StatusOr<std::unique_ptr<Completions>> Create(
@@ -30,22 +30,22 @@ class Completions {
 
   ibv_cq* queue() const { return queue_.get(); }
 
-  // Returns whether Take() would find something. May return true while another
+  // Returns true if Take() would find something. May return true while another
   // thread looks.
   bool HasInput();
-  // Takes the oldest completions, at most `max`. Returns how many, or a
+  // Takes the oldest completions, at most `max`. Returns their number, or a
   // negative number if the device has failed.
   int Take(ibv_wc* out, int max);
 
-  // While armed, completions make one of wakeup_fds() readable. Look at
-  // HasInput() once more after arming.
+  // While armed, completions make one of wakeup_fds() readable. After arming,
+  // check HasInput() once more.
   void SetArmed(bool armed);
   std::vector<int> wakeup_fds() const { return {channel_->fd, wake_.get()}; }
-  // Makes one of wakeup_fds() readable until ClearWakeup(), as if by a
-  // completion.
+  // Makes one of wakeup_fds() readable until ClearWakeup(), as a completion
+  // does.
   void Wake();
-  // Takes the wake-up from wakeup_fds(), and arms again if this was armed. Look
-  // at HasInput() afterwards.
+  // Clears wakeup_fds(), and arms again if the queue was armed. Check
+  // HasInput() afterwards.
   void ClearWakeup();
 
  private:
@@ -53,7 +53,7 @@ class Completions {
 
   Completions(Api* api, CompletionChannel channel, CompletionQueue queue,
               base::UniqueFd wake);
-  // Takes completions off the device's queue into kept_, if that is empty.
+  // Takes completions off the device's queue into kept_, if kept_ is empty.
   void RefillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Api* const api_;

@@ -17,15 +17,17 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Twice what is under way before a busy peer polls; frames that wait together
-// leave together.
+// The number of receives: twice the packets in flight before a busy peer polls.
+// Frames that wait together are sent together.
 constexpr uint16_t kReceives = 16;
-// Half a MiB under way fills any pipe; more would wait in the device, perhaps
-// for longer than its acknowledgement timeout (Soft-RoCE: 30 MB/s).
+// The limit of reads in flight. Half a MiB fills any pipe; more would wait in
+// the device, perhaps for longer than its acknowledgement timeout (Soft-RoCE:
+// 30 MB/s).
 constexpr int kMaxReads = 4;
-// What fits into a work request of the common adapters without a second line.
+// The inline limit: fits into a work request of the common adapters without a
+// second cache line.
 constexpr uint32_t kInlineBytes = 220;
-// Completions that may wait: one for each request of either kind.
+// The capacity of the completion queue: one for each request of either kind.
 constexpr int kCompletions = kReceives + kSendRequests + 8;
 
 rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
@@ -36,7 +38,7 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
   param.responder_resources = static_cast<uint8_t>(terms.reads);
   param.initiator_depth = static_cast<uint8_t>(terms.reads);
   param.retry_count = std::min<uint8_t>(options.retry_count, 6);
-  // Credits see to it that a receive is posted; see credits.h.
+  // Credits ensure that a receive is posted; see credits.h.
   param.rnr_retry_count = 6;
   return param;
 }
@@ -118,7 +120,7 @@ absl::Status Connection::MakeQueuePair() {
   attr.cap.max_inline_data = kInlineBytes;
   attr.qp_type = IBV_QPT_RC;
   if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
-    // Not every device has as much inline room.
+    // Some devices have less inline room.
     attr.cap.max_inline_data = 0;
     if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
       return CallFailed(api_, errno, "create a queue pair", id_->verbs);
@@ -130,7 +132,7 @@ absl::Status Connection::MakeQueuePair() {
 
 Connection::~Connection() {
   if (fork_count_ != progress::ForkCount()) {
-    // All of it is the parent's: ending it here would end it there.
+    // The parent owns everything: destroying it here would destroy it there.
     new CmId(std::move(id_));
     new std::shared_ptr<Domain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
@@ -190,7 +192,7 @@ std::string Connection::Describe() const {
 
 void Connection::DestroyQueuePair() {
   if (id_->qp == nullptr) return;
-  // Tells the peer; an error says that it is gone already.
+  // Tells the peer. An error means that the peer is gone already.
   (void)api_->Disconnect(id_.get());
   api_->DestroyQp(id_.get());
 }
@@ -229,12 +231,12 @@ void Connection::OnTick() {
   }
   ++idle_ticks_;
   if (idle_ticks_ == 1) {
-    // Perhaps all is done, and only the telling was not asked for.
+    // All requests may have ended without a completion having been requested.
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Nobody polls, as in a client between two calls: it says nothing of the
-    // device.
+    // Nobody polls, as in a client between two calls, so silence does not mean
+    // that the device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {
@@ -245,7 +247,7 @@ void Connection::OnTick() {
 }
 
 void Connection::OnCmEvent(CmEvent event) {
-  // What comes after the end, and what is of no consequence.
+  // Ignores events after the end, and events without consequences.
   if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT ||
       event.type == RDMA_CM_EVENT_ESTABLISHED) {
     return;

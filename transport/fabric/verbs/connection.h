@@ -1,4 +1,4 @@
-// A queue pair and all that it needs, from the set-up to the end.
+// A queue pair with all its resources, from the set-up to the end.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
@@ -29,18 +29,18 @@ namespace verbs {
 
 // The size of a packet's buffer, which has room for its header too.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// The most requests that have not ended: packets, reads, and the two requests
-// of each large message that bind its window and invalidate it.
+// The limit of requests that have not ended: packets, reads, and the two
+// requests of each large message that bind its window and invalidate it.
 constexpr uint32_t kSendRequests = 128;
 
-// What it exposes can be reached through its queue pair and no other: by
+// Exposed memory can be reached only through the connection's queue pair: by
 // windows, or by a protection domain of its own.
 //
-// While it is being set up, its owner handles the connection manager's events.
-// From Begin() on it handles them itself, and notes when the connection is
-// lost. Shared by its endpoint and by whoever calls it back, and so lives as
-// long as the endpoint or a call; memory of its pools may be held for longer.
-// Touches nothing in a forked child. Thread-safe where it says so.
+// During the set-up, the owner handles the connection manager's events. From
+// Begin() on the connection handles them itself, and notes when it is lost. The
+// endpoint and running callbacks share the connection, which lives as long as
+// either; memory of its pools may be held for longer. Touches nothing in a
+// forked child. Thread-safe where noted.
 class Connection : public CmHandler, public Supervised {
  public:
   // Makes the queue pair of `id`, which has a device, and posts the receives.
@@ -51,41 +51,43 @@ class Connection : public CmHandler, public Supervised {
   rdma_cm_id* id() const { return id_.get(); }
   ibv_qp* queue_pair() const { return id_->qp; }
   Api* api() const { return api_; }
-  // Returns what this side can do, to tell the peer.
+  // Returns this side's capabilities, for the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
-  // Send the request to the peer, or grant the peer's, with `private_data`.
+  // Send the request to the peer, or grant the peer's request, with
+  // `private_data`.
   absl::Status Connect(absl::string_view private_data);
   absl::Status Accept(const CmEvent& request, absl::string_view private_data);
-  // Ends the set-up: the peer has proven that it knows the token, and can do
-  // what `peer` says. From now on the connection handles its own events, and
-  // the supervisor looks after it.
+  // Ends the set-up. The peer has proven that it knows the token, and has the
+  // capabilities `peer`. From now on the connection handles its own events, and
+  // the supervisor monitors it.
   static void Begin(const std::shared_ptr<Connection>& self, const Terms& peer);
   const Terms& peer() const { return peer_; }
-  // Lets the peer read what is exposed, by regions and by windows. Call it once
-  // the connection is established. The connection manager alone would let the
-  // peer write, too.
+  // Lets the peer read exposed memory, by regions and by windows. Call it once
+  // the connection is established. The connection manager's own setting would
+  // let the peer write, too.
   absl::Status PermitReads();
   // Returns, for people, "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2,
-  // windows", or "staged: " and why instead of "windows". Adds how memory of
-  // GPUs goes, once that is known, and counters of registrations if there were
-  // any.
+  // windows", or "staged: " and the reason instead of "windows". Adds the path
+  // of GPU memory, once it is known, and counters of registrations if there
+  // were any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
-  // Returns the domain, which all connections of the device share if they use
+  // Returns the domain. All connections of the device share it if they use
   // windows.
   Domain* domain() const { return domain_.get(); }
-  // Return what this connection may have of the pools, beside packet buffers.
+  // Return this connection's shares of the pools, in addition to packet
+  // buffers.
   const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
   const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 
   // Destroys the queue pair. On return the device does nothing for this
-  // connection any more, and writes to no memory that it was to fill.
+  // connection any more, and writes to no destination of a read.
   void DestroyQueuePair();
 
-  // Ends the connection. The first cause that is given counts. These three are
+  // Ends the connection. The first cause counts. These three functions are
   // thread-safe.
   void Lose(const absl::Status& cause);
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
@@ -93,9 +95,9 @@ class Connection : public CmHandler, public Supervised {
 
   void OnCmEvent(CmEvent event) override;
 
-  // Posts what was added to `queue`. Loses the connection if the device does
-  // not take it. Notes for the supervisor what is under way: so call it also
-  // after requests have ended, with nothing added.
+  // Posts the requests that were added to `queue`. Loses the connection if the
+  // device refuses them. Also notes the requests in flight for the supervisor,
+  // so call it after requests have ended, even with nothing added.
   void Post(SendQueue* queue);
   // Returns true once when the supervisor wants a signaled probe posted.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }
@@ -118,7 +120,7 @@ class Connection : public CmHandler, public Supervised {
   Terms terms_;
   Terms peer_;
   uint32_t inline_bytes_ = 0;
-  // How far windows are trusted, or why they are not used.
+  // The trust in windows, or the reason why they are not used.
   absl::StatusOr<WindowTrust> windows_;
   std::shared_ptr<GpuDirect> gpu_direct_;
   std::shared_ptr<Domain> domain_;
@@ -131,8 +133,8 @@ class Connection : public CmHandler, public Supervised {
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};
-  // Used on the loop: the count at the last progress, and how many ticks in a
-  // row have seen work under way and no progress.
+  // Used on the loop: the count at the last progress, and the number of ticks
+  // in a row with work in flight and no progress.
   uint64_t ended_then_ = 0;
   int idle_ticks_ = 0;
 

@@ -15,8 +15,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// For each of the two steps that ask the network; the attempt as a whole has
-// its own limit.
+// The limit of each of the two steps that query the network. The whole attempt
+// has a limit of its own.
 constexpr int kResolveMillis = 1000;
 
 }  // namespace

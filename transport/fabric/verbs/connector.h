@@ -1,4 +1,4 @@
-// Reaches a peer's listener.
+// Connects to a peer's listener.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTOR_H_
@@ -27,7 +27,7 @@ struct Route {
   Address destination;
 };
 
-// One attempt to connect, over one route after the other.
+// One attempt to connect, over one route after another.
 //
 //   state       event              action                        next
 //   kIdle       begins             resolve the first address     kAddress
@@ -36,10 +36,10 @@ struct Route {
 //   kConnecting ESTABLISHED        check the proof, finish       ended
 //   any of the  error, or another  the next route, if any        kAddress
 //   three       event              else finish with the error    ended
-//   and as TimedSetup has it.
+//   and the transitions of TimedSetup
 class Connector : public CmHandler, public TimedSetup {
  public:
-  // `routes` has at least one.
+  // `routes` must not be empty.
   static std::shared_ptr<Connector> Create(const Site& site,
                                            std::vector<Route> routes,
                                            std::shared_ptr<Attempt> attempt);
@@ -61,10 +61,9 @@ class Connector : public CmHandler, public TimedSetup {
   absl::Status Connect();
   // Checks the peer's answer and proof, and makes the endpoint.
   absl::StatusOr<std::unique_ptr<Endpoint>> Establish(const CmEvent& event);
-  // Takes the step that `event` calls for. Returns an error to try the next
-  // route.
+  // Takes the step for `event`. Returns an error to try the next route.
   absl::Status Advance(const CmEvent& event);
-  // Gives up the route under way, with its identifier and connection.
+  // Drops the current route, with its identifier and connection.
   void DropId();
 
   const Site site_;

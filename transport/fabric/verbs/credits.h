@@ -1,4 +1,4 @@
-// Counts how many packets may be under way.
+// Counts the packets that may be in flight.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
@@ -12,35 +12,37 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each side posts a fixed number of receives. A packet takes one until its
+// Each side posts a fixed number of receives. A packet uses one until its
 // buffer is posted again; the next packet to the peer grants that credit.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
-// for a packet that grants some. So a packet that leaves its sender without
-// credit gives the receiver at least one, and the two never run dry at once.
-// Needs at least four receives on each side, so that granting costs fewer
-// credits than it grants. Not thread-safe.
+// for a packet that grants some. A packet that leaves its sender without credit
+// therefore gives the receiver at least one, and the two sides never run out at
+// once. Requires at least four receives on each side, so that granting costs
+// fewer credits than it grants. Not thread-safe.
 class Credits {
  public:
-  // `receives` is how many this side has posted, `peers` how many the peer has.
+  // `receives` are posted by this side, and `peers` by the peer.
   Credits(uint16_t receives, uint16_t peers)
       : receives_(receives), limit_(peers), available_(peers) {}
 
   bool MaySend() const {
     return available_ > 1 || (available_ == 1 && owed_ > 0);
   }
-  // Takes a credit for a packet, and returns what the packet grants. Needs
-  // MaySend().
+  // Takes a credit for a packet, and returns the credits that the packet
+  // grants. Requires MaySend().
   uint16_t TakeForSend() {
     --available_;
     return std::exchange(owed_, uint16_t{0});
   }
-  // Returns true if so much is owed that a packet of its own is worth it.
+  // Returns true if enough credits are owed to justify a separate packet.
   bool MustGrant() const { return owed_ >= receives_ / 2 && available_ > 0; }
 
-  // Owes the peer a credit: a packet has come, and its buffer is posted again.
+  // Owes the peer a credit: a packet has arrived, and its buffer is posted
+  // again.
   void OnReceived() { ++owed_; }
-  // Adds what the peer grants. Returns DATA_LOSS if that was never taken.
+  // Adds the credits that the peer grants. Returns DATA_LOSS if they were never
+  // used.
   absl::Status OnGranted(uint16_t credits) {
     if (credits > limit_ - available_) {
       return absl::DataLossError("the peer grants more credits than it has");

@@ -29,8 +29,8 @@ bool IsGid(const ibv_gid_entry& entry, const Address& address) {
                      sizeof entry.gid.raw) == 0;
 }
 
-// Of a RoCE port, the entry that the connection manager takes for `address`: v2
-// if there is one, unless the system is set to v1.
+// Returns the GID entry of a RoCE port that the connection manager uses for
+// `address`: v2 if there is one, unless the system is set to v1.
 absl::optional<ibv_gid_entry> GidOf(Api* api, const rdma_cm_id& id,
                                     const Address& address) {
   absl::optional<ibv_gid_entry> found;
@@ -98,7 +98,8 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
-// Without a device if the address is on none, as most are.
+// Returns an identifier without a device if the address is on none, as most
+// are.
 absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
                           const std::vector<Address>& known) {
   absl::StatusOr<CmId> id = channel->NewId();
@@ -148,7 +149,7 @@ absl::StatusOr<std::vector<BoundId>> BindToDevices(
 
 absl::Status SetIdOptions(Api* api, rdma_cm_id* id, const Options& options) {
   uint8_t timeout = options.ack_timeout;
-  // Kernels before 5.1 do not know it; the one in use is then the path's.
+  // Kernels before 5.1 do not know the option, and use the path's timeout.
   (void)api->SetOption(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
                        sizeof timeout);
   if (options.traffic_class < 0) return absl::OkStatus();

@@ -20,17 +20,18 @@ namespace verbs {
 // An identifier that is bound to an address of a device.
 struct BoundId {
   CmId id;
-  Address address;  // with the port it has
+  Address address;  // with its port
 };
 
-// Binds an identifier to each address that `options` allow. Takes the port that
-// an address has in `known`, if it is there and the port is free. Returns at
-// least one, or NOT_FOUND, which says what there is instead.
+// Binds an identifier to each address that `options` allow. Uses the port that
+// an address has in `known`, if the address is there and the port is free.
+// Returns at least one identifier, or NOT_FOUND with a list of the addresses
+// that exist instead.
 absl::StatusOr<std::vector<BoundId>> BindToDevices(
     Api* api, CmChannel* channel, const Options& options,
     const std::vector<Address>& known = {});
 
-// Returns whether `options` name an address, a device, a port or a GID.
+// Returns true if `options` name an address, a device, a port or a GID.
 bool IsRestricted(const Options& options);
 
 // Applies `options` to an identifier. Call it before connecting or accepting.

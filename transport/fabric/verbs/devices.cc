@@ -11,11 +11,12 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// A port that is down, or memory that is short, says nothing of the device; but
-// no connection is to wait for a device that hangs, over and over.
+// The limit of inconclusive trials of a device. A port that is down, or a lack
+// of memory, proves nothing about the device. But connections must not wait
+// repeatedly for a device that hangs.
 constexpr int kMaxTrials = 3;
 
-// Enforced, unless a test says otherwise.
+// Enforced, unless a test changes this.
 std::atomic<RangeRule> range_rule{RangeRule::kEnforced};
 
 bool IsProof(const absl::Status& status) {

@@ -1,4 +1,4 @@
-// What a process knows of its RDMA devices.
+// The process's knowledge of its RDMA devices.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICES_H_
@@ -21,28 +21,29 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Remembers, for each device, whether its windows can be trusted, how it
-// reaches GPUs, and the domain that its connections share. Thread-safe.
+// Caches, for each device, the trust in its windows, its access to GPUs, and
+// the domain that its connections share. Thread-safe.
 class Devices {
  public:
-  // Returns the one of all fabrics that use `api`. Makes one if there is none.
+  // Returns the shared instance of all fabrics that use `api`. Makes one if
+  // there is none.
   static std::shared_ptr<Devices> For(Api* api);
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // For tests only, before devices are used: what trials from now on make of
-  // windows whose range is not enforced. Nothing outside of tests/ calls it,
-  // and no setting or environment of a program does.
+  // For tests only, before devices are used: sets the rule of later trials for
+  // windows whose range is not enforced. Only code in tests/ calls this, and no
+  // setting or environment variable of a program does.
   static void SetRangeRuleForTest(RangeRule rule);
 
-  // Returns how far the device's windows can be trusted, and if they cannot,
-  // why not, in few words. The first call tries them through `port`, and blocks
-  // for that (window_trial.h). A trial that proves nothing is repeated, by a
-  // few later calls.
+  // Returns the trust in the device's windows, or in few words the reason why
+  // they cannot be trusted. The first call tries them through `port`, and
+  // blocks meanwhile (window_trial.h). A few later calls repeat an inconclusive
+  // trial.
   absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
-  // Returns how the device, whose GUID this is, reaches GPUs. It tries that by
-  // `port`, one of the device's, of the first call.
+  // Returns the access to GPUs of the device with this GUID. Tries access
+  // through `port`, a port of the device, as given by the first call.
   std::shared_ptr<GpuDirect> GpuDirectOf(ibv_context* device, uint64_t guid,
                                          uint8_t port);
 
@@ -64,8 +65,8 @@ class Devices {
   Api* const api_;
   const uint32_t fork_count_;
   base::Mutex mu_;
-  // By device and GUID, since another device may be opened where one was
-  // closed; and by the rule, which a test may change.
+  // The key contains the GUID, because another device may be opened at the same
+  // pointer after one was closed, and the rule, which a test may change.
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);

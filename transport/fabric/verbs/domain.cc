@@ -10,7 +10,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Windows let peers in; nothing else does.
+// Windows give peers access; nothing else does.
 constexpr int kWithWindows = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 int PrivateAccess(bool with_windows) {
@@ -19,8 +19,8 @@ int PrivateAccess(bool with_windows) {
 
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
-  // Without windows there is one cache for each connection, for nothing but
-  // what did not fit into its pool.
+  // Without windows there is one cache for each connection, only for payloads
+  // that did not fit into its pool.
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }
@@ -32,10 +32,11 @@ GpuKeeping GpuKeepingOf(const Options& options) {
   return keeping;
 }
 
-// Memory of the program's, which keeps its pages while it is to be read into.
+// Memory of the program, which keeps its pages during reads into it.
 struct PreparedMemory {
-  std::unique_ptr<memory::StableMemory> promise;  // null if it is the program's
-  Registered registered;                          // ended first
+  // Null if the program made the promise.
+  std::unique_ptr<memory::StableMemory> promise;
+  Registered registered;  // ended first
 };
 
 }  // namespace
@@ -97,10 +98,10 @@ std::shared_ptr<const void> Domain::PrepareHost(
   if (memory::FindStable(into.data, into.size) == nullptr &&
       private_pool_->FindRegion(into.data, into.size) == nullptr) {
     if (into.size <= kCopyMaxBytes) return nullptr;
-    // So that each READ of a part of it finds the one registration.
+    // Lets each READ of a part find the one registration.
     absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
         memory::StableMemory::Declare(into.data, into.size);
-    if (!promise.ok()) return nullptr;  // a part of it is the program's
+    if (!promise.ok()) return nullptr;  // a part is declared by the program
     prepared->promise = *std::move(promise);
   }
   absl::StatusOr<Registered> registered =
@@ -129,7 +130,7 @@ absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes,
 
 Registered Domain::FindForWindow(const memory::Bytes& bytes) {
   Registered found;
-  // What was received is sent on without a copy.
+  // Lets received bytes be sent on without a copy.
   found.region = private_pool_->FindRegion(bytes.data, bytes.size);
   if (found.region != nullptr) return found;
   found.share = cache_->Find(bytes, IBV_ACCESS_MW_BIND);

@@ -25,31 +25,32 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Up to this, bytes are copied rather than registered for one use: a system
-// call that pins pages, and another that lets go of them, take tens of
-// microseconds and some for each page, a copy 10 for 100 KiB.
+// The largest size that is copied rather than registered for one use. The
+// system calls that pin and unpin pages take tens of microseconds, plus some
+// time for each page. A copy takes 10 for 100 KiB.
 constexpr size_t kCopyMaxBytes = 256 * 1024;
-// Of a message of several pieces, below this they are copied: a window's two
-// requests and a READ of its own cost more.
+// In a message of several pieces, smaller pieces are copied: a window's two
+// requests and a separate READ cost more.
 constexpr size_t kMinPartBytes = 64 * 1024;
 
-// A registered region, which stays registered as long as this exists, or as
-// long as the lease of the memory if that is of a pool.
+// A region that stays registered as long as this object, or, in a pool, as long
+// as the lease of the memory.
 struct Registered {
   ibv_mr* region = nullptr;
-  SharedRegistration share;  // null if the memory is of a pool
-  // Whether peers read all of it by its own key, from ibv_mr::addr on.
+  SharedRegistration share;  // null for memory of a pool
+  // True if peers read the whole region by its own key, from ibv_mr::addr on.
   bool by_key = false;
 };
 
 // With windows, a peer reaches memory only through a window, which is bound to
-// one queue pair; so all connections of a device share one domain. Without
-// windows, the peer reaches all of exposed_pool(); so each connection has a
-// domain of its own. Thread-safe.
+// one queue pair. All connections of a device therefore share one domain.
+// Without windows, the peer reaches all of exposed_pool(), so each connection
+// has its own domain. Thread-safe.
 class Domain {
  public:
-  // `locked_limit` is what the process may lock. With windows only the quotas
-  // of the connections bound the pools. `gpu_direct` is the device's.
+  // `locked_limit` is the process's limit of locked memory. With windows only
+  // the quotas of the connections limit the pools. `gpu_direct` is the
+  // device's.
   static absl::StatusOr<std::shared_ptr<Domain>> Create(
       Api* api, ibv_context* device, const Options& options, bool with_windows,
       uint64_t locked_limit, std::shared_ptr<GpuDirect> gpu_direct);
@@ -59,46 +60,47 @@ class Domain {
   ibv_pd* get() const { return domain_->get(); }
   bool has_windows() const { return with_windows_; }
 
-  // Returns the pool for packets, and for what is read from peers.
+  // Returns the pool for packets, and for payloads that are read from peers.
   Pool* private_pool() { return private_pool_.get(); }
   // Returns the pool for copies that peers read.
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
-  // Returns memory to read into: of private_pool() as far as `quota` goes, or
-  // else of the heap, where the last large block is used again.
+  // Returns memory to read into: of private_pool() within `quota`, or else of
+  // the heap, where the last large block is reused.
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
-  // Returns what keeps the program's memory registered for READs, or null if
-  // reading into memory of ours, and copying from there, costs less, or if it
-  // cannot be registered. The caller keeps the memory for longer.
+  // Returns an object that keeps the program's memory registered for READs.
+  // Returns null if the memory cannot be registered, or if reading into memory
+  // of ours, and copying from there, costs less. The caller keeps the memory
+  // for longer.
   std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
-  // the bytes until the READs have ended. Sets `*gpu`, which may be null, if
-  // they are a GPU's, and prepared.
+  // the bytes until the READs have ended. Sets `*gpu` if the bytes are prepared
+  // memory of a GPU; otherwise it is null.
   absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes,
                                         memory::DeviceAccess** gpu);
-  // Return a registration on which a window on `bytes` can lie. FindForWindow()
-  // only looks, and has a null region if there is none. GetForWindow()
-  // registers.
+  // Return a registration for a window on `bytes`. FindForWindow() only looks,
+  // and returns a null region if there is none. GetForWindow() registers.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
-  // Whether memory of some GPU may be exposed where it lies, and the
-  // registration for that: for a window on `bytes`, or by its own key.
+  // may_expose_gpus() returns true if memory of some GPU may be exposed in
+  // place. GetGpuToExpose() returns a registration for a window on `bytes`, or
+  // for reads by its own key.
   bool may_expose_gpus() const {
     return with_windows_ && gpu_direct_->may_be(GpuUse::kSend);
   }
   absl::StatusOr<Registered> GetGpuToExpose(const memory::Bytes& bytes);
 
-  // Frees memory that was kept for reads and that nobody has wanted for a
-  // while. Call it every now and then.
+  // Frees memory that was kept for reads and has been unused for a while. Call
+  // it periodically.
   void OnTick(absl::Time now) {
     spare_->OnTick(now);
     gpus_->OnTick(now);
   }
 
-  // Counts all memory, of GPUs too.
+  // Counts all memory, including memory of GPUs.
   RegistrationCounters counters() const;
-  // Returns how memory of GPUs goes, for people, if that is known.
+  // Returns the path of GPU memory, for people, if it is known.
   std::string DescribeGpus() const {
     return gpu_direct_->Describe(with_windows_);
   }

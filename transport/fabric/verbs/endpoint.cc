@@ -18,23 +18,26 @@ namespace {
 constexpr size_t kMaxPacketBytes = kBufferBytes - kPacketHeaderBytes;
 static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
-// Packets that may wait for the device: as many as the peer takes.
+// The limit of packets that wait for the device: as many as the peer accepts.
 constexpr uint32_t kSendBuffers = 16;
-// Freeing four buffers at once costs a quarter of the completions.
+// The number of buffers that one completion frees, which saves three of four
+// completions.
 constexpr uint32_t kSignalEvery = 4;
-// Completions per Poll().
+// The limit of completions per Poll().
 constexpr int kPollBudget = 32;
 // One packet. Above this, two copies through buffers cost more than the
 // announcement, unless the link is long.
 constexpr size_t kEagerMaxBytes = wire::kMaxFramePayload;
-// Below the least, copying is not what a message costs. The most fills half of
-// the buffers that the peer has for packets.
+// The range of the eager limit. Below the lower bound, copying is not the main
+// cost of a message. The upper bound fills half of the peer's buffers for
+// packets.
 constexpr SizeRange kEagerRange = {wire::kMaxFramePayload / 4,
                                    8 * wire::kMaxFramePayload};
-// What keeps a fast link busy while the next chunk is being asked for.
+// Keeps a fast link busy while the next chunk is being requested.
 constexpr size_t kReadChunkBytes = 128 * 1024;
-// Below this a chunk's requests and completions are a visible part of it;
-// above, one message is read in one.
+// The range of the chunk size. Below the lower bound, requests and completions
+// are a visible part of a chunk's cost. The upper bound reads most messages in
+// one chunk.
 constexpr SizeRange kReadChunkRange = {16 * 1024, 1024 * 1024};
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
@@ -47,8 +50,8 @@ Capabilities CapabilitiesOf(int max_reads) {
   return capabilities;
 }
 
-// The device may have as many under way as this side starts and the peer
-// serves.
+// Returns the number of reads that the device may have in flight: as many as
+// this side starts and the peer serves.
 int MaxReads(const Connection& connection) {
   return std::min(connection.terms().reads, connection.peer().reads);
 }
@@ -86,7 +89,7 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
 VerbsEndpoint::~VerbsEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   exposer_.End();
-  // The connection may be in use on the event loop for a while.
+  // The event loop may still use the connection for a while.
   connection_->DestroyQueuePair();
 }
 
@@ -197,15 +200,15 @@ void VerbsEndpoint::StartReads() {
   }
 }
 
-// A packet without content: Soft-RoCE breaks the peer's queue pair where it
-// repeats the read of nothing that would need no receive there.
+// Uses a packet without content. A read of zero bytes would need no receive,
+// but Soft-RoCE breaks the peer's queue pair when it repeats such a read.
 void VerbsEndpoint::AddProbe() {
   if (queue_.under_way() == 0 || queue_.last_is_signaled()) return;
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
-// Where nothing can be sent, and no completion is due, silence says nothing of
-// the device: perhaps the peer grants no credits. Then the request stays, and
+// If nothing can be sent, and no completion is due, silence does not mean that
+// the device hangs: the peer may grant no credits. The request then stays, and
 // the supervisor waits.
 void VerbsEndpoint::ProbeIfDue() {
   if (!MaySend() && !queue_.awaits_completion()) return;
@@ -227,8 +230,8 @@ bool VerbsEndpoint::Poll() {
   if (events_ == nullptr || broken_) return false;
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asked before the completions are looked at: what the peer sent before it
-  // went is delivered before its end.
+  // Asked before checking the completions: packets that the peer sent before
+  // its end are delivered before the end.
   const bool lost = connection_->is_lost();
   ibv_wc completions[kPollBudget];
   const int count = connection_->completions()->Take(completions, kPollBudget);
@@ -260,7 +263,7 @@ bool VerbsEndpoint::Poll() {
 
 void VerbsEndpoint::Handle(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) {
-    // What was flushed is an effect; the cause may be known already.
+    // A flushed request is an effect; the cause may be known already.
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
     if (flushed && connection_->is_lost()) return Break(connection_->cause());
     metrics::Registry::Get()->Count(metrics::Metric::kCompletionErrors,
@@ -309,7 +312,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
   }
 }
 
-// May destroy this.
+// May destroy this endpoint.
 void VerbsEndpoint::EndOldestRead() {
   const PendingRead& read = reads_.front();
   const uint64_t cookie = read.cookie;
@@ -326,13 +329,15 @@ void VerbsEndpoint::GrantIfDue() {
 }
 
 void VerbsEndpoint::Break(absl::Status cause) {
-  // What the reads hold ends before the connection, if an event destroys this.
+  // Keeps the connection until the memory of the reads is released, even if an
+  // event destroys this endpoint.
   const std::shared_ptr<Connection> connection = connection_;
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
-  broken_ = true;  // a read that an event starts now ends at once
+  broken_ = true;  // a read that an event starts now ends immediately
   exposer_.End();
-  // Before the reads end: nothing may write any more to what they were to fill.
+  // Before the reads end, because nothing may write to their destinations any
+  // more.
   connection_->DestroyQueuePair();
   std::deque<PendingRead> reads = std::move(reads_);
   for (PendingRead& read : waiting_reads_) reads.push_back(std::move(read));

@@ -68,7 +68,7 @@ class VerbsEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
-  // These two do nothing: the device wakes whom it must.
+  // These two do nothing: the device wakes threads.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 
@@ -79,31 +79,31 @@ class VerbsEndpoint : public Endpoint {
     absl::Span<uint8_t> into;
     uint64_t cookie;
     Registered registered;                // of `into`
-    memory::DeviceAccess* gpu = nullptr;  // whose memory that is
+    memory::DeviceAccess* gpu = nullptr;  // the owner of that memory
   };
 
   VerbsEndpoint(std::shared_ptr<Connection> connection,
                 std::shared_ptr<PoolLease> send_buffers);
 
-  // Returns whether there is a credit, a buffer, and a place in the queue.
+  // Returns true if there is a credit, a buffer, and a place in the queue.
   bool MaySend() const;
   void AddPacket(PacketHeader::Kind kind, absl::Span<const uint8_t> packet,
                  SendQueue::Signal signal);
-  // Sends credits, if so many are owed that a packet of its own is worth it.
+  // Sends credits, if enough are owed to justify a separate packet.
   void GrantIfDue();
-  // Adds waiting reads, as many as may be under way.
+  // Adds waiting reads, up to the limit of reads in flight.
   void StartReads();
-  // Posts what was added.
+  // Posts the added requests.
   void PostAdded();
-  // Adds a signaled packet, so that the device tells when all so far has
-  // ended, unless it will. Needs MaySend().
+  // Adds a signaled packet, so that the device reports the end of all earlier
+  // requests, unless a completion is due anyway. Requires MaySend().
   void AddProbe();
-  // Does what the supervisor has asked for.
+  // Posts the probe that the supervisor has requested.
   void ProbeIfDue();
 
   void Handle(const ibv_wc& completion);
   void OnReceived(const ibv_wc& completion);
-  // Ends all requests up to that of completion `wr_id`.
+  // Ends all requests up to the one of completion `wr_id`.
   void OnEnded(uint64_t wr_id);
   void EndOldestRead();
   void Break(absl::Status cause);
@@ -112,7 +112,7 @@ class VerbsEndpoint : public Endpoint {
   const Capabilities capabilities_;
   EndpointEvents* events_ = nullptr;
   std::atomic<bool> broken_{false};  // OnBroken() has been delivered
-  bool* destroyed_ = nullptr;        // of the Poll() under way
+  bool* destroyed_ = nullptr;        // of the Poll() in progress
 
   SendQueue queue_;
   Credits credits_;
@@ -123,7 +123,7 @@ class VerbsEndpoint : public Endpoint {
   int batches_ = 0;  // begun and not ended
 
   std::deque<PendingRead> waiting_reads_;
-  std::deque<PendingRead> reads_;  // under way, oldest first
+  std::deque<PendingRead> reads_;  // in flight, oldest first
   const int max_reads_;
 };
 

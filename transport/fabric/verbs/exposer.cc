@@ -12,7 +12,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The most parts: two requests each, of the queue's 128.
+// The limit of parts: each takes two of the queue's 128 requests.
 constexpr size_t kMaxWindows = 32;
 
 uint64_t AddressOf(const void* data) {
@@ -62,7 +62,7 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
   for (size_t i = 0; i < pieces.size(); ++i) {
     reachable[i] = pieces[i].size >= min_bytes && MayStay(pieces[i]);
   }
-  // Only those that are to stay are registered, and some of them cannot be.
+  // Only pieces that stay in place are registered, and for some this fails.
   std::vector<Registered> in_place(pieces.size());
   for (const Stretch& stretch :
        DivideIntoParts(payload, reachable, min_bytes, windows)) {
@@ -88,7 +88,7 @@ bool Exposer::MayStay(const memory::Bytes& bytes) {
          memory::FindStable(bytes.data, bytes.size) != nullptr;
 }
 
-// Memory that may only be read cannot be registered, for one.
+// Fails for read-only memory, for example.
 Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
   if (bytes.device != nullptr) {
     return connection_->domain()->GetGpuToExpose(bytes).value_or(Registered());
@@ -124,7 +124,7 @@ absl::StatusOr<Exposure> Exposer::ExposeParts(
     const memory::Payload& payload, const std::vector<Stretch>& stretches,
     std::vector<Registered> in_place, size_t max_parts) {
   Copy copy;
-  RemotePart copied;  // all of the copy
+  RemotePart copied;  // the whole copy
   const size_t gathered_bytes = GatheredBytes(stretches);
   if (gathered_bytes > 0) {
     absl::StatusOr<Copy> made = MakeCopy(gathered_bytes);
@@ -205,8 +205,8 @@ void Exposer::Bind(const MemoryWindow& window, ibv_mr* region,
   bind->bind_mw.bind_info.length = bytes.size;
   bind->bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
   const uint32_t rkey = bind->bind_mw.rkey;
-  // At once, even within a batch: the key that the window had is read by the
-  // posting, and changes only then.
+  // Posts immediately, even within a batch: posting reads the window's old key,
+  // and sets the new one.
   connection_->Post(queue_);
   window->rkey = rkey;
 }
@@ -221,7 +221,7 @@ RemotePart Exposer::Keep(const memory::Bytes& bytes, uint64_t address,
 
 void Exposer::Withdraw(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
-    // Of the parts that were copied, the first one is where their window is.
+    // The first of the copied parts has their window's address.
     auto it = exposed_.find({part.key, part.offset});
     if (it == exposed_.end()) continue;
     if (it->second.window) to_invalidate_.push_back(std::move(it->second));
@@ -233,14 +233,15 @@ void Exposer::Withdraw(const RemoteRegion& region) {
 void Exposer::Invalidate() {
   while (!to_invalidate_.empty() && !queue_->full()) {
     Exposed& oldest = to_invalidate_.front();
-    // Somebody may wait for memory that is not ours.
+    // The owner of memory that is not ours may be waiting for it.
     ibv_send_wr* request = queue_->Add(
         SendQueue::Kind::kInvalidation, 0,
         oldest.is_copy ? SendQueue::Signal::kWhenDue : SendQueue::Signal::kNow);
     request->opcode = IBV_WR_LOCAL_INV;
     request->num_sge = 0;
     request->invalidate_rkey = oldest.window->rkey;
-    // The device works in order: it may be bound again behind this.
+    // The device works in order: the window may be bound again after this
+    // request.
     free_windows_.push_back(std::move(oldest.window));
     invalidating_.push_back(std::move(oldest));
     to_invalidate_.pop_front();
@@ -249,9 +250,9 @@ void Exposer::Invalidate() {
 
 void Exposer::OnInvalidated() { invalidating_.pop_front(); }
 
-// A window that is bound belongs to its queue pair, which cannot be destroyed
-// before, and to its region; those that look free may be bound, as nothing is
-// invalidated in a queue pair that has failed.
+// A bound window belongs to its queue pair, and to its region, and must be
+// destroyed before both. A window that looks free may still be bound, because a
+// failed queue pair invalidates nothing.
 void Exposer::End() {
   free_windows_.clear();
   exposed_.clear();

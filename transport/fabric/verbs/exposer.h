@@ -22,29 +22,33 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// With windows: binds memory windows of type 2 to the bytes of each exposure
-// only, and exposes them under the windows' keys. A window lies on a copy in
-// the pool, or on a piece of the payload itself where registering that pays:
-// where it is registered already, large, or declared stable; or it is a GPU's,
-// and the device reaches it. The pieces that are copied share one window.
-// Copies them to the heap if the pool has no room. A GPU's piece on which no
-// window can lie has a region of its own instead, made for it, at addresses
-// that only the peer is told; both end with the exposure.
+// With windows: binds memory windows of type 2 only to the bytes of each
+// exposure, and exposes the bytes under the windows' keys. A window covers a
+// copy in the pool, or a piece of the payload itself if registering the piece
+// pays. Registering pays for a piece that is registered already, large, or
+// declared stable, or that is on a GPU which the device reaches. The copied
+// pieces share one window. Copies go to the heap if the pool has no room.
+//
+// A GPU's piece on which no window can be bound gets a region for itself
+// instead, at addresses that only the peer is told; the region ends with the
+// exposure.
 //
 // Without windows: stages every payload, that is, copies it to the pool and
-// exposes it under the pool's key. The peer could read there what was staged
-// for it before, and nothing else. A READ that the device repeats late, as
-// Soft-RoCE does, is answered; to refuse it would cost the connection.
+// exposes it under the pool's key. There the peer could also read earlier
+// payloads that were staged for it, but nothing else. A READ that the device
+// repeats late, as Soft-RoCE does, is answered; refusing it would end the
+// connection.
 //
 // Used by one thread at a time.
 class Exposer {
  public:
-  // Adds its requests to `queue`. Both must outlive this.
+  // Adds its requests to `queue`. `connection` and `queue` must outlive this
+  // object.
   Exposer(Connection* connection, SendQueue* queue)
       : connection_(connection), queue_(queue) {}
 
-  // Exposes `payload` in at most `max_parts` parts, and posts what is in the
-  // queue. Returns RESOURCE_EXHAUSTED in the normal course of things.
+  // Exposes `payload` in at most `max_parts` parts, and posts the queue.
+  // RESOURCE_EXHAUSTED is a normal answer.
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts);
   // Ends the exposure. Adds the request that invalidates its window, which the
@@ -52,21 +56,21 @@ class Exposer {
   void Withdraw(const RemoteRegion& region);
   // Adds the invalidations for which the queue had no room.
   void Invalidate();
-  // Tells that the oldest invalidation under way has ended: gives up the
-  // memory, and may use the window again.
+  // Call when the oldest invalidation in flight has ended. Releases the memory,
+  // and makes the window reusable.
   void OnInvalidated();
-  // Ends all exposures at once, before the queue pair is destroyed.
+  // Ends all exposures immediately, before the queue pair is destroyed.
   void End();
 
  private:
   // Members are destroyed from the last to the first.
   struct Exposed {
     memory::Payload payload;
-    SharedRegistration registration;  // null if the payload lies in a pool
+    SharedRegistration registration;  // null if the payload is in a pool
     MemoryWindow window;  // none if peers read by a region's own key
     bool is_copy = true;
   };
-  // Memory for the pieces that are copied.
+  // Memory for copied pieces.
   struct Copy {
     memory::Bytes bytes;
     uint8_t* data = nullptr;  // of `bytes`, to be filled
@@ -77,9 +81,9 @@ class Exposer {
                                  size_t max_parts);
   absl::StatusOr<Exposure> ExposeByWindows(const memory::Payload& payload,
                                            size_t max_parts);
-  // Whether registering `bytes` where they lie costs less than copying them.
+  // Returns true if registering `bytes` in place costs less than copying them.
   bool MayStay(const memory::Bytes& bytes);
-  // Returns a registration of `bytes` where they lie. Has a null region if they
+  // Returns a registration of `bytes` in place. Returns a null region if they
   // cannot be registered.
   Registered RegionInPlace(const memory::Bytes& bytes);
   absl::StatusOr<Copy> MakeCopy(size_t size);
@@ -94,7 +98,7 @@ class Exposer {
   absl::StatusOr<MemoryWindow> TakeWindow();
   void Bind(const MemoryWindow& window, ibv_mr* region,
             const memory::Bytes& bytes);
-  // `address`: where peers find the bytes.
+  // `address` is the address of the bytes for peers.
   RemotePart Keep(const memory::Bytes& bytes, uint64_t address, uint32_t rkey,
                   Exposed exposed);
 
@@ -104,7 +108,8 @@ class Exposer {
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // the queue had no room yet
-  // Under way. The peer may read their memory until the request has ended.
+  // Invalidations in flight. The peer may read their memory until the request
+  // has ended.
   std::deque<Exposed> invalidating_;
 };
 

@@ -57,7 +57,7 @@ absl::StatusOr<Site> VerbsFabric::MakeSite() const {
   Site site;
   site.options = options_;
   site.api = given_api_;
-  // Devices in memory lock none.
+  // Simulated devices lock no memory.
   site.locked_limit = options_.locked_bytes.value_or(kUnlimited);
   if (site.api == nullptr) {
     absl::StatusOr<Api*> library = OpenLibrary();
@@ -97,8 +97,8 @@ std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
   return parts->listener->Expect(std::move(attempt));
 }
 
-// Where the user has named a device it is the source; else the system's routes
-// decide, which know more than we.
+// Uses the device that the user has named as the source. Otherwise the system's
+// routes decide, which have more information.
 absl::StatusOr<std::vector<Route>> VerbsFabric::RoutesTo(
     absl::string_view offer, const Listener& listener) const {
   absl::StatusOr<std::vector<Address>> destinations = ParseOffer(offer);

@@ -25,18 +25,17 @@ struct Route;
 struct Site;
 
 // Connects queue pairs by librdmacm (UDP port 4791 on RoCE), on the process's
-// event loop. Calls callbacks on its thread. Opens libibverbs and librdmacm
-// with the first call; on a machine without them, or without a device, Offer()
-// and the others return errors that say so.
+// event loop. Calls callbacks on the loop's thread. Opens libibverbs and
+// librdmacm with the first call. On a machine without the libraries, or without
+// a device, all functions return an error that says so.
 //
-// Does not work in a forked child, to which the parent's device does not
-// answer.
+// Does not work in a forked child, which cannot use the parent's device.
 class VerbsFabric : public Fabric {
  public:
   explicit VerbsFabric(const Options& options)
       : VerbsFabric(options, nullptr) {}
-  // Uses `api` instead of the libraries. It must outlive the fabric, and all
-  // that comes of the fabric.
+  // Uses `api` instead of the libraries. `api` must outlive the fabric, and
+  // everything that the fabric makes.
   VerbsFabric(const Options& options, Api* api);
   ~VerbsFabric() override;
 
@@ -49,7 +48,7 @@ class VerbsFabric : public Fabric {
                                           ConnectCallback done) override;
 
  private:
-  // What is made on first use.
+  // The parts that are made on first use.
   struct Parts;
 
   // Returns the parts. Replaces the listener if its devices have changed.

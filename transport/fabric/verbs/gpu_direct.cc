@@ -15,9 +15,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Of an address, the low bits stay as they are, so that the device can use as
-// large pages as it could there. The highest is 0, as in all addresses of
-// programs; then no range wraps around.
+// Keeps the low bits of an address, so that the device can use pages as large
+// as at the real address. The highest bit is 0, as in all addresses of
+// programs, so that no range wraps around.
 constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
 constexpr uint64_t kRandomBits = (~uint64_t{0} >> 1) & ~(kLargePageBytes - 1);
 
@@ -69,7 +69,8 @@ std::string GpuDirect::Describe(bool with_windows) const {
           known.second.get());
     }
   }
-  // Without the lock: who tries may hold that of a reach for long.
+  // Without this lock, because a thread that tries may hold the lock of a reach
+  // for long.
   std::set<std::string> texts;
   std::vector<std::string> named;
   for (const auto& known : all) {
@@ -107,7 +108,7 @@ absl::StatusOr<MemoryRegion> GpuDirect::RegisterDmabuf(
     uint64_t iova, int access) {
   absl::StatusOr<memory::Dmabuf> dmabuf = gpu->ExportDmabuf(range);
   if (!dmabuf.ok()) return dmabuf.status();
-  // The device keeps the memory by itself: the descriptor is closed.
+  // The device keeps the memory by itself, so the descriptor is closed.
   return RegDmabufMr(api_, pd, dmabuf->offset, range.size(), iova,
                      dmabuf->fd.get(), access);
 }

@@ -1,4 +1,4 @@
-// How an RDMA device reaches the memory of other devices of this host: GPUs.
+// Access of an RDMA device to the memory of GPUs of this host.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_DIRECT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_DIRECT_H_
@@ -24,48 +24,47 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A window is not bound to more: mlx5 refuses that where it is posted, which
-// ends the connection.
+// The limit of a window: mlx5 refuses a larger one at posting, which ends the
+// connection.
 constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 31;
 
-// Registers GPUs' memory with one RDMA device, tries whether that reaches it,
-// and remembers what the tries have shown. Thread-safe.
+// Registers GPUs' memory with one RDMA device, tries if the device reaches it,
+// and remembers the results. Thread-safe.
 class GpuDirect {
  public:
-  // `port` is one of the device, by which it reaches itself.
+  // `port` is a port of the device, through which the device reaches itself.
   GpuDirect(Api* api, uint8_t port) : api_(api), port_(port) {}
   GpuDirect(const GpuDirect&) = delete;
   GpuDirect& operator=(const GpuDirect&) = delete;
 
-  // Returns what is known of the GPU that `bytes` lie on, which lives as long
-  // as this. That one GPU is reached says nothing of another, behind another
-  // switch or IOMMU. Nor do bytes without a name (memory::DeviceAccess::Share),
-  // which are of various kinds, as another process's, say anything of those
-  // that have one.
+  // Returns the knowledge about the GPU of `bytes`; the result lives as long as
+  // this object. Each GPU is separate, because another one may be behind
+  // another switch or IOMMU. Bytes with and without a name
+  // (memory::DeviceAccess::Share) are separate, too. Bytes without a name are
+  // of various kinds, such as another process's.
   absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes, bool is_named);
-  // Returns whether there may be a way for memory of some GPU that has a name.
-  // Does not wait for trials.
+  // Returns true if named memory of some GPU may be usable. Does not wait for
+  // trials.
   bool may_be(GpuUse use) const;
 
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
-  // and for READs of this side's. `access` is what a region by peermem allows;
-  // one by dmabuf allows READs to be written to it and nothing else, as Linux
-  // lets no window be bound to it. That keeps the memory: the addresses may
-  // come to mean other memory while it exists.
+  // and for this side's READs. `access` is for a region by peermem. A region by
+  // dmabuf allows only READs to be written to it, because Linux binds no window
+  // to it. A dmabuf keeps the memory, so the addresses may refer to other
+  // memory while the region exists.
   absl::StatusOr<MemoryRegion> Register(GpuWay way, ibv_pd* pd,
                                         memory::DeviceAccess* gpu,
                                         absl::Span<const uint8_t> range,
                                         int access);
   // Registers `range` by dmabuf for peers to read by the region's own key, at
-  // addresses (ibv_mr::addr) that nobody can guess: the key is valid for all
-  // who have a connection in the domain.
+  // unpredictable addresses (ibv_mr::addr), because the key is valid for every
+  // connection in the domain.
   absl::StatusOr<MemoryRegion> RegisterForPeers(
       ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
 
-  // Return whether peers can read `bytes`, of a GPU, through a window on
-  // `region`, or by the key of `region`, which is RegisterForPeers()'s; and
-  // whether READs come to lie in `into`, which nobody else uses. Block for that
-  // (gpu_trial.h).
+  // Return OK if peers can read `bytes`, of a GPU, through a window on
+  // `region`, or by the key of a `region` of RegisterForPeers(), or if READs
+  // arrive in `into`, which nobody else uses. Block meanwhile (gpu_trial.h).
   absl::Status TryWindow(const std::shared_ptr<const ProtectionDomain>& domain,
                          ibv_mr* region, const memory::Bytes& bytes);
   absl::Status TryKey(const std::shared_ptr<const ProtectionDomain>& domain,
@@ -73,7 +72,7 @@ class GpuDirect {
   absl::Status TryLanding(const std::shared_ptr<const ProtectionDomain>& domain,
                           ibv_mr* region, const memory::Destination& into);
 
-  // As GpuReach::Describe(), of each GPU.
+  // Returns GpuReach::Describe() of each GPU.
   std::string Describe(bool with_windows) const;
 
  private:
@@ -86,8 +85,8 @@ class GpuDirect {
   const uint8_t port_;
 
   mutable base::Mutex mu_;
-  // By the GPUs' owner, number, and whether the memory has a name. None is ever
-  // removed.
+  // By the GPUs' owner, their number, and the existence of a name. Entries are
+  // never removed.
   std::map<std::tuple<const memory::DeviceAccess*, int, bool>,
            std::unique_ptr<GpuReach>>
       reaches_ ABSL_GUARDED_BY(mu_);

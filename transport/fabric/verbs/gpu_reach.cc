@@ -11,8 +11,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// One range may be of an odd kind, and memory may be short for a while. But no
-// message is to pay for tries for ever.
+// The number of tries before a pause. One range may be unusual, and memory may
+// be short for a while. But messages must not pay for tries for ever.
 constexpr int kMaxTries = 3;
 
 absl::string_view NameOf(absl::optional<GpuWay> way) {
@@ -20,9 +20,9 @@ absl::string_view NameOf(absl::optional<GpuWay> way) {
   return *way == GpuWay::kDmabuf ? "dmabuf" : "peermem";
 }
 
-// Peers read by a window on a region that is kept, or else by a region that is
-// made for one message: Linux binds no window to a dmabuf. What lands here
-// needs neither.
+// Returns the ways to try. Peers read through a window on a kept region, or by
+// the key of a region for one message, because Linux binds no window to a
+// dmabuf. Receiving needs neither.
 std::initializer_list<GpuWay> WaysOf(GpuUse use) {
   static constexpr std::initializer_list<GpuWay> kToSend = {GpuWay::kPeermem,
                                                             GpuWay::kDmabuf};
@@ -87,7 +87,8 @@ absl::Status GpuReach::TryLocked(GpuUse use, Attempt attempt) {
     absl::StrAppend(&why, why.empty() ? "" : "; ", NameOf(way), ": ",
                     status.message());
   }
-  // Not the code, by which the caller may free regions and try again.
+  // Not the original code, because the caller may react to that code by freeing
+  // regions and retrying.
   tried.why = absl::FailedPreconditionError(why);
   if (++tried.tries >= kMaxTries) {
     tried.refused_until = absl::ToUnixNanos(base::SteadyNow() + pause_);

@@ -1,4 +1,4 @@
-// Whether an RDMA device reaches memory of GPUs, and how.
+// Finds out if, and how, an RDMA device reaches memory of GPUs.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_REACH_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_REACH_H_
@@ -18,54 +18,55 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// How it is registered.
+// The way to register memory.
 enum class GpuWay {
   kDmabuf,   // by a descriptor that the GPU exports
   kPeermem,  // by its address, which a module of the kernel knows
 };
 
-// What it is registered for.
+// The use of registered memory.
 enum class GpuUse {
   kSend,     // peers read it
-  kReceive,  // READs of this side's come to lie in it
+  kReceive,  // READs of this side write to it
 };
 
-// Finds the way that works for each use, and remembers it. Nothing but a try
-// tells, and there is nothing to try before the program has such memory to send
-// or to receive into: so the first ranges are the tries. What they prove holds
-// as long as this; that nothing works, for a while: the range may have been of
-// an odd kind, or a module of the kernel comes later. Thread-safe.
+// Finds the way that works for each use, and remembers it. Only a try can tell,
+// and there is nothing to try before the program sends or receives such memory.
+// Therefore the first ranges are the tries. A success holds as long as this
+// object. A failure holds for a while, because the range may have been unusual,
+// or a kernel module may be loaded later. Thread-safe.
 class GpuReach {
  public:
-  // Registers a range by `way`. If it `is_trial`, also finds out whether the
-  // bytes come.
+  // Registers a range by `way`. If `is_trial`, also finds out if the bytes
+  // arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // After some failures nothing is tried for `pause`, and then once for each.
+  // After some failures nothing is tried for `pause`; then one try is made per
+  // pause.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
   GpuReach& operator=(const GpuReach&) = delete;
 
-  // Returns whether a way is known, or is to be tried now. Does not block.
+  // Returns true if a way is known, or may be tried now. Does not block.
   bool may_be(GpuUse use) const;
-  // Returns OK if it may be, or else why not.
+  // Returns OK if may_be(), or else the reason.
   absl::Status Check(GpuUse use) const;
   // Returns the way that works, if it is known.
   absl::optional<GpuWay> way(GpuUse use) const;
 
-  // Has `attempt` register by the way that works. As long as none is known,
-  // tries one after the other, while no other thread tries; from the third time
-  // on that none works, it pauses. Returns what the attempt did, or why there
+  // Calls `attempt` with the way that works. If no way is known, tries one
+  // after another, while no other thread tries. After three tries without
+  // success, pauses. Returns the result of `attempt`, or the reason why there
   // is no way.
   absl::Status Register(GpuUse use, Attempt attempt);
 
-  // Returns how the memory goes, for people: "GPUDirect by dmabuf". Empty as
-  // long as that is not known. `with_windows`: whether peers are let in at all.
+  // Returns the path of the memory, for people: "GPUDirect by dmabuf". Empty
+  // while unknown. `with_windows` is true if peers may read at all.
   std::string Describe(bool with_windows) const;
 
  private:
   enum class State { kUnknown, kByDmabuf, kByPeermem };
-  // All under the lock, but that the first two are also read without it.
+  // Guarded by the lock; the first two may also be read without it.
   struct Known {
     std::atomic<State> state{State::kUnknown};
     std::atomic<int64_t> refused_until{0};  // in ns of SteadyNow()
@@ -79,14 +80,15 @@ class GpuReach {
   }
   absl::Status TryLocked(GpuUse use, Attempt attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether no way has worked so far, although that was not tried just once.
+  // Returns true if no way has worked in several tries.
   bool IsGivenUpLocked(GpuUse use) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration pause_;
   mutable base::Mutex mu_;
   Known send_;
   Known receive_;
-  // Of the last range that could not be registered although others can.
+  // The error of the last range that could not be registered although others
+  // can.
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
 };
 

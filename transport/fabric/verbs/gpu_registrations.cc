@@ -13,10 +13,11 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// An allocation is registered as a whole up to this part of what may be kept.
+// An allocation is registered as a whole if it takes at most this fraction of
+// the budget.
 constexpr uint64_t kWholeAllocationPart = 2;
-// The page of GPUs. What is registered of an allocation begins and ends at one,
-// so that its neighbours find it.
+// The page of GPUs. Regions of an allocation begin and end at a page, so that
+// adjacent bytes find them.
 constexpr uint64_t kGpuPageBytes = 64 * 1024;
 
 absl::Status CopyCostsLess() {
@@ -33,7 +34,7 @@ bool GpuRegistrations::Entry::Overlaps(absl::Span<const uint8_t> other) const {
   return range.begin() < other.end() && other.begin() < range.end();
 }
 
-// A destination that READs may land in while this exists.
+// A destination for READs, which lasts as long as this object.
 class GpuRegistrations::Prepared {
  public:
   Prepared(std::shared_ptr<GpuRegistrations> owner,
@@ -86,7 +87,7 @@ GpuRegistrations::GpuRegistrations(
       misses_(metrics::Metric::kCacheMisses, {}),
       evictions_(metrics::Metric::kCacheEvictions, {}) {}
 
-// Leaves the domain to the parent, as its regions.
+// In a forked child, leaves the domain to the parent, as its regions do.
 GpuRegistrations::~GpuRegistrations() {
   if (fork_count_ == progress::ForkCount()) return;
   new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
@@ -122,7 +123,7 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
   const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
   absl::StatusOr<Piece> piece = Look(GpuUse::kReceive, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
-  // Now, while something else can still be done.
+  // Checked now, while there is still an alternative.
   absl::Status seen = into.device->FlushWrites(bytes.span());
   if (!seen.ok()) return seen;
   SharedRegistration made;
@@ -249,7 +250,7 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::MakeForPeers(
 absl::StatusOr<SharedRegistration> GpuRegistrations::Register(
     absl::FunctionRef<absl::StatusOr<MemoryRegion>()> make) {
   absl::StatusOr<MemoryRegion> region = make();
-  // A GPU's window to the bus may be full; what is kept counts, too.
+  // A GPU's window to the bus may be full; idle regions also use it.
   if (absl::IsResourceExhausted(region.status()) && EndIdle()) region = make();
   if (!region.ok()) return region.status();
   return std::make_shared<const Registration>(domain_, nullptr,
@@ -257,7 +258,7 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::Register(
 }
 
 SharedRegistration GpuRegistrations::Keep(Entry entry) {
-  Entries over;  // ended after the lock, unless they are in use
+  Entries over;  // ended after the lock, unless in use
   base::MutexLock lock(&mu_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto next = std::next(it);

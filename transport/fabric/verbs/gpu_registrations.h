@@ -30,43 +30,47 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Bounds what is kept while nobody uses it, and what is registered to be ended
-// again at once.
+// The limits of regions that are kept while unused, and of regions for a single
+// use.
 struct GpuKeeping {
   uint64_t bytes = 0;
   size_t regions = 256;
-  // What peers read by a region of its own is copied below this.
+  // The smallest memory with a region for one message. Smaller memory is
+  // copied.
   size_t least_alone = 0;
-  // A kept region may be all that keeps memory which the program has freed.
+  // The idle time after which a region ends, because it may be the only
+  // reference to memory that the program has freed.
   absl::Duration idle = absl::Seconds(5);
 };
 
-// Registers GPUs' memory, and uses regions again: making one takes some 100 us.
-// A GPU's allocation is freed without a word to us, and another may come to lie
-// at its addresses. So a region is found by the name of its allocation
-// (memory::SharedAllocation::id), which no other one has; its address is that
-// of the caller's bytes, whose allocation lives. A region that was overtaken is
-// used by nobody new, and ends when the next one is made there, when it was
-// idle, or for room. What has no such name is registered for one user; so is
-// what peers read by the region's own key, of just its bytes, as that key must
-// not outlive the message. Thread-safe.
+// Registers GPUs' memory, and reuses regions, because making one takes some 100
+// us. A GPU's allocation is freed without notice, and another may get its
+// addresses. Therefore a region is found by the id of its allocation
+// (memory::SharedAllocation::id), which is never reused, and by the address of
+// the caller's bytes, whose allocation is alive.
+//
+// A region whose allocation was freed gets no new users. Such a region ends
+// when a new region is made at its addresses, when it is idle, or to make room.
+// Memory without an id is registered for one user. Bytes that peers read by a
+// region's own key are, too, because that key must not outlive the message.
+// Thread-safe.
 class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
  public:
-  // Where a READ comes to lie.
+  // The destination of a READ.
   struct Target {
     SharedRegistration region;
     memory::DeviceAccess* gpu = nullptr;
   };
 
-  // What peers read.
+  // Memory for peers to read.
   struct ToSend {
     SharedRegistration region;
-    // Whether they read it by its own key, all of it, from ibv_mr::addr on.
-    // Else a window on the bytes is to be bound to it.
+    // True if peers read the whole region by its own key, from ibv_mr::addr on.
+    // If false, a window must be bound to the region.
     bool by_key = false;
   };
 
-  // `access` is what regions by peermem allow.
+  // `access` is for regions by peermem.
   static std::shared_ptr<GpuRegistrations> Create(
       std::shared_ptr<const ProtectionDomain> domain,
       std::shared_ptr<GpuDirect> direct, int access, GpuKeeping keeping);
@@ -75,25 +79,25 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   ~GpuRegistrations();
 
   // Return a region that covers the bytes, of a GPU, by the way that works: for
-  // peers to read them, and for READs to come to lie in them. It is of all
-  // their allocation, if that is not too large. Bytes without a name, as said
-  // above, have to be more than `least_unnamed`. The caller keeps them for as
-  // long as it has the region. May block, for a trial (gpu_reach.h).
+  // peers to read, or as a destination of READs. The region covers the whole
+  // allocation, if that is not too large. Bytes without an id must be more than
+  // `least_unnamed`. The caller keeps the bytes as long as the region. May
+  // block, for a trial (gpu_reach.h).
   absl::StatusOr<ToSend> GetToSend(const memory::Bytes& bytes,
                                    size_t least_unnamed);
   absl::StatusOr<SharedRegistration> GetToReceive(
       const memory::Destination& into, size_t least_unnamed);
 
-  // Registers a destination, which nobody else uses, for as long as the result
-  // is held. Returns null if READs cannot be had there, or if what they write
+  // Registers a destination, which nobody else uses, as long as the result is
+  // held. Returns null if READs into it are impossible, or if their writes
   // would not become visible.
   std::shared_ptr<const void> Prepare(const memory::Destination& into,
                                       size_t least_unnamed);
-  // Returns what was prepared for [data, data + size). Has null if there is
-  // none; which costs next to nothing as long as nothing is prepared.
+  // Returns the prepared region of [data, data + size), or null if there is
+  // none. Nearly free while nothing is prepared.
   Target FindPrepared(const uint8_t* data, size_t size) const;
 
-  // Ends what nobody has used for a while. Call it every now and then.
+  // Ends regions that have been unused for a while. Call it periodically.
   void OnTick(absl::Time now);
 
   RegistrationCounters counters() const;
@@ -110,7 +114,7 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
     bool Covers(absl::Span<const uint8_t> other) const;
     bool Overlaps(absl::Span<const uint8_t> other) const;
-    // Nobody else has a share, and nobody gets one without the lock.
+    // Nobody else has a reference, and nobody gets one without the lock.
     bool is_idle() const { return region.use_count() == 1; }
   };
   using Entries = std::list<Entry>;
@@ -118,18 +122,18 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations(std::shared_ptr<const ProtectionDomain> domain,
                    std::shared_ptr<GpuDirect> direct, int access,
                    GpuKeeping keeping);
-  // Bytes, the allocation that they lie in, if it has a name, and what is known
-  // of their GPU.
+  // Bytes, the allocation that contains them, if it has an id, and the
+  // knowledge about their GPU.
   struct Piece {
     memory::Bytes bytes;
     absl::optional<memory::SharedAllocation> allocation;
     GpuReach* reach = nullptr;
   };
-  // Returns an error if they cannot be registered for `use`, or should not.
+  // Returns an error if the bytes cannot, or should not, be registered for
+  // `use`.
   absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
                              size_t least_unnamed);
-  // Returns a region that is there, or makes one: for a trial, of no more than
-  // the bytes.
+  // Returns an existing region, or makes one; for a trial, of only the bytes.
   absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,
                                          bool is_trial);
   SharedRegistration FindLocked(GpuWay way, const Piece& piece)
@@ -138,8 +142,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
                                           bool is_trial);
   absl::StatusOr<SharedRegistration> MakeForPeers(const memory::Bytes& bytes);
   void CountMiss();
-  // Calls `make`, which makes a region. If there is no room, ends what nobody
-  // uses, and calls it again.
+  // Calls `make`, which makes a region. If there is no room, ends unused
+  // regions, and calls `make` again.
   absl::StatusOr<SharedRegistration> Register(
       absl::FunctionRef<absl::StatusOr<MemoryRegion>()> make);
   absl::StatusOr<SharedRegistration> RegisterRange(
@@ -150,13 +154,13 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Moves `entry` to `out`, whose owner ends it without the lock.
   void RemoveLocked(Entries::iterator entry, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes room for one of `bytes` more. Returns false if too much is in use.
+  // Makes room for `bytes` more. Returns false if too much is in use.
   bool EvictLocked(uint64_t bytes, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Moves to `out` what nobody uses, nor has since `used_until`.
+  // Moves entries to `out` that are unused since `used_until`.
   void RemoveIdleLocked(absl::Time used_until, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends all that nobody uses. Returns whether there was any.
+  // Ends all unused regions. Returns true if there were any.
   bool EndIdle();
 
   std::shared_ptr<const ProtectionDomain> domain_;

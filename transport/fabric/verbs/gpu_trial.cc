@@ -23,40 +23,40 @@ uint64_t AddressOf(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
-// Writes bytes to `out` that each differ from those of `bytes`, as a READ that
-// does nothing must be found out.
+// Writes bytes to `out` that all differ from those of `bytes`, so that a READ
+// without effect is detected.
 void Invert(const uint8_t* bytes, size_t size, uint8_t* out) {
   std::transform(bytes, bytes + size, out,
                  [](uint8_t byte) { return static_cast<uint8_t>(~byte); });
 }
 
-// Members end from the last to the first: the window before the pair that it is
-// bound through.
+// Members are destroyed from the last to the first: the window before the pair
+// through which it is bound.
 class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
-  // `access` is what the memory of the trial's own allows.
+  // `access` is for the trial's own memory.
   absl::Status Prepare(const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, int access);
   absl::Status Bind(const std::shared_ptr<const ProtectionDomain>& domain,
                     ibv_mr* region, const memory::Bytes& bytes);
-  // Return OK if the first and last of `bytes` come through the window, and if
-  // they come by the key of `region`.
+  // Return OK if the first and last of `bytes` arrive through the window, or by
+  // the key of `region`.
   absl::Status ReadByWindow(const memory::Bytes& bytes) {
     return ReadEnds(bytes, AddressOf(bytes.data), window_->rkey);
   }
   absl::Status ReadByKey(const ibv_mr& region, const memory::Bytes& bytes) {
     return ReadEnds(bytes, AddressOf(region.addr), region.rkey);
   }
-  // OK if other bytes come to lie in `into`. Puts back what was there.
+  // Returns OK if other bytes arrive in `into`. Restores the old ones.
   absl::Status ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
                         memory::DeviceAccess* gpu);
 
  private:
   absl::Status ReadEnds(const memory::Bytes& bytes, uint64_t address,
                         uint32_t rkey);
-  // OK if these come, of up to kReadBytes.
+  // Returns OK if these bytes, at most kReadBytes, arrive.
   absl::Status ReadFrom(const memory::Bytes& bytes, uint64_t address,
                         uint32_t rkey);
   absl::Status Read(const ibv_sge& into, uint64_t from, uint32_t rkey,
@@ -169,7 +169,7 @@ absl::Status Trial::ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
   uint8_t after[kReadBytes];
   if (status.ok()) status = gpu->FlushWrites(into);
   if (status.ok()) status = gpu->CopyToHost(into, after);
-  if (!status.ok()) pair_.reset();  // nothing comes late
+  if (!status.ok()) pair_.reset();  // no late write may arrive
   absl::Status restored =
       gpu->CopyFromHost(absl::MakeConstSpan(before, into.size()), into.data());
   if (!status.ok()) return status;
@@ -207,7 +207,7 @@ absl::Status TryGpuLanding(
     uint8_t port, ibv_mr* region, const memory::Destination& into,
     absl::Duration limit) {
   Trial trial(api, base::SteadyNow() + limit);
-  // Peers could read the trial's own bytes meanwhile, which say nothing.
+  // Peers could read the trial's own bytes meanwhile, which are meaningless.
   absl::Status status = trial.Prepare(
       domain, port, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
   const absl::Span<uint8_t> all(into.data, into.size);

@@ -1,5 +1,5 @@
-// Finds out whether an RDMA device and its peers reach a GPU's memory: that it
-// can be registered does not say that they do.
+// Finds out if an RDMA device and its peers reach a GPU's memory. Successful
+// registration does not prove this.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_TRIAL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_TRIAL_H_
@@ -17,30 +17,31 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Less than for windows on the host's memory: somebody waits for a message.
+// Shorter than for windows on the host's memory, because a message is waiting.
 constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 
-// Both use queue pairs that the device has with itself, since a failure breaks
-// them. Both return, in few words, what did not work, or DATA_LOSS if other
-// bytes came than a copy brings: between two devices there may be a switch or
-// an IOMMU that leads astray. Neither leaves anything behind. Both block for up
-// to `limit`, and for as long as the calls and copies themselves take.
+// All functions use queue pairs between the device and itself, because a
+// failure breaks them. They return, in few words, the step that failed. They
+// return DATA_LOSS if the bytes differ from those of a copy: a switch or an
+// IOMMU between two devices may misdirect accesses. They leave nothing behind.
+// They block for up to `limit`, and for the time of the calls and copies
+// themselves.
 //
-// Reads the first and last ones of `bytes`, of a GPU, through a window that it
-// binds to them on their `region`.
+// Reads the first and last ones of `bytes`, of a GPU, through a window that the
+// trial binds to them on their `region`.
 absl::Status TryGpuWindow(Api* api,
                           const std::shared_ptr<const ProtectionDomain>& domain,
                           uint8_t port, ibv_mr* region,
                           const memory::Bytes& bytes,
                           absl::Duration limit = kGpuTrialLimit);
-// The same by the key of `region`, which is of just these bytes, and permits
-// that.
+// Reads as TryGpuWindow() does, by the key of `region`, which covers just these
+// bytes, and permits such reads.
 absl::Status TryGpuKey(Api* api,
                        const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, ibv_mr* region, const memory::Bytes& bytes,
                        absl::Duration limit = kGpuTrialLimit);
-// Reads other bytes into the first and last ones of `into`, of a GPU, and puts
-// back what was there.
+// Reads other bytes into the first and last ones of `into`, of a GPU, and
+// restores the old ones.
 absl::Status TryGpuLanding(
     Api* api, const std::shared_ptr<const ProtectionDomain>& domain,
     uint8_t port, ibv_mr* region, const memory::Destination& into,

@@ -12,7 +12,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// `object` is what a creating call returned, errno still its own.
+// `object` is the result of a creating call, whose errno is still set.
 template <typename HandleType, typename T>
 absl::StatusOr<HandleType> Own(Api* api, T* object, ibv_context* device,
                                const char* operation) {
@@ -20,7 +20,8 @@ absl::StatusOr<HandleType> Own(Api* api, T* object, ibv_context* device,
   return HandleType(api, object);
 }
 
-// What the library, the kernel's core and drivers answer.
+// Returns true for the errors of the library, the kernel's core and drivers for
+// an unknown call.
 bool IsUnknownCall(int error_number) {
   return error_number == EOPNOTSUPP || error_number == EPROTONOSUPPORT ||
          error_number == ENOSYS || error_number == ENOTTY;

@@ -1,4 +1,4 @@
-// Owners of what a device or the connection manager has made.
+// Owners of objects of a device or the connection manager.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
@@ -17,10 +17,9 @@ namespace verbs {
 // Owns one object, and destroys it once with `kDestroy`. Move-only. Not
 // thread-safe.
 //
-// List a protection domain before what lies in it, since members are destroyed
-// from the last to the first. Destroying fails only if that order was broken or
-// the device is gone. Nothing could be done about it then, so the result is
-// dropped.
+// List a protection domain before its objects, because members are destroyed
+// from the last to the first. Destroying fails only if this order was broken or
+// the device is gone. The result is dropped, because there is no remedy.
 template <typename T, int (Api::*kDestroy)(T*)>
 class Handle {
  public:
@@ -59,15 +58,16 @@ using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
 // Destroy its queue pair and acknowledge its events first.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 
-// Each makes one object. The error says on which device that failed and, if
-// users can change it (locked memory), how.
+// Each function makes one object. The error names the device and, if users can
+// change the cause (locked memory), the remedy.
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
 // Registers `length` bytes of a dmabuf, from `offset` on. Work requests and
-// peers address them from `iova` on, which becomes ibv_mr::addr. `iova` may
+// peers use addresses from `iova` on, which becomes ibv_mr::addr. `iova` may
 // differ from the process's own address, but must equal `offset` modulo a page.
-// Returns UNIMPLEMENTED if the library, the kernel or the device cannot.
+// Returns UNIMPLEMENTED if the library, the kernel or the device does not
+// support this.
 absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
                                          size_t length, uint64_t iova, int fd,
                                          int access);

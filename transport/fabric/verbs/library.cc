@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-// Functions behind the macros of verbs.h.
+// Removes macros of verbs.h that hide functions.
 #undef ibv_query_port
 #undef ibv_reg_mr
 
@@ -18,8 +18,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The entry points. What verbs.h defines inline (posting, polling) goes through
-// the tables of the device itself and needs none.
+// The entry points. Inline functions of verbs.h (posting, polling) go through
+// the device's own tables and need no entry.
 #define PENSTOCK_IBVERBS(CALL)   \
   CALL(ibv_fork_init)            \
   CALL(ibv_get_device_name)      \
@@ -69,9 +69,10 @@ namespace {
 struct Symbols {
   PENSTOCK_IBVERBS(PENSTOCK_DECLARE)
   PENSTOCK_RDMACM(PENSTOCK_DECLARE)
-  // The exported one fills the fields that all versions of the structure have.
+  // The exported function fills the fields that all versions of the structure
+  // have.
   int (*ibv_query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
-  // Null in libraries that are older than it, and work without it.
+  // Null in older libraries, which work without this function.
   ibv_mr* (*ibv_reg_dmabuf_mr)(ibv_pd*, uint64_t, size_t, uint64_t, int,
                                int) = nullptr;
 };
@@ -121,7 +122,7 @@ class LibraryApi : public Api {
     }
     ibv_mr* const mr =
         call_.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-    // The library leaves the offset there.
+    // The library leaves the offset in this field.
     if (mr != nullptr) mr->addr = reinterpret_cast<void*>(iova);
     return mr;
   }
@@ -232,7 +233,7 @@ class LibraryApi : public Api {
   const Symbols call_;
 };
 
-// Fills in symbols until the first that is missing.
+// Fills in symbols until the first missing one.
 class Loader {
  public:
   void Open(const char* library, const char* package) {
@@ -248,7 +249,7 @@ class Loader {
     if (symbol == nullptr) return Fail();
     *function = reinterpret_cast<Function>(symbol);
   }
-  // Leaves a symbol that is missing null.
+  // Leaves a missing symbol null.
   template <typename Function>
   void FindIfThere(const char* name, Function* function) {
     if (!status_.ok()) return;
@@ -282,8 +283,8 @@ absl::StatusOr<Api*> Load() {
 #undef PENSTOCK_FIND
   if (!loader.status().ok()) return loader.status();
   Api* const api = new LibraryApi(symbols);
-  // Registered memory stays the parent's after a fork. Kernels since 5.12 see
-  // to that by themselves; where it fails, only a forked child would suffer.
+  // Keeps registered memory with the parent after a fork. Kernels since 5.12 do
+  // this by themselves. A failure would affect only a forked child.
   (void)api->ForkInit();
   return api;
 }

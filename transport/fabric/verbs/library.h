@@ -11,8 +11,8 @@ namespace fabric {
 namespace verbs {
 
 // Returns the process's libraries, opened on first use and never closed.
-// Returns NOT_FOUND on a machine without RDMA, the same each time; it names
-// what is missing and the package that has it. Thread-safe.
+// Returns NOT_FOUND on a machine without RDMA, the same each time. The error
+// names the missing library and its package. Thread-safe.
 absl::StatusOr<Api*> OpenLibrary();
 
 }  // namespace verbs

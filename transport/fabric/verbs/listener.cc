@@ -18,7 +18,7 @@ constexpr int kBacklog = 128;
 
 }  // namespace
 
-// A request that was granted, until the connection is established or lost.
+// A granted request, until the connection is established or lost.
 class Listener::Acceptance : public CmHandler, public TimedSetup {
  public:
   Acceptance(const Site& site, std::shared_ptr<Connection> connection,
@@ -42,8 +42,7 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
     FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
-  // Grants `request`, once this was started. Ends with the error if there is
-  // one.
+  // Grants `request`, after the start. Ends with the error if there is one.
   absl::Status Grant(const CmEvent& request) {
     absl::Status granted = connection_->Accept(
         request,
@@ -65,7 +64,7 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
   }
 
   const Site site_;
-  std::shared_ptr<Connection> connection_;  // null once this has ended
+  std::shared_ptr<Connection> connection_;  // null after the end
   const Terms peer_;
   const std::shared_ptr<int> half_open_;
 };
@@ -85,7 +84,7 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
   if (!bound.ok()) return bound.status();
   std::shared_ptr<Listener> self(new Listener(site));
   for (BoundId& each : *bound) {
-    // Here nobody waits for messages; the answer is for the connections.
+    // No message waits here; connections use the result.
     if (site.options.windows == Windows::kWhereTrusted) {
       (void)site.devices->WindowsOf(each.id->verbs, each.id->port_num);
     }
@@ -127,8 +126,8 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 void Listener::OnCmEvent(CmEvent event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
       event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
-    // The device waits for its identifiers to go. The ports are free by the
-    // time that another listener sees this one to be stale.
+    // The device waits for its identifiers to be destroyed. The ports are free
+    // before another listener replaces this one.
     StopListening();
     stale_ = true;
     return;
@@ -136,7 +135,7 @@ void Listener::OnCmEvent(CmEvent event) {
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   rdma_cm_id* const id = event.request.get();
   if (!Accept(&event).ok() && event.request) {
-    // The identifier ends with the event.
+    // The event owns the identifier.
     (void)site_.api->Reject(id, nullptr, 0);
   }
 }

@@ -20,26 +20,26 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Listens at each usable RDMA address. Accepts a request that names a token for
-// which somebody waits, and that proves to know it. Refuses any other, which
-// costs no queue pair. Works on the event loop's thread. Thread-safe.
+// Listens at each usable RDMA address. Accepts a request that names an awaited
+// token, and proves that the peer knows it. Refuses any other request, at no
+// cost of a queue pair. Works on the event loop's thread. Thread-safe.
 class Listener : public CmHandler,
                  public std::enable_shared_from_this<Listener> {
  public:
-  // Replaces `before`, which may be null and listens no more. Listens at its
-  // ports where the addresses are the same, since peers know them.
+  // Replaces `before`, which may be null, and which stops listening. Listens at
+  // its ports if the addresses are the same, because peers know them.
   static absl::StatusOr<std::shared_ptr<Listener>> Create(const Site& site,
                                                           Listener* before);
   ~Listener() override;
 
-  // Returns where it listens: at least one address.
+  // Returns the listening addresses, at least one.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Returns true once a device is gone or has another address: replace this
-  // then.
+  // Returns true once a device is gone or has another address: replace the
+  // listener then.
   bool is_stale() const { return stale_; }
 
-  // Finishes `attempt` when a peer proves that it knows its token, or when the
-  // time is over. Destroying the handle cancels that.
+  // Finishes `attempt` when a peer proves that it knows the token, or when the
+  // time is over. Destroying the handle cancels the attempt.
   std::unique_ptr<PendingConnect> Expect(std::shared_ptr<Attempt> attempt);
 
   void OnCmEvent(CmEvent event) override;
@@ -50,7 +50,8 @@ class Listener : public CmHandler,
   explicit Listener(const Site& site);
   absl::Status Listen();
   void StopListening();
-  // Grants `request`, and takes its identifier, or returns why not.
+  // Grants `request`, and takes its identifier, or returns the reason of a
+  // refusal.
   absl::Status Accept(CmEvent* request);
 
   const Site site_;

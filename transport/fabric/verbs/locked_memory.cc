@@ -14,13 +14,15 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The buffers of one connection, and a page or two for each of its queues.
+// The locked memory of one connection: its buffers, and a page or two for each
+// of its queues.
 constexpr uint64_t kConnectionBytes = 600 * 1024;
-// The rest is for buffers and for copies of messages, whose need is not known
-// before.
+// The fraction of the limit for caches. The rest is for buffers and for copies
+// of messages, whose size is not known in advance.
 constexpr uint64_t kCachePart = 4;
 
-// What libcap does.
+// Returns true if the process has CAP_IPC_LOCK, by the system call that libcap
+// uses.
 bool HasIpcLock() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};

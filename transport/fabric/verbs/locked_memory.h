@@ -1,4 +1,4 @@
-// The limit of locked memory: registering memory locks it.
+// The limit of locked memory, which registrations use up.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
@@ -13,14 +13,14 @@ namespace verbs {
 
 constexpr uint64_t kUnlimited = ~uint64_t{0};
 
-// Tells users what to do if it is too low.
+// The remedy for a limit that is too low.
 constexpr char kLockedMemoryRemedy[] =
     "raise the limit of locked memory (ulimit -l, or LimitMEMLOCK= of a "
     "systemd service)";
 
-// Returns this process's present limit (RLIMIT_MEMLOCK), or kUnlimited. Returns
-// kUnlimited also with CAP_IPC_LOCK, to which the limit does not apply. In a
-// user namespace that capability may be worth nothing: then registering fails.
+// Returns this process's present limit (RLIMIT_MEMLOCK), or kUnlimited. Also
+// returns kUnlimited with CAP_IPC_LOCK, to which the limit does not apply. In a
+// user namespace that capability may have no effect: then registering fails.
 uint64_t LockedMemoryLimit();
 
 // Returns RESOURCE_EXHAUSTED, with the remedy, if `limit` is too low for a
@@ -28,7 +28,7 @@ uint64_t LockedMemoryLimit();
 absl::Status CheckLockedMemory(uint64_t limit);
 
 // Returns how many of `wanted` bytes of registrations may be kept, so that
-// enough of `limit` is left to connections.
+// enough of `limit` is left for connections.
 uint64_t CacheBudget(uint64_t wanted, uint64_t limit);
 
 }  // namespace verbs

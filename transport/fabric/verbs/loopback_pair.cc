@@ -17,17 +17,17 @@ namespace {
 
 constexpr size_t kMaxGids = 256;
 constexpr uint32_t kRequests = 4;
-// Packets to oneself are not lost; a device that is busy may be late: 67 ms, up
-// to twice again.
+// The timeout of an acknowledgement: 67 ms, up to twice more. Packets to
+// oneself are not lost, but a busy device may be late.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 2;
 constexpr uint8_t kRnrTimer = 12;
-// A device answers itself within microseconds; one in software is done by other
-// threads, which need the processor.
+// The pause between looks. A device answers itself within microseconds. A
+// software device needs the processor for other threads.
 constexpr absl::Duration kPause = absl::Microseconds(50);
 
-// The better, the higher: v2 of an address that is not link-local, which is
-// what the connection manager uses.
+// Returns a higher number for a better entry. The best is v2 with an address
+// that is not link-local, which the connection manager uses.
 int Rank(const ibv_gid_entry& entry) {
   const bool is_link_local =
       entry.gid.raw[0] == 0xfe && (entry.gid.raw[1] & 0xc0) == 0x80;
@@ -49,7 +49,7 @@ absl::StatusOr<ibv_gid_entry> FindGid(Api* api, ibv_context* device,
   return *best;
 }
 
-// An initial packet sequence number: 24 bits that nobody can guess.
+// Returns an initial packet sequence number: 24 unpredictable bits.
 absl::StatusOr<uint32_t> NewSequenceNumber() {
   absl::StatusOr<std::string> random = base::NewToken();
   if (!random.ok()) return random.status();
@@ -72,8 +72,8 @@ absl::StatusOr<QueuePair> CreateQp(Api* api, ibv_pd* pd, ibv_cq* queue) {
   return CallFailed(api, errno, "create a queue pair", pd->context);
 }
 
-// INIT, RTR, RTS (IBTA 10.3.1). `here` and `there` are the sequence numbers
-// that the two sides begin with.
+// Goes through INIT, RTR and RTS (IBTA 10.3.1). `here` and `there` are the
+// initial sequence numbers of the two sides.
 absl::Status Connect(Api* api, ibv_qp* qp, uint32_t peer, uint32_t here,
                      uint32_t there, const LoopbackRoute& route) {
   ibv_qp_attr attr = {};

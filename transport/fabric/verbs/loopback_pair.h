@@ -16,7 +16,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Says how a port of a device reaches itself.
+// The addresses by which a port of a device reaches itself.
 struct LoopbackRoute {
   uint8_t port = 0;
   ibv_mtu mtu = IBV_MTU_1024;
@@ -27,9 +27,9 @@ struct LoopbackRoute {
 absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 
-// One queue pair reads what the other exposes, one request at a time. Destroy
-// windows that are bound through it before it, and the protection domain and
-// the completion queue after it. Not thread-safe.
+// One queue pair reads memory that the other exposes, one request at a time.
+// Destroy windows that are bound through the pair before it, and the protection
+// domain and the completion queue after it. Not thread-safe.
 class LoopbackPair {
  public:
   // Both queue pairs complete to `queue`.
@@ -48,8 +48,8 @@ class LoopbackPair {
   QueuePair owner_;
 };
 
-// Makes `request`, the only one under way at `qp`, and waits for its end.
-// Returns how it ended, or DEADLINE_EXCEEDED if it has not by `deadline`
+// Makes `request`, the only one in flight at `qp`, and waits for its end.
+// Returns the request's status, or DEADLINE_EXCEEDED after `deadline`
 // (SteadyNow()).
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,

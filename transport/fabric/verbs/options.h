@@ -15,7 +15,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Chooses how the peer gets access to payloads.
+// The peer's access to payloads.
 enum class Windows {
   kWhereTrusted,  // by memory windows, if the device has them and respects them
   kNever,         // by copies in a pool that the peer can read
@@ -31,41 +31,42 @@ struct Options {
   // service level of InfiniBand. -1 leaves it to the system.
   int traffic_class = -1;
 
-  // The device sends a lost packet again after 4.096 us * 2^ack_timeout, up to
-  // retry_count times: after 134 ms, and for a second in all. retry_count is
-  // never 7, which some devices take for "for ever".
+  // The device retransmits a lost packet after 4.096 us * 2^ack_timeout, up to
+  // retry_count times: after 134 ms, and for a second in total. retry_count is
+  // never 7, which some devices treat as "for ever".
   uint8_t ack_timeout = 15;
   uint8_t retry_count = 6;
-  // Loses a connection whose device completes nothing for so long: the device
-  // or its link hangs. Longer than the device's own retries, which take a
-  // second.
+  // The limit of time without any completion, after which a connection is lost:
+  // the device or its link hangs. Longer than the device's own retries, which
+  // take a second.
   absl::Duration completion_timeout = absl::Seconds(3);
-  // Limits each Connect(), each Listen(), and each accepted connection that is
-  // not established.
+  // The limit of each Connect(), each Listen(), and each accepted connection
+  // that is not established.
   absl::Duration setup_timeout = absl::Seconds(5);
-  // The most accepted connections that are not established yet.
+  // The limit of accepted connections that are not established yet.
   size_t max_half_open = 64;
 
   Windows windows = Windows::kWhereTrusted;
-  // The most pool memory of one connection: for copies of payloads that the
-  // peer reads, and for payloads that are read from the peer. Pools are
-  // registered as they are needed, and kept. A payload for which there is no
-  // room is registered by itself while it is needed. Without windows, one to be
-  // exposed goes over tcp instead.
+  // The limits of pool memory of one connection: for copies of payloads that
+  // the peer reads, and for payloads that are read from the peer. Pools are
+  // registered as needed, and kept. A payload without room is registered by
+  // itself while it is needed. Without windows, a payload without room is sent
+  // over tcp instead.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
-  // The most of the program's declared stable memory to keep registered, with
-  // windows. Less is kept if little may be locked.
+  // The limit of the program's declared stable memory that stays registered,
+  // with windows. Less stays registered if little may be locked.
   uint64_t cache_bytes = uint64_t{1} << 30;
-  // The most of GPUs' memory to keep registered while nobody uses it, in one
+  // The limit of GPUs' memory that stays registered while unused, in one
   // protection domain.
   uint64_t gpu_cache_bytes = uint64_t{1} << 30;
-  // The least of GPUs' memory that gets a region for one message. Below this a
-  // copy to the host costs less. An estimate, never measured: the system calls
-  // that export, register and deregister take about 200 us.
+  // The smallest memory of a GPU that gets a region for one message. Below this
+  // a copy to the host costs less. An estimate, never measured: the system
+  // calls that export, register and deregister take about 200 us.
   uint64_t gpu_alone_bytes = 2 * 1024 * 1024;
-  // How long heap memory that a message was read into, and its registration, is
-  // kept for the next message: as long as shm keeps an empty segment, at least.
+  // The time for which heap memory that a message was read into, and its
+  // registration, is kept for the next message: at least as long as shm keeps
+  // an empty segment.
   absl::Duration spare_idle = absl::Seconds(5);
   // The memory that the process may lock. If not set, asks the system.
   absl::optional<uint64_t> locked_bytes;

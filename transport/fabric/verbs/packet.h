@@ -29,7 +29,7 @@ struct PacketHeader {
 // Writes kPacketHeaderBytes.
 void EncodeHeader(const PacketHeader& header, uint8_t* out);
 // Parses the header of `packet`. Returns INVALID_ARGUMENT for anything else,
-// and for kCredits with bytes behind it.
+// and for kCredits followed by bytes.
 absl::StatusOr<PacketHeader> ParseHeader(absl::Span<const uint8_t> packet);
 
 }  // namespace verbs

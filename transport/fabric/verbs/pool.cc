@@ -17,7 +17,8 @@ namespace verbs {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-// A few large messages; less would register again and again.
+// The limit of a segment. Holds a few large messages; smaller segments would
+// cause more registrations.
 constexpr uint64_t kMaxSegmentBytes = 4 * 1024 * 1024;
 
 uint64_t RoundUpToPages(uint64_t size) {
@@ -77,7 +78,7 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
 
 Pool::~Pool() {
   if (fork_count_ == progress::ForkCount()) return;
-  // The registrations are the parent's; ending them here would end them there.
+  // The parent owns the registrations: ending them here would end them there.
   new std::vector<Segment>(std::move(segments_));
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }
@@ -126,11 +127,11 @@ std::shared_ptr<PoolLease> Pool::AllocateLocked(uint64_t size) {
 absl::Status Pool::GrowLocked(uint64_t size) {
   const uint64_t left = budget_ - registered_;
   if (size > left) return TooMuch(budget_);
-  // As much again as there is: a connection may never see a large message.
+  // Doubles the pool, because a connection may never see a large message.
   const uint64_t wanted =
       std::max(size, std::min({left, registered_, kMaxSegmentBytes}));
   absl::Status added = AddSegmentLocked(wanted, left);
-  // Perhaps no more may be locked than what is needed now.
+  // The limit of locked memory may allow only the needed size.
   if (!added.ok() && wanted > size) added = AddSegmentLocked(size, left);
   return added;
 }

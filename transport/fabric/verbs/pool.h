@@ -20,12 +20,13 @@ namespace verbs {
 
 class Pool;
 
-// Bounds the bytes that one connection has of a pool that it shares. Lives as
-// long as the leases that count to it. Thread-safe.
+// Limits one connection's bytes of a shared pool. Lives as long as the leases
+// that count to it. Thread-safe.
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
-  // Takes `size` bytes, or returns false and takes nothing if that is too much.
+  // Takes `size` bytes. If this exceeds the limit, takes nothing and returns
+  // false.
   bool Take(uint64_t size);
   void GiveBack(uint64_t size) { used_ -= size; }
   uint64_t limit() const { return limit_; }
@@ -35,8 +36,8 @@ class Quota {
   std::atomic<uint64_t> used_{0};
 };
 
-// A part of a pool, which nobody else gets while this exists. May be destroyed
-// on any thread. Keeps the pool.
+// An exclusive part of a pool. May be destroyed on any thread. Holds a
+// reference to the pool.
 class PoolLease {
  public:
   PoolLease(const PoolLease&) = delete;
@@ -45,7 +46,7 @@ class PoolLease {
 
   uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }
-  // Returns the registered region that this is a part of.
+  // Returns the registered region that contains this part.
   ibv_mr* region() const { return region_; }
   uint32_t lkey() const { return region_->lkey; }
 
@@ -62,12 +63,12 @@ class PoolLease {
   ibv_mr* region_ = nullptr;
 };
 
-// Grows by segments. They stay registered, and the protection domain stays,
+// Grows by segments. Segments stay registered, and the protection domain stays,
 // until the last lease and the pool's owner are gone. Growing is a system call
 // that pins pages: some hundred microseconds per MiB. Thread-safe.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // Registers each segment with `access`, and at most `budget` bytes in all.
+  // Registers each segment with `access`, and at most `budget` bytes in total.
   static std::shared_ptr<Pool> Create(
       Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
       uint64_t budget);
@@ -80,8 +81,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // if no more memory may be locked.
   absl::StatusOr<std::shared_ptr<PoolLease>> Allocate(
       uint64_t size, const std::shared_ptr<Quota>& quota = nullptr);
-  // Returns the region of memory that lies in one segment of this pool, or
-  // null.
+  // Returns the region of memory that is in one segment of this pool, or null.
   ibv_mr* FindRegion(const uint8_t* data, uint64_t size) const;
   uint64_t registered_bytes() const;
 
@@ -96,7 +96,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   };
   struct Segment {
     std::unique_ptr<Mapping> mapping;
-    MemoryRegion region;  // ended first
+    MemoryRegion region;  // destroyed first
     memory::RangeAllocator ranges;
   };
 

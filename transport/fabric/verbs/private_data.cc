@@ -14,7 +14,8 @@ namespace verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x42525650;  // "PVRB"
-// Fewer, and packets about credits could answer one another for ever.
+// The lower bound of receives. With fewer, packets about credits could answer
+// one another for ever.
 constexpr uint16_t kMinReceives = 4;
 constexpr uint16_t kMinReads = 1;
 
@@ -78,7 +79,7 @@ absl::StatusOr<Terms> ReadHead(wire::Reader* reader) {
   return terms;
 }
 
-// Everything before the proof is `head`.
+// `head` is the number of bytes before the proof.
 bool EndsWith(absl::string_view bytes, size_t head, absl::string_view proof) {
   return bytes.size() >= head + kProofBytes && proof.size() == kProofBytes &&
          CRYPTO_memcmp(bytes.data() + head, proof.data(), kProofBytes) == 0;

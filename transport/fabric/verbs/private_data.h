@@ -1,16 +1,15 @@
-// What the two sides tell one another while the connection manager connects
-// them, in the few bytes that it carries. Each proves that it knows the token,
-// which came over the session's lifeline and never goes this way.
-// Little-endian:
+// The bytes that the two sides exchange through the connection manager. Each
+// side proves that it knows the token. The token came over the session's
+// lifeline and is never sent this way. Little-endian:
 //
 //   request    u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
 //              8 bytes token name, 32 bytes proof
 //   answer     u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
 //              32 bytes proof
 //
-// A name is the beginning of HMAC-SHA256(token, "penstock verbs name"). A proof
-// is HMAC-SHA256(token, label, the bytes before it, queue pair numbers). So a
-// proof that was overheard is worth nothing for another queue pair.
+// A name is the first bytes of HMAC-SHA256(token, "penstock verbs name"). A
+// proof is HMAC-SHA256(token, label, the bytes before it, queue pair numbers).
+// An overheard proof is therefore useless for another queue pair.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
@@ -32,10 +31,10 @@ constexpr size_t kTokenNameBytes = 8;
 constexpr size_t kProofBytes = 32;
 constexpr size_t kRequestBytes = 12 + kTokenNameBytes + kProofBytes;
 constexpr size_t kAnswerBytes = 12 + kProofBytes;
-// What the connection manager leaves for a request on RDMA_PS_TCP.
+// The room that the connection manager leaves for a request on RDMA_PS_TCP.
 static_assert(kRequestBytes <= 56, "a request must fit");
 
-// What a side says it can do.
+// The capabilities of a side.
 struct Terms {
   uint16_t receives = 0;  // receives posted for the peer's packets, at least 4
   uint16_t reads = 0;     // reads that it serves at once, at least 1
@@ -59,12 +58,12 @@ struct Request {
 
 // Parse the peer's bytes, which the connection manager may have padded with
 // zeros. Return INVALID_ARGUMENT for other bytes, and FAILED_PRECONDITION for
-// another version. Check no proof.
+// another version. Do not check the proof.
 absl::StatusOr<Request> ParseRequest(absl::string_view bytes);
 absl::StatusOr<Terms> ParseAnswer(absl::string_view bytes);
 
-// Return whether who sent these bytes, which were parsed before, knows `token`.
-// Take the same time for any proof.
+// Return true if the sender of these bytes, which were parsed before, knows
+// `token`. Run in constant time for any proof.
 bool RequestIsProven(absl::string_view bytes, absl::string_view token,
                      uint32_t client_qp);
 bool AnswerIsProven(absl::string_view bytes, absl::string_view token,

@@ -1,4 +1,4 @@
-// The receives that a connection posts, and their buffers.
+// The posted receives of a connection, and their buffers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_RECEIVES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_RECEIVES_H_
@@ -28,7 +28,7 @@ class Receives {
   // Returns the `bytes` that completion `wr_id` put into its buffer. Empty for
   // an id that was never posted. Valid until Post(wr_id).
   absl::Span<const uint8_t> Buffer(uint64_t wr_id, uint32_t bytes) const;
-  // Lets the device fill that buffer again.
+  // Lets the device fill the buffer of `wr_id` again.
   absl::Status Post(uint64_t wr_id);
 
  private:

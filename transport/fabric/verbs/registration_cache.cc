@@ -13,12 +13,13 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// A declared range is registered as a whole up to this part of the budget, so
-// that whatever is sent of it is found. Of a longer one, what is asked for.
+// A declared range is registered as a whole if it takes at most this fraction
+// of the budget, so that any part of it is found. Of a longer range, only the
+// requested bytes are registered.
 constexpr uint64_t kWholeRangePart = 2;
-// Users of a region of memory that was not declared: as many peers as one
-// message often goes to. Each keeps the first one's memory from its owner, who
-// may wait for it, so there must be a last.
+// The limit of users of a region of undeclared memory: as many peers as one
+// message often goes to. Each user keeps the first user's memory from its
+// owner, who may wait for it, so there must be a limit.
 constexpr int kMaxUsers = 64;
 
 }  // namespace
@@ -64,8 +65,8 @@ RegistrationCache::~RegistrationCache() {
 
 RegistrationCache::Extent RegistrationCache::PagesOf(const void* data,
                                                      size_t size) {
-  // The device pins whole pages anyhow, and those at the ends cannot be mapped
-  // anew either while a part of them is held.
+  // The device pins whole pages anyway. Pages at the ends cannot be remapped
+  // either while a part of them is held.
   static const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   return Extent{begin & ~(page - 1), (begin + size + page - 1) & ~(page - 1)};
@@ -82,7 +83,8 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
         (entry.access & access) != access) {
       continue;
     }
-    // Only of one that is returned: the last share must not end in here.
+    // Copies only the returned reference: the last one must not be released in
+    // this function.
     SharedRegistration found = entry.region.lock();
     if (found == nullptr) {
       it = entries_.erase(it);
@@ -143,7 +145,7 @@ absl::StatusOr<MemoryRegion> RegistrationCache::Register(const Extent& extent,
   const uint64_t size = extent.end - extent.begin;
   absl::StatusOr<MemoryRegion> region =
       RegMr(api_, domain_->get(), begin, size, access);
-  // No more may be locked; what is kept counts, too.
+  // The limit of locked memory is reached; kept regions count, too.
   if (absl::IsResourceExhausted(region.status()) && EndUnused()) {
     region = RegMr(api_, domain_->get(), begin, size, access);
   }
@@ -157,8 +159,8 @@ void RegistrationCache::Insert(Entry entry) {
     it = it->second.region.expired() ? entries_.erase(it) : std::next(it);
   }
   if (entry.promise != nullptr) {
-    // It ended while the region was made: OnOver() has been here or is about
-    // to be, and finds nothing.
+    // The promise ended while the region was made. OnOver() has run or is about
+    // to run, and finds nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;
     if (EvictLocked(size, &evicted)) {
@@ -178,7 +180,7 @@ bool RegistrationCache::EvictLocked(uint64_t bytes, Regions* out) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       const Entry& entry = it->second;
-      // Nobody else has a share, and nobody gets one without the lock.
+      // Nobody else has a reference, and nobody gets one without the lock.
       if (entry.kept == nullptr || entry.kept.use_count() > 1) continue;
       if (oldest == entries_.end() ||
           entry.last_use < oldest->second.last_use) {
@@ -206,7 +208,7 @@ bool RegistrationCache::EndUnused() {
 
 void RegistrationCache::OnOver(const memory::StableRange& range) {
   if (fork_count_ != progress::ForkCount()) return;
-  Regions over;  // ended after the lock, unless they are in use
+  Regions over;  // ended after the lock, unless in use
   base::MutexLock lock(&mu_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;

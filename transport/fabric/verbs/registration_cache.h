@@ -19,7 +19,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Owns a registered region, and ends it with the last share.
+// Owns a registered region, and ends it with the last reference.
 class Registration {
  public:
   // Keeps `memory`, which may be null, until after the region's end.
@@ -27,7 +27,7 @@ class Registration {
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  // Leaves the region to the parent in a forked child.
+  // In a forked child, leaves the region to the parent.
   ~Registration();
 
   ibv_mr* region() const { return region_.get(); }
@@ -44,20 +44,19 @@ using SharedRegistration = std::shared_ptr<const Registration>;
 struct RegistrationCounters {
   uint64_t hits = 0;       // found registered
   uint64_t misses = 0;     // registered anew
-  uint64_t evictions = 0;  // of what was kept, to make room
+  uint64_t evictions = 0;  // of kept regions, to make room
   uint64_t kept_bytes = 0;
 };
 
-// Uses a registered region again, since registering costs a system call and
-// pins pages. Does so only while its addresses surely have the pages that they
-// had when it was registered. Two things make that sure:
-//
-//   memory::StableMemory  The program has promised it. Keeps the region,
-//                         within a budget, until the promise is over. Evicts
-//                         the least recently used first, never one in use.
-//   an owner of the       The region has a share in the owner, and ends before
-//   bytes                 it gives that back. Serves those who ask meanwhile,
-//                         up to a number, and ends with its last user.
+// Reuses registered regions, because registering costs a system call and pins
+// pages. Reuses a region only while its addresses certainly have the same pages
+// as at registration. Two things guarantee this:
+// - memory::StableMemory: the program has promised it. The cache keeps the
+//   region, within a budget, until the promise is over. The least
+//   recently used region is evicted first, never one in use.
+// - An owner of the bytes: the region holds a reference to the owner, and ends
+//   before it releases the reference. The region serves further users
+//   meanwhile, up to a limit, and ends with its last user.
 //
 // Registers anything else for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
@@ -72,7 +71,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
 
   // Return a region that covers `bytes` and allows `access`. If there is none,
   // Get() registers the whole pages of `bytes`, and Find() returns null. The
-  // caller keeps its own share of the bytes for longer than the region.
+  // caller keeps its own reference to the bytes for longer than the region.
   absl::StatusOr<SharedRegistration> Get(const memory::Bytes& bytes,
                                          int access);
   SharedRegistration Find(const memory::Bytes& bytes, int access);
@@ -92,7 +91,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
     uint64_t last_use = 0;
     int uses = 1;
     std::weak_ptr<const Registration> region;
-    SharedRegistration kept;  // null if it ends with its last user
+    SharedRegistration kept;  // null: the region ends with its last user
     std::shared_ptr<const memory::StableRange> promise;
   };
   using Regions = std::vector<SharedRegistration>;
@@ -106,11 +105,11 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   absl::StatusOr<MemoryRegion> Register(const Extent& extent, int access);
   void Insert(Entry entry);
   // Moves unused regions to `out`, the least recently used first, until `bytes`
-  // more may be kept. Returns false if too much is in use. The caller ends what
-  // is in `out`, without the lock.
+  // more may be kept. Returns false if too much is in use. The caller ends the
+  // regions in `out`, without the lock.
   bool EvictLocked(uint64_t bytes, Regions* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends all unused regions. Returns whether there were any.
+  // Ends all unused regions. Returns true if there were any.
   bool EndUnused();
 
   Api* const api_;
@@ -124,7 +123,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   const uint32_t fork_count_;
 
   mutable base::Mutex mu_;
-  // By where they begin.
+  // By their begin.
   std::multimap<uintptr_t, Entry> entries_ ABSL_GUARDED_BY(mu_);
   uint64_t clock_ ABSL_GUARDED_BY(mu_) = 0;
   RegistrationCounters counters_ ABSL_GUARDED_BY(mu_);

@@ -13,9 +13,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Gathers requests by Add(), and hands them to the device together by Post(),
+// Collects requests by Add(), and passes them to the device together by Post(),
 // with one doorbell. The device works in order and completes only signaled
-// requests: the completion of one ends all before it. Not thread-safe.
+// requests: a completion ends all earlier requests, too. Not thread-safe.
 class SendQueue {
  public:
   enum class Kind : uint8_t {
@@ -24,12 +24,13 @@ class SendQueue {
     kBinding,
     kInvalidation,
   };
-  // A request that has ended, as it was given to Add().
+  // A request that has ended, with the arguments of Add().
   struct Done {
     Kind kind;
     uint64_t cookie;
   };
-  // Asks for a completion of this request, or leaves that to `signal_every`.
+  // Requests a completion of this request, or leaves the decision to
+  // `signal_every`.
   enum class Signal { kWhenDue, kNow };
 
   // Holds at most `capacity` requests that have not ended. Leaves at most
@@ -37,23 +38,24 @@ class SendQueue {
   SendQueue(Api* api, uint32_t capacity, uint32_t signal_every);
 
   bool full() const { return room() == 0; }
-  // Returns how many more requests it holds.
+  // Returns the number of further requests that fit.
   size_t room() const { return entries_.size() - (added_ - ended_); }
-  // Returns how many requests were posted and have not ended.
+  // Returns the number of posted requests that have not ended.
   uint64_t under_way() const { return posted_ - ended_; }
-  // Returns whether the last request is signaled.
+  // Returns true if the last request is signaled.
   bool last_is_signaled() const { return since_signal_ == 0; }
-  // Returns whether a signaled request was added and has not ended, so that a
-  // completion will come.
+  // Returns true if a signaled request was added and has not ended, so that a
+  // completion will arrive.
   bool awaits_completion() const { return added_ - ended_ > since_signal_; }
-  // Return how many requests have ever ended, and were ever posted.
+  // Return the numbers of all requests that have ever ended, and were ever
+  // posted.
   uint64_t ended() const { return ended_; }
   uint64_t posted() const { return posted_; }
 
   // Adds a request with one piece of memory. The caller fills in opcode, flags,
-  // piece and remote part before Post(). Needs !full().
+  // piece and remote part before Post(). Requires !full().
   ibv_send_wr* Add(Kind kind, uint64_t cookie, Signal signal);
-  // Hands everything added to the device. After an error the connection is
+  // Passes all added requests to the device. After an error the connection is
   // lost.
   absl::Status Post(ibv_qp* qp);
 

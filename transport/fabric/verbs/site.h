@@ -1,4 +1,4 @@
-// What all connections of one fabric share.
+// The shared state of all connections of one fabric.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
@@ -17,7 +17,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Copies share everything but the options, of which each has a copy.
+// Copies share everything except the options, which are copied.
 struct Site {
   Api* api = nullptr;
   progress::EventLoop* loop = nullptr;

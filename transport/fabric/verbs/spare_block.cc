@@ -10,11 +10,10 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Heap memory of ours: nobody maps it anew while it is not freed.
+// Heap memory that this class owns: nobody remaps it before it is freed.
 struct SpareBlock::Stable {
   memory::Block block;
-  // Ended first. Null where it lies in memory that is declared already: so much
-  // the better.
+  // Destroyed first. Null if the memory is declared already, which is as good.
   std::unique_ptr<memory::StableMemory> promise;
 };
 
@@ -55,7 +54,7 @@ std::shared_ptr<SpareBlock::Stable> SpareBlock::Take(size_t size) {
   return std::exchange(kept_, nullptr);
 }
 
-// What is freed is freed after the lock, which takes milliseconds.
+// Frees the memory after the lock, because freeing takes milliseconds.
 void SpareBlock::GiveBack(std::shared_ptr<Stable> block) {
   if (block->block.size > limit_) return;
   base::MutexLock lock(&mu_);

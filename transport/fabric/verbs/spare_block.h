@@ -1,4 +1,4 @@
-// Memory for large messages that a device reads, used for one after another.
+// Reusable memory for large messages that a device reads.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SPARE_BLOCK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SPARE_BLOCK_H_
@@ -17,11 +17,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Allocates on the heap, and keeps the largest block that was let go of for the
-// next message: fresh pages have to be cleared, and to be registered, which may
-// take longer than to read into them. One block is kept at most, and for `idle`
-// at most. Blocks are declared stable (memory/stable_memory.h), so that what is
-// kept stays registered. Thread-safe.
+// Allocates on the heap, and keeps the largest released block for the next
+// message. Fresh pages have to be cleared and registered, which may take longer
+// than reading into them. Keeps at most one block, for at most `idle`. Blocks
+// are declared stable (memory/stable_memory.h), so that a kept block stays
+// registered. Thread-safe.
 class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
  public:
   // Keeps no block of more than `limit` bytes.
@@ -30,13 +30,13 @@ class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
   SpareBlock(const SpareBlock&) = delete;
   SpareBlock& operator=(const SpareBlock&) = delete;
 
-  // Returns `size` bytes: the kept block's first ones, if it has no more than
-  // twice as many, and else fresh ones. They may outlive this. Returns
-  // RESOURCE_EXHAUSTED if there is no memory.
+  // Returns `size` bytes: the first bytes of the kept block, if that has at
+  // most twice as many, or else fresh memory. The result may outlive this
+  // object. Returns RESOURCE_EXHAUSTED if there is no memory.
   absl::StatusOr<memory::Block> Allocate(size_t size);
 
-  // Frees the block if it has been kept for `idle`. Call it every now and then,
-  // from any thread.
+  // Frees the block if it has been kept for `idle`. Call it periodically, from
+  // any thread.
   void OnTick(absl::Time now);
 
  private:

@@ -12,7 +12,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What a user can do about an errno of the verbs, as far as we know.
+// Returns the user's known remedy for an errno of the verbs.
 const char* RemedyFor(int error_number) {
   switch (error_number) {
     case ENOMEM:
@@ -28,8 +28,8 @@ const char* RemedyFor(int error_number) {
   }
 }
 
-// A reject's status is the reason of the connection manager of InfiniBand
-// (IBTA 12.6.7.2), of which these are seen.
+// The status of a reject is the reason of InfiniBand's connection manager (IBTA
+// 12.6.7.2). These values occur.
 constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 

@@ -1,4 +1,4 @@
-// Makes statuses of what devices answer.
+// Converts results of devices to statuses.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_STATUS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_STATUS_H_
@@ -17,13 +17,13 @@ namespace verbs {
 absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
                         ibv_context* device);
 
-// Returns what a completion means for its connection: the one table of
+// Returns the meaning of a completion for its connection: the one table of
 // completion errors. Returns OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(ibv_wc_status status);
-// The same for metrics.
+// Returns the label of a completion for metrics.
 metrics::Completion CompletionLabel(ibv_wc_status status);
 
-// Returns why a connection was not made, or why it ended.
+// Returns the reason why a connection was not made, or why it ended.
 absl::Status CmStatus(rdma_cm_event_type event, int status);
 
 }  // namespace verbs

@@ -13,7 +13,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What an event means for the connections of its device; OK: nothing.
+// Returns the effect of an event on the connections of its device; OK: none.
 absl::Status Meaning(ibv_event_type event) {
   switch (event) {
     case IBV_EVENT_DEVICE_FATAL:
@@ -78,7 +78,7 @@ void Supervisor::WatchDeviceLocked(ibv_context* device) {
           self->ReadEventsOnLoop(device);
         }
       });
-  // Without, a failure is noticed by what does not complete.
+  // Without the watch, a failure is noticed by missing completions.
   if (watch.ok()) devices_[device] = *watch;
 }
 

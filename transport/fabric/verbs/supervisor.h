@@ -1,5 +1,5 @@
-// Looks after a process's connections: passes on what devices report about
-// themselves, and ticks so that what they do not report is noticed too.
+// Monitors a process's connections: passes on the events of devices, and ticks,
+// so that unreported failures are noticed too.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
@@ -19,14 +19,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A connection that is looked after. Called on the event loop's thread, without
-// locks.
+// A monitored connection. Called on the event loop's thread, without locks.
 class Supervised {
  public:
   virtual ~Supervised() = default;
   virtual ibv_context* device() const = 0;
   virtual uint8_t port() const = 0;
-  // Tells that the device has failed, or that the port is down.
+  // Reports that the device has failed, or that the port is down.
   virtual void OnDeviceEvent(const absl::Status& cause) = 0;
   // Called once in kSupervisionPeriod.
   virtual void OnTick() = 0;
@@ -34,18 +33,18 @@ class Supervised {
 
 constexpr absl::Duration kSupervisionPeriod = absl::Milliseconds(250);
 
-// Ticks while there is anybody to look after. Reads the asynchronous events of
-// their devices from then on. Thread-safe.
+// Ticks while there are connections. Reads the asynchronous events of their
+// devices from then on. Thread-safe.
 class Supervisor : public std::enable_shared_from_this<Supervisor> {
  public:
-  // Returns the one of all fabrics that use `api`, as a device tells each event
-  // once. Makes one if there is none.
+  // Returns the shared instance of all fabrics that use `api`, because a device
+  // reports each event once. Makes one if there is none.
   static std::shared_ptr<Supervisor> For(Api* api, progress::EventLoop* loop);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
 
-  // Looks after `supervised` until it is gone.
+  // Monitors `supervised` until it is destroyed.
   void Add(std::weak_ptr<Supervised> supervised);
 
  private:
@@ -56,7 +55,7 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   void ReportOnLoop(const ibv_async_event& event, ibv_context* device);
   void TickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TickOnLoop();
-  // Returns those that still exist, and forgets the others.
+  // Returns the connections that still exist, and forgets the others.
   std::vector<std::shared_ptr<Supervised>> Living();
 
   Api* const api_;

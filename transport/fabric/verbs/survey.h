@@ -1,4 +1,4 @@
-// What RDMA this machine has, for people to read.
+// Lists the RDMA addresses of this machine, for people.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SURVEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SURVEY_H_
@@ -23,13 +23,13 @@ struct LocalAddress {
   std::string device;       // "rxe0"
   int port = 0;             // of the device
   std::string description;  // "rxe0/1, GID 1, RoCE v2, mtu 1024"
-  // Whether the device's memory windows are trusted, so that messages are sent
-  // from where they lie; and if not, why not (window_trial.h).
+  // OK if the device's memory windows are trusted, so that messages are sent in
+  // place. Otherwise the reason (window_trial.h).
   absl::Status windows;
 };
 
-// Returns whether libibverbs and librdmacm can be opened; if not, NOT_FOUND,
-// with the package that has what is missing.
+// Returns OK if libibverbs and librdmacm can be opened. Otherwise returns
+// NOT_FOUND, with the package of the missing library.
 absl::Status OpenLibraries();
 
 // Returns the addresses that a process with `options` offers, by the code that
@@ -39,7 +39,7 @@ absl::Status OpenLibraries();
 // Blocks for the trial of each device's windows, a second at the most.
 absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
     const Options& options);
-// The same over `api`, without a look at the limit of locked memory.
+// Surveys over `api`, without checking the limit of locked memory.
 absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
     Api* api, const Options& options);
 

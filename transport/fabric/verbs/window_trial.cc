@@ -16,8 +16,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// One region: the window's part in the middle of the first half, so that the
-// device cannot hide behind pages; what is read goes to the second half.
+// One region. The window is in the middle of the first half, so that page
+// granularity cannot hide an error of the device. READs write to the second
+// half.
 constexpr uint64_t kHalf = 8192;
 constexpr uint64_t kWindowAt = 1024;
 constexpr uint64_t kWindowBytes = 2048;
@@ -28,15 +29,16 @@ uint8_t PatternAt(uint64_t offset) {
   return static_cast<uint8_t>(offset * 31 + offset / 256 + 7);
 }
 
-// What all trials of a device share. Members end from the last to the first:
-// the pairs of a trial, then these; a window before the pair that it is bound
-// through.
+// The shared state of all trials of a device. Members are destroyed from the
+// last to the first: the pairs of a trial, then these; a window before the pair
+// through which it is bound.
 class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
   absl::Status Prepare(ibv_context* device, uint8_t port);
-  // As it should be, OK; else, and if that is forgiven, says so in `trust`.
+  // Returns OK if the device passes. Otherwise returns the error, or, if `rule`
+  // forgives it, reports it in `trust`.
   absl::Status TryRange(RangeRule rule, WindowTrust* trust);
   absl::Status TryInvalidation();
   absl::Status TryOtherKeys();
@@ -45,13 +47,14 @@ class Trial {
   absl::StatusOr<LoopbackPair> NewPair() {
     return LoopbackPair::Create(api_, domain_->get(), queue_.get(), route_);
   }
-  // A window on the middle of the memory, from which the right bytes are read.
+  // Returns a window on the middle of the memory, from which the right bytes
+  // are read.
   absl::StatusOr<MemoryWindow> Open(const LoopbackPair& pair);
   absl::Status Bind(ibv_qp* qp, ibv_mw* window);
   absl::Status Invalidate(ibv_qp* qp, ibv_mw* window);
-  // OK if the bytes at `offset` come.
+  // Returns OK if the bytes at `offset` arrive.
   absl::Status Read(ibv_qp* qp, uint64_t offset, uint32_t rkey);
-  // OK if the device refuses the same; `what` if it does not.
+  // Returns OK if the device refuses such a READ, or else an error with `what`.
   absl::Status ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
                           const char* what);
   absl::StatusOr<ibv_wc_status> DoRead(ibv_qp* qp, uint64_t offset,
@@ -159,7 +162,7 @@ absl::Status Trial::ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
   const absl::StatusOr<ibv_wc_status> done = DoRead(qp, offset, rkey);
   if (!done.ok()) return done.status();
   if (*done == IBV_WC_SUCCESS) return absl::PermissionDeniedError(what);
-  // Refused by the owner's side; any other failure says nothing.
+  // The owner's side has refused; any other failure proves nothing.
   if (*done == IBV_WC_REM_ACCESS_ERR) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("a forbidden read ended with status ", int{*done}));
@@ -170,7 +173,7 @@ absl::Status Trial::TryRange(RangeRule rule, WindowTrust* trust) {
   if (!pair.ok()) return pair.status();
   absl::StatusOr<MemoryWindow> window = Open(*pair);
   if (!window.ok()) return window.status();
-  // Of the last bytes of the range and the first behind it.
+  // Covers the last bytes of the range and the first ones after it.
   absl::Status refused =
       ReadInVain(pair->reader(), kWindowAt + kWindowBytes - kReadBytes / 2,
                  (*window)->rkey, "reads reach beyond a window");
