@@ -14,7 +14,8 @@
 namespace penstock::examples {
 namespace {
 
-// Longer than the time between two lines; who is silent for longer hangs.
+// The timeout between two lines of output. A process that is silent for longer
+// hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 absl::StatusOr<std::string> ReadAddress(Process* server) {
@@ -35,10 +36,10 @@ absl::StatusOr<std::string> ReadAddress(Process* server) {
 // A process that has not ended.
 struct Running {
   Process* process;
-  absl::optional<unsigned> rank;  // none for a server
+  absl::optional<unsigned> rank;  // empty for a server
 };
 
-// Waits until some of them have output, or have ended.
+// Waits until at least one process has output or has ended. Returns these.
 absl::StatusOr<std::vector<Running>> Await(
     const std::vector<Running>& running) {
   std::vector<pollfd> polls;
@@ -58,8 +59,8 @@ absl::StatusOr<std::vector<Running>> Await(
   return ready;
 }
 
-// Takes what it has printed. Returns whether it goes on; its end is an error,
-// unless it is a worker that has done well.
+// Reads the output of a process. Returns true if the process continues. The end
+// of a process is an error, except for a worker that succeeded.
 absl::StatusOr<bool> Follow(const Running& running,
                             const OnProgress& on_progress) {
   const bool more = running.process->ReadSome();

@@ -1,4 +1,4 @@
-// Parameter servers and workers on this host, each a process of its own.
+// Parameter servers and workers on this host, each in its own process.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_
 #define PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_
@@ -15,25 +15,26 @@
 
 namespace penstock::examples {
 
-// No process outlives the object. Not thread-safe.
+// A cluster, whose processes end with the object. Not thread-safe.
 class Cluster {
  public:
-  // Starts servers, each on a free port, which wait for so many workers.
-  // Returns once all listen.
+  // Starts servers that wait for `workers` workers, each on a free port.
+  // Returns once all servers listen.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(unsigned servers,
                                                         unsigned workers);
 
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // Runs the workers to their end: `program`, with `flags` and --servers and
-  // --rank. Its lines are those of a ProgressPrinter; `on_progress` is called
-  // with what rank 0 says. Returns INTERNAL, which names it, if a process fails
-  // or dies, and DEADLINE_EXCEEDED if nobody prints a line for a minute.
+  // Runs the workers until they end: `program`, with `flags`, --servers and
+  // --rank. Workers print the lines of a ProgressPrinter; calls `on_progress`
+  // for each line of rank 0. Returns INTERNAL, with the process's name, if a
+  // process fails or dies. Returns DEADLINE_EXCEEDED if no process prints a
+  // line for a minute.
   absl::Status RunWorkers(const std::string& program,
                           const std::vector<std::string>& flags,
                           const OnProgress& on_progress);
 
-  // Ends the servers in good order.
+  // Ends the servers cleanly.
   absl::Status Stop();
 
  private:

@@ -1,4 +1,4 @@
-// Makes channels to the parameter servers, and tells what carries them.
+// Makes channels to the parameter servers, and describes their paths.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
 #define PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
@@ -12,15 +12,15 @@
 
 namespace penstock::examples {
 
-// Makes a channel to each address, over Penstock, or with `stock` without it.
-// Calls carry the secret, unless that is empty.
+// Makes a channel to each address, over Penstock, or without it if `stock`.
+// Calls carry the secret, unless it is empty.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
     const std::shared_ptr<grpc::ChannelCredentials>& security,
     const std::string& secret, bool stock);
 
-// Returns "shm (ring 1 MiB)", "tcp: ..." with the reason, or "http2". If a
-// channel has several live connections, joins them by " + ".
+// Returns the path of the channel: "shm (ring 1 MiB)", "tcp: ..." with the
+// reason, or "http2". Joins the paths of several live connections by " + ".
 std::string DescribePath(grpc::Channel& channel);
 
 }  // namespace penstock::examples

@@ -1,4 +1,4 @@
-// Flags that the examples of sparse training have in common.
+// Flags that the sparse training examples share.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_FLAGS_H_
 #define PENSTOCK_EXAMPLES_COMMON_FLAGS_H_

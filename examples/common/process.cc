@@ -27,7 +27,7 @@ std::string OwnFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
-// Whether `environment` has an entry of the same name as `entry`.
+// Returns true if `environment` has an entry with the name of `entry`.
 bool IsGiven(absl::string_view entry,
              const std::vector<std::string>& environment) {
   absl::string_view name = entry.substr(0, entry.find('=') + 1);
@@ -37,7 +37,7 @@ bool IsGiven(absl::string_view entry,
   return false;
 }
 
-// What exec needs. Made before fork, since nothing may allocate after it.
+// The arguments of exec. Made before fork, because the child must not allocate.
 class Arguments {
  public:
   Arguments(const std::string& program, const std::vector<std::string>& flags,
@@ -50,8 +50,8 @@ class Arguments {
     for (const std::string& entry : environment) {
       environment_.push_back(const_cast<char*>(entry.c_str()));
     }
-    // A name given twice would mean its first entry to some programs and its
-    // last to others.
+    // Add only entries that are not given: programs disagree about the meaning
+    // of a repeated name.
     for (char** own = environ; *own != nullptr; ++own) {
       if (!IsGiven(*own, environment)) environment_.push_back(*own);
     }
@@ -65,11 +65,11 @@ class Arguments {
   std::vector<char*> environment_;
 };
 
-// What the child does between fork and exec; only async-signal-safe calls.
+// Runs in the child between fork and exec; makes only async-signal-safe calls.
 [[noreturn]] void Become(pid_t parent, int output, int input,
                          const Arguments& arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);  // it died before the line above
+  if (getppid() != parent) _exit(127);  // the parent died before prctl()
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -79,7 +79,7 @@ class Arguments {
   _exit(127);
 }
 
-// A pair of descriptors that close themselves.
+// A pair of descriptors that are closed on destruction.
 struct Pair {
   int ends[2] = {-1, -1};
   ~Pair() {
@@ -108,8 +108,8 @@ absl::StatusOr<Process> Process::Start(
     const std::vector<std::string>& environment) {
   Pair output;
   Pair input;
-  // A socket for the input: writing to one whose reader has died need not
-  // raise SIGPIPE.
+  // The input is a socket, because writing to one can avoid SIGPIPE if the
+  // reader has died.
   if (pipe2(output.ends, O_CLOEXEC) != 0 ||
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input.ends) != 0) {
     return absl::InternalError(
@@ -175,7 +175,7 @@ absl::optional<std::string> Process::NextLine() {
 
 absl::Status Process::Tell(const std::string& line) {
   std::string bytes = line + "\n";
-  // Lines are few and short: they fit the socket's buffer.
+  // Lines are few and short, so they fit into the socket's buffer.
   ssize_t sent = send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(

@@ -1,4 +1,4 @@
-// Child processes of the demo.
+// Child processes of the demos.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_PROCESS_H_
 #define PENSTOCK_EXAMPLES_COMMON_PROCESS_H_
@@ -15,19 +15,19 @@
 
 namespace penstock::examples {
 
-// Returns the path of the program `name`, next to this one or else at
+// Returns the path of the program `name`, next to this program or at
 // `elsewhere`, a path relative to this program's folder. Returns NOT_FOUND,
-// which names both.
+// with both paths, if there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::string& elsewhere);
 
-// A running program, of which the caller reads the standard output and writes
-// the standard input. It gets SIGKILL when the object is destroyed, or when
-// this process dies for any reason. Move-only. Not thread-safe.
+// A running program. The caller reads the program's standard output and writes
+// its standard input. The program gets SIGKILL when the object is destroyed, or
+// when this process dies for any reason. Move-only. Not thread-safe.
 class Process {
  public:
-  // Starts a program. `environment`, as "NAME=value", is added to this
-  // process's own.
+  // Starts a program. Adds `environment`, as "NAME=value", to this process's
+  // environment.
   static absl::StatusOr<Process> Start(
       const std::string& program, const std::vector<std::string>& flags,
       const std::vector<std::string>& environment = {});
@@ -36,26 +36,26 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // Returns a descriptor that is readable when there is output, or its end; for
-  // poll(). The object owns it.
+  // Returns a descriptor for poll() that is readable if there is output or the
+  // output has ended. The object owns the descriptor.
   int output() const { return output_; }
 
-  // Reads what is there; blocks if there is nothing. Returns false at the end.
+  // Reads the available output; blocks if there is none. Returns false at the
+  // end.
   bool ReadSome();
 
-  // Returns the next whole line that has been read, without its end, if there
-  // is one.
+  // Returns the next complete line that has been read, without its end, if any.
   absl::optional<std::string> NextLine();
 
-  // Writes `line` and an end of line to its standard input. Returns UNAVAILABLE
-  // if the program no longer reads.
+  // Writes `line` and a newline to the program's standard input. Returns
+  // UNAVAILABLE if the program no longer reads.
   absl::Status Tell(const std::string& line);
 
-  // Sends SIGTERM. The program may still do what it does then.
+  // Sends SIGTERM, and returns immediately.
   void Terminate();
 
-  // Blocks until the program has ended. Returns INTERNAL unless it exited with
-  // 0.
+  // Blocks until the program has ended. Returns INTERNAL if the exit code is
+  // not 0.
   absl::Status Wait();
 
  private:
@@ -64,10 +64,10 @@ class Process {
   void Kill();
 
   std::string name_;
-  pid_t pid_ = -1;  // -1: reaped, or moved from
+  pid_t pid_ = -1;  // -1 if reaped or moved from
   int output_ = -1;
   int input_ = -1;
-  std::string pending_;  // read, and not yet returned
+  std::string pending_;  // read but not yet returned
 };
 
 }  // namespace penstock::examples

@@ -1,4 +1,5 @@
-// How workers tell whoever started them how far they are.
+// Lines by which workers report their progress to the process that started
+// them.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_PROGRESS_H_
 #define PENSTOCK_EXAMPLES_COMMON_PROGRESS_H_
@@ -13,12 +14,12 @@ namespace penstock::examples {
 
 struct Progress {
   unsigned step = 0;  // steps done
-  double loss = 0;    // mean of the last of them
+  double loss = 0;    // mean of the last steps
 };
 
 using OnProgress = std::function<void(unsigned step, double loss)>;
 
-// Prints a line for every 25 steps: "step <steps done> <mean loss of these>".
+// Prints a line every 25 steps: "step <steps done> <mean loss of these>".
 class ProgressPrinter {
  public:
   void Add(uint64_t steps_done, double loss);
@@ -28,7 +29,7 @@ class ProgressPrinter {
   unsigned summed_ = 0;
 };
 
-// Reads such a line. Returns INTERNAL, which quotes it, for any other.
+// Parses such a line. Returns INTERNAL, with the line, for any other text.
 absl::StatusOr<Progress> ReadProgress(absl::string_view line);
 
 }  // namespace penstock::examples

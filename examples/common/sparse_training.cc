@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   options.connection = defined->connection;
   auto worker = ps::Worker::Join(std::move(options));
   if (!worker.ok() || !defined->wants_values) return worker;
-  // Rows begin by the model; this says that the chief is ready.
+  // The model defines the initial rows. This call declares the chief ready.
   absl::Status status = (*worker)->Initialize({});
   if (!status.ok()) return status;
   return worker;

@@ -1,4 +1,4 @@
-// What clients do that train or read sparse tables.
+// Shared code of clients that train or read sparse tables.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_SPARSE_TRAINING_H_
 #define PENSTOCK_EXAMPLES_COMMON_SPARSE_TRAINING_H_
@@ -18,27 +18,27 @@
 
 namespace penstock::examples {
 
-// Returns the id of the row of a feature or word: XXH3-64 of its name. So
-// nobody needs a dictionary, and all processes agree.
+// Returns the id of the row of a feature or word: XXH3-64 of its name. Thus no
+// dictionary is needed, and all processes agree.
 uint64_t IdOf(absl::string_view name);
 
-// Returns the staleness that a flag says: a number of steps, or "unlimited".
-// Returns INVALID_ARGUMENT for anything else.
+// Parses a staleness: a number of steps, or "unlimited". Returns
+// INVALID_ARGUMENT for any other text.
 absl::StatusOr<int64_t> StalenessOf(absl::string_view text);
 
-// Joins the training of `model`, which has sparse tables only, as the worker of
-// that rank. Rank 0 defines it; the others wait until it has.
+// Joins the training of `model` as the worker of `rank`. `model` has only
+// sparse tables. Rank 0 defines the model; other ranks wait for the definition.
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
     const std::vector<std::string>& servers, uint32_t rank,
     const ps::Model& model);
 
-// Ends a training of `steps` steps: waits until all servers allow that many,
-// and leaves. A worker that left at once might be gone before another has come,
-// and servers first wait until all they expect are there together.
+// Ends a training of `steps` steps: waits until all servers allow this step,
+// and leaves. Without the wait, a worker could leave before another one has
+// joined, and servers first wait until all expected workers are present.
 absl::Status Finish(uint64_t steps, ps::Worker* worker);
 
-// Returns the rows of `ids`, [ids, dim], as they are once `step` steps have
-// been made. Takes no part in the training. Its elements can be accessed.
+// Returns the rows of `ids`, [ids, dim], after `step` steps, with aligned
+// elements. Takes no part in the training.
 absl::StatusOr<tensor::Tensor> ReadRows(const std::vector<std::string>& servers,
                                         const std::string& table,
                                         const std::vector<uint64_t>& ids,

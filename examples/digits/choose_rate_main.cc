@@ -1,6 +1,6 @@
-// choose_rate: trains in this process at several learning rates, and prints how
-// each does on the validation digits. Does not use the held-out test digits.
-// README.md shows what it found.
+// choose_rate: trains in this process with several learning rates, and prints
+// the accuracy of each on the validation digits. Does not use the test digits.
+// README.md shows the results.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -19,8 +19,9 @@ namespace {
 
 struct Flags {
   std::vector<double> rates = {0.05, 0.1, 0.2, 0.4, 0.8};
-  std::vector<unsigned> steps = {300, 1500};  // the demo's, quick and whole
-  size_t batch = 64;                          // of all its workers together
+  // The demo's, with and without --quick.
+  std::vector<unsigned> steps = {300, 1500};
+  size_t batch = 64;  // of all workers together
   int hidden = 512;
   unsigned seeds = 3;
 };
@@ -40,7 +41,7 @@ absl::Status Step(const Images& batch, const ps::optim::Optimizer& optimizer,
   return absl::OkStatus();
 }
 
-// Trains once, and prints a line after each number of steps in `flags.steps`.
+// Trains once, and prints a line after each step count of `flags.steps`.
 absl::Status Try(const Flags& flags, double rate, unsigned seed) {
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), seed);
   if (!digits.ok()) return digits.status();

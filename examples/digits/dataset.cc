@@ -48,12 +48,12 @@ Images Select(const Images& all, const std::vector<size_t>& order, size_t from,
   return chosen;
 }
 
-// The same digits are held out in every run. If that depended on the run's
-// seed, something chosen on the validation digits of one run would have seen
-// test digits of another.
+// The seed of the split, which is the same for all runs. Otherwise a parameter
+// that was chosen on the validation digits of one run would depend on test
+// digits of another run.
 constexpr uint32_t kSplitSeed = 1;
 
-// Fisher and Yates, by hand: std::shuffle may differ between libraries.
+// Shuffles by Fisher and Yates. std::shuffle may differ between libraries.
 void Shuffle(uint32_t seed, size_t count, std::vector<size_t>* order) {
   std::mt19937 random(seed);
   for (size_t i = count; i > 1; --i) {

@@ -1,4 +1,4 @@
-// Handwritten digits, built into the program; data/README.md has the source.
+// Handwritten digits, embedded in the program. data/README.md names the source.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_DATASET_H_
 #define PENSTOCK_EXAMPLES_DIGITS_DATASET_H_
@@ -19,7 +19,7 @@ inline constexpr int kClasses = 10;
 using Matrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Images, a row each, with pixels from 0 to 1, and their digits.
+// Images, one per row, with pixels from 0 to 1, and their digits.
 struct Images {
   Matrix pixels;            // [n, kPixels]
   std::vector<int> labels;  // [n], 0 to 9
@@ -27,21 +27,21 @@ struct Images {
 
 struct Dataset {
   Images train;       // three fifths
-  Images validation;  // a fifth: to choose the learning rate on
-  Images test;        // a fifth, held out: nothing is trained or chosen on it
+  Images validation;  // one fifth, for choosing the learning rate
+  Images test;        // one fifth, never used for training or choosing
 };
 
 // Returns the text of optdigits.csv.
 absl::string_view EmbeddedCsv();
 
 // Parses the text and splits the digits. The split is always the same. `seed`
-// gives the order of the training digits; the same seed gives the same order
-// everywhere. Returns INVALID_ARGUMENT, which names the line, for one that is
-// not 64 pixels and a digit.
+// determines the order of the training digits, identically on all machines.
+// Returns INVALID_ARGUMENT, with the line number, for a line that is not 64
+// pixels and a digit.
 absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed);
 
-// Returns worker `rank`'s part of a step's mini-batch. All workers together
-// walk through the training set in its order, again and again.
+// Returns the part of worker `rank` of a step's mini-batch. All workers
+// together iterate over the training set in its order, repeatedly.
 Images BatchOf(const Images& train, uint64_t step, uint32_t rank,
                uint32_t workers, size_t batch);
 

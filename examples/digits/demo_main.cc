@@ -1,5 +1,5 @@
-// demo: trains digits in several processes, over Penstock and over stock gRPC
-// by turns, and compares. See README.md.
+// demo: trains digits in several processes, alternately over Penstock and over
+// stock gRPC, and compares the two. See README.md.
 
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ namespace penstock::digits {
 namespace {
 
 constexpr double kGoodAccuracy = 0.95;
-// What chance may take from it where the order of pushes is chance: some two
-// and a half standard errors on 360 held-out digits.
+// The tolerance if the order of pushes is random: about two and a half standard
+// errors on 360 test digits.
 constexpr double kNoise = 0.03;
 constexpr char kBoundedStaleness[] = "2";
 
@@ -35,7 +35,7 @@ absl::Status Named(const char* name, const absl::Status& status) {
                       absl::StrCat(name, ": ", status.message()));
 }
 
-// Shows a progress bar if standard output is a terminal.
+// Draws a progress bar if standard output is a terminal.
 void ShowProgress(const char* name, unsigned steps, unsigned done) {
   constexpr unsigned kWidth = 30;
   static const bool kTerminal = isatty(STDOUT_FILENO) != 0;
@@ -46,7 +46,7 @@ void ShowProgress(const char* name, unsigned steps, unsigned done) {
   fflush(stdout);
 }
 
-// One of the two clusters that take turns.
+// One of the two clusters that alternate.
 struct Side {
   const char* name;
   std::unique_ptr<Training> training;
@@ -62,9 +62,9 @@ absl::Status PlayRound(Side* side, unsigned until, unsigned steps) {
   return Named(side->name, status);
 }
 
-// Both clusters live the whole time. While one trains, the other waits at its
-// gate. So a disturbance of the machine that lasts longer than a round affects
-// both alike.
+// Trains alternately on both clusters, which both live all the time. While one
+// trains, the other waits at its gate. Thus a disturbance of the machine that
+// lasts longer than a round affects both alike.
 absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
                        Side* stock) {
   for (unsigned round = 1; round <= rounds; ++round) {
@@ -116,8 +116,8 @@ absl::StatusOr<Side> Start(const char* name, RunOptions options, bool stock) {
 }
 
 // Trains once more, with workers that wait less for each other. Each push is
-// then a step of its own, where a synchronous one is the mean of all workers:
-// so its rate is divided by their number.
+// then a separate step, while a synchronous step applies the mean of all
+// workers. Therefore the learning rate is divided by the number of workers.
 absl::Status TrainLoosely(RunOptions options, const char* name,
                           const char* staleness) {
   options.staleness = staleness;
@@ -157,8 +157,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (status.ok()) status = TrainLoosely(options, "async", "unlimited");
   if (!status.ok()) return status;
   printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
-  // Seeds are the same, and gradients are averaged in the order of the ranks.
-  // So not one bit may depend on what carried them.
+  // Seeds are equal, and gradients are averaged in rank order. Therefore the
+  // results must not depend on the transport in a single bit.
   if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");
   }
@@ -169,7 +169,7 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
 }  // namespace penstock::digits
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection; the table at the end has it in one.
+  // The log has lines for each connection, which the final table repeats.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::digits::RunOptions options;
   unsigned rounds = 4;

@@ -9,14 +9,14 @@
 namespace penstock::digits {
 namespace {
 
-// The time limit of a transfer of variables that the servers have.
+// The timeout for transferring existing variables.
 constexpr absl::Duration kTransferTimeout = absl::Seconds(60);
-// How long to wait before the servers are asked again, if they do not let a
-// reader wait for a step: those of an asynchronous training.
+// The pause between queries if the servers do not let a reader wait for a step,
+// as in an asynchronous training.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 struct Progress {
-  uint64_t steps = UINT64_MAX;  // of the fastest worker; at the slowest server
+  uint64_t steps = UINT64_MAX;  // of the fastest worker, at the slowest server
   uint32_t live_workers = 0;
 };
 
@@ -41,7 +41,7 @@ void WaitFor(uint64_t step, absl::Duration interval, ps::Reader* reader) {
   const absl::Time start = absl::Now();
   ps::PullSpec nothing;
   nothing.all_dense = false;
-  // An error shows again when the servers are asked next.
+  // The next query of the servers reports an error again.
   (void)reader->Pull(step, nothing, interval);
   const absl::Duration left =
       std::min(interval, kPollInterval) - (absl::Now() - start);
@@ -53,7 +53,7 @@ void WaitFor(uint64_t step, absl::Duration interval, ps::Reader* reader) {
 absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
                       const EvaluateFn& evaluate) {
   uint64_t next = std::min(options.every, options.steps);
-  uint64_t seen = 0;  // the most steps so far
+  uint64_t seen = 0;  // the highest number of steps so far
   absl::Time progress_at = absl::Now();
   while (true) {
     auto progress = ProgressOf(reader->connection(), options.patience);

@@ -1,4 +1,4 @@
-// Watches a training run from outside.
+// Watches a training without taking part.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
 #define PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
@@ -15,20 +15,20 @@ namespace penstock::digits {
 
 struct EvaluatorOptions {
   uint64_t steps = 0;    // the length of the training
-  uint64_t every = 100;  // least number of steps between evaluations
-  // How often to check how far the workers are, and whether they have left.
+  uint64_t every = 100;  // minimal number of steps between evaluations
+  // The interval between checks of the workers' progress and presence.
   absl::Duration check_interval = absl::Seconds(2);
-  // How long to wait for a step before the training counts as hung.
+  // The timeout after which a training without a step counts as hung.
   absl::Duration patience = absl::Minutes(5);
 };
 
-// Evaluates what so many steps have made, or more. An error ends Evaluate(),
-// which returns it.
+// Evaluates the variables after at least `steps` steps. An error ends
+// Evaluate(), which returns the error.
 using EvaluateFn =
     std::function<absl::Status(uint64_t steps, const tensor::Bundle&)>;
 
-// Calls `evaluate` now and then, and with the last values. Returns
-// when the training ends: at its last step, or when no worker is left. Returns
+// Calls `evaluate` from time to time, and with the last values. Returns when
+// the training ends: at its last step, or when no worker is left. Returns
 // DEADLINE_EXCEEDED after `patience`, or if a server cannot be reached.
 absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
                       const EvaluateFn& evaluate);

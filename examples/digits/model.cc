@@ -18,7 +18,7 @@ constexpr size_t kVariables = 6;
 constexpr std::array<const char*, kVariables> kNames = {"w1", "b1", "w2",
                                                         "b2", "w3", "b3"};
 
-// The network's variables as matrices over the bundle's memory.
+// The network's variables, as matrices over the bundle's memory.
 class View {
  public:
   static absl::StatusOr<View> Of(const tensor::Bundle& bundle) {
@@ -34,7 +34,7 @@ class View {
     return view.Check();
   }
 
-  // Biases are matrices of one row.
+  // Returns a variable as a matrix. A bias is a matrix of one row.
   ConstMap operator[](size_t at) const {
     const tensor::Tensor& tensor = tensors_[at];
     return ConstMap(reinterpret_cast<const float*>(tensor.bytes().data()),
@@ -82,7 +82,7 @@ Activations Forward(const View& v, const Matrix& input) {
   return a;
 }
 
-// Turns logits into the gradient of the mean loss by them; gives the loss.
+// Replaces logits by the gradient of the mean loss. Returns the loss.
 float SoftmaxCrossEntropy(const std::vector<int>& labels, Matrix* logits) {
   float loss = 0;
   const float share = 1.0F / static_cast<float>(labels.size());
@@ -112,7 +112,7 @@ absl::Status Append(size_t at, const Value& value, tensor::Shape shape,
   return absl::OkStatus();
 }
 
-// The gradients of one layer: of its weight and of its bias.
+// Appends the gradients of one layer's weight and bias.
 absl::Status AppendLayer(size_t at, const Matrix& input, const Matrix& delta,
                          tensor::Bundle* bundle) {
   absl::Status status = Append(at, input.transpose() * delta,
@@ -121,7 +121,7 @@ absl::Status AppendLayer(size_t at, const Matrix& input, const Matrix& delta,
   return Append(at + 1, delta.colwise().sum(), {delta.cols()}, bundle);
 }
 
-// The error behind a relu layer whose outputs were `output`.
+// Returns the error before a relu layer with outputs `output`.
 Matrix Backward(const Matrix& delta, const ConstMap& weight,
                 const Matrix& output) {
   Matrix back = delta * weight.transpose();

@@ -1,4 +1,4 @@
-// A small network for digits with two hidden layers, written out on Eigen.
+// A small network for digits with two hidden layers, implemented with Eigen.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_MODEL_H_
 #define PENSTOCK_EXAMPLES_DIGITS_MODEL_H_
@@ -25,20 +25,20 @@ struct Variable {
 };
 std::vector<Variable> Variables(int64_t hidden);
 
-// How they are trained: by plain gradient descent.
+// The training parameters for plain gradient descent.
 struct TrainingOptions {
-  double learning_rate = 0.4;  // README.md tells how it was chosen
-  // By how many steps a worker may be ahead of the slowest: 0 is synchronous
-  // training. ps::ConsistencyPolicy::kUnlimited: asynchronous.
+  double learning_rate = 0.4;  // README.md explains the choice
+  // The number of steps by which a worker may be ahead of the slowest. 0 trains
+  // synchronously, and ps::ConsistencyPolicy::kUnlimited asynchronously.
   int64_t staleness = 0;
 };
 
 // Returns the variables as tables of a parameter server.
 ps::Model ModelOf(int64_t hidden, const TrainingOptions& options);
 
-// Draws the weights as K. He et al., "Delving Deep into Rectifiers", 2015:
-// normal, with variance 2 / inputs. Biases are zero. The same seed gives the
-// same bits.
+// Draws the weights as in K. He et al., "Delving Deep into Rectifiers", 2015:
+// normally distributed, with variance 2 / inputs. Biases are zero. The same
+// seed gives the same bits.
 absl::StatusOr<tensor::Bundle> InitialValues(int64_t hidden, uint32_t seed);
 
 struct Gradients {
@@ -47,11 +47,12 @@ struct Gradients {
 };
 
 // Returns the gradients of the mean loss over `batch`, in the order of
-// Variables(). Returns INVALID_ARGUMENT if `variables` are not of that form.
+// Variables(). Returns INVALID_ARGUMENT if `variables` do not have the form of
+// Variables().
 absl::StatusOr<Gradients> ComputeGradients(const tensor::Bundle& variables,
                                            const Images& batch);
 
-// Returns the share of `images` that the network classifies correctly, 0 to 1.
+// Returns the fraction of `images` that the network classifies correctly.
 absl::StatusOr<double> Accuracy(const tensor::Bundle& variables,
                                 const Images& images);
 

@@ -16,10 +16,10 @@
 namespace penstock::digits {
 namespace {
 
-// Steps of each round that connections, pools and caches take to warm up.
+// The steps of a round that warm up connections, pools and caches.
 constexpr uint64_t kWarmUpSteps = 5;
 
-// Longer than any step takes; a run without output for so long hangs.
+// Longer than any step takes. A training without output for longer hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 std::vector<std::string> ServerFlags(const RunOptions& options) {
@@ -86,7 +86,7 @@ std::string Summarize(const std::vector<RunResult::Path>& paths) {
   return agree ? paths.front().description : absl::StrJoin(all, "; ");
 }
 
-// Collects what the workers' lines of one round say.
+// Collects the workers' lines of one round.
 class Training::Ledger {
  public:
   Ledger(size_t workers, const Progress& progress)
@@ -170,7 +170,7 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
   while (std::find(running.begin(), running.end(), true) != running.end()) {
     std::vector<pollfd> polls;
     for (size_t i = 0; i < workers_.size(); ++i) {
-      // poll() passes over negative descriptors.
+      // poll() ignores negative descriptors.
       polls.push_back({running[i] ? workers_[i].output() : -1, POLLIN, 0});
     }
     for (examples::Process& server : servers_) {

@@ -1,4 +1,4 @@
-// Runs one training in processes of its own.
+// Runs one training in separate processes.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_TRAINING_H_
 #define PENSTOCK_EXAMPLES_DIGITS_TRAINING_H_
@@ -20,15 +20,15 @@ struct RunOptions {
   unsigned steps = 1500;
   unsigned batch = 32;
   int hidden = 512;
-  double learning_rate = 0.4;   // README.md tells how it was chosen
-  std::string staleness = "0";  // as digits_worker takes it
+  double learning_rate = 0.4;   // README.md explains the choice
+  std::string staleness = "0";  // in the notation of digits_worker
   unsigned seed = 1;
   bool stock = false;  // stock gRPC over TCP instead of Penstock
 };
 
-// How long the steps of a round took, in microseconds: medians over all workers
-// and steps but the first ones. Without the wait at the barrier, which has a
-// field of its own.
+// Durations of a round's steps, in microseconds: medians over all workers and
+// all steps except the first ones. Excludes the wait at the barrier, which has
+// its own field.
 struct StepTimes {
   double pull_us = 0;
   double push_us = 0;
@@ -36,30 +36,30 @@ struct StepTimes {
 };
 
 struct RunResult {
-  // What carried the connection of each worker to each server.
+  // The path of the connection between a worker and a server.
   struct Path {
     unsigned worker;
     unsigned server;
     std::string description;
   };
   std::vector<Path> paths;  // by worker, then by server
-  double accuracy = 0;      // on the held-out digits, 0 to 1
+  double accuracy = 0;      // on the test digits, 0 to 1
   double final_loss = 0;    // on the training digits, nats
   StepTimes times;          // medians over the rounds
 };
 
-// Returns the description that all connections have, or else each with its
-// worker and server. Returns "unknown" for none.
+// Returns the description that all connections share. If they differ, returns
+// each with its worker and server. Returns "unknown" for an empty list.
 std::string Summarize(const std::vector<RunResult::Path>& paths);
 
-// Called with the steps that the chief has done and its loss.
+// Called with the chief's number of completed steps, and its loss.
 using Progress = std::function<void(unsigned steps_done, double loss)>;
 
-// Returns the middle value, or the mean of the two middle ones; 0 for none.
+// Returns the median, or 0 for an empty list.
 double Median(std::vector<double> values);
 
-// A training run. If a program fails or dies, the run ends with INTERNAL, which
-// names it. No program outlives the object. Not thread-safe.
+// A training run. If a program fails or dies, the run ends with INTERNAL and
+// the program's name. All programs end with the object. Not thread-safe.
 class Training {
  public:
   // Starts the servers, each on a free port, then the workers. Blocks until all
@@ -67,12 +67,11 @@ class Training {
   static absl::StatusOr<std::unique_ptr<Training>> Start(
       const RunOptions& options);
 
-  // Runs one round: lets the workers through the gate, and blocks until all
-  // wait before `step`. Between rounds every process only waits and sends
-  // heartbeats.
+  // Runs one round: opens the gate, and blocks until all workers wait before
+  // `step`. Between rounds, processes only wait and send heartbeats.
   absl::Status RunTo(unsigned step, const Progress& progress);
 
-  // Ends all processes in good order. Call it after the round to the last step.
+  // Ends all processes cleanly. Call it after the round to the last step.
   absl::StatusOr<RunResult> Finish();
 
  private:
@@ -83,9 +82,9 @@ class Training {
   absl::Status StartWorkers(const std::vector<std::string>& addresses);
   // Writes `line` to all workers.
   absl::Status Tell(const std::string& line);
-  // Reads all workers' output side by side until each is at the gate or, with
-  // `to_end`, has ended well. Watches the servers' output too: its end means
-  // that the server has died.
+  // Reads all workers' output until each worker is at the gate or, with
+  // `to_end`, has ended successfully. Also watches the servers' output, whose
+  // end means that a server has died.
   absl::Status Follow(bool to_end, Ledger* ledger);
 
   const RunOptions options_;

@@ -1,14 +1,14 @@
-// digits_worker: trains on the digits together with other workers or, as the
-// evaluator, watches them.
+// digits_worker: trains on the digits together with other workers. With the
+// role evaluator, watches the workers instead.
 //
-// If --servers is not given, servers, role and rank come from TF_CONFIG.
+// Without --servers, TF_CONFIG has the servers, the role and the rank.
 //
-// Standard output is for the program that started it. One line each:
+// Standard output is for the program that started this one. One line each:
 //   gate <n>            (only with --gate: waits before step n)
 //   step <n> <loss> <pull us> <push us> <wait us>
-//   path <server> <what carries the connection to it>
-//   result <held-out accuracy> <final loss>      (worker 0 only)
-//   evaluated <version> <held-out accuracy>      (evaluator only)
+//   path <server> <path of the connection to the server>
+//   result <test accuracy> <final loss>         (worker 0 only)
+//   evaluated <version> <test accuracy>         (evaluator only)
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -100,8 +100,8 @@ absl::StatusOr<Part> PartFromEnvironment() {
               {}};
 }
 
-// Measures the microseconds since the last call, to time one thing after
-// another.
+// Measures the microseconds since the last call, for timing consecutive
+// actions.
 class Lap {
  public:
   int64_t operator()() {
@@ -123,7 +123,7 @@ absl::Status TrainStep(const Flags& flags, const Part& part,
   absl::StatusOr<ps::Pulled> pulled = worker->Pull(*step);
   int64_t pull = lap();
   if (!pulled.ok()) return pulled.status();
-  *step = pulled->clock();  // later, if the others have gone on without us
+  *step = pulled->clock();  // later if other workers are ahead
   Images batch = BatchOf(train, *step, part.rank, part.workers, flags.batch);
   absl::StatusOr<Gradients> gradients =
       ComputeGradients(pulled->AllDense(), batch);
@@ -195,7 +195,7 @@ absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
   return flags.gate ? PassGate(flags.steps).status() : absl::OkStatus();
 }
 
-// The chief says what is trained; the others wait until it has.
+// Joins the training. The chief defines the model; other workers wait for it.
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
                                                  const Part& part) {
   ps::Worker::Options options;
@@ -258,7 +258,7 @@ int64_t StalenessIn(const std::string& text) {
   return steps;
 }
 
-// For CLI11: returns what is wrong with it, or "".
+// Returns the error in `text` for CLI11, or "".
 std::string CheckStaleness(const std::string& text) {
   return StalenessIn(text) >= 0
              ? ""
@@ -280,7 +280,7 @@ absl::Status Run(const Flags& flags) {
       examples::Connect(part->servers, *security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
-  // Gradients are sent from where they are computed.
+  // Allocates gradients in the pool, so that they are sent in place.
   if (!flags.stock) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
   }

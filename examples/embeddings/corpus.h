@@ -1,4 +1,4 @@
-// A text as numbered words.
+// A text as a sequence of word numbers.
 
 #ifndef PENSTOCK_EXAMPLES_EMBEDDINGS_CORPUS_H_
 #define PENSTOCK_EXAMPLES_EMBEDDINGS_CORPUS_H_
@@ -11,24 +11,24 @@
 
 namespace penstock::embeddings {
 
-// The words that occur often enough: the most frequent first, and of equally
-// frequent ones the first by the alphabet. A word's number is its place here.
+// The words that occur often enough, sorted by decreasing frequency and then
+// alphabetically. A word's number is its index in this list.
 struct Vocabulary {
   std::vector<std::string> words;
   std::vector<uint64_t> counts;
-  std::vector<uint64_t> ids;  // of their rows: hashes of the words
+  std::vector<uint64_t> ids;  // ids of the words' rows: hashes of the words
 };
 
 struct Corpus {
   Vocabulary vocabulary;
-  std::vector<uint32_t> words;  // of the text, in its order, by number
+  std::vector<uint32_t> words;  // the text, as word numbers
 };
 
 // Returns the text of all novels in data/.
 absl::string_view EmbeddedText();
 
-// Reads a text. Its words are its runs of letters, in lower case. Those that
-// occur less than `min_count` times are left out, as if they were not there.
+// Parses a text. Words are maximal sequences of letters, in lower case. Removes
+// words that occur fewer than `min_count` times.
 Corpus ReadCorpus(absl::string_view text, uint64_t min_count);
 
 }  // namespace penstock::embeddings

@@ -1,5 +1,5 @@
-// demo: trains word vectors in several processes, and prints which words are
-// near each other. See README.md.
+// demo: trains word vectors in several processes, and prints neighbouring
+// words. See README.md.
 
 #include <cstdio>
 #include <cstdlib>
@@ -66,7 +66,7 @@ absl::Status Run(const TrainingOptions& options,
 }  // namespace penstock::embeddings
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection, which say nothing of the training.
+  // The log has lines for each connection, which do not concern the training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::embeddings::TrainingOptions options;
   std::vector<std::string> words = {"mother", "monday", "three",

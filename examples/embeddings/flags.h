@@ -1,4 +1,4 @@
-// The flags that the demo and its workers have in common.
+// Flags that the demo and its workers share.
 
 #ifndef PENSTOCK_EXAMPLES_EMBEDDINGS_FLAGS_H_
 #define PENSTOCK_EXAMPLES_EMBEDDINGS_FLAGS_H_

@@ -1,4 +1,4 @@
-// Draws what a step of the training computes on.
+// Draws the training batches.
 
 #ifndef PENSTOCK_EXAMPLES_EMBEDDINGS_SAMPLER_H_
 #define PENSTOCK_EXAMPLES_EMBEDDINGS_SAMPLER_H_
@@ -12,13 +12,13 @@
 
 namespace penstock::embeddings {
 
-// Pairs of words. A word is a place in `centers` or in `others`, which have
+// Pairs of words. A word is an index into `centers` or `others`, which contain
 // each word once.
 struct Batch {
   struct Pair {
     uint32_t center;
     uint32_t other;
-    float label;  // 1: `other` stood near `center`; 0: it was drawn at random
+    float label;  // 1: `other` is near `center`; 0: drawn randomly
   };
   std::vector<uint32_t> centers;  // words by number
   std::vector<uint32_t> others;
@@ -27,28 +27,28 @@ struct Batch {
 
 struct SamplerOptions {
   unsigned centers = 512;   // words of the text in a batch
-  unsigned window = 4;      // words on either side, at most
-  unsigned negatives = 5;   // drawn for each word nearby
-  double subsample = 1e-3;  // of the text's words; see below
+  unsigned window = 4;      // maximal number of words on either side
+  unsigned negatives = 5;   // drawn for each nearby word
+  double subsample = 1e-3;  // threshold of frequent words; see below
   unsigned seed = 1;
 };
 
-// Goes through a part of the text again and again. As T. Mikolov et al. have it
-// ("Distributed Representations of Words and Phrases and their
-// Compositionality", NIPS 2013):
+// Iterates over a part of the text, repeatedly. Samples as in T. Mikolov et
+// al., "Distributed Representations of Words and Phrases and their
+// Compositionality", NIPS 2013:
 //
-// - A word of frequency f is passed over with probability 1 - sqrt(s / f), if
-//   that is positive, where s is `subsample`.
-// - The window of each center has 1 to `window` words on either side; which
-//   number is drawn.
-// - Negatives are drawn by their counts to the power of 3/4. One that is the
-//   word nearby itself is left out.
+// - A word of frequency f is skipped with probability 1 - sqrt(s / f), if
+//   positive, where s is `subsample`.
+// - The window of each center has a random number of words on either side, from
+//   1 to `window`.
+// - Negatives are drawn by their counts to the power of 3/4. A negative that
+//   equals the nearby word is omitted.
 //
 // The same options give the same batches, with the same C++ library.
 class Sampler {
  public:
-  // Words [from, to) of the corpus, which outlives the sampler. There is at
-  // least one.
+  // Samples from words [from, to) of the corpus, which must outlive the
+  // sampler. The range must not be empty.
   Sampler(const Corpus* corpus, size_t from, size_t to,
           const SamplerOptions& options);
 
@@ -62,9 +62,9 @@ class Sampler {
   const size_t from_;
   const size_t to_;
   const SamplerOptions options_;
-  std::vector<double> kept_;    // by word: how probably it is not passed over
+  std::vector<double> kept_;    // by word: the probability of not being skipped
   size_t at_;                   // in the text
-  std::vector<uint32_t> text_;  // those of one batch, and around
+  std::vector<uint32_t> text_;  // the words of one batch, and around it
   std::mt19937 random_;
   std::discrete_distribution<uint32_t> negative_;
 };

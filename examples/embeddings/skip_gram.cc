@@ -6,7 +6,7 @@
 namespace penstock::embeddings {
 namespace {
 
-// log(1 + exp(x)), also where exp(x) is infinite.
+// Returns log(1 + exp(x)), without overflow.
 float Softplus(float x) {
   return std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x)));
 }

@@ -14,16 +14,16 @@
 
 namespace penstock::embeddings {
 
-// A row for each word.
+// One row for each word.
 using Matrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using ConstRows = Eigen::Map<const Matrix>;
 using Rows = Eigen::Map<Matrix>;
 
-// Adds, for each pair with the vectors c and o, the gradient of its loss, which
-// is -log sigmoid(c . o) for label 1 and -log sigmoid(-c . o) for label 0, to
-// the rows of `center_gradients` and `other_gradients`. Rows are in the order
-// of batch.centers and batch.others. Returns the mean loss of the pairs.
+// Adds the gradients of all pairs to the rows of `center_gradients` and
+// `other_gradients`. A pair with vectors c and o has the loss -log sigmoid(c .
+// o) for label 1, and -log sigmoid(-c . o) for label 0. Rows are in the order
+// of batch.centers and batch.others. Returns the mean loss.
 double AddGradients(const Batch& batch, const ConstRows& centers,
                     const ConstRows& others, Rows center_gradients,
                     Rows other_gradients);
@@ -33,9 +33,9 @@ struct Neighbour {
   float cosine;
 };
 
-// Returns the `count` words whose vectors have the smallest angles with that of
-// `word`, the nearest first, without itself; none for a word that is not in the
-// vocabulary. Vectors are rows in the order of the vocabulary.
+// Returns the `count` words whose vectors have the smallest angles to that of
+// `word`, the nearest first, without `word` itself. Returns none if `word` is
+// not in the vocabulary. Vectors are rows in the order of the vocabulary.
 std::vector<Neighbour> Nearest(const Vocabulary& vocabulary,
                                const ConstRows& vectors, absl::string_view word,
                                size_t count);

@@ -16,7 +16,8 @@
 namespace penstock::embeddings {
 namespace {
 
-// Vectors of words as centers, which are what is trained for, and as others.
+// The tables of vectors of words as centers, which are the result, and as
+// others.
 constexpr char kIn[] = "in";
 constexpr char kOut[] = "out";
 
@@ -26,7 +27,7 @@ absl::StatusOr<ps::Model> ModelOf(const TrainingOptions& options) {
   ps::SparseSpec rows;
   rows.dim = options.dim;
   ps::TableSpec table;
-  table.name = kOut;  // begins with zeros
+  table.name = kOut;  // initialised with zeros
   table.rows = rows;
   table.staleness = *staleness;
   table.optimizer.rule = ps::optim::Rule::kAdagrad;
@@ -59,7 +60,7 @@ absl::StatusOr<tensor::Tensor> ZerosLike(const tensor::Tensor& tensor) {
   return zeros;
 }
 
-// The gradients of the batch by the rows that were pulled for it.
+// The gradients of a batch, for the rows that were pulled for it.
 struct Step {
   tensor::Tensor in;
   tensor::Tensor out;
@@ -103,7 +104,7 @@ absl::StatusOr<double> TakeStep(const Vocabulary& vocabulary,
   spec.rows = {{kIn, centers}, {kOut, others}};
   auto pulled = worker->Pull(*step, spec);
   if (!pulled.ok()) return pulled.status();
-  *step = pulled->clock();  // later, if the others have gone on without us
+  *step = pulled->clock();  // later if other workers are ahead
   auto computed = Compute(batch, *pulled);
   if (!computed.ok()) return computed.status();
   auto pushed =

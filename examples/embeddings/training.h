@@ -16,27 +16,27 @@
 
 namespace penstock::embeddings {
 
-// What rarer words mean cannot be learnt from so few places.
+// The frequency below which a word's meaning cannot be learnt.
 inline constexpr uint64_t kMinCount = 10;
 
 struct TrainingOptions {
   unsigned servers = 2;
   unsigned workers = 2;
-  unsigned steps = 1500;                // of each worker
+  unsigned steps = 1500;                // per worker
   unsigned dim = 64;                    // elements of a vector
-  std::string staleness = "unlimited";  // as StalenessOf() takes it
+  std::string staleness = "unlimited";  // in the notation of StalenessOf()
   double learning_rate = 0.2;           // of Adagrad
   SamplerOptions sampler;
 };
 
-// Makes all steps of one worker, on its share of the text. Prints a line every
-// 25 of them: "step <steps done> <mean loss of these>".
+// Makes all steps of one worker, on its part of the text. Prints a line every
+// 25 steps: "step <steps done> <mean loss of these>".
 absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
                        const TrainingOptions& options, const Corpus& corpus);
 
-// Starts servers and workers (`embeddings_worker`), and returns the vectors
-// that they have trained, [words, dim], in the order of the vocabulary.
-// `on_progress` is called with what rank 0 has printed.
+// Starts servers and workers (`embeddings_worker`), and returns the trained
+// vectors, [words, dim], in the order of the vocabulary. Calls `on_progress`
+// for the lines of rank 0.
 absl::StatusOr<tensor::Tensor> Train(const TrainingOptions& options,
                                      const Vocabulary& vocabulary,
                                      const examples::OnProgress& on_progress);

@@ -1,4 +1,4 @@
-// greeter_client [host:port]: gRPC's greeter; what is new is marked.
+// greeter_client [host:port]: gRPC's greeter, with the new line marked.
 
 #include <iostream>
 #include <memory>

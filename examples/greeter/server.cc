@@ -1,4 +1,4 @@
-// greeter_server [host:port]: gRPC's greeter; the one new line is marked.
+// greeter_server [host:port]: gRPC's greeter, with the new line marked.
 
 #include <iostream>
 #include <memory>

@@ -26,8 +26,9 @@ struct Column {
   Kind kind;
 };
 
-// `fnlwgt` is how many people a row stands for, and `education-num` says the
-// same as `education`.
+// The columns of the data. `fnlwgt` is the number of people that a row
+// represents, and `education-num` is equivalent to `education`; both are left
+// out.
 constexpr std::array<Column, 14> kColumns = {{
     {"age", Kind::kEvery5},
     {"workclass", Kind::kWord},
@@ -47,7 +48,8 @@ constexpr std::array<Column, 14> kColumns = {{
 
 constexpr size_t kTestEvery = 4;
 
-// Returns "" for a column that is left out, or a number that is none.
+// Returns the feature of a value, or "" for an omitted column or an invalid
+// number.
 std::string FeatureOf(const Column& column, absl::string_view value) {
   if (column.kind == Kind::kLeftOut) return "";
   if (column.kind == Kind::kWord) return absl::StrCat(column.name, "=", value);

@@ -12,22 +12,22 @@
 namespace penstock::income {
 
 struct Example {
-  std::vector<uint64_t> features;  // ids of those that are 1; all others are 0
+  std::vector<uint64_t> features;  // ids of the features that are 1
   float label = 0;                 // 1: earns more than 50,000 dollars a year
 };
 
 struct Dataset {
   std::vector<Example> train;
-  std::vector<Example> test;  // each fourth; no training sees it
+  std::vector<Example> test;  // every fourth row, never used for training
 };
 
 // Returns the text of adult.test.
 absl::string_view EmbeddedCsv();
 
-// Reads the text of adult.test. Features are "column=value", where numbers are
-// put into bins, each pair of two columns' values, and one that all have. Their
-// ids are hashes. Returns INVALID_ARGUMENT, which names the line, for one
-// without 15 columns or with a label that is none.
+// Parses the text of adult.test. Features are "column=value" with binned
+// numbers, each pair of two columns' values, and one feature of all rows.
+// Feature ids are hashes. Returns INVALID_ARGUMENT, with the line number, for a
+// line without 15 columns or with an invalid label.
 absl::StatusOr<Dataset> ReadIncome(absl::string_view csv);
 
 }  // namespace penstock::income

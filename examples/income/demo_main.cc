@@ -17,7 +17,7 @@
 namespace penstock::income {
 namespace {
 
-// What a plain implementation reaches; see the test.
+// The result of a plain implementation; see the test.
 constexpr double kGoodAuc = 0.88;
 
 absl::Status Run(const TrainingOptions& options) {
@@ -51,7 +51,7 @@ absl::Status Run(const TrainingOptions& options) {
 }  // namespace penstock::income
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection, which say nothing of the training.
+  // The log has lines for each connection, which do not concern the training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::income::TrainingOptions options;
   CLI::App app(

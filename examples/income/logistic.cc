@@ -40,7 +40,7 @@ std::vector<float> Gradients(absl::Span<const Example> examples,
 
 double LogLoss(absl::Span<const Example> examples,
                absl::Span<const float> predicted) {
-  // A float that is 0 or 1 stands for something beside it.
+  // Avoids log(0) for a prediction that a float rounds to 0 or 1.
   constexpr double kLeast = 1e-9;
   double sum = 0;
   for (size_t i = 0; i < examples.size(); ++i) {
@@ -59,7 +59,7 @@ double Auc(absl::Span<const Example> examples,
     order.emplace_back(predicted[i], examples[i].label > 0);
   }
   std::sort(order.begin(), order.end());
-  double zeros = 0;  // below the present prediction
+  double zeros = 0;  // below the current prediction
   double ones = 0;
   double won = 0;
   for (auto at = order.begin(); at != order.end();) {

@@ -1,4 +1,4 @@
-// Logistic regression on sparse binary features, and how good it is.
+// Logistic regression on sparse binary features, and quality measures.
 
 #ifndef PENSTOCK_EXAMPLES_INCOME_LOGISTIC_H_
 #define PENSTOCK_EXAMPLES_INCOME_LOGISTIC_H_
@@ -11,17 +11,17 @@
 
 namespace penstock::income {
 
-// Returns the features of all examples, one example after another.
+// Returns the concatenated features of all examples.
 std::vector<uint64_t> FeaturesOf(absl::Span<const Example> examples);
 
-// Returns the probability that each label is 1. `weights` are those of
-// FeaturesOf(examples), in its order.
+// Returns the probability that each label is 1. `weights` are in the order of
+// FeaturesOf(examples).
 std::vector<float> Predict(absl::Span<const Example> examples,
                            absl::Span<const float> weights);
 
-// Returns the gradient of the sum of the examples' log losses by each of
-// FeaturesOf(examples), in its order. A feature of several examples has one for
-// each, which are to be added up.
+// Returns the gradient of the sum of the examples' log losses, in the order of
+// FeaturesOf(examples). A feature of several examples has several gradients,
+// which the caller must add.
 std::vector<float> Gradients(absl::Span<const Example> examples,
                              absl::Span<const float> predicted);
 
@@ -29,9 +29,9 @@ std::vector<float> Gradients(absl::Span<const Example> examples,
 double LogLoss(absl::Span<const Example> examples,
                absl::Span<const float> predicted);
 
-// Returns the area under the ROC curve: how probably an example of label 1 is
-// predicted above one of label 0, where equal predictions count half. Both
-// labels must occur.
+// Returns the area under the ROC curve: the probability that an example of
+// label 1 has a higher prediction than one of label 0. Equal predictions count
+// half. Both labels must occur.
 double Auc(absl::Span<const Example> examples,
            absl::Span<const float> predicted);
 

@@ -45,7 +45,7 @@ absl::StatusOr<double> TakeStep(const std::vector<Example>& batch,
   spec.rows.push_back({kTable, ids});
   auto pulled = worker->Pull(*step, spec);
   if (!pulled.ok()) return pulled.status();
-  *step = pulled->clock();  // later, if the others have gone on without us
+  *step = pulled->clock();  // later if other workers are ahead
   auto rows = pulled->Rows(0).Aligned();
   if (!rows.ok()) return rows.status();
   auto weights = rows->flat<float>();

@@ -19,39 +19,39 @@ namespace penstock::income {
 struct TrainingOptions {
   unsigned servers = 2;
   unsigned workers = 2;
-  unsigned steps = 0;   // of each worker; 0: as many as make three passes
-  unsigned batch = 32;  // examples of a worker's step
-  std::string staleness = "0";  // as StalenessOf() takes it
-  // Those of FTRL; see ps/optim/rule.h.
+  unsigned steps = 0;           // per worker; 0 selects three passes
+  unsigned batch = 32;          // examples per worker and step
+  std::string staleness = "0";  // in the notation of StalenessOf()
+  // The parameters of FTRL; see ps/optim/rule.h.
   double alpha = 0.05;
   double beta = 1;
   double lambda1 = 1;
   double lambda2 = 0;
 };
 
-// What became of it.
+// The trained weights.
 struct Weights {
-  std::vector<uint64_t> ids;  // of the training's features, each once
-  std::vector<float> values;  // in that order
-  std::vector<float> test;    // of FeaturesOf(test), in its order
+  std::vector<uint64_t> ids;  // the training's features, each once
+  std::vector<float> values;  // in the order of `ids`
+  std::vector<float> test;    // in the order of FeaturesOf(test)
 };
 
-// Returns the steps that each worker makes.
+// Returns the number of steps of each worker.
 unsigned StepsOf(const TrainingOptions& options, size_t examples);
 
-// Returns which of the examples a worker computes step `step` on: all workers
-// together go through them in order, and begin anew at the end.
+// Returns the examples of a worker's step. All workers together iterate over
+// the examples in order, repeatedly.
 std::vector<Example> BatchOf(absl::Span<const Example> examples, uint64_t step,
                              unsigned rank, unsigned workers, unsigned batch);
 
-// Makes all steps of one worker. Prints a line every 25 of them: "step <steps
+// Makes all steps of one worker. Prints a line every 25 steps: "step <steps
 // done> <mean log loss of these>".
 absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
                        const TrainingOptions& options,
                        absl::Span<const Example> train);
 
-// Starts servers and workers (`income_worker`), and returns what they have
-// trained. `on_progress` is called with what rank 0 has printed.
+// Starts servers and workers (`income_worker`), and returns the trained
+// weights. Calls `on_progress` for the lines of rank 0.
 absl::StatusOr<Weights> Train(const TrainingOptions& options,
                               const Dataset& dataset,
                               const examples::OnProgress& on_progress);

@@ -1,5 +1,5 @@
-// income_worker: one worker of the training that the demo starts. Its lines on
-// standard output are those of RunWorker().
+// income_worker: one worker of the training that the demo starts. Prints the
+// lines of RunWorker() on standard output.
 
 #include <iostream>
 #include <string>

@@ -1,4 +1,4 @@
-"""A cluster of TensorFlow tasks on this host, each a process of its own."""
+"""A cluster of TensorFlow tasks on this host, each in its own process."""
 
 import json
 import os
@@ -12,23 +12,25 @@ import time
 
 TASK = pathlib.Path(__file__).resolve().with_name("task.py")
 
-# Longer than a start takes on a machine that compiles on all cores: there, ten
-# times `import tensorflow` have taken more than three minutes.
+# The timeout for a task's first output. Longer than a start takes on a machine
+# that compiles on all cores, where ten parallel `import tensorflow` took more
+# than three minutes.
 SILENCE_LIMIT_S = 600
 END_LIMIT_S = 60
 LOG_LINES = 20
 
 
-# Of the environment. All tasks would take all memory of the same GPU.
+# Environment variables. Without CUDA_VISIBLE_DEVICES, all tasks would allocate
+# all memory of the same GPU.
 DEFAULTS = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 class Failure(Exception):
-    """What went wrong, in words for the user."""
+    """An error, with a message for the user."""
 
 
 def free_addresses(jobs):
-    """For each job the addresses of its tasks, at ports that are free."""
+    """Returns, for each job, the addresses of its tasks, on free ports."""
     sockets = {
         job: [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         for job, count in jobs.items()
@@ -59,7 +61,7 @@ class Task:
         self._said = b""
 
     def death(self):
-        """How it has failed, None if it has not."""
+        """Returns a description of the task's failure, or None."""
         code = self._process.poll()
         if code is None or code == 0:
             return None
@@ -77,7 +79,7 @@ class Task:
         return "; the end of its log:\n" + "\n".join(f"  {x}" for x in lines)
 
     def read_line(self, seconds):
-        """The next line that it prints, None after so long without one."""
+        """Returns the next line of output, or None after `seconds`."""
         output = self._process.stdout
         deadline = time.monotonic() + seconds
         while b"\n" not in self._said:
@@ -85,7 +87,7 @@ class Task:
             if left <= 0 or not select.select([output], [], [], left)[0]:
                 return None
             part = os.read(output.fileno(), 4096)
-            if not part:  # it is about to end
+            if not part:  # the task is about to end
                 time.sleep(left)
                 return None
             self._said += part
@@ -93,12 +95,12 @@ class Task:
         return line.decode()
 
     def write_line(self):
-        """Lets a leader go on; has any other one write its description."""
+        """Lets a leader continue; makes another task write its description."""
         try:
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has died, which others will see
+            pass  # the task has died, which _check() reports
 
     def end_input(self):
         try:
@@ -125,13 +127,14 @@ class Task:
 
 
 class Cluster:
-    """The first task of the first job leads: its lines are the cluster's."""
+    """A cluster. The first task of the first job leads: the cluster's output
+    is the output of the leader."""
 
     def __init__(self, jobs, protocol, command, folder):
         folder.mkdir()
         addresses = free_addresses(jobs)
         self._tasks = []
-        self._waits = False  # the leader, until it may go on
+        self._waits = False  # true while the leader waits
         try:
             for job, count in jobs.items():
                 for index in range(count):
@@ -145,13 +148,13 @@ class Cluster:
             raise
 
     def next_line(self):
-        """Lets the leader go on, and returns the line at which it waits."""
+        """Continues the leader until its next line, and returns the line."""
         leader = self._tasks[0]
         if self._waits:
             leader.write_line()
         for _ in range(SILENCE_LIMIT_S):
             line = leader.read_line(seconds=1)
-            self._check()  # a chief goes on if one of its workers dies
+            self._check()  # a chief continues if a worker dies
             if line is not None:
                 self._waits = True
                 return line
@@ -162,9 +165,10 @@ class Cluster:
                       + leader.end_of_log())
 
     def finish(self):
-        """Ends the tasks; returns what describe() said in each, by name."""
+        """Ends the tasks. Returns the result of describe() of each, by name."""
         deadline = time.monotonic() + END_LIMIT_S
-        for task in self._tasks:  # the leader first: others serve it
+        # The leader first, because other tasks serve it.
+        for task in self._tasks:
             task.write_line()
             while not task.has_description():
                 self._check()
@@ -180,7 +184,7 @@ class Cluster:
         return {task.name: task.description() for task in self._tasks}
 
     def _check(self):
-        """Fails if tasks have died: often one, and others because of it."""
+        """Fails if tasks have died. Often one death causes others."""
         deaths = [death for task in self._tasks if (death := task.death())]
         if deaths:
             raise Failure("\n".join(deaths))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Trains handwritten digits in TensorFlow, over grpc and over grpc+penstock.
 
-With a ParameterServerStrategy (a chief, two parameter servers, two workers) and
-with a MultiWorkerMirroredStrategy (two workers), each task a process of its own
-on this host. The programs are parameter_server.py and mirrored.py. Both
-protocols' clusters live at the same time and take turns, some epochs each.
+The demo uses a ParameterServerStrategy (a chief, two parameter servers, two
+workers; parameter_server.py) and a MultiWorkerMirroredStrategy (two workers;
+mirrored.py). Each task is a separate process on this host. The clusters of both
+protocols live at the same time, and alternate after some epochs.
 
-Run it with the Python that has TensorFlow and penstock-tensorflow, or by
-tools/tensorflow_demo, which installs them.
+Run the demo with the Python that has TensorFlow and penstock-tensorflow, or by
+tools/tensorflow_demo, which installs both.
 """
 
 import argparse
@@ -33,13 +33,13 @@ STRATEGIES = {
     "MultiWorkerMirroredStrategy": ("mirrored.py", {"worker": 2}),
 }
 GOOD_ACCURACY = 0.95
-WARM_UP_EPOCHS = 1  # functions are traced, connections made
+WARM_UP_EPOCHS = 1  # for tracing functions and connecting
 EPOCH = re.compile(r"epoch \d+: loss (\S+), (\S+) ms a step")
 RESULT = re.compile(r"accuracy (\S+), loss (\S+) on held-out digits")
 
 
 class Training:
-    """A cluster that trains over one protocol, and what it has said."""
+    """A cluster that trains over one protocol, and its output."""
 
     def __init__(self, protocol, strategy, flags, folder):
         program, jobs = STRATEGIES[strategy]
@@ -77,7 +77,7 @@ class Training:
 
 
 def path_of(descriptions, protocol):
-    """Over what the tasks received tensors from each other."""
+    """Returns the paths over which the tasks received tensors."""
     if protocol != PENSTOCK:
         return protocol
     paths = collections.Counter()
@@ -100,7 +100,7 @@ def path_of(descriptions, protocol):
 
 @contextlib.contextmanager
 def named(name):
-    """Says whose failure it is."""
+    """Prepends the name to the message of a failure."""
     try:
         yield
     except cluster.Failure as failure:
@@ -132,10 +132,9 @@ def check(strategy, trainings):
             raise cluster.Failure(
                 f"{training.protocol}: accuracy is {training.accuracy:.2%}, "
                 f"below {GOOD_ACCURACY:.0%}")
-    # A step's gradients are summed over all workers: where the seeds are the
-    # same, no bit may depend on what carried them. Parameter servers apply each
-    # worker's gradients when they come: no two runs are the same, over grpc
-    # neither.
+    # A step's gradients are summed over all workers. With equal seeds, no bit
+    # may depend on the transport. Parameter servers apply each worker's
+    # gradients on arrival, so no two runs are equal, even over grpc.
     if strategy == "MultiWorkerMirroredStrategy":
         ends = {(x.accuracy, x.loss) for x in trainings.values()}
         if len(ends) != 1:

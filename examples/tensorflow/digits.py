@@ -1,4 +1,4 @@
-"""The handwritten digits of ../digits/data, and a network that learns them."""
+"""The handwritten digits of ../digits/data, and a network for them."""
 
 import argparse
 import pathlib
@@ -9,7 +9,7 @@ import tensorflow as tf
 FOLDER = pathlib.Path(__file__).resolve().parent
 CSV = FOLDER.parent / "digits/data/optdigits.csv"
 
-# The same digits are held out in every run, as in ../digits/dataset.cc.
+# The test digits are the same in every run, as in ../digits/dataset.cc.
 SPLIT_SEED = 1
 
 
@@ -29,10 +29,10 @@ def parse_flags(description, learning_rate):
 
 
 def load(csv):
-    """Three parts, each images and labels: to train, to choose, held out.
+    """Returns images and labels for training, validation and test.
 
-    Shuffled by Fisher and Yates with a Mersenne twister, by hand: so they are
-    those of the example in C++.
+    Shuffles by Fisher and Yates with a Mersenne twister, like the example in
+    C++, so that both have the same parts.
     """
     rows = np.loadtxt(csv, delimiter=",", dtype=np.int32)
     numbers = np.random.RandomState(SPLIT_SEED).randint(
@@ -48,10 +48,10 @@ def load(csv):
 
 
 def network(hidden, seed):
-    """Three hidden layers, which have no biases.
+    """Returns a network with three hidden layers without biases.
 
-    A ParameterServerStrategy deals variables out to its servers by turns. With
-    biases, one server would get all the large ones.
+    A ParameterServerStrategy assigns variables to its servers in turn. With
+    biases, one server would get all large variables.
     """
     def layer(number, width, activation=None):
         return tf.keras.layers.Dense(
@@ -68,7 +68,7 @@ def network(hidden, seed):
 
 
 def optimizer(learning_rate, steps):
-    """Its rate falls to nothing, so that the last steps are small ones."""
+    """Returns an optimizer with a learning rate that decreases to zero."""
     return tf.keras.optimizers.SGD(
         tf.keras.optimizers.schedules.PolynomialDecay(
             learning_rate, steps, end_learning_rate=0.0))
@@ -80,7 +80,7 @@ def losses(labels, logits):
 
 
 def evaluate(model, images, labels):
-    """The share of the images that it reads, and its mean loss."""
+    """Returns the fraction of correctly classified images, and the loss."""
     logits = model(images, training=False)
     right = np.argmax(logits, axis=1) == labels
     return np.mean(right), np.mean(losses(labels, logits))

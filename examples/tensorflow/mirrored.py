@@ -1,7 +1,7 @@
 """Learns handwritten digits with a MultiWorkerMirroredStrategy of TensorFlow.
 
-Every worker runs this program: TF_CONFIG says which one it is, and by which
-protocol they talk (rpc_layer).
+Every worker runs this program. TF_CONFIG names the worker and the protocol
+(rpc_layer).
 """
 
 import time
@@ -10,8 +10,8 @@ import digits
 import tensorflow as tf
 
 
-# A loop of our own: model.fit of Keras 3, which TensorFlow has since 2.16, does
-# not know this strategy, and ends with an error.
+# Trains in an explicit loop: model.fit of Keras 3, which TensorFlow has since
+# 2.16, does not support this strategy.
 def train(flags):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     training, _, held_out = digits.load(flags.csv)

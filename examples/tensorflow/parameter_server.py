@@ -1,7 +1,7 @@
 """Learns handwritten digits with a ParameterServerStrategy of TensorFlow.
 
-One program for all tasks: TF_CONFIG says which one it is, the chief, a worker
-or a parameter server, and by which protocol they talk (rpc_layer).
+All tasks run this program. TF_CONFIG names the task, which is the chief, a
+worker or a parameter server, and the protocol (rpc_layer).
 """
 
 import time
@@ -11,15 +11,15 @@ import tensorflow as tf
 
 
 def serve(resolver):
-    """A worker or a parameter server: does what the chief asks, for ever."""
+    """Serves the chief, as a worker or a parameter server. Never returns."""
     server = tf.distribute.Server(
         resolver.cluster_spec(), job_name=resolver.task_type,
         task_index=resolver.task_id, protocol=resolver.rpc_layer or "grpc")
     server.join()
 
 
-# A loop of our own: model.fit of Keras 3, which TensorFlow has since 2.16, does
-# not know ClusterCoordinator, and ends with an error under this strategy.
+# Trains in an explicit loop: model.fit of Keras 3, which TensorFlow has since
+# 2.16, does not support ClusterCoordinator.
 def train(resolver, flags):
     training, _, held_out = digits.load(flags.csv)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
@@ -32,7 +32,7 @@ def train(resolver, flags):
             flags.learning_rate, flags.epochs * steps * workers)
         optimizer.build(model.trainable_variables)
 
-    def make_dataset(_):  # no seed: else all workers had the same order
+    def make_dataset(_):  # unseeded, so that workers have different orders
         return (tf.data.Dataset.from_tensor_slices(training)
                 .shuffle(len(training[0])).repeat().batch(flags.batch))
 

@@ -1,12 +1,12 @@
-"""Runs a program as one task of demo.py, which starts this; see cluster.py.
+"""Runs a program as one task of demo.py; see cluster.py.
 
 usage: task.py LAUNCHER DESCRIPTION [--leads] PROGRAM [ARGUMENTS...]
 
-The program is one of TensorFlow, and knows nothing of this. The process ends
-when standard input ends, or when its launcher dies, whose process id is LAUNCHER.
-What penstock_tensorflow.describe() says is written to DESCRIPTION when the
+The program is an unmodified TensorFlow program. The process ends when standard
+input ends, or when the launcher dies; LAUNCHER is the launcher's process id.
+The result of penstock_tensorflow.describe() is written to DESCRIPTION when the
 program ends and, without --leads, at each line of standard input. With --leads,
-such a line lets the program go on, which waits after each line that it prints.
+the program waits after each line that it prints, for a line of standard input.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ DESCRIBING = threading.Lock()
 
 def end_with(launcher):
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != launcher:  # it died before the line above
+    if os.getppid() != launcher:  # the launcher died before prctl()
         os._exit(1)
 
 
@@ -40,8 +40,8 @@ def describe(file):
         part.rename(file)
 
 
-# At once: TensorFlow's own end of a process takes up to half a minute, and its
-# servers are not made to be destroyed.
+# Ends the process immediately: TensorFlow's own shutdown takes up to half a
+# minute, and its servers do not support destruction.
 def end_with_input(description):
     for _ in sys.stdin:
         describe(description)
@@ -49,7 +49,8 @@ def end_with_input(description):
 
 
 class Turns:
-    """Standard output that goes on after a line when the launcher says so."""
+    """Standard output that blocks after each line until the launcher
+    continues the program."""
 
     def __init__(self, output):
         self._output = output

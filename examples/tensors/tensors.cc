@@ -1,5 +1,5 @@
-// tensors: keeps a tensor in a server, and fetches it. Both are in one process
-// here, and may as well be in two.
+// tensors: stores a tensor in a server, and fetches it. Here both are in one
+// process; they may also be in two.
 
 #include <iostream>
 #include <string>

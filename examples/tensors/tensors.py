@@ -1,7 +1,7 @@
-"""A numpy array here is a numpy array there.
+"""Sends a numpy array to another process, and fetches it again.
 
-tensors.py            there: keeps tensors, and prints its address
-tensors.py HOST:PORT  here: sends an array, and fetches it again
+tensors.py            the server: keeps tensors, and prints its address
+tensors.py HOST:PORT  the client: sends an array, and fetches it again
 """
 import sys
 
