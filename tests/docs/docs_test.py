@@ -52,6 +52,18 @@ def documents(root):
     return found
 
 
+def sources(root):
+    """Code, build files and scripts, which name documents in comments."""
+    for top in ("bench", "cli", "debian", "examples", "frameworks", "packaging",
+                "penstock", "preload", "ps", "python", "tensor_service",
+                "tests", "third_party", "tools", "transport"):
+        for path in sorted((root / top).glob("**/*")):
+            if path.is_file() and (path.name == "BUILD" or path.suffix in (
+                    "", ".bzl", ".c", ".cc", ".cu", ".h", ".proto", ".py",
+                    ".pyi", ".sh")):
+                yield path
+
+
 def deployment(root):
     """What starts programs, and sets variables for them."""
     return [path for path in sorted((root / "deploy").glob("**/*"))
@@ -164,6 +176,15 @@ class LinksTest(unittest.TestCase):
     def test_every_link_leads_to_a_file_and_heading_of_the_tree(self):
         self.assertEqual([problem for path in documents(ROOT)
                           for problem in broken_links(ROOT, path)], [])
+
+    def test_every_document_that_a_source_names_is_in_the_tree(self):
+        named = {(path, name) for path in sources(ROOT)
+                 for name in re.findall(r"\bdocs/[\w./-]+\.md\b",
+                                        text_of(path))}
+        self.assertGreater(len(named), 50)
+        self.assertEqual([f"{path.relative_to(ROOT)}: {name}"
+                          for path, name in sorted(named)
+                          if not (ROOT / name).exists()], [])
 
     def test_every_quoted_path_is_in_the_tree(self):
         # docs/ only: an example's README quotes paths of its own folder.
