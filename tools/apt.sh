@@ -1,4 +1,4 @@
-# Shared by the scripts beside it; source it, do not run it.
+# Shared by the scripts of this folder. Source it, do not run it.
 # shellcheck shell=bash
 
 readonly DEBIAN_MIRROR=${PENSTOCK_DEBIAN_MIRROR:-http://deb.debian.org}
@@ -25,7 +25,7 @@ private_apt_init() {
     *) archive=$DEBIAN_MIRROR/debian security=$DEBIAN_MIRROR/debian-security ;;
   esac
   mkdir -p "$1"/{lists,cache/archives}/partial
-  # A security update lies in an archive of its own until the next release.
+  # Until the next release, security updates are in a separate archive.
   {
     echo "$archive $suite $components"
     echo "$archive $suite-updates $components"
@@ -34,9 +34,9 @@ private_apt_init() {
     >"$1/sources.list"
 }
 
-# apt-get with lists, sources and cache of its own, so that the machine's apt
-# settings stay as they are and no root is needed. It checks the archive's
-# signature and each file's hash.
+# Runs apt-get with its own lists, sources and cache. The machine's apt settings
+# stay unchanged, and no root is needed. apt checks the archive's signature and
+# each file's hash.
 # Usage: private_apt HOME_DIR ARGUMENT...
 private_apt() {
   apt-get -q -o Dir::Etc::sourcelist="$1/sources.list" \

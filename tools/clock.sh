@@ -2,10 +2,10 @@
 # it.
 # shellcheck shell=bash
 
-# How often a line appears if standard error is no terminal, in seconds.
+# The period of the lines in seconds, if standard error is not a terminal.
 readonly CLOCK_PERIOD_S=10
 
-# Prints the last line of a log, cut to what fits a line of the clock.
+# Prints the last line of a log, cut to the width of a line of the clock.
 last_line() {
   tail -c 400 "$1" 2>/dev/null | tr -d '\r' | sed '/^ *$/d' | tail -n 1 |
     cut -c 1-70
@@ -18,7 +18,7 @@ show_clock() {
   printf -v line '%s, %d:%02d%s' "$1" $(($3 / 60)) $(($3 % 60)) \
     "${said:+: $said}"
   if [[ -t 2 ]]; then
-    # The next line of anybody overwrites this one.
+    # The next line of any program overwrites this one.
     printf '\033[K%s\r' "${line:0:$(($(tput cols 2>/dev/null || echo 80) - 1))}"
   elif (($3 % CLOCK_PERIOD_S == 0)); then
     printf '%s\n' "$line"
@@ -35,13 +35,13 @@ run_clock() {
 }
 
 # Runs a command. Meanwhile shows TEXT, the time, and the last line of LOG, to
-# which the command writes; LOG may be empty. Says nothing about fast commands.
-# Not within itself.
+# which the command writes; LOG may be empty. Shows nothing for fast commands.
+# Do not nest.
 # Usage: with_clock TEXT LOG COMMAND [ARGUMENT...]
 with_clock() {
   local status=0
-  # The clock ends when this shell closes the pipe, or is gone. No signal: one
-  # that comes early would have the clock run this shell's traps.
+  # The clock ends when this shell closes the pipe, or is gone. No signal is
+  # sent: an early signal would make the clock run this shell's traps.
   exec 8> >(exec 9>&-; run_clock "$1" "$2")
   "${@:3}" 8>&- || status=$?
   exec 8>&-

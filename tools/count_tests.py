@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Counts the test cases of one `bazel test` run.
 
-Reads the run's build events, so that results of earlier runs which still lie
-in bazel-testlogs do not count, and results that Bazel took from its cache do.
-Prints one line per test case: passed, failed or skipped, its name, a reason,
-with tabs between. A target that passed when Bazel repeated it has a line more:
-flaky, its name, what had failed. A target that did not build, timed out or crashed fails at
-least once; one that writes no report of its own counts as one case.
+Reads the run's build events. Old results in bazel-testlogs therefore do not
+count, and results from Bazel's cache do. Prints one line per test case: passed,
+failed or skipped, its name, a reason, with tabs between. A target that passed
+when Bazel repeated it has one more line: flaky, its name, the failure. A target
+that did not build, timed out or crashed fails at least once. A target without a
+report of its own counts as one case.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def read_cases(report):
 
 
 def read_result(label, result):
-    """The cases of one run of one test target."""
+    """Returns the cases of one run of one test target."""
     status = result["status"]
     cases = []
     reports = [output["uri"] for output in result.get("testActionOutput", [])
@@ -63,7 +63,7 @@ def read_result(label, result):
     if status in ("PASSED", "FLAKY"):
         return cases if reports else [("passed", "", "")]
     if status == "TIMEOUT":
-        # Bazel wrote the report in the test's stead, as an odd exit code.
+        # Bazel wrote the report in place of the test, with an odd exit code.
         cases = [("failed", "", "timed out")]
     if not any(outcome == "failed" for outcome, _, _ in cases):
         # The report was written, and then the process failed.
@@ -72,7 +72,7 @@ def read_result(label, result):
 
 
 def after_retry(earlier, cases):
-    """The cases of an attempt, and what an earlier one had failed in."""
+    """Returns the cases of an attempt, with the failures of an earlier one."""
     failed = [f"{name} {reason}".strip() for outcome, name, reason in earlier
               if outcome == "failed"]
     if not failed or any(outcome == "failed" for outcome, _, _ in cases):
@@ -81,7 +81,7 @@ def after_retry(earlier, cases):
 
 
 def collect(events):
-    """Returns the outcomes of all that was to be tested, and what is broken.
+    """Returns the outcomes of all targets of the run, and the broken targets.
 
     The first is {target or shard: (label, cases)}. The second is {label:
     reason} of the targets that do not build and so have no test result.
@@ -112,7 +112,7 @@ def collect(events):
 
 
 def outcomes(results, broken, exit_code, may_be_empty=False):
-    """Lists (outcome, name, reason), with what only the exit code tells."""
+    """Lists (outcome, name, reason), with failures shown by the exit code."""
     cases = [(outcome, f"{label} {name}", reason)
              for label, found in results.values()
              for outcome, name, reason in found]

@@ -28,7 +28,7 @@ class CountTestsTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def result(self, label, status, report="", **key):
-        """A testResult event whose report lies in a file."""
+        """Returns a testResult event whose report is in a file."""
         outputs = []
         if report:
             path = pathlib.Path(self.folder.name, label.strip("/") + " x.xml")

@@ -15,7 +15,7 @@ TOOLS = pathlib.Path(__file__).parent
 CANNOT = 77
 PROGRAMS = ("bash", "env", "ls", "sleep", "touch", "tail", "umount")
 
-# The shell's libraries and a few programs, as a root has them.
+# The shell's libraries and a few programs, as in a real root.
 ROOT = """
 for program in %s; do
   for file in $(command -v $program) \\
@@ -122,7 +122,7 @@ class DistroTestTest(unittest.TestCase):
         self.debootstrap("echo 'E: Failed getting release file http://x'; "
                          "mkdir $target; exit 1")
         self.says(CANNOT, "no way to http://deb.debian.org/debian", "trixie")
-        # What there is of it is no root.
+        # An incomplete root does not count as a root.
         self.debootstrap(ROOT)
         self.says(0, "making", "trixie", "--", "bash", "-c", ":")
 
@@ -175,7 +175,7 @@ class DistroTestTest(unittest.TestCase):
 
     def test_nothing_is_left_when_it_is_killed(self):
         self.need_root()
-        # By this long sleep they are known from outside.
+        # The long sleep makes the processes recognisable from outside.
         seconds = str(1000000 + os.getpid())
         child = subprocess.Popen(**self.command(
             "trixie", "--", "bash", "-c",
@@ -204,7 +204,7 @@ class DistroTestTest(unittest.TestCase):
                 if argument in (process / "cmdline").read_text():
                     found.append(process.name)
             except OSError:
-                pass  # it has ended
+                pass  # the process has ended
         return found
 
 

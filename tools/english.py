@@ -1,7 +1,7 @@
 """Finds sentences that break the rules of plain English.
 
-The pure part of tools/check_english: takes the text of a file, and returns
-offences. Knows the comments of C++, CUDA, C, protocol buffers, Python,
+The pure part of tools/check_english: yields the offences in the text of a file.
+Knows the comments of C++, CUDA, C, protocol buffers, Python,
 Starlark and shell, and the paragraphs of Markdown.
 """
 
@@ -71,7 +71,7 @@ class Piece(NamedTuple):
 
 
 def position(text, at):
-    """Returns the line from 1, the column, and whether only spaces precede."""
+    """Returns the line from 1, the column, and True if only spaces precede."""
     start = text.rfind("\n", 0, at) + 1
     return text.count("\n", 0, at) + 1, at - start, \
         not text[start:at].strip()

@@ -1,9 +1,9 @@
-# Which targets tools/test is about. Source it after lib.sh.
+# Finds the targets of a run of tools/test. Source it after lib.sh.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # variables of tools/test and of lib.sh
 
-# Prints //FOLDER/... for each of the folders that holds a package, since Bazel
-# takes one without for an error.
+# Prints //FOLDER/... for each of the folders that contains a package. Bazel
+# rejects a folder without one.
 patterns_in() {
   local folder
   for folder; do
@@ -12,7 +12,8 @@ patterns_in() {
   done
 }
 
-# Not //..., which would walk into the bazel-* links of another output folder.
+# Prints patterns for all tests, but not //..., which would include the bazel-*
+# links of another output folder.
 all_patterns() {
   local folders
   mapfile -t folders < <(find "$root" -mindepth 1 -maxdepth 1 -type d \
@@ -20,7 +21,7 @@ all_patterns() {
   patterns_in "${folders[@]}"
 }
 
-# Prints the patterns, with all tests where there is none to begin with.
+# Prints the patterns. If none is positive, adds all tests.
 # Usage: complete_patterns [PATTERN...]
 complete_patterns() {
   case ${1:-} in
@@ -29,7 +30,7 @@ complete_patterns() {
   (($# == 0)) || printf '%s\n' "$@"
 }
 
-# Bazel's patterns as an expression of its query language.
+# Prints Bazel's patterns as an expression of its query language.
 # Usage: query_of PATTERN...
 query_of() {
   local pattern wanted='' without=''

@@ -3,12 +3,12 @@
 
   gate_profile.py [--times=FILE] [PROFILE.gz...]
 
-PROFILE.gz is what `bazel --profile` wrote. A missing or truncated one gives
-what can be read of it. FILE has a line for each step that the scripts measured
+PROFILE.gz is a profile of `bazel --profile`. If a profile is truncated, its
+readable part counts. FILE has a line for each step that the scripts measured
 themselves: kind, name, seconds, with tabs between.
 
-Bazel runs several actions at a time. Its part is therefore in lane seconds:
-the sum over the actions, each from its start to its end. The steps are in wall
+Bazel runs several actions at a time. Actions are therefore in lane seconds: the
+sum over the actions, each from its start to its end. The steps are in wall
 seconds.
 """
 
@@ -21,7 +21,7 @@ import sys
 import zlib
 
 TOP = 20
-# In the order in which they are printed.
+# In the order of the output.
 KINDS = {
     "set-up": "wall",
     "lint": "lane",
@@ -35,7 +35,7 @@ KINDS = {
     "VM": "wall",
     "demo": "wall",
 }
-# Steps that the tables above have in detail: how long the whole took.
+# Steps whose details are in the tables above: their total time.
 STEP = "step"
 KIND_OF_VERB = {
     "Linting": "lint",
@@ -51,7 +51,7 @@ Entry = collections.namedtuple("Entry", "kind name seconds cached")
 
 
 def decompress(data):
-    """Returns the text, up to where the file is cut or damaged."""
+    """Returns the text, up to the point where the file is cut or damaged."""
     unpacker = zlib.decompressobj(wbits=47)  # gzip or zlib
     text = b""
     try:

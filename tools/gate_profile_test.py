@@ -25,7 +25,7 @@ ACTIONS = [
 
 
 def profile_of(actions, cached=()):
-    """A profile's text, all on one lane, one action after another."""
+    """Returns a profile's text, on one lane, one action after another."""
     lines = ['{"otherData":{"build_id":"1"},"traceEvents":[',
              '    {"name":"thread_name","ph":"M","pid":1,"tid":0,"args":{}},']
     now = 1000

@@ -1,4 +1,4 @@
-"""How far a run of Bazel or of the VM is, and how long the rest may take.
+"""Estimates the progress of Bazel or of the VM, and the remaining time.
 
 Pure: reads no clock and no file. gate_watch.py and vm_tests.py are the users.
 """
@@ -6,9 +6,9 @@ Pure: reads no clock and no file. gate_watch.py and vm_tests.py are the users.
 import json
 
 BAR_WIDTH = 20
-# From this share of the work on, only this run's own speed counts.
+# From this share of the work on, only the speed of this run counts.
 TRUSTED_SHARE = 0.5
-# Without an earlier run, the first targets say too little.
+# Without an earlier run, the first targets give no useful estimate.
 FIRST_SHARE = 0.05
 FAILURES = {"FAILED", "TIMEOUT", "FAILED_TO_BUILD", "REMOTE_FAILURE",
             "TOOL_HALTED_BEFORE_TESTING"}
@@ -25,7 +25,7 @@ def duration(seconds):
 
 
 def remaining(share, elapsed_s, expected_s):
-    """Returns how many seconds a step has left, or None if nobody can say.
+    """Returns the remaining seconds of a step, or None if unknown.
 
     share: the share of the work that is done, from 0 to 1.
     expected_s: how long the whole step takes by experience; None: unknown.
@@ -40,12 +40,12 @@ def remaining(share, elapsed_s, expected_s):
     total = (1 - weight) * expected_s
     if share > 0:
         total += weight * by_speed
-    # Late, and little is done: experience does not apply.
+    # Late, and little is done: the earlier run is no guide.
     return total - elapsed_s if total > elapsed_s else None
 
 
 class BazelProgress:
-    """What the events of one `bazel test` or `bazel build` say so far."""
+    """The progress of one `bazel test` or `bazel build`, by its events."""
 
     def __init__(self):
         self._part = b""
@@ -53,7 +53,7 @@ class BazelProgress:
         self._tests, self._tested, self._failed = set(), set(), set()
 
     def feed(self, data):
-        """Takes what was appended to --build_event_json_file."""
+        """Takes the text that was appended to --build_event_json_file."""
         *lines, self._part = (self._part + data).split(b"\n")
         for line in lines:
             try:

@@ -1,10 +1,10 @@
-# The steps of a run of tools/test: how far it is, and how long each takes. Times
-# of the last complete run are kept in ~/.cache/penstock. Source it, do not run
-# it.
+# The steps of a run of tools/test: the progress of the run, and the duration of
+# each step. Durations of the last complete run are kept in ~/.cache/penstock.
+# Source it, do not run it.
 # shellcheck shell=bash
 
-# Minutes on a bare machine with two cores, until a run there has its own times.
-# A name with a tier before it is for that tier alone.
+# Minutes on a fresh machine with two cores, for use until the machine has its
+# own durations. A name with the prefix of a tier is only for that tier.
 declare -rA USUAL_MINUTES=(
   [set-up]=2
   [checks]=1
@@ -39,7 +39,7 @@ duration() {
 # Prints the time in milliseconds.
 now_ms() { echo $((${EPOCHREALTIME/[^0-9]/} / 1000)); }
 
-# Notes how long something took since then.
+# Records the duration of something that began at BEGIN_MS.
 # Usage: note_time KIND NAME BEGIN_MS
 note_time() {
   local ms=$(($(now_ms) - $3))
@@ -47,7 +47,7 @@ note_time() {
     >>"$GATE_FOLDER/times"
 }
 
-# Runs a command and notes its time for --profile.
+# Runs a command and records its duration for --profile.
 # Usage: timed KIND NAME COMMAND [ARGUMENT...]
 timed() {
   local begin status=0
@@ -57,7 +57,7 @@ timed() {
   return "$status"
 }
 
-# Begins a run. Without a tier nothing is estimated, and no time is kept.
+# Begins a run. Without a tier nothing is estimated, and no durations are kept.
 # Usage: plan_steps TIER STEP...
 plan_steps() {
   local name seconds
@@ -77,7 +77,8 @@ expected_s() {
   echo "${step_times[$1]:-$((minutes * 60))}"
 }
 
-# Ends the step before, and says what begins, and how long the rest may take.
+# Ends the previous step, announces the next one, and prints the estimated time
+# of the rest.
 # Usage: begin_step STEP; in the order of plan_steps
 begin_step() {
   local rest line
@@ -103,7 +104,7 @@ end_step() {
   step_name=''
 }
 
-# Ends the run, and keeps its times. Without a place for them: does not.
+# Ends the run, and keeps its durations if there is a place for them.
 end_steps() {
   local name
   end_step
@@ -111,7 +112,7 @@ end_steps() {
   for name in "${!step_times[@]}"; do
     echo "$name ${step_times[$name]}"
   done >"$GATE_FOLDER/kept"
-  # By a rename, so that a run beside this one never reads a part.
+  # Renames the file, so that a concurrent run never reads a part.
   { mkdir -p "$(dirname "$times")" && cp "$GATE_FOLDER/kept" "$times.$$" &&
     mv "$times.$$" "$times"; } 2>/dev/null || true
 }

@@ -9,7 +9,7 @@ import unittest
 
 STEPS = pathlib.Path(__file__).resolve().parent / "gate_steps.sh"
 
-# Bash's variables that tell the time tell it no more once they are unset.
+# Bash's variables for the time become ordinary ones once they are unset.
 CLOCK = """unset EPOCHSECONDS EPOCHREALTIME
 EPOCHSECONDS=1000 EPOCHREALTIME=1000.000000"""
 
@@ -23,7 +23,7 @@ class GateStepsTest(unittest.TestCase):
         (self.folder / "work").mkdir()
 
     def bash(self, commands):
-        """Runs commands while the clock stands still."""
+        """Runs commands with a stopped clock."""
         run = subprocess.run(
             ["bash", "-euc", f"{CLOCK}; . {STEPS}; {commands}"], text=True,
             check=True,

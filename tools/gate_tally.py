@@ -3,10 +3,10 @@
 
   gate_tally.py [--retry=N] TALLY VM_TALLY
 
-Both files have a line for each test case, as count_tests.py prints them:
-outcome, name, reason, with tabs between. VM_TALLY has those that used RDMA
-devices; TALLY has all. At most N tests may pass only when repeated; without
---retry, any number. Exits 0 if something passed and nothing failed.
+Both files have a line for each test case, in the form of count_tests.py:
+outcome, name, reason, with tabs between. VM_TALLY has the tests that used RDMA
+devices; TALLY has all tests. At most N tests may pass only when repeated;
+without --retry, any number. Exits 0 if a test passed and none failed.
 """
 
 import argparse

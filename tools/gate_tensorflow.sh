@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # variables of tools/test and of lib.sh
 
-# Installs TensorFlow, and lets Bazel see it. Where it cannot be had, its tests
-# are counted as skipped.
+# Installs TensorFlow, and lets Bazel see it. If TensorFlow is not available,
+# its tests count as skipped.
 prepare_tensorflow() {
   local why='no TensorFlow: --without-tensorflow'
   if $tensorflow; then
@@ -17,7 +17,7 @@ prepare_tensorflow() {
   tensorflow=false
 }
 
-# Says nothing if all is well. Never fails: a build says what is missing.
+# Prints nothing on success. Never fails: a later build reports what is missing.
 sync_tensorflow() {
   run_bazel sync --only=tensorflow >"$work/log" 2>&1 || cat "$work/log" >&2
 }
@@ -28,7 +28,7 @@ skip_tensorflow() {
   printf 'skipped\t%s\t%s\n' "$1" "$2" >>"$work/tally"
 }
 
-# The plugin's tests once more, with another release than plain tests had.
+# Runs the plugin's tests once more, with another release than the plain tests.
 # Usage: run_tests_in_tensorflow RELEASE [PATTERN...]
 run_tests_in_tensorflow() {
   local name="TensorFlow ${1%.*}" status=0 labels retries=1 why=''

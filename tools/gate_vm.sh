@@ -2,14 +2,15 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # variables of tools/test and of lib.sh
 
-# Writes what the tests that want a virtual machine are: vm.xml, vm_labels.
+# Writes the tests that need a virtual machine to vm.xml and vm_labels.
 # Usage: find_vm_tests PATTERN...
 find_vm_tests() {
   local flags=() status=0 without=''
   if $full; then flags=(--full); fi
   $tensorflow || without=" except attr(tags, '[\[ ]tensorflow[,\]]', \$all)"
   : >"$work/vm_labels"
-  # 3: a part cannot be queried. `bazel test` says so, for the same patterns.
+  # 3: some patterns cannot be queried. `bazel test` reports this, for the same
+  # patterns.
   run_bazel query --keep_going --output=xml --noshow_progress \
     "let all = tests($(query_of "$@")) in
      attr(tags, '[\[ ]vm(-own|-two)?[,\]]', \$all)$without" \
@@ -22,7 +23,7 @@ find_vm_tests() {
     "${flags[@]}" "$work/vm.xml" >"$work/vm_labels"
 }
 
-# Builds and runs those that find_vm_tests found.
+# Builds and runs the tests that find_vm_tests found.
 run_vm_tests() {
   local labels flags=() status=0
   mapfile -t labels <"$work/vm_labels"

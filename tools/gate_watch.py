@@ -4,7 +4,7 @@
   gate_watch.py --name=NAME --events=FILE [--testing] COMMAND [ARGUMENT...]
 
 COMMAND is Bazel with --build_event_json_file=FILE and --noshow_progress.
-Prints what Bazel says, but for chatter, to standard output. Writes progress to
+Prints Bazel's output, without chatter, to standard output. Writes progress to
 standard error: on a terminal a bar that is redrawn each second, elsewhere a
 line every 30 s. Exits as COMMAND does.
 
@@ -27,7 +27,7 @@ import time
 import gate_progress
 
 ESCAPES = re.compile(rb"\x1b\[[\d;]*[A-Za-z]|\r")
-# Lines about Bazel itself, which say nothing of the code.
+# Lines about Bazel itself, not about the code.
 CHATTER = re.compile(
     rb"INFO: (?:Analyzed |Found |Elapsed time|Critical Path|Invocation ID|"
     rb"Build completed|Build option |Build Event Protocol|"
@@ -35,7 +35,7 @@ CHATTER = re.compile(
     rb"(?:Loading|Analyzing): |\[[\d,]+ / [\d,]+\] |"
     rb"There were tests whose specified size is too big")
 
-# Bazel's exit code. What was running counts as failed then, wrongly.
+# Bazel's exit code. Tests that were running then count as failed, wrongly.
 INTERRUPTED = 8
 
 
@@ -114,7 +114,7 @@ class Events:
 
 
 class Output:
-    """Sorts what Bazel says, by lines."""
+    """Sorts Bazel's output by lines."""
 
     def __init__(self, show):
         self._show, self._part = show, b""
@@ -131,12 +131,12 @@ class Output:
 
 
 def start(command):
-    # However this process ends, Bazel's client is told.
+    # Bazel's client is told, however this process ends.
     if shutil.which("setpriv"):
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # Ctrl-C reaches the child by itself, and the child then ends in order.
+    # Ctrl-C reaches the child by itself, and the child then ends properly.
     signal.signal(signal.SIGINT, lambda *_: None)
     for number in signal.SIGTERM, signal.SIGHUP:
         signal.signal(number, lambda *_: child.terminate())
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
 
-    # An earlier run's events are not this one's.
+    # Removes the events of an earlier run.
     if os.path.exists(arguments.events):
         os.unlink(arguments.events)
     progress = gate_progress.BazelProgress()

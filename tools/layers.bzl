@@ -1,34 +1,34 @@
-"""The layers, and what each may include: the one place that says so.
+"""The only definition of the layers, and of the includes that each may have.
 
-Bazel's visibility follows from it, by users(). tools/check_layers checks each
-include by it. tests/docs/layers_test.py holds the BUILD files and the drawing
-and table of docs/architecture.md to it. It is read both as Starlark and as
-Python.
+users() derives Bazel's visibility from this file, and tools/check_layers checks
+each include against it. tests/docs/layers_test.py compares the BUILD files, and
+the drawing and table of docs/architecture.md, with it. Both Starlark and Python
+read this file.
 """
 
-# Each folder that has C++, from the bottom up, with what it may include of the
-# project beside itself: whole folders, or single files of a folder of which it
-# is to know no more. Each stands below those that name it, so that there is no
-# cycle. A folder does not stand for those in it.
+# Each folder that contains C++, from the bottom up, with the rest of the
+# project that it may include: whole folders, or single files of a folder. Each
+# folder is below all folders that name it, so that there is no cycle. A folder
+# does not include its subfolders.
 LAYERS = {
-    # The public headers: promises, that transport/ keeps.
+    # The public headers. transport/ implements them.
     "penstock": [],
     "transport/base": [],
     "transport/wire": ["transport/base"],
-    # What the process counts; how that is shown is transport/monitoring's.
+    # The counters of the process; transport/monitoring shows them.
     "transport/metrics": ["transport/base"],
     "transport/progress": ["transport/base"],
     "transport/memory": ["transport/base"],
     # Arithmetic on a GPU, without its driver.
     "transport/device/kernels": ["transport/base"],
-    # Memory of GPUs. CUDA's driver is known here, and nowhere else.
+    # Memory of GPUs. The only layer that knows CUDA's driver.
     "transport/device": [
         "transport/base",
         "transport/progress/fork_count.h",
         "transport/memory",
         "transport/device/kernels",
     ],
-    # Takes down what servers are asked and answer, to be replayed.
+    # Records the requests and answers of servers, for a replay.
     "transport/record": ["transport/base", "transport/progress"],
     "transport/fabric": [
         "transport/base",
@@ -91,7 +91,7 @@ LAYERS = {
         "transport/settings",
         "transport/session",
     ],
-    # The front end for frameworks that bring a gRPC of their own, or none.
+    # The front end for frameworks that bring their own gRPC, or none.
     "transport/rpc": [
         "transport/base",
         "transport/wire",
@@ -118,7 +118,7 @@ LAYERS = {
         "transport/session",
         "transport/paths",
     ],
-    # Shows what the process counts.
+    # Shows the counters of the process.
     "transport/monitoring": [
         "penstock/metrics.h",
         "transport/base",
@@ -127,7 +127,7 @@ LAYERS = {
         "transport/fabric/shm/peer_user.h",
         "transport/settings",
     ],
-    # What stands behind the public headers.
+    # The implementation of the public headers.
     "transport": [
         "penstock",
         "transport/base",
@@ -139,31 +139,32 @@ LAYERS = {
         "transport/grpc",
         "transport/monitoring",
     ],
-    # The stub that is preloaded; what it calls is plain C.
+    # The preloaded stub; it calls plain C.
     "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": ["transport/progress/fork_count.h"],
-    # Its tensors on GPUs.
+    # Tensors on GPUs.
     "tensor_service/cuda": [
         "transport/base",
         "transport/memory",
         "transport/device",
         "tensor_service",
     ],
-    # The cores of the parameter server, without clock and gRPC.
+    # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],
-    # Numbers that each machine draws alike.
+    # Random numbers that are equal on all machines.
     "ps/random": [],
-    # Values in versions, and their steps.
+    # Versioned values, and their steps.
     "ps/dense": ["tensor_service", "ps/optim"],
     # Gradients in fewer bytes.
     "ps/compression": ["tensor_service", "ps/optim", "ps/random"],
     "ps/sparse": ["transport/base", "ps/random"],
-    # Its rows that have no room in memory, on a disk.
+    # Rows that have no room in memory, on a disk.
     "ps/tier": ["transport/base", "ps/sparse"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
-    # The tables of a model, and what each of these wants to know of them.
+    # The tables of a model, and the data that each of these layers needs about
+    # them.
     "ps/model": [
         "transport/base",
         "tensor_service",
@@ -172,7 +173,7 @@ LAYERS = {
         "ps/sparse",
         "ps/placement",
     ],
-    # Who may do what at a server.
+    # Permissions at a server.
     "ps/access": ["transport/base"],
     "ps/wire": ["tensor_service", "ps/placement", "ps/model"],
     "ps/server": [
@@ -234,7 +235,7 @@ LAYERS = {
         "ps/client",
         "ps",
     ],
-    # Below transport/grpc only: TensorFlow brings a gRPC of its own.
+    # Uses only layers below transport/grpc: TensorFlow brings its own gRPC.
     "frameworks/tensorflow": [
         "transport/base",
         "transport/wire",
@@ -246,8 +247,8 @@ LAYERS = {
         "transport/rpc",
         "transport/pool.h",
     ],
-    # The command `penstock`. It looks at this machine with what the layers
-    # themselves look with.
+    # The command `penstock`, which inspects this machine with the code of
+    # the layers.
     "cli/text": ["transport/base"],
     "cli/doctor": [
         "transport/base",
@@ -273,7 +274,7 @@ LAYERS = {
         "transport/monitoring/status_client.h",
         "cli/text",
     ],
-    # What parameter servers say of themselves, for people and for programs.
+    # The reports of parameter servers, for people and for programs.
     "cli/ps": [
         "transport/base",
         "ps/wire",
@@ -366,7 +367,7 @@ LAYERS = {
     "bench/device": ["penstock", "transport/memory", "transport/device"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
-    # Measures what the layers keep to themselves.
+    # Measures internals of the layers.
     "bench/micro": [
         "transport/base",
         "transport/wire",
@@ -392,14 +393,14 @@ LAYERS = {
 }
 
 def layer_of(path):
-    """The layer of a folder or a file of the project; None: of none."""
+    """Returns the layer of a folder or file of the project, or None."""
     if path in LAYERS:
         return path
     folder = path.rpartition("/")[0]
     return folder if folder in LAYERS else None
 
 def users(layer):
-    """The visibility of `layer`: the layers that may include any of it."""
+    """Returns the visibility of `layer`: the layers that may include it."""
     return [
         "//%s:__pkg__" % user
         for user, included in LAYERS.items()

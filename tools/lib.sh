@@ -1,20 +1,20 @@
-# Shared by the scripts beside it; source it, do not run it.
+# Shared by the scripts of this folder. Source it, do not run it.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-# Prints the version of Penstock, from the one place that holds it.
+# Prints the version of Penstock, from its only place.
 penstock_version() {
   sed -n 's/^#define PENSTOCK_VERSION "\(.*\)"$/\1/p' "$root/penstock/version.h"
 }
 
 # A program that runs Bazel's command line, with its own arguments; none by
-# default. Empty for `query` and `info`, whose output is read.
+# default. Empty for `query` and `info`, whose output is parsed.
 bazel_prefix=()
 
-# Bazel in this tree, with its cache in XDG_CACHE_HOME or HOME: what .bazelrc has
-# for ~ is the home of the password database. With PENSTOCK_BAZEL_OUTPUT_BASE set, a server and an
-# output folder of its own, and the bazel-* links stay as they are.
+# Runs Bazel in this tree, with its cache in XDG_CACHE_HOME or HOME; ~ in
+# .bazelrc is the home of the password database. With PENSTOCK_BAZEL_OUTPUT_BASE
+# set, uses a separate server and output folder, and keeps the bazel-* links.
 # Usage: run_bazel COMMAND ARGUMENT...
 run_bazel() {
   local startup=(--max_idle_secs=600) command=$1
@@ -29,6 +29,6 @@ run_bazel() {
     [[ $command == query ]] ||
       set -- --experimental_convenience_symlinks=ignore "$@"
   fi
-  # By exec: who waits for this shell waits for Bazel's client.
+  # Uses exec, so that a wait for this shell waits for Bazel's client.
   (cd "$root" && exec "${bazel_prefix[@]}" bazel "${startup[@]}" "$command" "$@")
 }

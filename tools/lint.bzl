@@ -1,5 +1,5 @@
-"""An aspect that has clang-tidy look at each source file of a C++ target.
-Nothing is built of it. The output group "lint" has all of them, and
+"""An aspect that runs clang-tidy on each source file of a C++ target.
+Builds nothing. The output group "lint" has all of them, and
 "lint:PATH" has one file."""
 
 def _flags(ctx, context):
@@ -19,8 +19,8 @@ def _flags(ctx, context):
         copts = copts[2:]
     return flags + copts
 
-# Its warnings go to standard output, and the count of those that it left out
-# to standard error.
+# Warnings go to standard output, and the number of suppressed ones to standard
+# error.
 _COMMAND = """out=$1; shift
 clang-tidy --quiet "$@" 2>"$out" || { cat "$out" >&2; exit 1; }"""
 

@@ -3,10 +3,10 @@
 
   lint_files.py COUNT FOLDER...
 
-At most COUNT of those in the folders of this tree: first those with uncommitted
-changes, then the most recently committed. A changed header stands for the .cc
-file of the same name beside it. In a shallow clone the oldest commit counts as
-a change of every file. Exits 1, and says why, if git cannot tell.
+Prints at most COUNT files of these folders of the tree: first the files with
+uncommitted changes, then the most recently committed. A changed header stands
+for the .cc file of the same name in its folder. In a shallow clone the oldest
+commit counts as a change of every file. Exits 1, with the reason, if git fails.
 """
 
 import pathlib

@@ -20,7 +20,7 @@ class LintFilesTest(unittest.TestCase):
         self.git("init", "--quiet")
 
     def git(self, *arguments):
-        # Not the settings of whoever runs the test.
+        # Ignores the settings of the user who runs the test.
         subprocess.run(
             ["git", "-c", "user.name=n", "-c", "user.email=e", *arguments],
             cwd=self.root, check=True, stdout=subprocess.DEVNULL,

@@ -34,7 +34,7 @@ void Count(Counter* counter) { counter->Add(); }
 class LintTest(unittest.TestCase):
 
     def lint(self, text):
-        """What clang-tidy says with the flags of lint.bzl, and its exit code.
+        """Returns the output and exit code of clang-tidy with lint.bzl's flags.
         """
         if not shutil.which("clang-tidy"):
             self.skipTest("no clang-tidy here (apt-get install clang-tidy)")

@@ -1,4 +1,4 @@
-"""What can be broken in a line of C++: the pure part of tools/mutate."""
+"""Finds mutants of a line of C++: the pure part of tools/mutate."""
 
 import re
 from typing import NamedTuple
@@ -19,7 +19,7 @@ CONSTANT = re.compile(r"(?<![\w.'])(\d+)(?=[uU]?[lL]{0,2}\b)(?!['.])")
 WORD = re.compile(r"\b(?:true|false)\b")
 # On one line, up to the parenthesis that closes it.
 CONDITION = re.compile(r"\b((?:if|while) )\((.*)\)( .*;| \{)$")
-# A call, an assignment, a step: what is no declaration and no return.
+# A call, an assignment or a step, but not a declaration or a return.
 STATEMENT = re.compile(
     r"^\s+(?:[\w.>\[\]*:-]+\(.*\)|[*]?[\w.\[\]>()-]+ [-+|&]?= .*"
     r"|\+\+[\w.>-]+|--[\w.>-]+)\s*;$")
@@ -27,20 +27,20 @@ NO_STATEMENT = re.compile(
     r".*\) = (?:default|delete);|"
     r"\s+(?:return|delete|using|static_assert|assert|const|auto|explicit|"
     r"case|default|break|continue|throw|friend|typedef|else)\b")
-# Where a statement may begin: behind these.
+# A statement may begin after these.
 BEFORE_STATEMENT = re.compile(r"(?:[;{}:]|\))\s*$")
 SKIPPED = re.compile(r"\s*(?:#|//|static_assert|namespace|template|using )")
 
 
 def code_of(line):
-    """The line with its comment and the inside of its texts blanked out."""
+    """Returns the line with its comment and its string contents blanked out."""
     line = re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)+\'',
                   lambda text: "_" * len(text[0]), line)
     return re.sub(r"//.*", lambda text: " " * len(text[0]), line)
 
 
 def other(constant):
-    """A limit that may be twice as high without a test's notice has none."""
+    """Returns a constant so much larger that a test of a limit must notice."""
     return constant + 1 if constant < 3 else 2 * constant
 
 
@@ -49,7 +49,7 @@ def replaced(line, at, old, new):
 
 
 def swaps(line, code):
-    """One token for another."""
+    """Yields mutants that replace one token by another."""
     for table, what in ((COMPARISONS, "flips a comparison"),
                         (LOGIC, "changes an operator")):
         for old, new in table.items():
@@ -82,7 +82,7 @@ def dropping(line, code, previous):
 
 
 def mutants(text):
-    """All that can be broken in a file, in the order of its lines."""
+    """Yields all mutants of a file, in the order of its lines."""
     found, previous = [], ""
     for number, line in enumerate(text.split("\n"), 1):
         code = code_of(line)

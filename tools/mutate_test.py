@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of mutate: what it breaks in a line, and that it mends it again."""
+"""Tests of mutate: the mutants of a line, and the restored line."""
 
 import importlib.machinery
 import importlib.util
@@ -80,7 +80,7 @@ class MutateTest(unittest.TestCase):
         self.file.write_text("  Go();\n  if (a < 1) Stop();\n")
 
     def tree(self, code):
-        """A worktree whose tests end with `code`, and what they saw."""
+        """Returns a worktree whose tests end with `code`, and the seen lines."""
         tree = object.__new__(self.tool.Worktree)
         tree.root = self.root
         seen = []

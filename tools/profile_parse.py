@@ -1,4 +1,4 @@
-"""Reads what callgrind and perf write: costs of functions, for tools/profile.
+"""Reads costs of functions from callgrind and perf; for tools/profile.
 
 A function is (its name, the file name of its program or library).
 """
@@ -7,7 +7,8 @@ import collections
 import os
 import re
 
-# Of penstock's names; what was inlined counts for the function around it.
+# The layers of penstock's names. Inlined code counts for the function around
+# it.
 LAYERS = (
     ("the benchmark", r"penstock::bench"),
     ("Penstock, transport/grpc", r"penstock::core"),
@@ -19,7 +20,7 @@ LIBRARIES = (
     ("libc.so", "libc"), ("libc-", "libc"), ("libm.so", "libc"),
     ("vdso", "libc"), ("ld-linux", "libc"), ("libstdc++", "libstdc++"),
 )
-# In C++'s names of clones: they are one function.
+# The suffixes of cloned functions in C++, which count as one function.
 CLONE = re.compile(r" \[clone [^\]]*\]|'\d+$")
 
 
@@ -27,7 +28,7 @@ class Profile:
     """Costs, by function and by call.
 
     own: {function: cost in itself}
-    calls: {(caller, function): [calls, cost with all that it called]}
+    calls: {(caller, function): [calls, cost with all callees]}
     """
 
     def __init__(self):
@@ -45,7 +46,7 @@ class Profile:
             self.calls[pair][1] += sign * cost
 
     def over(self, divisor):
-        """Every figure divided: what one of `divisor` equal parts took."""
+        """Returns every figure divided by `divisor`."""
         part = Profile()
         for function, cost in self.own.items():
             part.own[function] = cost / divisor
@@ -54,7 +55,7 @@ class Profile:
         return part
 
     def with_callees(self, function):
-        """(calls of it, cost with all that it called); callgrind only.
+        """Returns (calls, cost with all callees) of a function; callgrind only.
 
         A function that calls itself counts once for each level.
         """
@@ -82,7 +83,7 @@ def layer_of(function):
 
 
 class _Names:
-    """Callgrind writes a name once, as "(3) name", and then "(3)"."""
+    """Names by number: callgrind writes "(3) name" once, and then "(3)"."""
 
     def __init__(self):
         self.known = {}
@@ -97,14 +98,14 @@ class _Names:
 
 
 def read_callgrind(lines):
-    """(command line, Profile) of one process, from its callgrind.out.
+    """Returns (command line, Profile) of one process, from its callgrind.out.
 
     The format is in valgrind's manual, "Callgrind Format Specification".
     """
     profile, command = Profile(), ""
     objects, functions = _Names(), _Names()
     library = called_library = function = called = None
-    calls = 0  # of the next line, which then has the cost of what is called
+    calls = 0  # of the next line, which then has the cost of the callee
     for line in lines:
         line = line.rstrip("\n")
         key, is_name, value = line.partition("=")
@@ -112,8 +113,8 @@ def read_callgrind(lines):
             command = line[len("cmd:"):].strip()
         elif not is_name:
             fields = line.split()
-            # "LINE COST", the line's number often relative; without a cost
-            # nothing was counted there.
+            # "LINE COST"; the line's number is often relative. A line without a
+            # cost was not counted.
             if len(fields) < 2 or not re.match(r"[-+*\d]", fields[0]):
                 continue
             if calls:
@@ -130,7 +131,7 @@ def read_callgrind(lines):
         elif key == "fn":
             function = (CLONE.sub("", functions.read(value)), library)
         elif key == "cfn":
-            # No cob: in the same object.
+            # Without cob: in the same object.
             called = (CLONE.sub("", functions.read(value)),
                       called_library or library)
             called_library = None
@@ -140,7 +141,7 @@ def read_callgrind(lines):
 
 
 def read_perf(text, period):
-    """A Profile from perf report's lines "SAMPLES, object, symbol".
+    """Returns a Profile of perf report's lines "SAMPLES, object, symbol".
 
     A sample stands for `period` events.
     """

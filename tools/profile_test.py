@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of what tools/profile makes of the profilers' output."""
+"""Tests of the results of tools/profile for outputs of the profilers."""
 
 import importlib.machinery
 import importlib.util
@@ -18,8 +18,8 @@ profile = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(profile)
 
-# Names are written once and then numbered; positions may be relative; what
-# is called may lie in another object; inlined code has a file of its own.
+# Names are written once and then numbered. Positions may be relative. Callees
+# may be in another object. Inlined code has its own file.
 CALLGRIND = """\
 # callgrind format
 version: 1

@@ -68,7 +68,7 @@ class RdmaVmTest(unittest.TestCase):
         present.mkdir()
         for name in ("env", "bash", "dirname", "cat", "sort", "xargs", "echo",
                      "ip", "rdma", "flock"):
-            # What is missing here is only looked for, and never run.
+            # Programs that are missing here are only looked up, never run.
             (present / name).symlink_to(shutil.which(name) or "/bin/true")
         # prepare adds /usr/sbin, which has kmod's programs, to PATH.
         run = self.run_tool(PREPARE, env={"PATH": str(present),

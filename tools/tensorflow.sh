@@ -1,14 +1,14 @@
-# Which releases of TensorFlow the plugin is built for and tested with, and where
-# they lie. Source it, do not run it.
+# The releases of TensorFlow for which the plugin is built and tested, and their
+# folders. Source it, do not run it.
 # shellcheck shell=bash
 
-# The last patch of each minor release, oldest first. docs/tensorflow.md says
-# what was seen on each.
+# The last patch of each minor release, oldest first. docs/tensorflow.md has the
+# results of each.
 readonly TENSORFLOW_RELEASES=(2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0)
 readonly OLDEST_TENSORFLOW=${TENSORFLOW_RELEASES[0]}
 readonly NEWEST_TENSORFLOW=${TENSORFLOW_RELEASES[-1]}
 
-# Prints the release that is meant by its number, or by its first two parts.
+# Prints the full release for a number, or for its first two parts.
 # Usage: find_tensorflow RELEASE
 find_tensorflow() {
   local release
@@ -20,7 +20,7 @@ find_tensorflow() {
 }
 
 # Prints the virtual environment that tools/setup makes for a release. The
-# newest has the place that the build looks at by itself.
+# newest release has the place where the build looks by default.
 # Usage: tensorflow_home RELEASE
 tensorflow_home() {
   local home=${XDG_CACHE_HOME:-$HOME/.cache}/penstock/tensorflow

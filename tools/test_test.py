@@ -18,7 +18,7 @@ OURS = ["clock.sh", "count_tests.py", "gate_bazel.sh", "gate_patterns.sh",
         "lib.sh", "tensorflow.sh", "test", "vm_tests.py"]
 OTHERS = ["check_english", "check_format", "check_layers", "demo", "lint",
           "setup"]
-# Notes what it is called with, and does what BAZEL_DOES says.
+# Records its arguments, and runs BAZEL_DOES.
 BAZEL = """#!/bin/bash
 echo "$*" >>"{folder}/bazel"
 [[ " $* " == *" test "* ]] || exit 0
@@ -79,7 +79,7 @@ class TestTest(unittest.TestCase):
             **more)
 
     def run_test(self, *flags, **more):
-        """Returns what it said, and its exit code."""
+        """Returns the output and the exit code."""
         run = self.start(*flags, **more)
         said = run.communicate()[0]
         return said, run.returncode
@@ -88,7 +88,7 @@ class TestTest(unittest.TestCase):
         return (self.folder / "called").read_text().splitlines()
 
     def bazel(self, command="test"):
-        """The command lines of Bazel's that have a command."""
+        """Returns the command lines of Bazel with this command."""
         lines = (self.folder / "bazel").read_text().splitlines()
         return [line for line in lines if f" {command} " in f" {line} "]
 

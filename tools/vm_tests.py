@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs in tools/rdma-vm the tests that want RDMA devices; for tools/test.
+"""Runs tests that need RDMA devices in tools/rdma-vm; for tools/test.
 
-A test says by a tag which machine it wants:
+The tag of a test names the machine that the test needs:
 
   vm      one that it shares with the others: rxe0 and rxe1, cabled
   vm-own  the same for itself alone, as it breaks devices
@@ -11,13 +11,13 @@ A test says by a tag which machine it wants:
   vm_tests.py run [--full] [--retry] [--times=FILE] --bin=DIR --events=FILE
                   QUERY_XML
 
-`list` prints the label of each. `run` boots, runs and writes what happened to
-standard error, and to standard output one line per test case in the form of
-count_tests.py; with --retry, what failed is run once more. While the VM runs, it
-shows progress as gate_watch.py does, by the same environment. QUERY_XML is what
-`bazel query --output=xml` said of all tests that may run; --events has the
-events of their build. To --times it appends how long each boot and each test
-took, in the form of gate_profile.py.
+`list` prints the label of each test. `run` boots machines, runs the tests, and
+reports to standard error. Standard output gets one line per test case, in the
+form of count_tests.py. With --retry, failed tests run once more. While the VM
+runs, shows progress as gate_watch.py does, by the same environment. QUERY_XML
+is the output of `bazel query --output=xml` for all tests that may run; --events
+has the events of their build. Appends the duration of each boot and each test
+to --times, in the form of gate_profile.py.
 """
 
 import argparse
@@ -44,16 +44,18 @@ RDMA_VM = ROOT / "tools/rdma-vm"
 KINDS = ("vm", "vm-own", "vm-two")
 MARK = "\x1e"
 # Bazel's names for time limits. The guest is an emulated processor: a test
-# takes 10 to 20 times as long in it as outside.
+# takes 10 to 20 times as long in the guest as outside.
 LIMITS_S = {"short": 60, "moderate": 300, "long": 900, "eternal": 3600}
-# From the start of QEMU to the first test: 5 s, with a busy host 20.
+# The limit from the start of QEMU to the first test: usually 5 s, with a busy
+# host 20.
 BOOT_LIMIT_S = 120
-# Beyond a test's own limit, which run_all sees to unless its machine hangs.
+# The time beyond a test's own limit, which run_all enforces unless its machine
+# hangs.
 GRACE_S = 30
-# Machines at a time, two processors each: emulation keeps a core busy, and its
-# tests wait for half of their time.
+# The number of machines at a time, with two processors each: emulation keeps a
+# core busy, and the tests wait for half of their time.
 LANES = max(2, len(os.sched_getaffinity(0)))
-# Of a failed test's output, the last ones.
+# The limit of output lines of a failed test; the last ones are kept.
 MAX_LINES = 5000
 
 
@@ -64,7 +66,7 @@ def say(*words):
 
 
 class Test:
-    """One test target, and what became of it in each machine."""
+    """One test target, and its outcome in each machine."""
 
     def __init__(self, rule):
         self.label = rule.get("name")
@@ -79,7 +81,7 @@ class Test:
         self.earlier = []  # the cases of an attempt before, if any
 
     def has_ended(self):
-        """Returns true once no machine runs the test any more."""
+        """Returns True once no machine runs the test any more."""
         return bool(self.outcomes) and all(
             outcome.code is not None for outcome in self.outcomes.values())
 
@@ -97,7 +99,7 @@ class Test:
 
 
 class Outcome:
-    """What one machine said of one test."""
+    """The outcome of one test in one machine."""
 
     def __init__(self):
         self.log = collections.deque(maxlen=MAX_LINES)
@@ -111,7 +113,7 @@ class Outcome:
             self.code, self.seconds = event["code"], event["seconds"]
 
     def problem(self):
-        """Why the program failed, or ""."""
+        """Returns why the program failed, or ""."""
         if self.code == 0:
             return ""
         if self.code is None:
@@ -123,7 +125,7 @@ class Outcome:
         return f"exit code {self.code}"
 
     def cases(self):
-        """[(outcome, name, reason)], at least one."""
+        """Returns [(outcome, name, reason)], at least one."""
         cases = []
         try:
             report = b"".join(base64.b64decode(part) for part in self.report)
@@ -138,10 +140,10 @@ class Outcome:
 
 
 def merge(outcomes):
-    """The cases of a program that ran in several machines, each once.
+    """Returns the cases of a program that ran in several machines, each once.
 
-    A case failed where it failed in one of them, and passed where it passed
-    in one and failed in none.
+    A case fails if it failed in one machine. A case passes if it passed in one
+    machine and failed in none.
     """
     rank = {"failed": 0, "passed": 1, "skipped": 2}
     merged = {}
@@ -156,13 +158,14 @@ def merge(outcomes):
 
 
 class Boot:
-    """One start of rdma-vm: reads what it writes and sorts it by test."""
+    """One start of rdma-vm: reads its output and sorts it by test."""
 
     def __init__(self, tests, machines):
         self.tests, self.machines = tests, machines
         self.current = {}  # {machine: Outcome of the test that runs}
-        self.said = collections.deque(maxlen=200)  # what belongs to no test
-        # {machine: when the next event must have come}
+        # Output that belongs to no test.
+        self.said = collections.deque(maxlen=200)
+        # {machine: deadline of the next event}
         self.deadlines = dict.fromkeys(range(machines),
                                        time.monotonic() + BOOT_LIMIT_S)
 
@@ -189,18 +192,18 @@ class Boot:
             del self.current[machine]
 
     def hangs(self):
-        """Whether all machines are silent for longer than they may be.
+        """Returns True if all machines are silent for longer than allowed.
 
-        One that has finished waits silently for the other.
+        A machine that has finished waits silently for the other.
         """
         return time.monotonic() > max(self.deadlines.values())
 
     def follow(self, command, ended):
-        """Runs it to its end, or ends it when the machines hang.
+        """Runs the command to its end, or ends it when the machines hang.
 
         ended: an event; once it is set, the machines are ended.
         """
-        # However we end, rdma-vm is told, and takes its QEMUs with it.
+        # rdma-vm is told, however this process ends, and ends its QEMUs.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE,
@@ -219,7 +222,7 @@ class Boot:
             process.wait()
 
     def take_next(self, lines, process):
-        """Waits up to a second for a line; False when none will come."""
+        """Waits up to a second for a line. Returns False at the end."""
         try:
             line = lines.get(timeout=1)
         except queue.Empty:
@@ -242,7 +245,7 @@ def machines_of(test):
 
 
 def boot(tests, folder, work, ended):
-    """Runs the tests in one boot. Those it did not reach have no outcome."""
+    """Runs the tests in one boot. Unreached tests have no outcome."""
     file, plan = tempfile.mkstemp(dir=work, suffix=".json")
     with open(file, "w", encoding="utf-8") as out:
         json.dump([test.plan(folder) for test in tests], out)
@@ -263,9 +266,9 @@ def boot(tests, folder, work, ended):
 
 
 def groups_of(tests):
-    """Lists of tests, each for a boot of its own; the longest limits first.
+    """Returns lists of tests, one list per boot; the longest limits first.
 
-    Those that share a machine are dealt to LANES machines.
+    Tests that share a machine are distributed over LANES machines.
     """
     by_limit = sorted(tests, key=lambda test: -test.limit_s)
     shared = [test for test in by_limit if test.kind == "vm"]
@@ -275,15 +278,15 @@ def groups_of(tests):
 
 
 def run_group(group, folder, work, ended):
-    """Boots until each test has an outcome or kept a VM from starting."""
+    """Boots until each test has an outcome, or a VM does not start."""
     while group and not ended.is_set():
         say(f"booting for {', '.join(test.label for test in group)}")
         boot(group, folder, work, ended)
         for test in group:
             show(test)
         left = [test for test in group if not test.outcomes]
-        # A test may have taken the machine down with it; the rest gets
-        # another one, unless the machine did not even start.
+        # A test may have crashed its machine. The rest gets another machine,
+        # unless the machine did not even start.
         group = left if len(left) < len(group) else []
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each query of the dashboard names metrics and labels that there are."""
+"""Each query of the dashboard names existing metrics and labels."""
 
 import json
 import pathlib
@@ -7,12 +7,12 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# What Prometheus adds to each series, and to histograms.
+# The labels that Prometheus adds to each series, and to histograms.
 ADDED = {"instance", "le"}
 
 
 def documented():
-    """{name of a series: its labels}. A test holds the document to the code."""
+    """Returns {name of a series: its labels}, from the document."""
     text = (ROOT / "docs/operations.md").read_text("utf-8")
     series = {}
     for name, kind, labels in re.findall(
@@ -24,7 +24,7 @@ def documented():
 
 
 def values_of_labels():
-    """{label: its values}, of all metrics together."""
+    """Returns {label: its values}, of all metrics together."""
     text = (ROOT / "docs/operations.md").read_text("utf-8")
     values = {}
     for label, some in re.findall(r"^\| (\w+) \| [^|]+ \| (`[^|]+`) \|", text,
