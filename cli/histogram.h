@@ -10,9 +10,9 @@
 
 namespace penstock::cli {
 
-// Counts times in buckets whose width is at most 1/64 of their lower bound. So
-// percentiles have an error of at most 1.6 %. Minimum and maximum are exact.
-// Not thread-safe.
+// Counts times in buckets whose width is at most 1/64 of their lower bound,
+// so that percentiles have an error of at most 1.6 %. Minimum and maximum are
+// exact. Not thread-safe.
 class Histogram {
  public:
   void Add(absl::Duration time);

@@ -14,13 +14,13 @@ namespace penstock::preload {
 // script, checks its interpreter; `path` is PATH, for "#!/usr/bin/env NAME".
 //
 // Returns another code if the file cannot be read. Returns FAILED_PRECONDITION,
-// with the reason, if the program cannot be carried:
+// with the reason, for a program that cannot be carried:
 //
-// - it is static;
-// - it has gRPC linked into it, or uses another release of gRPC;
-// - it is built with a sanitizer;
-// - it gets more rights than its caller;
-// - it is for another processor or C library.
+// - a static program;
+// - a program that has gRPC linked into it, or uses another release of gRPC;
+// - a program that is built with a sanitizer;
+// - a program that gets more rights than its caller;
+// - a program for another processor or C library.
 absl::Status CheckProgram(const std::string& file, const std::string& path);
 
 }  // namespace penstock::preload

@@ -5,7 +5,7 @@ import urllib.parse
 
 
 class Page(html.parser.HTMLParser):
-    """What one page links to, and the anchors that it has."""
+    """The links of one page, and its anchors."""
 
     def __init__(self, text):
         super().__init__()

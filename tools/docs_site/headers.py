@@ -23,8 +23,8 @@ PATTERNS = [
 
 COMMENT = re.compile(r"^( *)//(?!/)(?: (.*)|)$")
 TRAILING = re.compile(r"^(.*\S) +// (.*)$")
-# Doxygen takes these characters for commands, tags or links. It leaves text
-# between back quotes alone.
+# Doxygen takes these characters for commands, tags or links, except between back
+# quotes.
 SPECIAL = re.compile(r"(`[^`]*`)|([\\@<>#%&])")
 
 
