@@ -1,4 +1,4 @@
-"""bench/rpc and other programs, for the tools that measure with them."""
+"""Runs bench/rpc and other programs for measuring tools."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ def leave(*words):
 
 
 def run(words, limit_s=300, **options):
-    """Its standard output. Ends this program where it fails or hangs."""
+    """Returns the standard output. Ends this program if it fails or hangs."""
     try:
         result = subprocess.run(
             [str(word) for word in words], stdin=subprocess.DEVNULL,
@@ -33,7 +33,7 @@ def run(words, limit_s=300, **options):
 
 
 def build_rpc():
-    """The path of bench/rpc, built from this tree."""
+    """Builds bench/rpc from this tree, and returns its path."""
     say("building bench/rpc")
     words = ["bazel", "--max_idle_secs=600"]
     base = os.environ.get("PENSTOCK_BAZEL_OUTPUT_BASE")
@@ -41,7 +41,7 @@ def build_rpc():
         words.append(f"--output_base={base}")
     links = "--experimental_convenience_symlinks=ignore"
     try:
-        # From cold on two cores, some minutes.
+        # Without a cache and on two cores, takes some minutes.
         run([*words, "build", links, "//bench/rpc"], 1800, cwd=ROOT)
         folder = run([*words, "info", links, "bazel-bin"], cwd=ROOT).strip()
     except FileNotFoundError:

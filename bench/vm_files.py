@@ -1,7 +1,7 @@
-"""What programs read, for guests of tools/rdma-vm whose clock may not leap.
+"""Lists the files of programs, for guests of tools/rdma-vm with a stable clock.
 
-While a file or a symbolic link is fetched from the host the guest idles, and
-its clock of instructions leaps from timer to timer: such files are copied
+While a guest fetches a file or a symbolic link from the host, it idles, and its
+instruction clock jumps from timer to timer. Therefore such files are copied
 beforehand.
 """
 
@@ -26,7 +26,7 @@ def libraries_of(program):
 
 
 def links_to(path):
-    """The symbolic links that are followed from a path to its file."""
+    """Returns the symbolic links between a path and its file."""
     path, links = pathlib.Path(path), []
     for place in (*reversed(path.parents), path):
         if place.is_symlink():
@@ -38,8 +38,8 @@ def links_to(path):
 
 
 def files_of(programs, tools=()):
-    """What will be run and read by programs of gRPC and verbs, and by tools of
-    the system."""
+    """Returns the files that programs of gRPC and verbs, and system tools,
+    execute and read."""
     wanted = {*glob.glob("/etc/libibverbs.d/*"), *SYSTEM_FILES}
     wanted.update(filter(None, map(shutil.which, tools)))
     for pattern in ("libibverbs/*", "libibverbs.so*", "librdmacm.so*"):

@@ -1,8 +1,8 @@
 // Measures short connections: callers that open a channel, make one call of 8
-// bytes and close the channel, again and again.
+// bytes and close the channel, repeatedly.
 //
-// Server and client are processes of their own, forked anew for each round and
-// transport, before this process uses gRPC. The transports take turns.
+// Server and client are separate processes, forked for each round and
+// transport, before this process uses gRPC. The transports alternate.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,11 +44,11 @@ struct Options {
   double seconds = 2;
 };
 
-// What one round of a transport measured. Sent over a pipe as it is.
+// The results of one round of a transport. Sent over a pipe as raw bytes.
 struct Measured {
   double connections_per_second = 0;
   double median_us = 0;      // of one connection, from opening to closing
-  double client_cpu_us = 0;  // for each connection
+  double client_cpu_us = 0;  // per connection
   double server_cpu_us = 0;
 };
 
@@ -86,7 +86,7 @@ class EchoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Runs `body` in a child, which ends when `body` does.
+// Runs `body` in a child process, which then ends.
 pid_t InChild(const std::string& transport, const std::function<void()>& body) {
   const pid_t child = fork();
   if (child < 0) Fail("fork failed");
@@ -115,7 +115,7 @@ T Receive(int fd) {
   return value;
 }
 
-// Serves until `until` has a byte. Sends the port, then the CPU time.
+// Serves until `until` has a byte. Sends the port, and at the end the CPU time.
 void Serve(bool stock, int report, int until) {
   EchoService service;
   grpc::ServerBuilder builder;
@@ -153,8 +153,9 @@ void OpenCallAndClose(bool stock, const std::string& address) {
 
 Measured MeasureClient(bool stock, const std::string& address,
                        const Options& options) {
-  const grpc::CompletionQueue alive;  // else gRPC would shut down in between
-  OpenCallAndClose(stock, address);   // what a process does once
+  // Keeps gRPC from shutting down between calls.
+  const grpc::CompletionQueue alive;
+  OpenCallAndClose(stock, address);  // performs the process's one-time work
   const double cpu = CpuSeconds(RUSAGE_SELF);
   const auto begin = Clock::now();
   const auto end = begin + std::chrono::duration<double>(options.seconds);

@@ -1,8 +1,8 @@
-// What calls of 8 bytes cost more in a process that has devices: each of its
-// messages passes a filter. Needs no GPU: the devices are never used.
+// Measures the additional cost of 8-byte calls in a process that has devices,
+// where each message passes a filter. Needs no GPU: the devices are never used.
 //
-// A process has devices or has none, so this runs itself as a child for each
-// round, by turns.
+// The devices of a process are fixed, so this program runs itself as a child
+// for each round, alternating between both kinds.
 
 #include <unistd.h>
 
@@ -31,7 +31,7 @@
 namespace penstock::bench {
 namespace {
 
-// Devices that have no memory.
+// Devices without memory.
 class NoMemory final : public memory::DeviceAccess {
  public:
   absl::Status CopyToHost(absl::Span<const uint8_t>, uint8_t*) override {
@@ -127,7 +127,7 @@ double Measure(bool devices, int calls) {
   return times[calls / 2];
 }
 
-// Returns what a child prints. -1: it failed.
+// Returns the number that a child prints, or -1 if the child failed.
 double MeasureInChild(bool devices, int calls) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return -1;

@@ -1,11 +1,11 @@
-// How fast tensors go from one GPU to another by way of both hosts, by
-// simulated time: which chunks and slots a staged pipeline wants; and what is
-// left of a copy on a device if a call goes before it. No GPU is needed, and no
-// figure of this is one of a GPU's. See docs/method.md.
+// Simulates the speed of tensors between GPUs of two hosts, by way of host
+// memory. Shows which chunk sizes and slots suit a staged pipeline, and the
+// relative cost of a call before a copy on a device. Needs no GPU, and no
+// figure is a GPU's. See docs/method.md.
 //
-// Runs transport/device's own StagingPipeline. A stage works on one chunk at a
-// time, and takes what a chunk costs by itself, and its bytes at the stage's
-// rate: what a copy engine, and a connection, do to a good approximation.
+// Runs transport/device's own StagingPipeline. A stage processes one chunk at a
+// time, which takes a fixed time plus the bytes at the stage's rate. This
+// approximates a copy engine and a connection well.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -27,13 +27,13 @@ struct Flags {
   double pcie_gb_per_s = 25;       // PCIe 4, 16 lanes
   double transport_gb_per_s = 10;  // shm on the machine of docs/results.md
   double copy_us = 8;      // to queue a copy, and to be woken by its event
-  double message_us = 10;  // a message of a stream
-  double call_us = 60;     // a call whose message is used in place, over shm
+  double message_us = 10;  // per message of a stream
+  double call_us = 60;     // per call over shm whose message is used in place
 };
 
 struct Stage {
-  double us;         // for each chunk
-  double us_per_kb;  // for its bytes
+  double us;         // per chunk
+  double us_per_kb;  // per kilobyte
 
   double TimeOf(double bytes) const { return us + us_per_kb * bytes / 1e3; }
 };
@@ -43,7 +43,7 @@ std::vector<Stage> StagesOf(const Flags& flags) {
   return {pcie, {flags.message_us, 1 / flags.transport_gb_per_s}, pcie};
 }
 
-// How a message is cut.
+// The division of a message into chunks.
 enum class Cut { kEqual, kAsTheCopierDoes };
 
 std::vector<size_t> ChunksOf(size_t bytes, size_t chunk_bytes, Cut cut) {
@@ -66,8 +66,8 @@ double Simulate(const std::vector<Stage>& stages,
   shape.slots = slots;
   shape.stages = static_cast<int>(stages.size());
   StagingPipeline pipeline(shape);
-  std::vector<double> free_at(stages.size());  // of each stage
-  std::multimap<double, int> ends;             // when, and of which stage
+  std::vector<double> free_at(stages.size());  // per stage
+  std::multimap<double, int> ends;             // end times, with the stage
   double now = 0;
   const auto begin = [&](const StagingPipeline::Steps& steps) {
     for (const StagingPipeline::Step& step : steps) {
@@ -90,7 +90,7 @@ double Simulate(const std::vector<Stage>& stages,
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// Of the rate of the slower of PCIe and transport, in percent.
+// Returns the rate in percent of the slower of PCIe and transport.
 double Share(const Flags& flags, const std::vector<size_t>& chunks, int slots) {
   const double slower = std::min(flags.pcie_gb_per_s, flags.transport_gb_per_s);
   const double bytes = std::accumulate(chunks.begin(), chunks.end(), 0.0);
@@ -131,8 +131,8 @@ void Print(const Flags& flags) {
   }
 }
 
-// By CUDA IPC: a call, and then the receiver's copy, which no other one waits
-// for.
+// Prints transfers by CUDA IPC: a call, and then the receiver's copy, which no
+// other copy waits for.
 void PrintInPlace(const Flags& flags) {
   const std::vector<double> rates = {300, 1500, 2500};  // of L4, A100, H100
   std::printf(

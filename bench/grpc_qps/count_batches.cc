@@ -1,7 +1,8 @@
-// Put before libgrpc with LD_PRELOAD: counts the batches of operations that the
-// process starts, in a number in the file that GRPC_QPS_COUNTER names. An async
-// reader of a stream starts one for each message, so this tells what has been
-// read, where gRPC's benchmark counts what has been handed over.
+// A library for LD_PRELOAD, before libgrpc. Counts the batches of operations
+// that the process starts, in the file that GRPC_QPS_COUNTER names. An async
+// reader of a stream starts one batch per message, so the count shows the
+// messages that were read. gRPC's benchmark counts the messages that were
+// handed over.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ using Counter = std::atomic<uint64_t>;
 using StartBatch = int (*)(void* call, const void* ops, size_t count, void* tag,
                            void* reserved);
 
-// The file is there, and has room for it.
+// Maps the counter. The file must exist and be large enough.
 Counter* MapCounter() {
   const int fd = open(std::getenv("GRPC_QPS_COUNTER"), O_RDWR | O_CLOEXEC);
   void* const memory =

@@ -1,18 +1,22 @@
 #!/usr/bin/env -S python3 -B
-"""gRPC's own benchmark (test/cpp/qps), stock and over Penstock, by turns.
+"""gRPC's own benchmark (test/cpp/qps), alternately stock and over Penstock.
 
   bazel run //bench/grpc_qps -- --quick
   bazel-bin/bench/grpc_qps/grpc_qps --filter='from-client-async-0B-1x1$'
   bazel-bin/bench/grpc_qps/grpc_qps --rounds=5 --seconds=3   # all, for hours
 
-Server and client are processes of gRPC's own, fresh for each cell; where it
-makes a server or a channel, Penstock's one line is added, and nothing else is
-changed. A scenario is KIND-API-SIZE-CHANNELSxOUTSTANDING, with "secure-" before
-it under TLS; requests and replies have SIZE bytes. calls/s is gRPC's figure: for
-the one-way streams, messages that the writer has handed over. read/s is what
-the reader has read of them, else the same. CPU us is the time of both processes
-for a call, the kernel's included. The last column is read/s divided by that of
-tcp, which is stock gRPC, in the same round: median (smallest-largest).
+Server and client are gRPC's own programs, started for each cell. The only
+change is Penstock's one line where a program makes a server or a channel. A
+scenario is KIND-API-SIZE-CHANNELSxOUTSTANDING, with the prefix "secure-" for
+TLS. Requests and replies have SIZE bytes. The columns are:
+
+  calls/s  gRPC's figure; for one-way streams, the messages that the writer has
+           handed over
+  read/s   for one-way streams, the messages that the reader has read; else the
+           same as calls/s
+  CPU us   the time of both processes per call, including the kernel
+  last     read/s divided by that of tcp (stock gRPC) in the same round: median
+           (smallest-largest)
 """
 
 import argparse
@@ -64,13 +68,13 @@ def chosen(options):
 
 
 def measure(options, found):
-    """{(scenario, transport): Figures} and all that gRPC said."""
+    """Returns {(scenario, transport): Figures} and gRPC's output."""
     folder = pathlib.Path(sys.argv[0]).absolute().parent
     measured = {(scenario.name, transport): table.Figures()
                 for scenario in found for transport in options.transports}
     said = []
     for turn in range(options.rounds):
-        # A disturbance falls on all alike.
+        # A rotating order: a disturbance affects all alike.
         order = options.transports[turn % len(options.transports):] + \
             options.transports[:turn % len(options.transports)]
         for scenario in found:

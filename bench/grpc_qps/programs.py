@@ -1,4 +1,4 @@
-"""gRPC's driver and its two workers, the server and the client of a cell."""
+"""Runs gRPC's driver and its two workers, the server and the client."""
 
 import json
 import os
@@ -10,24 +10,24 @@ import subprocess
 import tempfile
 import time
 
-# Penstock's fabric for each, and none for stock gRPC. It is not required, for
-# gRPC's driver speaks HTTP/2 to the workers; the client's log tells what its
-# channels went over.
+# Penstock's fabric for each transport; none for stock gRPC. The fabric is not
+# required, because gRPC's driver uses HTTP/2 to the workers. The client's log
+# shows the paths of the channels.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
-# Who reads a stream of one way.
+# The reader of each one-way stream.
 READERS = {"STREAMING_FROM_CLIENT": "server",
            "STREAMING_FROM_SERVER": "client"}
-# From so many on messages are being read; setting up takes fewer batches.
+# The number of batches after which messages are read; setup takes fewer.
 FIRST_READS = 200
 SAMPLE_S = 0.05
 CONNECTED = re.compile(r"connection to \S+: (\w+)")
-# What connecting and ending take at most; an async server of streams that do
-# not end is given three seconds by gRPC's benchmark itself.
+# The limit for connecting and ending. gRPC's benchmark itself waits three
+# seconds for an async server of endless streams.
 GRACE_S = 60
 
 
 class CellFailed(Exception):
-    """Says why."""
+    """An error with its reason."""
 
 
 def free_ports(count):
@@ -41,12 +41,12 @@ def free_ports(count):
             listener.close()
 
 
-# Settings that may be compared by two runs.
+# Settings that two runs may compare.
 KEPT = ("PENSTOCK_POLLING", "PENSTOCK_STUB_MEMORY")
 
 
 def environment(transport):
-    """Ours, without what would change what is measured."""
+    """Returns our environment, without settings that affect the measurement."""
     kept = {name: value for name, value in os.environ.items()
             if name in KEPT or not name.startswith("PENSTOCK_")}
     return {**kept, "PENSTOCK_LOG": "info",
@@ -58,7 +58,7 @@ def end_of(log):
 
 
 def check_path(fabric, channels, log):
-    """Raises CellFailed where a channel of a client was not on `fabric`."""
+    """Raises CellFailed if a channel of a client did not use `fabric`."""
     paths = CONNECTED.findall(log)
     if fabric and paths != [fabric] * channels:
         raise CellFailed(f"{channels} channels went over {paths}, not over "
@@ -66,7 +66,7 @@ def check_path(fabric, channels, log):
 
 
 class Reads:
-    """How much a reader has read, over time; see count_batches.cc."""
+    """The number of messages read over time; see count_batches.cc."""
 
     def __init__(self, file):
         self.file = file
@@ -79,7 +79,7 @@ class Reads:
             self._samples.append((time.monotonic(), count))
 
     def per_second(self, warmup_s, seconds):
-        """In the time that is measured, which begins after the warm-up."""
+        """Returns the rate in the measured time, after the warm-up."""
         start = self._samples[0][0] + warmup_s if self._samples else 0
         inside = [(when, count) for when, count in self._samples
                   if start <= when <= start + seconds]
@@ -90,13 +90,13 @@ class Reads:
 
 
 class Cell:
-    """One scenario over one transport, in processes of its own."""
+    """One scenario over one transport, in separate processes."""
 
     def __init__(self, folder, transport):
         self._folder, self._transport = pathlib.Path(folder), transport
 
     def measure(self, scenario):
-        """gRPC's ScenarioResult, as it writes it; raises CellFailed."""
+        """Returns gRPC's ScenarioResult. Raises CellFailed."""
         with tempfile.TemporaryDirectory() as scratch:
             return self._measure(scenario, pathlib.Path(scratch))
 

@@ -1,15 +1,15 @@
-"""What is measured: scenarios as gRPC's benchmark takes them."""
+"""The scenarios, in the format of gRPC's benchmark."""
 
 import itertools
 from typing import NamedTuple
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"0B": 0, "64KiB": 64 * KIB, "1MiB": MIB}
-# (channels, calls or streams at a time on each)
+# (channels, concurrent calls or streams on each)
 LOADS = [(1, 1), (1, 100), (8, 1), (8, 100)]
-# More of it under way, in both directions, would measure the page allocator.
+# Limits the bytes in flight: more would measure the page allocator.
 MAX_OUTSTANDING_BYTES = 128 * MIB
-# The sync API takes a thread for each call at either side.
+# The sync API uses a thread per call on each side.
 MAX_THREADS = 100
 
 RPC_TYPES = {
@@ -19,7 +19,7 @@ RPC_TYPES = {
     "from-server": "STREAMING_FROM_SERVER",
     "generic": "STREAMING",
 }
-# What gRPC's benchmark has.
+# The APIs that gRPC's benchmark supports.
 APIS = {
     "unary": ["sync", "async", "callback"],
     "streaming": ["sync", "async", "callback"],
@@ -57,11 +57,11 @@ class Scenario(NamedTuple):
                 (not self.secure or calls == 1))
 
     def to_grpc(self, warmup_s, seconds):
-        """In the form of gRPC's control.proto."""
+        """Returns the scenario in the format of gRPC's control.proto."""
         size = {"req_size": SIZES[self.size], "resp_size": SIZES[self.size]}
         payload = {"bytebuf_params" if self.kind == "generic" else
                    "simple_params": size}
-        # One thread each for one call at a time, else as many as cores.
+        # One thread for one call at a time; otherwise as many as cores.
         threads = 1 if self.channels * self.outstanding == 1 else 0
         client = {
             "client_type": f"{self.api.upper()}_CLIENT",

@@ -1,4 +1,4 @@
-"""Medians over the rounds, and what they are of stock gRPC's."""
+"""Medians over the rounds, and their ratio to stock gRPC's."""
 
 import statistics
 
@@ -6,14 +6,14 @@ STOCK = "tcp"
 
 
 def cpu_us(result):
-    """Of both processes, per call."""
+    """Returns the CPU time of both processes per call."""
     used = sum(stats["timeUser"] + stats["timeSystem"]
                for stats in result["clientStats"] + result["serverStats"])
     return used / float(result["latencies"]["count"]) * 1e6
 
 
 class Figures:
-    """Of one scenario over one transport: a row of figures for each round."""
+    """The figures of one scenario over one transport, by round."""
 
     def __init__(self):
         self._rounds = {}
@@ -30,7 +30,7 @@ class Figures:
                 for column in zip(*self._rounds.values())]
 
     def rates_of(self, other):
-        """What was read, of another's in the same round: all of them."""
+        """Returns the ratios to another's read rate in the same rounds."""
         return [self._rounds[number][3] / other._rounds[number][3]
                 for number in sorted(self._rounds.keys() & other._rounds)]
 
@@ -55,7 +55,7 @@ HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "read/s",
 
 
 def render(measured):
-    """A table of {(scenario, transport): Figures}, in that order."""
+    """Returns a table of {(scenario, transport): Figures}, in that order."""
     rows = [HEAD, ["---"] * len(HEAD)]
     for (scenario, transport), figures in measured.items():
         rows.append(line(scenario, transport, figures,

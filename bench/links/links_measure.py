@@ -1,9 +1,10 @@
-"""Measures one link after another: the part of bench/links that runs where
-the link is, in the virtual machine or, for shm, on this one.
+"""Measures one link after another, on the machine of the link: in the virtual
+machine or, for shm, on this one.
 
   python3 links_measure.py FOLDER
 
-FOLDER has plan.json, and gets records.json, written anew after each link.
+FOLDER has plan.json. The output is FOLDER/records.json, rewritten after each
+link.
 """
 
 import json
@@ -23,14 +24,14 @@ from verbs_bench_guest import (SERVER, route_over_the_cable, run, say,
 
 INTERFACES = ("n0", "n1")
 TRANSPORTS = {"tcp": "penstock-tcp", "verbs": "verbs", "shm": "shm"}
-# Packets and bytes that may wait: none is lost but those that are to be.
+# Queue limits, so large that only the intended packets are lost.
 QUEUED_PACKETS, QUEUED_BYTES = "1000000", "64mb"
-# Four packets of the cable's MTU. What is larger is cut up by tbf.
+# Four packets of the cable's MTU. tbf splits larger packets.
 BURST = "16kb"
 
 
 def shape(link):
-    """Both directions of the cable."""
+    """Configures both directions of the cable."""
     for interface in INTERFACES:
         subprocess.run(["tc", "qdisc", "del", "dev", interface, "root"],
                        stderr=subprocess.DEVNULL, check=False)
@@ -43,17 +44,17 @@ def shape(link):
                 "netem", *words, "limit", QUEUED_PACKETS)
             place = ["parent", "1:1"]
         if link.rate:
-            # tc's "mbps" are megabytes a second.
+            # tc's "mbps" means megabytes per second.
             run("tc", "qdisc", "add", "dev", interface, *place, "handle", "10:",
                 "tbf", "rate", f"{link.rate}mbps", "burst", BURST, "limit",
                 QUEUED_BYTES)
-        # So that a packet is lost, and not sixteen at once.
+        # Loses single packets, not sixteen at once.
         run("ip", "link", "set", "dev", interface, "gso_max_segs",
             "1" if link.loss else "65535")
 
 
 def measure_run(plan, fabric, part, environment, warm_ups):
-    """bench/rpc's JSON, or nothing where it fails."""
+    """Returns bench/rpc's JSON, or an empty list if it fails."""
     out = pathlib.Path("/dev/shm", f"links-{os.getpid()}.json")
     words = [plan["program"], f"--transports={TRANSPORTS[fabric]}",
              f"--benchmark={part.benchmark}", "--api=async", "--rounds=1",
@@ -68,7 +69,7 @@ def measure_run(plan, fabric, part, environment, warm_ups):
         run(*words, env={**os.environ, **environment})
         return json.loads(out.read_text())
     except subprocess.CalledProcessError:
-        say("    FAILED:", environment, *words[1:])  # its own error is above
+        say("    FAILED:", environment, *words[1:])  # the error precedes this
         return []
 
 

@@ -1,7 +1,7 @@
-"""Tables of what bench/links has measured.
+"""Tables of the results of bench/links.
 
 A record is one link under one setting: {"fabric", "group", "link", "setting",
-"samples": {what: time}, "sizes": [least, largest that was in use]}.
+"samples": {name: time}, "sizes": [smallest, largest size in use]}.
 """
 
 import math
@@ -13,14 +13,14 @@ FAILED = math.inf
 
 
 def cost(samples, names):
-    """The geometric mean of its times; endless where one was not had."""
+    """Returns the geometric mean of the times; infinite if one is missing."""
     if not names or any(name not in samples for name in names):
         return FAILED
     return statistics.geometric_mean(samples[name] for name in names)
 
 
 def ratios(records):
-    """{setting: cost, divided by that of the best fixed setting} of a link."""
+    """Returns {setting: cost / cost of the best fixed setting} of a link."""
     names = set().union(*(record["samples"] for record in records))
     costs = {record["setting"]: cost(record["samples"], names)
              for record in records}
@@ -32,7 +32,7 @@ def ratios(records):
 
 
 def by_link(records):
-    """{link: its records}, in their order."""
+    """Returns {link: its records}, in order."""
     links = {}
     for record in records:
         links.setdefault(record["link"], []).append(record)
@@ -40,7 +40,7 @@ def by_link(records):
 
 
 def over_all(table, setting):
-    """The worst and the geometric mean of a setting's ratios."""
+    """Returns the worst and the geometric mean of a setting's ratios."""
     values = [row.get(setting, FAILED) for row in table.values()]
     if FAILED in values:
         return FAILED, FAILED
@@ -52,7 +52,7 @@ def figure(value):
 
 
 def chosen(records):
-    """The sizes at which the adaptive setting ended."""
+    """Returns the final sizes of the adaptive setting."""
     sizes = [record["sizes"] for record in records
              if record["setting"] == ADAPTIVE and record["sizes"]]
     if not sizes:
@@ -69,7 +69,7 @@ def markdown(rows):
 
 
 def ratio_table(records):
-    """A row for each link, and what each setting is over all of them."""
+    """Returns a row per link, and each setting's summary over all links."""
     links = by_link(records)
     table = {link: ratios(of_link) for link, of_link in links.items()}
     settings = list(dict.fromkeys(record["setting"] for record in records))
@@ -85,7 +85,7 @@ def ratio_table(records):
 
 
 def time_table(records):
-    """The times themselves, in milliseconds, and MB/s."""
+    """Returns the times in milliseconds, and MB/s."""
     names = list(dict.fromkeys(name for record in records
                                for name in record["samples"]))
     rows = [["Link", "setting", *(name.replace(", a MB", ", MB/s")

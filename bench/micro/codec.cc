@@ -1,4 +1,4 @@
-// The codec of tensors: a step's small variables, encoded and decoded.
+// The codec of tensors: encoding and decoding a step's small variables.
 
 #include "tensor_service/codec.h"
 
@@ -17,7 +17,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// So that the time of a tensor is a thousandth.
+// 1000 tensors, so that the time per tensor is a thousandth.
 constexpr int kTensors = 1000;
 
 tensor::Bundle SmallVariables(int64_t bytes) {
@@ -51,7 +51,7 @@ void DecodeTensors(benchmark::State& state) {
 }
 BENCHMARK(DecodeTensors)->Arg(256)->Arg(4096);
 
-// Protobuf's generated code for the same messages, to compare with.
+// Protobuf's generated code for the same messages, for comparison.
 tensor::v1::Bundle GeneratedVariables(const tensor::Bundle& bundle) {
   tensor::v1::Bundle generated;
   for (const tensor::NamedTensor& named : bundle.tensors) {

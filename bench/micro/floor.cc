@@ -1,5 +1,5 @@
-// What a message costs that is copied once by one core and read by another one,
-// with nothing around it: no transport with a copy takes less.
+// The minimal cost of a message that one core copies once and another core
+// reads, without a transport. A lower bound for every transport with a copy.
 
 #include <sched.h>
 
@@ -17,8 +17,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Messages of one direction, in memory that both threads see. As those of the
-// arena do, they take turns over a MiB.
+// Messages of one direction, in memory that both threads see. Like in the
+// arena, they rotate through a MiB.
 class Messages {
  public:
   explicit Messages(size_t words)
@@ -35,7 +35,7 @@ class Messages {
   std::vector<uint64_t> memory_;
 };
 
-// Another thread, which does `work(round)` each time that it is its turn.
+// Another thread, which calls `work(round)` whenever it has the turn.
 class Other {
  public:
   explicit Other(std::function<void(int64_t)> work)
@@ -50,7 +50,7 @@ class Other {
     thread_.join();
   }
 
-  // Its turn, and until it has done it.
+  // Passes the turn to the thread, and waits until the work is done.
   void Do(int64_t round) {
     turn_.store(2 * round + 1, std::memory_order_release);
     Await(2 * round + 2);
@@ -71,7 +71,7 @@ class Other {
   std::thread thread_;
 };
 
-// As bench/rpc fills and reads its messages.
+// Fills and reads messages like bench/rpc.
 void Fill(std::vector<uint64_t>* words, uint64_t seed) {
   for (uint64_t& word : *words) word = seed += 0x9e3779b97f4a7c15;
 }
@@ -100,8 +100,8 @@ void CopiedAndReadElsewhere(benchmark::State& state) {
 }
 BENCHMARK(CopiedAndReadElsewhere)->Arg(64 << 10)->Arg(1 << 20)->UseRealTime();
 
-// What bench/rpc's latency times, without an RPC: a request and a reply are
-// filled, copied and read.
+// Measures the same work as bench/rpc's latency, without an RPC: request and
+// reply are filled, copied and read.
 void EchoedWithOneCopy(benchmark::State& state) {
   const size_t words = state.range(0) / 8;
   Messages requests(words), replies(words);

@@ -1,4 +1,4 @@
-// Frames, and the hello that begins a session.
+// Encoding and decoding of frames, and of the hello of a session.
 
 #include "transport/wire/frame.h"
 

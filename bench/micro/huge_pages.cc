@@ -1,6 +1,7 @@
-// What huge pages are worth to payloads in shared memory. The first argument
-// is what is asked for: 0 ordinary pages, 1 transparent huge ones, 2 reserved
-// ones; the label is what the kernel has given. See docs/method.md.
+// The benefit of huge pages for payloads in shared memory. The first argument
+// is the requested kind: 0 ordinary pages, 1 transparent huge pages, 2 reserved
+// huge pages. The label is the kind that the kernel provided. See
+// docs/method.md.
 
 #include "transport/fabric/shm/huge_pages.h"
 
@@ -28,9 +29,9 @@ using fabric::shm::PeerSegment;
 using fabric::shm::Segment;
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int64_t kSegmentBytes = 16 * kMiB;  // the arena's least
+constexpr int64_t kSegmentBytes = 16 * kMiB;  // the arena's minimum
 
-// Of the mapping at `data`, by /proc/self/smaps.
+// Returns the kind of pages of the mapping at `data`, from /proc/self/smaps.
 const char* PagesAt(const void* data) {
   const std::string begin =
       absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(data)), "-");
@@ -46,7 +47,7 @@ const char* PagesAt(const void* data) {
   return "ordinary";
 }
 
-// Four sums at once, as bench/rpc reads its messages.
+// Four independent sums, like bench/rpc's reading of messages.
 uint64_t Sum(const uint8_t* data, int64_t size) {
   const auto* words = reinterpret_cast<const uint64_t*>(data);
   uint64_t sums[4] = {};
@@ -58,7 +59,7 @@ uint64_t Sum(const uint8_t* data, int64_t size) {
 
 // One segment, mapped by its owner and by a reader.
 struct BothSides {
-  // As the arena does: without reserved pages, others do it.
+  // Maps a segment like the arena. Without reserved pages, uses other ones.
   static absl::StatusOr<BothSides> Map(int64_t pages, int64_t payload) {
     const int64_t size = std::max(payload, kSegmentBytes);
     constexpr HugePages kAll[] = {HugePages::kOff, HugePages::kTransparent,
@@ -78,8 +79,8 @@ struct BothSides {
   PeerSegment peer;
 };
 
-// A message that is copied in and read by the peer, in memory that was used
-// before.
+// A message that is copied into memory that was used before, and read by the
+// peer.
 void CopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   auto sides = BothSides::Map(state.range(0), size);
@@ -97,8 +98,8 @@ void CopiedAndReadInPages(benchmark::State& state) {
 }
 BENCHMARK(CopiedAndReadInPages)->ArgsProduct({{0, 1, 2}, {kMiB, 64 * kMiB}});
 
-// The same with the first message in a segment: it is made, passed, looked
-// through, and its pages are touched for the first time on both sides.
+// The same with the first message in a segment. Includes making, passing and
+// checking the segment, and the first page faults on both sides.
 void FirstCopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   const memory::Block from = memory::AllocateBlock(size).value();

@@ -1,4 +1,4 @@
-// The metadata of a unary call, encoded and decoded.
+// Encoding and decoding of a unary call's metadata.
 
 #include <memory>
 #include <string>
@@ -11,7 +11,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Memory for batches, as a call has it.
+// Returns an allocator for batches, like that of a call.
 grpc_core::MemoryAllocator* Allocator() {
   static auto* quota = new std::shared_ptr<grpc_core::MemoryQuota>(
       new grpc_core::MemoryQuota("bench"));
@@ -31,7 +31,7 @@ struct Batch {
   }
 };
 
-// What gRPC's C++ client sends.
+// The metadata of gRPC's C++ client.
 void FillRequest(Batch* batch) {
   batch->Add(":path", "/penstock.bench.Rpc/Echo");
   batch->Add(":authority", "127.0.0.1:12345");
@@ -67,7 +67,7 @@ void DecodeRequestMetadata(benchmark::State& state) {
   const auto tell = [&received](uint8_t number, absl::string_view entry) {
     (void)received.Add(number, entry);
   };
-  for (int i = 0; i < 3; ++i) {  // as on a connection that has been in use
+  for (int i = 0; i < 3; ++i) {  // like a connection that has been in use
     core::EncodeMetadata(request.batch, &sent, tell, &bytes);
   }
   Batch decoded;

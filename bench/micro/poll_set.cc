@@ -1,4 +1,4 @@
-// One look of a waiting thread at the paths of its process.
+// One poll of a waiting thread over the paths of its process.
 
 #include "transport/progress/poll_set.h"
 
@@ -26,7 +26,7 @@ class FakePath : public progress::Pollable {
   std::atomic<bool> input{false};
 };
 
-// One path has input each time, so many others have none.
+// One path always has input; the others are idle.
 void PollIdlePaths(benchmark::State& state) {
   progress::PollSet set(1);
   std::vector<std::shared_ptr<FakePath>> paths;
@@ -41,8 +41,8 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
-// The same for a thread that spins, after the idle ones have been so for long:
-// it looks at them no more.
+// The same for a spinning thread after a long idle period: it no longer polls
+// the idle paths.
 void PollHotAmongIdlePaths(benchmark::State& state) {
   constexpr int kSpinsForLong = 1000;
   progress::PollSet set(1);
@@ -66,7 +66,7 @@ void PollHotAmongIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollHotAmongIdlePaths)->Arg(1)->Arg(100);
 
-// What it takes to begin and to end waiting.
+// The cost of starting and ending a wait.
 void BeginAndEndSpin(benchmark::State& state) {
   progress::PollSet set(1);
   for (int64_t i = 0; i < state.range(0); ++i) {

@@ -1,4 +1,4 @@
-// What a session's bytes pass through: outbox, reassembler, inbox; and the
+// The stages of a session's bytes: outbox, reassembler and inbox. Also the
 // ranges of an arena.
 
 #include <algorithm>
@@ -25,7 +25,7 @@ wire::FrameHeader MessageHeader() {
   return header;
 }
 
-// The three frames of a small request, which leave as one batch.
+// The three frames of a small request, sent as one batch.
 void OutboxBatch(benchmark::State& state) {
   base::BufferPool buffers;
   protocol::Outbox outbox(wire::kMaxFrameBytes, &buffers);
@@ -37,7 +37,7 @@ void OutboxBatch(benchmark::State& state) {
 }
 BENCHMARK(OutboxBatch);
 
-// Of a message of so many fragments.
+// A message with this number of fragments.
 void Reassemble(benchmark::State& state) {
   const std::string part(1024, 'f');
   const absl::Span<const uint8_t> payload(
@@ -67,7 +67,8 @@ void InboxMessage(benchmark::State& state) {
 }
 BENCHMARK(InboxMessage);
 
-// Frees the oldest of so many ranges of mixed sizes, and takes one more.
+// Frees the oldest of this number of ranges of mixed sizes, and allocates
+// another.
 void RangeAllocator(benchmark::State& state) {
   constexpr uint64_t kLengths[] = {1 << 20, 64 << 10, 4096, 300 << 10};
   memory::RangeAllocator allocator(uint64_t{1} << 30);

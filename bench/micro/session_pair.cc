@@ -13,7 +13,7 @@ namespace {
 using fabric::fake::Side;
 
 constexpr char kToken[] = "0123456789abcdef";
-// Of the usual metadata of a unary call.
+// The size of a unary call's usual metadata.
 constexpr size_t kMetadataBytes = 120;
 
 session::Config MakeConfig(bool is_client) {
@@ -54,7 +54,8 @@ void SessionPeer::OpenStream(uint32_t stream) {
 void SessionPeer::Poll() {
   while (session_.Poll()) {
   }
-  // As gRPC does: once all is here that came at the same time.
+  // Attach after polling, like gRPC: once all simultaneous packets have
+  // arrived.
   if (opened_ != 0) Attach(std::exchange(opened_, 0));
   session_.Flush();
 }
@@ -94,7 +95,7 @@ SessionPair::SessionPair()
     status_ = absl::InternalError("the sessions chose no path");
     return;
   }
-  // As while somebody polls: nobody is rung.
+  // Suppress wake-ups, as if somebody were polling.
   client->fast_path()->SetArmed(false);
   server->fast_path()->SetArmed(false);
 }

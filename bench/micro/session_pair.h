@@ -1,4 +1,4 @@
-// Two sessions in one thread, a client and a server.
+// A client session and a server session in one thread.
 
 #ifndef PENSTOCK_BENCH_MICRO_SESSION_PAIR_H_
 #define PENSTOCK_BENCH_MICRO_SESSION_PAIR_H_
@@ -17,8 +17,8 @@
 namespace penstock {
 namespace bench {
 
-// A session and the newest of its streams. Takes what comes, and answers if it
-// is the server.
+// A session and its newest stream. Consumes incoming messages; the server also
+// answers them.
 class SessionPeer : public session::SessionEvents,
                     public session::StreamEvents {
  public:
@@ -63,23 +63,25 @@ class SessionPeer : public session::SessionEvents,
 
   const std::string metadata_;
   uint32_t stream_ = 0;
-  uint32_t opened_ = 0;  // a stream of the peer's that is not attached yet
+  // A stream of the peer's that is not attached yet; 0 for none.
+  uint32_t opened_ = 0;
   session::Session session_;
 };
 
-// Two sessions with a path over shared memory. Only the set-up of that path,
-// and doorbells, go over the fake lifeline.
+// Two sessions with a path over shared memory. Only the setup of that path, and
+// doorbells, use the fake lifeline.
 class SessionPair {
  public:
   SessionPair();
 
   // Returns an error, with the reason, if there is no shared memory here.
   const absl::Status& status() const { return status_; }
-  // Delivers what waits in shared memory to the server, then its answers.
+  // Delivers the waiting messages to the server, then the answers to the
+  // client.
   void Move();
 
  private:
-  // Delivers everything, on both paths.
+  // Delivers all packets on both paths.
   void Settle();
 
   absl::Status status_;

@@ -1,4 +1,4 @@
-// The shared memory fabric: packets through the ring, payloads through the
+// The shared memory fabric: packets through the ring, and payloads through the
 // arena.
 
 #include <cstring>
@@ -26,7 +26,7 @@ class Counter : public fabric::EndpointEvents {
   int64_t packets = 0;
 };
 
-// Started, or an error of `state`.
+// A started pair. Reports an error in `state` on failure.
 struct StartedPair {
   explicit StartedPair(benchmark::State* state) {
     absl::StatusOr<ShmPair> connected = ConnectShm();
@@ -40,12 +40,12 @@ struct StartedPair {
     ok = true;
   }
 
-  Counter sender, receiver;  // outlive the ends
+  Counter sender, receiver;  // must outlive the ends
   ShmPair ends;
   bool ok = false;
 };
 
-// Put into the ring, taken out by the same thread.
+// A packet that one thread puts into the ring and takes out.
 void RingPacket(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -60,8 +60,8 @@ void RingPacket(benchmark::State& state) {
 }
 BENCHMARK(RingPacket)->Arg(8)->Arg(8192);
 
-// Ordinary memory copied to the arena, read in place by the other end, and
-// given back.
+// Ordinary memory that is copied to the arena, read in place by the other end,
+// and released.
 void ArenaPayload(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -87,7 +87,7 @@ void ArenaPayload(benchmark::State& state) {
 }
 BENCHMARK(ArenaPayload)->Arg(64 << 10)->Arg(1 << 20);
 
-// The same copy with nothing around it, for comparison.
+// Only the copy, for comparison.
 void Memcpy(benchmark::State& state) {
   const std::vector<uint8_t> from(state.range(0), 'p');
   std::vector<uint8_t> to(state.range(0));

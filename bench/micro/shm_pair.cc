@@ -14,7 +14,7 @@ namespace {
 
 using End = absl::StatusOr<std::unique_ptr<fabric::Endpoint>>;
 
-// For callbacks, which may be copied.
+// The result of a callback, which may be copied.
 struct Outcome {
   std::shared_ptr<std::promise<End>> promise =
       std::make_shared<std::promise<End>>();
@@ -25,7 +25,7 @@ struct Outcome {
   End Take() { return promise->get_future().get(); }
 };
 
-// Of the whole process, as in the transport.
+// Returns the fabric of the process, as in the transport.
 fabric::shm::ShmFabric* ProcessFabric() {
   static auto* fabric = new fabric::shm::ShmFabric;
   return fabric;

@@ -1,4 +1,4 @@
-// Two ends of a connection over shared memory, both in this process.
+// Two ends of a connection over shared memory, in one process.
 
 #ifndef PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
 #define PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
@@ -16,7 +16,7 @@ struct ShmPair {
   std::unique_ptr<fabric::Endpoint> connecting;
 };
 
-// Blocks until they are connected, and does not start them. Returns an error,
+// Blocks until the ends are connected. Does not start them. Returns an error,
 // with the reason, if there is no shared memory here.
 absl::StatusOr<ShmPair> ConnectShm();
 

@@ -1,5 +1,7 @@
-"""As echo_main.cc, in Python: echo.py sync|aio server, and echo.py sync|aio
-client ADDRESS SIZE CALLS. A stock program; its messages are raw bytes."""
+"""The Python version of echo_main.cc, a stock program with raw messages.
+
+usage: echo.py sync|aio server, or echo.py sync|aio client ADDRESS SIZE CALLS
+"""
 
 import asyncio
 import concurrent.futures

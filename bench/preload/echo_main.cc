@@ -1,6 +1,7 @@
-// echo server: says its port, and serves until its input ends.
-// echo client ADDRESS SIZE CALLS: says the microseconds of each call, one at a
-// time, in a line.
+// echo server: prints its port, and serves until its input ends.
+//
+// echo client ADDRESS SIZE CALLS: makes one call at a time, and prints the
+// microseconds of each call on one line.
 //
 // Built twice: as a stock program, and with Penstock linked (PENSTOCK_LINKED).
 

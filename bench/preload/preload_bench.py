@@ -1,14 +1,14 @@
 #!/usr/bin/python3 -B
-"""Stock programs in C++ and Python, as they are and with the stub preloaded, and
-the C++ one with Penstock linked to it: the time of a call, one at a time.
+"""The time of a call, one at a time, in stock programs in C++ and Python:
+without Penstock, with the stub preloaded, and (C++) with Penstock linked.
 
 usage: preload_bench [--rounds=N] [--calls=N] [--programs=c++,sync,aio]
                      [--sizes=8,64KiB,1MiB] [--kinds=stock,run,linked]
 
-Client and server are processes of their own. All programs take turns in each
-round, in an order that changes; the median of the rounds' medians is shown,
-their quartiles, the least and the greatest of them, and how much less it is than
-that of the first kind. To be run from a build tree: bazel run //bench/preload
+Client and server are separate processes. All programs run in each round, in a
+changing order. The table shows the median of the rounds' medians, quartiles,
+minimum and maximum, and the difference from the first kind. Run it from a build
+tree: bazel run //bench/preload
 """
 
 import argparse
@@ -33,7 +33,7 @@ COMMANDS = {
     "aio": {kind: [PYTHON, "bench/preload/echo.py", "aio"]
             for kind in ("stock", "run")},
 }
-# For a C++ call of 8 bytes, about 13 us.
+# Relative numbers of calls. A C++ call of 8 bytes takes about 13 us.
 SHARE = {"8": 1, "64KiB": 0.5, "1MiB": 0.1}
 
 
@@ -42,7 +42,7 @@ def environment(kind):
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     kept["PENSTOCK_LOG"] = "error"
     if kind != "stock":
-        # So that nothing is measured but shared memory.
+        # Measures only shared memory.
         kept.update(PENSTOCK_POLICY="require", PENSTOCK_FABRICS="shm")
     if kind == "run":
         kept.update(LD_PRELOAD=STUB, PENSTOCK_LIBRARY=LIBRARY)
@@ -50,7 +50,7 @@ def environment(kind):
 
 
 def measure(command, kind, size, calls):
-    """The median of a call's time in us, and the 99th percentile."""
+    """Returns the median and the 99th percentile of calls, in us."""
     with subprocess.Popen([*command, "server"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True,
                           env=environment(kind)) as server:
@@ -89,7 +89,7 @@ def show(program, size_name, found):
         p50s = [each[0] for each in rounds]
         p50 = statistics.median(p50s)
         p99 = statistics.median(each[1] for each in rounds)
-        # Of one round there are none.
+        # One round has no quartiles.
         lower, _, upper = (statistics.quantiles(p50s, n=4)
                            if len(p50s) > 1 else 3 * p50s)
         quartiles = f"{lower:.2f}..{upper:.2f}"

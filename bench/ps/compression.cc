@@ -1,5 +1,5 @@
-// Compressing and decompressing gradients beside a copy of them, in one run
-// with the same threads. See docs/method.md.
+// Compression and decompression of gradients, compared with a copy in the same
+// run, with the same threads. See docs/method.md.
 
 #include <algorithm>
 #include <chrono>
@@ -42,7 +42,7 @@ struct Contender {
   std::vector<double> cpu_seconds = {};  // of all threads
 };
 
-// Of this process.
+// Returns the CPU time of this process.
 double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -66,8 +66,8 @@ Tensor NormalGradient(int64_t count) {
   return gradient;
 }
 
-// A kind's two sides. The gradient is the same at each step; what is fed back
-// is not.
+// Both sides of a compression. The gradient is the same in each step, but the
+// feedback changes.
 class Wire {
  public:
   Wire(const CompressionSpec& spec, const Tensor& gradient,
@@ -105,7 +105,7 @@ Tensor Like(const Tensor& tensor) {
 }
 
 void Copy(const Tensor& from, const Workers& workers, const Tensor& to) {
-  constexpr size_t kPart = 1 << 18;  // bytes of a task
+  constexpr size_t kPart = 1 << 18;  // bytes per task
   const size_t size = from.byte_size();
   char* const data = to.buffer()->mutable_data();
   workers.ForEach((size + kPart - 1) / kPart, [&](size_t part) {
@@ -115,9 +115,10 @@ void Copy(const Tensor& from, const Workers& workers, const Tensor& to) {
   });
 }
 
-// By turns, so that a disturbance falls on all alike.
+// Alternates between contenders, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  for (int round = -1; round < rounds; ++round) {  // the first is not counted
+  // The first round is not counted.
+  for (int round = -1; round < rounds; ++round) {
     for (Contender& one : *contenders) {
       const auto begin = std::chrono::steady_clock::now();
       const double cpu_begin = CpuSeconds();
@@ -173,7 +174,7 @@ int Main(int argc, char** argv) {
   const Tensor gradient =
       NormalGradient(static_cast<int64_t>((mebibytes << 20) / sizeof(float)));
   const size_t bytes = gradient.byte_size();
-  // What is compressed and decompressed goes to new memory each time.
+  // Compression and decompression write to new memory each time.
   const Tensor copy = Like(gradient);
   std::vector<Contender> contenders = {
       {"memcpy", bytes, [&] { Copy(gradient, workers, copy); }},
@@ -189,7 +190,7 @@ int Main(int argc, char** argv) {
     Wire* const wire = wires.back().get();
     contenders.push_back(
         {name + ", compress", wire->bytes(), [wire] { wire->Compress(); }});
-    if (kind == Kind::kHalf) return;  // nothing is to be undone
+    if (kind == Kind::kHalf) return;  // needs no decompression
     contenders.push_back(
         {name + ", decompress", wire->bytes(), [wire] { wire->Decompress(); }});
   };

@@ -1,4 +1,4 @@
-// Steps of optimizers beside the limit that memory sets, in one run with the
+// Optimizer steps, compared with the memory's limit in the same run, with the
 // same threads. See docs/method.md.
 
 #include <algorithm>
@@ -31,17 +31,17 @@ using ps::optim::Workers;
 using tensor::DType;
 using tensor::Tensor;
 
-constexpr size_t kPart = 1 << 16;  // elements of a task of the triad's
+constexpr size_t kPart = 1 << 16;  // elements per task of the triad
 
 struct Contender {
   std::string name;
-  double bytes;  // that go between memory and caches
+  double bytes;  // transferred between memory and caches
   std::function<void()> run;
   std::vector<double> seconds = {};
   std::vector<double> cpu_seconds = {};  // of all threads
 };
 
-// Of this process.
+// Returns the CPU time of this process.
 double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -59,7 +59,7 @@ Tensor Filled(DType dtype, size_t count, float scale) {
   if (dtype == DType::kF32) return wide;
   Tensor narrow =
       Tensor::Allocate(dtype, {static_cast<int64_t>(count)}).value();
-  // bf16: the upper half.
+  // bf16 is the upper half of f32.
   const auto* bits = reinterpret_cast<const uint32_t*>(wide.bytes().data());
   const absl::Span<tensor::BFloat16> halves =
       narrow.mutable_flat<tensor::BFloat16>().value();
@@ -69,8 +69,8 @@ Tensor Filled(DType dtype, size_t count, float scale) {
   return narrow;
 }
 
-// A value and what training it needs. Each step goes from one of two buffers to
-// the other, as in a server.
+// A value and its training state. Like in a server, each step reads one of two
+// buffers and writes the other.
 class Training {
  public:
   Training(ps::optim::Rule rule, DType dtype, size_t count,
@@ -112,10 +112,10 @@ class Training {
     }
   }
 
-  // Bytes of a step: each gradient is read, each slot read and written, the
-  // value read (f16 and bf16: the slot "master" is read instead) and written.
-  // A new value that is written by way of the caches is read before; that is
-  // not counted, for it need not be.
+  // Returns the bytes of a step. Each gradient is read, each slot is read and
+  // written, and the value is read and written. For f16 and bf16, the slot
+  // "master" is read instead of the value. Reading the target of a cached write
+  // is not counted, because it is avoidable.
   double bytes() const {
     const size_t own = tensor::ElementSize(dtype_);
     size_t bytes = own + (own < 4 ? 0 : own);
@@ -140,7 +140,7 @@ class Training {
   uint64_t step_ = 0;
 };
 
-// Over three arrays of a value's size.
+// The triads over three arrays of a value's size.
 class Stream {
  public:
   Stream(size_t count, const Workers* workers)
@@ -167,9 +167,10 @@ class Stream {
   float* at_[3];
 };
 
-// By turns, so that a disturbance falls on all alike.
+// Alternates between contenders, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  for (int round = -1; round < rounds; ++round) {  // the first is not counted
+  // The first round is not counted.
+  for (int round = -1; round < rounds; ++round) {
     for (size_t i = 0; i < contenders->size(); ++i) {
       Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %
                                      contenders->size()];
@@ -186,14 +187,14 @@ void RunAll(int rounds, std::vector<Contender>* contenders) {
   }
 }
 
-// By one of the two times.
+// Returns the rate by one of the two times.
 double BytesPerSecond(const Contender& one,
                       std::vector<double> Contender::*times) {
   return one.bytes / Median(one.*times);
 }
 
-// How many times as long as the better of the triads, which come first, takes
-// for as many bytes.
+// Returns the time relative to the better of the triads, which are the first
+// contenders, for the same number of bytes.
 double OfTheLimit(const std::vector<Contender>& contenders,
                   const Contender& one, std::vector<double> Contender::*times) {
   return std::max(BytesPerSecond(contenders[0], times),

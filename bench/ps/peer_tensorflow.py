@@ -1,9 +1,10 @@
-"""A process of peers.py: TensorFlow's ParameterServerStrategy.
+"""A process of peers.py with TensorFlow's ParameterServerStrategy.
 
 usage: peer_tensorflow.py ELEMENTS, with TF_CONFIG set; the chief measures.
 
-A pull reads the variable at the worker. A push subtracts from it what the
-worker has filled; a step, what the worker has read and scaled.
+A pull reads the variable at the worker. A push subtracts a tensor that the
+worker has filled. A step subtracts the variable that the worker has read and
+scaled.
 """
 
 import json
@@ -58,7 +59,7 @@ def main():
                                       task["index"], protocol="grpc")
         assert server
         sys.stdin.read()
-    os._exit(0)  # TensorFlow's servers are not made to be destroyed
+    os._exit(0)  # TensorFlow's servers do not support destruction
 
 
 main()

@@ -1,9 +1,9 @@
-"""A process of peers.py: torch.distributed.rpc, a server and a worker.
+"""A process of peers.py with torch.distributed.rpc: a server or a worker.
 
 usage: peer_torch.py server|worker PORT ELEMENTS
 
-The server holds the values. A pull returns them; a push subtracts a gradient
-from them, and returns when that is done.
+The server holds the values. A pull returns the values. A push subtracts a
+gradient from the values, and returns afterwards.
 """
 
 import json
@@ -60,7 +60,7 @@ def main():
         work(elements)
     else:
         sys.stdin.read()
-    os._exit(0)  # shutdown() would wait for the other
+    os._exit(0)  # shutdown() would wait for the other process
 
 
 main()

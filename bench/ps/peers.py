@@ -1,23 +1,24 @@
 #!/usr/bin/env python3
-"""Pulls, pushes and whole steps of one table of 10 million floats: Penstock's
-parameter server beside other ones, by turns.
+"""Pulls, pushes and whole steps of one table of 10 million floats, alternately
+with Penstock's parameter server and with others.
 
 usage: bench/ps/peers.py [--elements=10000000] [--rounds=5] [--count=5]
            [--training=bazel-bin/bench/ps/training/training]
 
   stock, tcp, shm  Penstock's server, over stock gRPC and over Penstock. A push
-                   is acknowledged when its gradient is checked, and applied
-                   then; a step ends when the values that come of it are there
+                   is acknowledged once its gradient is checked, and applied
+                   afterwards; a step ends when the new values have arrived
   torch            torch.distributed.rpc with TensorPipe, rpc_sync(); a push is
                    applied when it returns (tools/setup --torch)
   tensorflow       ParameterServerStrategy, one worker and one server, over its
-                   own gRPC; likewise (tools/setup --tensorflow)
+                   own gRPC; a push is applied when it returns
+                   (tools/setup --tensorflow)
   ps-lite          not measured: it is not packaged. The figures are from an
                    earlier run, with 10 million keyed floats
 
-Each round runs --count of each with each peer. The table has the medians of
-the rounds' medians in milliseconds, the quartiles behind them, and how many
-times as long as over shm that is. A peer that is not there is named.
+Each round runs --count of each operation with each peer. The table has the
+medians of the rounds' medians in milliseconds, the quartiles, and the ratio to
+shm. Missing peers are listed.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def free_ports(count):
 
 
 class Peer:
-    """Processes of which the last measures. They end when their input does."""
+    """Processes, the last of which measures. They end when their input ends."""
 
     def __init__(self, python, commands):
         self._tasks = [subprocess.Popen(
@@ -109,7 +110,7 @@ def start_tensorflow(elements):
 
 
 def start(name, make, elements, count):
-    """Returns the peer when it has run each operation, or None."""
+    """Returns the peer once it has run each operation, or None."""
     peer = None
     try:
         peer = make(elements)
@@ -125,7 +126,7 @@ def start(name, make, elements, count):
 
 
 def measure_ours(flags):
-    """Returns a round of each transport, by name and operation."""
+    """Returns one round of each transport, by name and operation."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run(
             [flags.training.resolve(), "--workloads=dense", "--rounds=1",

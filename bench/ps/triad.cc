@@ -1,4 +1,4 @@
-// Compiled once for each kind of vectors, by foreach_target.h.
+// foreach_target.h compiles this file once for each vector instruction set.
 #include "bench/ps/triad.h"
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/ps/triad.cc"
 #include "hwy/foreach_target.h"
-// It comes first.
+// Must precede the other includes.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -1,4 +1,4 @@
-// What the memory can do: the triad of STREAM (McCalpin), a = b + x c.
+// The memory's bandwidth: the triad of STREAM (McCalpin), a = b + x c.
 
 #ifndef PENSTOCK_BENCH_PS_TRIAD_H_
 #define PENSTOCK_BENCH_PS_TRIAD_H_
@@ -7,8 +7,9 @@
 
 namespace penstock::bench {
 
-// Arrays are aligned to 64 bytes and have a multiple of 16 elements. The second
-// writes past the caches, and so does not read what it writes.
+// Arrays must be aligned to 64 bytes and have a multiple of 16 elements.
+// StreamedTriad() bypasses the caches when writing, and so does not read the
+// target.
 void Triad(const float* b, const float* c, float x, float* a, size_t count);
 void StreamedTriad(const float* b, const float* c, float x, float* a,
                    size_t count);

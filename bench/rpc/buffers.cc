@@ -10,11 +10,11 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Which of three sizes, from the smallest, each of ten buffers of kSkew has.
-// Large ones between the others, as the variables of a model lie.
+// The size of each of ten buffers of kSkew: an index into three sizes, from the
+// smallest. Large buffers alternate with the others, like a model's variables.
 constexpr size_t kSkewed[] = {2, 1, 2, 2, 0, 2, 1, 2, 2, 1};
 
-// Any: what matters is that all processes choose the same.
+// An arbitrary seed, equal in all processes.
 constexpr unsigned kSeed = 1;
 
 }  // namespace
@@ -49,7 +49,7 @@ absl::StatusOr<Scheme> ParseScheme(absl::string_view name) {
 
 BufferSizes MixedBuffers(const Buffers& buffers, std::vector<size_t> sizes) {
   std::sort(sizes.begin(), sizes.end());
-  // Not std::uniform_int_distribution, whose numbers are the library's choice.
+  // std::uniform_int_distribution may differ between libraries.
   std::mt19937 random(kSeed);
   BufferSizes parts;
   for (int i = 0; i < buffers.count; ++i) {

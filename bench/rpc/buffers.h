@@ -1,4 +1,4 @@
-// Of how many buffers a message consists, and how large they are.
+// The number and sizes of a message's buffers.
 //
 // The schemes uniform, random and skew are those of TF-gRPC-Bench (Biswas, Lu
 // and Panda, "Designing a Micro-Benchmark Suite to Evaluate gRPC for
@@ -19,16 +19,16 @@ namespace penstock {
 namespace bench {
 
 enum class Scheme {
-  kEqual,    // a message of each size, in buffers of equal size
-  kUniform,  // of all sizes the same number of buffers, by turns
-  kRandom,   // each buffer of a size chosen at random
+  kEqual,    // a message per size, in buffers of equal size
+  kUniform,  // buffers of all sizes in turn
+  kRandom,   // each buffer has a randomly chosen size
   kSkew,  // 60 % of the buffers of the largest size, 30 % of the middle, 10 %
           // of the smallest
 };
 
 const std::vector<Scheme>& AllSchemes();
 absl::string_view Name(Scheme scheme);
-// Parses what Name() returns. The error is a sentence with all names.
+// Parses the result of Name(). The error lists all names.
 absl::StatusOr<Scheme> ParseScheme(absl::string_view name);
 
 struct Buffers {
@@ -36,20 +36,20 @@ struct Buffers {
   int count = 1;
 
   bool is_one() const { return scheme == Scheme::kEqual && count == 1; }
-  // Returns, for example, "10 buffers, skew"; of one buffer "".
+  // Returns a description such as "10 buffers, skew", or "" for one buffer.
   std::string ToString() const;
 };
 
-// The size of each buffer of a message. Of one, without an allocation.
+// The sizes of a message's buffers. Does not allocate for one buffer.
 using BufferSizes = absl::InlinedVector<size_t, 1>;
 
-// Returns the sizes of the buffers of one message that `scheme`, which is not
-// kEqual, makes of `sizes`. The same for the same arguments, in each process.
-// kSkew needs three sizes.
+// Returns the sizes of the buffers of a message that `scheme`, which is not
+// kEqual, makes of `sizes`. The result depends only on the arguments, in every
+// process. kSkew needs three sizes.
 BufferSizes MixedBuffers(const Buffers& buffers, std::vector<size_t> sizes);
 
-// Returns the sizes of `count` buffers that `bytes` bytes are divided into: of
-// less than `count` bytes, fewer.
+// Returns the sizes of `count` buffers that divide `bytes` bytes. Returns fewer
+// buffers if `bytes` is below `count`.
 BufferSizes EqualBuffers(int count, size_t bytes);
 
 }  // namespace bench

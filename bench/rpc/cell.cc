@@ -25,7 +25,7 @@ absl::StatusOr<T> ParseName(absl::string_view what, absl::string_view name,
                    })));
 }
 
-// What a size's suffix multiplies by; 0 for an unknown suffix.
+// Returns the factor of a size's suffix, or 0 for an unknown suffix.
 size_t Multiplier(absl::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 1;
   if (suffix == "KiB") return size_t{1} << 10;

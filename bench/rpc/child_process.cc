@@ -21,15 +21,15 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A server ends within some milliseconds, under callgrind within a second; ten
-// are a hung one.
+// The timeout for a child's end. A server needs milliseconds, or a second under
+// callgrind.
 constexpr int kEndTimeoutMs = 10000;
 
 absl::Status SystemError(absl::string_view operation, int error) {
   return absl::InternalError(absl::StrCat(operation, ": ", strerror(error)));
 }
 
-// False after the time limit.
+// Returns false after the timeout.
 bool WaitReadable(int fd, int timeout_ms) {
   pollfd entry = {fd, POLLIN, 0};
   int ready;
@@ -39,9 +39,9 @@ bool WaitReadable(int fd, int timeout_ms) {
   return ready > 0;
 }
 
-// What to execute for another process of this program. Under valgrind only the
-// link's target is this program; where a build has replaced the file meanwhile,
-// only the link.
+// Returns the file for another process of this program. Under valgrind, only
+// the link's target is this program. If a build has replaced the file, only the
+// link is this program.
 std::string OwnProgram() {
   constexpr char kLink[] = "/proc/self/exe";
   char target[PATH_MAX];
@@ -51,8 +51,8 @@ std::string OwnProgram() {
   return access(path.c_str(), X_OK) == 0 ? path : kLink;
 }
 
-// Starts this program with `flags`, with `input` as its standard input. Not
-// fork(): gRPC's threads may hold locks.
+// Starts this program with `flags`, and with `input` as standard input. Does
+// not use fork(), because gRPC's threads may hold locks.
 absl::StatusOr<pid_t> Spawn(std::vector<std::string> flags, int input) {
   flags.insert(flags.begin(), "rpc");
   std::vector<char*> arguments;
@@ -104,13 +104,13 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(int timeout_ms) {
 }
 
 void ChildProcess::Go() {
-  // A failed write means that the child is gone, which ReadLine() will say.
+  // A failed write means that the child is gone, which ReadLine() reports.
   if (send(socket_, "g", 1, MSG_NOSIGNAL) < 0) return;
 }
 
 ChildProcess::~ChildProcess() {
   shutdown(socket_, SHUT_WR);
-  // The child's end closes when it ends; lines that nobody read come before.
+  // The socket closes when the child ends; skip unread lines.
   absl::StatusOr<std::string> line;
   do {
     line = ReadLine(kEndTimeoutMs);

@@ -1,9 +1,10 @@
-// This program, started again in a role of its own: as a cell's client or
+// A child process that runs this program in another role: as a cell's client or
 // server.
 //
 // Parent and child share a socket pair, which is the child's standard input.
-// The child sends lines over it. It reads Go()s, and the end of file, on which
-// it ends. So children end with their parent, however it dies.
+// The child sends lines over the socket, and reads Go() signals. At the end of
+// file, the child ends. Therefore children end with their parent, even if the
+// parent is killed.
 
 #ifndef PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
 #define PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
@@ -20,11 +21,11 @@
 namespace penstock {
 namespace bench {
 
-// The parent's side. Its destructor asks the child to end, kills it if it has
-// not ended within ten seconds, and reaps it. Not thread-safe.
+// The parent's side. The destructor asks the child to end, kills the child
+// after ten seconds, and reaps it. Not thread-safe.
 class ChildProcess {
  public:
-  // `flags` follow the program's name.
+  // Starts a child. `flags` follow the program's name.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
       std::vector<std::string> flags);
   ~ChildProcess();
@@ -32,11 +33,11 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   // Returns the child's next line, without its line feed. Returns
-  // DEADLINE_EXCEEDED after the time limit (no limit if negative), and ABORTED
+  // DEADLINE_EXCEEDED after `timeout_ms` (no timeout if negative), and ABORTED
   // if the child has ended.
   absl::StatusOr<std::string> ReadLine(int timeout_ms);
 
-  // Lets the child go on that waits in AwaitGo(). Does not block.
+  // Continues the child, which waits in AwaitGo(). Does not block.
   void Go();
 
   pid_t pid() const { return pid_; }
@@ -46,26 +47,27 @@ class ChildProcess {
 
   const pid_t pid_;
   const int socket_;
-  std::string received_;  // not yet returned as a line
+  std::string received_;  // not yet returned by ReadLine()
 };
 
-// The child's side. Call BecomeChild() first. It makes the kernel kill this
-// process when its parent dies, in case it hangs, and keeps gRPC initialised.
+// The child's side. Call BecomeChild() first: then the kernel kills this
+// process when the parent dies, even if this process hangs, and gRPC stays
+// initialised.
 void BecomeChild();
 
-// Sends a line; line feeds in `text` become blanks.
+// Sends a line. Line feeds in `text` become blanks.
 void SendLine(std::string text);
 
-// Blocks until the parent calls Go(), or a second passes. Returns false then:
-// call it again.
+// Blocks until the parent calls Go(), and returns true. Returns false after a
+// second; the caller should then call again.
 bool AwaitGo();
 
-// Blocks until the parent is done with this child, or gone.
+// Blocks until the parent has finished with this child, or is gone.
 void AwaitParent();
 
 // Ends the process without gRPC's shutdown and without static destructors.
-// gRPC 1.51 has a thread poll for up to ten seconds after a large write (the
-// backup poller of tcp_posix.cc), and grpc_shutdown() joins it.
+// After a large write, a thread of gRPC 1.51 polls for up to ten seconds (the
+// backup poller of tcp_posix.cc), and grpc_shutdown() joins the thread.
 [[noreturn]] void LeaveChild(int code);
 
 }  // namespace bench

@@ -4,7 +4,7 @@ namespace penstock {
 namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
-  // All others are unary.
+  // All other benchmarks are unary.
   const bool stream =
       benchmark == Benchmark::kStream || benchmark == Benchmark::kResend;
   switch (api) {

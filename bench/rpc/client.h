@@ -16,19 +16,19 @@
 namespace penstock {
 namespace bench {
 
-// Gives an RPC ten seconds. One that takes longer hangs.
+// Sets a deadline of ten seconds, after which an RPC counts as hung.
 inline void SetDeadline(grpc::ClientContext* context) {
   context->set_deadline(std::chrono::system_clock::now() +
                         std::chrono::seconds(10));
 }
 
-// Makes one blocking Echo.
+// Makes one blocking Echo call.
 absl::Status CallEcho(const std::shared_ptr<grpc::Channel>& channel,
                       const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
 
-// Runs every lane of `load` to its end, and returns then. The load has the
-// outcome. The blocking API takes a thread per lane, the completion-queue API a
-// queue and a thread per caller, the callback API gRPC's own threads.
+// Runs every lane of `load` until the end of the burst. `load` has the results.
+// The blocking API uses a thread per lane. The completion-queue API uses a
+// queue and a thread per caller. The callback API uses gRPC's own threads.
 using RunLoad = void (*)(const std::shared_ptr<grpc::Channel>& channel,
                          Load* load);
 
@@ -40,7 +40,7 @@ void RunEchoCallback(const std::shared_ptr<grpc::Channel>& channel, Load* load);
 void RunStreamCallback(const std::shared_ptr<grpc::Channel>& channel,
                        Load* load);
 
-// Returns the function for a cell.
+// Returns the RunLoad function for a cell.
 RunLoad ClientFor(Benchmark benchmark, Api api);
 
 }  // namespace bench

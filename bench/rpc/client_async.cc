@@ -19,17 +19,17 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// What a completion queue's tags point to.
+// A tag of a completion queue.
 class Call {
  public:
   virtual ~Call() = default;
-  // Starts the first operation; false if there is nothing to do.
+  // Starts the first operation. Returns false if there is nothing to do.
   virtual bool Begin() = 0;
-  // An operation has completed. False when the last one has.
+  // Handles a completed operation. Returns false if it was the last one.
   virtual bool Proceed(bool ok) = 0;
 };
 
-// One lane's unary RPCs, one after the other.
+// The consecutive unary RPCs of one lane.
 class EchoCalls final : public Call {
  public:
   EchoCalls(const std::shared_ptr<grpc::Channel>& channel, Lane* lane,
@@ -38,7 +38,7 @@ class EchoCalls final : public Call {
 
   bool Begin() override {
     if (!lane_->Start(&request_)) return false;
-    // The reader lies in its call's memory, which the context keeps alive.
+    // The reader lies in the memory of its call, which the context keeps alive.
     reader_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     SetDeadline(context_.get());
@@ -65,7 +65,7 @@ class EchoCalls final : public Call {
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
 };
 
-// One lane's stream. One operation is outstanding at a time.
+// The stream of one lane, with one outstanding operation at a time.
 class StreamCall final : public Call {
  public:
   StreamCall(const std::shared_ptr<grpc::Channel>& channel, Lane* lane,
@@ -128,7 +128,7 @@ class StreamCall final : public Call {
   std::unique_ptr<grpc::ClientAsyncWriter<ByteBuffer>> writer_;
 };
 
-// One caller: a queue, a thread, its lanes.
+// One caller: a queue, a thread, and the caller's lanes.
 template <typename CallType>
 void RunCaller(const std::shared_ptr<grpc::Channel>& channel,
                const std::vector<Lane*>& lanes) {

@@ -18,7 +18,8 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// One lane's unary RPCs: each is started in its predecessor's callback.
+// The consecutive unary RPCs of one lane. Each starts in the callback of the
+// previous one.
 class EchoCalls {
  public:
   EchoCalls(const std::shared_ptr<grpc::Channel>& channel, Lane* lane,
@@ -27,7 +28,7 @@ class EchoCalls {
 
   void Begin() {
     if (!lane_->Start(&request_)) {
-      running_->DecrementCount();  // may end this object's life
+      running_->DecrementCount();  // may destroy this object
       return;
     }
     context_ = std::make_unique<grpc::ClientContext>();
@@ -48,7 +49,7 @@ class EchoCalls {
   std::unique_ptr<grpc::ClientContext> context_;
 };
 
-// One lane's stream.
+// The stream of one lane.
 class StreamCall final : public grpc::ClientWriteReactor<ByteBuffer> {
  public:
   StreamCall(const std::shared_ptr<grpc::Channel>& channel, Lane* lane,
@@ -65,14 +66,14 @@ class StreamCall final : public grpc::ClientWriteReactor<ByteBuffer> {
   }
 
   void OnWriteDone(bool ok) override {
-    if (!ok) return;  // OnDone follows with the reason
+    if (!ok) return;  // OnDone follows, with the reason
     lane_->Written();
     Write();
   }
 
   void OnDone(const grpc::Status& status) override {
     lane_->Close(status, reply_);
-    running_->DecrementCount();  // may end this object's life
+    running_->DecrementCount();  // may destroy this object
   }
 
  private:

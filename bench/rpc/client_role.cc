@@ -18,12 +18,12 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The lines that the child sends: one per size, or a last one with a reason.
+// The lines of the child: one result per size, or a final reason or error.
 constexpr absl::string_view kResultPrefix = "result ";
 constexpr absl::string_view kUnavailablePrefix = "unavailable ";
 constexpr absl::string_view kErrorPrefix = "error ";
 
-// Digits that bring a double back unchanged.
+// Encodes doubles with enough digits to restore them exactly.
 std::string EncodeResult(const RoundResult& result) {
   std::string line(absl::StripSuffix(kResultPrefix, " "));
   for (auto field : kRoundFields) {
@@ -54,7 +54,7 @@ void SendError(const Cell& cell, const absl::Status& status) {
                         status.message()));
 }
 
-// False if an error was sent.
+// Measures all cells. Returns false if an error was sent.
 bool RunCells(const RunOptions& options) {
   Cell cell{options.benchmarks.front(), options.transports.front(),
             options.apis.front(), options.message_sizes().front()};
@@ -76,7 +76,7 @@ bool RunCells(const RunOptions& options) {
   }
   for (size_t bytes : options.message_sizes()) {
     cell.bytes = bytes;
-    // All clients of kServers begin each size together.
+    // All clients of kServers start each size together.
     if (cell.benchmark == Benchmark::kServers) {
       SendLine(EncodeResult({}));
       while (!AwaitGo()) watchdog.Progress();

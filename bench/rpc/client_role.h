@@ -1,10 +1,9 @@
-// The client in its own process. Measures the sizes of one (benchmark,
-// transport, API) over one fresh connection.
+// A client process. Measures the sizes of one (benchmark, transport, API) over
+// one new connection.
 //
-// Each connection has a process of its own, because gRPC and Penstock keep
-// process-wide state: threads, pollers, heap. A client that has just sent
-// megabytes over one transport would poll differently for the 8 bytes of the
-// next one.
+// Each connection has its own process, because gRPC and Penstock keep
+// process-wide state: threads, pollers, heap. After sending megabytes over one
+// transport, a client would poll differently for 8 bytes over the next one.
 
 #ifndef PENSTOCK_BENCH_RPC_CLIENT_ROLE_H_
 #define PENSTOCK_BENCH_RPC_CLIENT_ROLE_H_
@@ -20,19 +19,19 @@
 namespace penstock {
 namespace bench {
 
-// Starts a client process and waits for its results, one for each size, in
-// their order. Returns UNAVAILABLE, with the reason, if the transport is not
-// available. Any other error means that the transport broke, and names the
-// cell.
+// Starts a client process, and waits for the results, one per size, in order.
+// Returns UNAVAILABLE, with the reason, if the transport is not available. Any
+// other error means that the transport broke; the error names the cell.
 absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
     const RunOptions& options, Benchmark benchmark, Transport transport,
     Api api);
 
-// Returns the child's next result, for whichever size. Blocks without a limit:
-// the child's watchdog has one. `cell` is for the error.
+// Returns the child's next result. Blocks without a timeout, because the child
+// has a watchdog. `cell` is for error messages.
 absl::StatusOr<RoundResult> ReadResult(const Cell& cell, ChildProcess* process);
 
-// That process's main(). `options` have one benchmark, transport and API.
+// The main function of a client process. `options` have one benchmark,
+// transport and API.
 [[noreturn]] void RunClientRole(const RunOptions& options);
 
 }  // namespace bench

@@ -19,7 +19,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A session may begin on TCP and take its better path a moment later.
+// The timeout for the right path: a session may start on TCP and switch a
+// moment later.
 constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 
 }  // namespace
@@ -77,8 +78,8 @@ absl::Status Connection::AddChannel(const RunOptions& options) {
   return Probe(channels_.back());
 }
 
-// Does one RPC, which connects the channel and, being not wait_for_ready,
-// fails with the reason where a connection is refused.
+// Makes one RPC, which connects the channel. The RPC is not wait_for_ready, so
+// it fails with the reason if the connection is refused.
 absl::Status Connection::Probe(
     const std::shared_ptr<grpc::Channel>& channel) const {
   const uint64_t seed = 1;

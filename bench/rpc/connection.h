@@ -1,4 +1,4 @@
-// The client's connections with their server, for one (transport, API).
+// The client's connections to its server, for one (transport, API).
 
 #ifndef PENSTOCK_BENCH_RPC_CONNECTION_H_
 #define PENSTOCK_BENCH_RPC_CONNECTION_H_
@@ -18,31 +18,31 @@
 namespace penstock {
 namespace bench {
 
-// Connected channels, each known to be carried by the requested transport. The
-// destructor closes the channels, then ends the server.
+// Connected channels over the requested transport. The destructor closes the
+// channels, then ends the server.
 class Connection {
  public:
-  // Connects to a server that it starts, or to each of
-  // options.server_addresses, once. Returns UNAVAILABLE, with the reason, if
-  // this machine or this build cannot connect over `transport`. Any other error
-  // means that something is broken.
+  // Starts a server and connects to it, or connects once to each of
+  // options.server_addresses. Returns UNAVAILABLE, with the reason, if this
+  // machine or build cannot connect over `transport`. Any other error means
+  // that something is broken.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(
       const RunOptions& options, Transport transport, Api api);
 
-  // Returns as many channels as the options say, each with a connection of its
-  // own.
+  // Returns the channels, as many as the options require. Each has its own
+  // connection.
   const std::vector<std::shared_ptr<grpc::Channel>>& channels() const {
     return channels_;
   }
 
-  // Returns UNAVAILABLE unless `transport` still carries the channels.
+  // Returns UNAVAILABLE unless `transport` still carries all channels.
   absl::Status CheckPaths() const;
 
-  // Returns the usage of the client's and the server's process together.
+  // Returns the combined usage of the client's and the server's process.
   absl::StatusOr<Usage> CurrentUsage() const;
-  // Returns the CPU seconds of both so far.
+  // Returns the combined CPU seconds of both processes.
   absl::StatusOr<double> CurrentCpuSeconds() const;
-  // Returns the usage as of when there was only the first channel.
+  // Returns the usage at the time when there was only one channel.
   const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:
@@ -54,7 +54,7 @@ class Connection {
 
   const Transport transport_;
   Usage usage_of_first_;
-  // Members die in reverse order: the channels before the server.
+  // Members are destroyed in reverse order: the channels before the server.
   std::unique_ptr<Server> in_process_;  // inproc
   RemoteServer remote_;                 // every other transport
   std::vector<std::shared_ptr<grpc::Channel>> channels_;

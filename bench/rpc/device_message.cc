@@ -18,11 +18,11 @@ namespace {
 using tensor::Buffer;
 using tensor::DeviceMemory;
 
-// Of a message; see payload.h.
+// Bytes of a message's first word; see payload.h.
 constexpr size_t kFirstWord = 8;
 
-// Returns memory of this thread's, of at least `size` bytes, from where copies
-// to devices are fast.
+// Returns host memory of this thread, of at least `size` bytes, with fast
+// copies to devices.
 absl::StatusOr<uint8_t*> Scratch(size_t size) {
   thread_local std::shared_ptr<Buffer> scratch;
   if (scratch == nullptr || scratch->size() < size) {
@@ -36,7 +36,8 @@ absl::StatusOr<uint8_t*> Scratch(size_t size) {
 
 }  // namespace
 
-// Memory that nobody uses, by size: as much as was once used at a time.
+// Unused device memory, by size. Grows to the maximum that was in use at a
+// time.
 class DeviceMessages::Spares {
  public:
   std::shared_ptr<Buffer> Take(size_t size) {

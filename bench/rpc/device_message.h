@@ -1,7 +1,7 @@
-// Messages whose bytes lie on a device, all but the first word, which is a
-// header's place. Who writes one fills memory of the host, which is copied to
-// the device, and who reads one copies it back: so the copies are part of what
-// is measured, but for a stream that nobody reads.
+// Messages whose bytes lie on a device, except the first word, which represents
+// a header. The writer fills host memory, which is copied to the device, and
+// the reader copies it back. Therefore the measurement includes these copies,
+// except in a stream that nobody reads.
 
 #ifndef PENSTOCK_BENCH_RPC_DEVICE_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_DEVICE_MESSAGE_H_
@@ -22,28 +22,30 @@
 namespace penstock {
 namespace bench {
 
-// Makes device messages of this process. It uses memory of the device again, as
-// CUDA's allocation waits for the device. Thread-safe.
+// Makes device messages of this process. Reuses device memory, because CUDA's
+// allocation waits for the device. Thread-safe.
 class DeviceMessages {
  public:
-  // Writes one buffer, which begins at the byte `offset` of the message.
+  // Writes one buffer, which begins at byte `offset` of the message.
   using Write =
       absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
   using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
-  // tensor::SetDeviceMemory() was called. Lives as long as the process.
+  // Call tensor::SetDeviceMemory() first. The object must live as long as the
+  // process.
   explicit DeviceMessages(const tensor::Device& device);
 
-  // Returns memory on the device with what `write` writes for it.
+  // Returns device memory with the output of `write`.
   absl::StatusOr<std::shared_ptr<tensor::Buffer>> MakeBuffer(size_t size,
                                                              size_t offset,
                                                              Write write);
 
-  // Returns a message of such parts. Returns the errors of DeviceMemory, also
-  // if nothing here sends from devices.
+  // Returns a message with these parts. Returns the errors of DeviceMemory, for
+  // example if no transport of this process sends from devices.
   absl::StatusOr<grpc::ByteBuffer> Make(const BufferSizes& parts, Write write);
 
-  // Gives the message's bytes to `read`, in order, wherever they lie.
+  // Passes the message's bytes to `read`, in order, regardless of their
+  // location.
   absl::Status ReadAll(const grpc::ByteBuffer& message, Read read);
 
  private:

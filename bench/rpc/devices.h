@@ -9,20 +9,20 @@
 namespace penstock {
 namespace bench {
 
-// The first that CUDA shows this process.
+// The first device that CUDA shows to this process.
 inline constexpr tensor::Device kGpu = {tensor::Device::Kind::kCuda, 0};
 
 // Returns UNAVAILABLE, with the remedy, on a machine without a driver or a
-// device. Nothing stands in for one.
+// device. There is no substitute for a device.
 absl::Status CheckDevice();
 
-// Has tensors of this process lie on the device, and be sent from there and
-// received there. Call it before the first channel or server. Returns
-// UNAVAILABLE as CheckDevice() does, or if the device has no memory for us.
+// Makes this process allocate, send and receive tensors on the device. Call it
+// before the first channel or server. Returns UNAVAILABLE like CheckDevice(),
+// or if the device does not have enough memory.
 absl::Status UseDevice();
 
 // Returns UNAVAILABLE, with the reason, if this process's transport does not
-// take messages that lie on the device, after UseDevice().
+// accept messages on the device. Call it after UseDevice().
 absl::Status CheckLending();
 
 }  // namespace bench

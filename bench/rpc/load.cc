@@ -7,8 +7,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Seeds of different lanes lie this far apart, so that a reply which went to
-// the wrong lane shows.
+// The distance between the seeds of two lanes, which reveals a reply to the
+// wrong lane.
 constexpr uint64_t kSeedsPerLane = uint64_t{1} << 40;
 
 std::chrono::steady_clock::duration Seconds(double seconds) {
@@ -118,7 +118,7 @@ bool Load::Next(Clock::time_point now) {
   if (stopped_.load(std::memory_order_relaxed)) return false;
   const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
   if (plan_.rpcs > 0) return index < plan_.rpcs;
-  // The first message always goes: a burst without one has no median.
+  // Always start the first message: a burst without one has no median.
   return index == 0 || now < end_;
 }
 

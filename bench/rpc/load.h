@@ -1,8 +1,9 @@
-// One measured burst of RPCs or stream messages, whatever API sends them.
+// One measured burst of RPCs or stream messages, for every API.
 //
 // A Load has one lane for each RPC that may be outstanding. The clients
-// (client.h) only move messages. A lane says what to send next, checks what
-// comes back and keeps the times, so the same code times and checks every API.
+// (client.h) only move messages. A lane provides the next message, checks the
+// reply and records the times. Therefore the same code measures and checks all
+// APIs.
 
 #ifndef PENSTOCK_BENCH_RPC_LOAD_H_
 #define PENSTOCK_BENCH_RPC_LOAD_H_
@@ -29,17 +30,17 @@ namespace bench {
 class Watchdog;
 
 struct LoadPlan {
-  size_t bytes = 0;    // of one message
-  double seconds = 0;  // no message starts later than this
-  int64_t rpcs = 0;    // this many messages instead, if not 0
+  size_t bytes = 0;    // message size
+  double seconds = 0;  // start no message later than this
+  int64_t rpcs = 0;    // start this many messages instead, if not 0
   int threads = 1;     // callers
-  int window = 1;      // lanes of each caller
-  // Fills one message before the clock starts, and sends it again and again.
+  int window = 1;      // lanes per caller
+  // Fills one message before the clock starts, and sends it repeatedly.
   bool resend = false;
-  // Asks for replies of kMinPayload bytes.
+  // Requests replies of kMinPayload bytes.
   bool push = false;
-  // Sends requests from memory of penstock::Allocator, filled before the clock
-  // starts. The clock stops when the handler has the request.
+  // Sends requests from memory of penstock::Allocator, which is filled before
+  // the clock starts. The clock stops when the handler has the request.
   bool handover = false;
 
   size_t reply_bytes() const { return push ? kMinPayload : bytes; }
@@ -47,27 +48,28 @@ struct LoadPlan {
 
 struct LoadResult {
   std::vector<double> latencies_us;  // one per RPC or message
-  std::vector<double> reads_us;      // of a handover: the handler's reading
-  double seconds = 0;                // from the first start to the last end
+  std::vector<double> reads_us;  // for a handover: the handler's reading time
+  double seconds = 0;            // from the first start to the last end
 };
 
 class Load;
 
-// One outstanding RPC or stream of a caller. Used by one thread at a time.
+// One outstanding RPC or stream of a caller. Not for use by two threads at
+// once.
 class Lane {
  public:
   Lane(Load* load, uint64_t index);
 
-  // Starts the clock, then fills `message` anew. Returns false if nothing more
-  // is to be sent, since the burst is over or something failed.
+  // Starts the clock, then fills `message` with new data. Returns false if the
+  // burst is over or has failed.
   bool Start(grpc::ByteBuffer* message);
 
-  // Ends the RPC: reads and checks the reply, then stops the clock.
+  // Ends an RPC: reads and checks the reply, then stops the clock.
   void Finish(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
-  // Stops the clock: gRPC has taken the message, and would take another one.
+  // Stops the clock: gRPC has accepted the message, and would accept another.
   void Written();
-  // Ends the stream: checks that its reader saw every message.
+  // Ends a stream: checks that the reader received every message.
   void Close(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
  private:
@@ -84,31 +86,32 @@ class Lane {
   std::vector<double> latencies_us_;
   std::vector<double> reads_us_;
   grpc::ByteBuffer resent_;
-  Allocator::Buffer pooled_;  // of a handover: always the same one, so warm
+  // For a handover: always the same buffer, so its pages are warm.
+  Allocator::Buffer pooled_;
   StreamTally tally_;
 };
 
-// The burst. Any thread may call Next(), Stop() and Fail().
+// A burst. Any thread may call Next(), Stop() and Fail().
 class Load {
  public:
-  // Starts the clock. `watchdog` outlives the load.
+  // Starts the clock. `watchdog` must outlive the load.
   Load(const LoadPlan& plan, Watchdog* watchdog);
 
   int threads() const { return plan_.threads; }
-  // Starts nothing more. What has started comes to its end.
+  // Starts no further message. Messages in progress continue.
   void Stop();
-  // Returns the lanes of one caller. They live as long as the load.
+  // Returns the lanes of one caller, which live as long as the load.
   std::vector<Lane*> LanesOf(int thread);
 
-  // Returns the result, or the first error. Call it once, when no lane is in
-  // use any more.
+  // Returns the result, or the first error. Call it once, after the last use of
+  // a lane.
   absl::StatusOr<LoadResult> Finish();
 
  private:
   friend class Lane;
   using Clock = std::chrono::steady_clock;
 
-  // Returns whether one more message may start.
+  // Returns true if another message may start.
   bool Next(Clock::time_point now);
   void Fail(const absl::Status& status);
 
@@ -119,7 +122,7 @@ class Load {
   std::atomic<int64_t> started_{0};
   std::atomic<bool> stopped_{false};
   std::mutex mu_;
-  absl::Status error_ ABSL_GUARDED_BY(mu_);  // the first
+  absl::Status error_ ABSL_GUARDED_BY(mu_);  // the first error
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

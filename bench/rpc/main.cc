@@ -1,16 +1,20 @@
 // rpc: latency and bandwidth of one RPC over gRPC's and Penstock's transports.
 //
-// What is timed, from the caller's side: write a fresh request buffer of the
-// given size; send it; the server, in another process, reads every byte of it,
-// checks the sum, writes a fresh reply buffer of the same size and sends it;
-// the caller reads every byte of the reply and checks it. So a transport that
-// hands over memory without copying it pays for the reading like every other.
-// A stream times the time from one message to the next and checks at its end
-// that the reader saw all.
+// The measured time, from the caller's side, consists of these steps:
 //
-// docs/method.md describes the method; --help has the flags. Exit codes:
-// 0 measured, 1 an error or a transport asked for by name is unavailable,
-// 2 a wrong flag.
+// - The caller writes a new request buffer of the given size, and sends it.
+// - The server, in another process, reads every byte and checks the sum. The
+// server writes a new reply buffer of the same size, and sends it.
+// - The caller reads every byte of the reply, and checks it.
+//
+// Therefore a transport that hands over memory without a copy pays for the
+// reading like every other transport. A stream measures the time between
+// consecutive messages, and checks at its end that the reader received all of
+// them.
+//
+// docs/method.md describes the method; --help lists the flags. Exit codes: 0
+// measured; 1 an error, or an explicitly requested transport is unavailable; 2
+// an invalid flag.
 
 #include <errno.h>  // program_invocation_short_name
 
@@ -38,7 +42,7 @@ constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongFlag = 2;
 
-// "rpc"; or "penstock bench", if that command runs it.
+// Returns "rpc", or "penstock bench" if run by that command.
 std::string OwnName() { return program_invocation_short_name; }
 
 int Complain(int code, absl::string_view message) {
@@ -53,7 +57,7 @@ int WrongFlag(absl::string_view message) {
                                            is_rpc ? " --help" : " --flags"));
 }
 
-// A table that went to a full disk is a failure too.
+// Fails if the table cannot be written, for example because the disk is full.
 int FlushTable(int code) {
   std::cout.flush();
   if (!std::cout) return Complain(kFailed, "cannot write the table");
@@ -78,7 +82,8 @@ int List() {
   return FlushTable(kOk);
 }
 
-// The transports that were asked for by name, or all, but not measured.
+// Returns a failure if an explicitly requested transport, or every transport,
+// was not measured.
 int ExitCode(const RunOptions& options,
              const std::vector<CellSummary>& summaries) {
   size_t missing = 0;
@@ -92,7 +97,7 @@ int ExitCode(const RunOptions& options,
   return kOk;
 }
 
-// What a replay cannot repeat.
+// Prints the calls that a replay cannot repeat.
 void WarnOfGaps(const Recording& recording) {
   if (recording.left_out > 0) {
     std::cerr << OwnName() << ": the recording lacks " << recording.left_out

@@ -18,7 +18,7 @@ namespace {
 
 using Results = std::vector<RoundResult>;
 
-// The processes of one round. Those of the clients end first.
+// The processes of one round. The clients end first.
 struct Processes {
   std::vector<RemoteServer> servers;
   std::vector<std::unique_ptr<ChildProcess>> clients;
@@ -42,7 +42,7 @@ absl::StatusOr<Processes> Start(RunOptions options, Transport transport,
   return processes;
 }
 
-// One result of each client.
+// Returns one result per client.
 absl::StatusOr<Results> ReadAll(const Processes& processes, const Cell& cell) {
   Results results;
   for (const auto& client : processes.clients) {
@@ -75,7 +75,7 @@ double Sum(const Results& results, double RoundResult::*field) {
   return sum;
 }
 
-// `servers_cpu_s` includes the clients' warm-up.
+// Combines results. `servers_cpu_s` includes the clients' warm-up.
 RoundResult Join(const Results& results, double servers_cpu_s) {
   RoundResult all;
   for (auto field :
@@ -101,7 +101,7 @@ RoundResult Join(const Results& results, double servers_cpu_s) {
 
 absl::StatusOr<RoundResult> MeasureSize(const Processes& processes,
                                         const Cell& cell) {
-  // What a client sends when it is ready is a result of nothing.
+  // A client that is ready sends an empty result.
   const absl::StatusOr<Results> ready = ReadAll(processes, cell);
   if (!ready.ok()) return ready.status();
   const absl::StatusOr<double> before = CpuSecondsOfServers(processes);

@@ -1,5 +1,5 @@
-// The benchmark kServers: as in a parameter server, each of many client
-// processes sends to each of many server processes at once.
+// The benchmark kServers: each of many client processes sends to each of many
+// server processes at once, as in a parameter server.
 
 #ifndef PENSTOCK_BENCH_RPC_MANY_SERVERS_H_
 #define PENSTOCK_BENCH_RPC_MANY_SERVERS_H_
@@ -15,9 +15,9 @@ namespace penstock {
 namespace bench {
 
 // Starts options.servers servers and options.workers clients, and returns the
-// result of each size. Rates are those of all clients together, times the
-// median client's, or for the 99th percentile and above the worst client's.
-// Errors as of MeasureInChild(). kInproc is UNAVAILABLE.
+// result of each size. Rates are the sum over all clients. Times are the median
+// client's; the 99th and higher percentiles are the worst client's. Errors are
+// those of MeasureInChild(). kInproc is UNAVAILABLE.
 absl::StatusOr<std::vector<RoundResult>> MeasureServers(
     const RunOptions& options, Transport transport, Api api);
 

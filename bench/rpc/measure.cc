@@ -22,10 +22,10 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// No burst takes so long: an RPC has a deadline of ten seconds.
+// Longer than any burst: an RPC has a deadline of ten seconds.
 constexpr double kUntilStoppedSeconds = 24 * 3600;
-// The largest of the first RPCs on a channel to the smallest: what a session
-// measures takes sizes that lie apart.
+// The ratio of the largest to the smallest warm-up RPC on a channel: a
+// session's measurements need different sizes.
 constexpr double kWarmUpRatio = 32;
 constexpr double kGoldenRatio = 0.6180339887;
 
@@ -46,7 +46,7 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   return plan;
 }
 
-// What channel `index` of `count` does of it.
+// Returns the part of the plan for channel `index` of `count`.
 LoadPlan PartOf(LoadPlan plan, size_t index, size_t count) {
   const bool has_one_more = index < plan.rpcs % count;
   plan.rpcs = plan.rpcs / count + (has_one_more ? 1 : 0);
@@ -59,7 +59,7 @@ LoadPlan WarmUp(LoadPlan plan) {
   return plan;
 }
 
-// The burst on all channels at once, each with its own callers.
+// Runs the burst on all channels at once, each with its own callers.
 absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
                                     const Connection& connection,
                                     Watchdog* watchdog) {
@@ -88,8 +88,8 @@ absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
   return all;
 }
 
-// Tiny RPCs on the first channel for as long as the plan's go on beside them.
-// The times are theirs, the MB/s the others'.
+// Makes tiny RPCs on the first channel while the plan's RPCs run. The times are
+// those of the tiny RPCs, and the MB/s those of the others.
 absl::StatusOr<RoundResult> RunBeside(const LoadPlan& plan, const Cell& cell,
                                       const Connection& connection,
                                       Watchdog* watchdog) {
@@ -114,7 +114,7 @@ absl::StatusOr<RoundResult> RunBeside(const LoadPlan& plan, const Cell& cell,
   return result;
 }
 
-// Sleeps, and lives.
+// Sleeps, and reports progress to the watchdog.
 void Rest(double seconds, Watchdog* watchdog) {
   const absl::Time end = absl::Now() + absl::Seconds(seconds);
   while (absl::Now() < end) {
@@ -123,7 +123,7 @@ void Rest(double seconds, Watchdog* watchdog) {
   }
 }
 
-// One after another, so that the callers' own memory stays small.
+// Calls on one channel after another, to keep the callers' own memory small.
 absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
                         const Connection& connection, Watchdog* watchdog) {
   plan.rpcs = 1;
@@ -137,15 +137,15 @@ absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
   return absl::OkStatus();
 }
 
-// One RPC of the cell's size on each channel, then nothing. The difference in
-// memory is to when there was only one channel.
+// Makes one RPC of the cell's size on each channel, then nothing. The memory
+// difference is relative to the time with only one channel.
 absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
                                     const Connection& connection,
                                     Watchdog* watchdog) {
   const absl::Status called =
       CallOnEach(PlanFor(options, cell), cell, connection, watchdog);
   if (!called.ok()) return called;
-  // What had to be done after them is done, and pollers have gone to sleep.
+  // Wait until follow-up work is done and pollers sleep.
   Rest(options.seconds / kWarmUpPart, watchdog);
   const absl::StatusOr<Usage> before = connection.CurrentUsage();
   Rest(options.seconds, watchdog);
@@ -162,7 +162,7 @@ absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
   return result;
 }
 
-// Replays the recording once as fast as it goes, then counts.
+// Replays the recording once at maximal speed as a warm-up, then measures.
 absl::StatusOr<RoundResult> RunReplay(const RunOptions& options,
                                       const Connection& connection,
                                       Watchdog* watchdog) {
@@ -206,7 +206,7 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
   absl::StatusOr<LoadResult> load =
       RunBurst(WarmUp(plan), cell, connection, watchdog);
   const absl::StatusOr<Usage> before = connection.CurrentUsage();
-  // Within: asking for the usage takes CPU time itself.
+  // The inner pair of calls, because reading the usage costs CPU time.
   const absl::StatusOr<double> cpu_before = connection.CurrentCpuSeconds();
   if (load.ok()) load = RunBurst(plan, cell, connection, watchdog);
   const absl::StatusOr<double> cpu_after = connection.CurrentCpuSeconds();
@@ -232,7 +232,7 @@ absl::Status WarmUpChannels(const RunOptions& options,
   Cell cell{Benchmark::kLatency, options.transports.front(),
             options.apis.front(), 0};
   for (int i = 0; i < options.warm_up; ++i) {
-    // Spread evenly over the powers of two, small and large ones by turns.
+    // Spread evenly over the powers of two, alternating small and large sizes.
     const double part = std::fmod(i * kGoldenRatio, 1);
     cell.bytes = static_cast<size_t>(largest / std::pow(ratio, part));
     const absl::Status status =
@@ -258,8 +258,8 @@ absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
           ? RunReplay(options, connection, watchdog)
           : WarmAndMeasure(PlanFor(options, cell), cell, connection, watchdog);
   if (!result.ok()) return result;
-  // The path may have changed under the burst; then its times belong to
-  // neither.
+  // The path may have changed during the burst, whose times then belong to
+  // neither path.
   const absl::Status path = connection.CheckPaths();
   if (!path.ok()) return path;
   for (const PathReport& report :

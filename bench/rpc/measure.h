@@ -1,4 +1,4 @@
-// Measures one cell in one round: warms up, measures, checks what carried it.
+// Measures one cell in one round: warms up, measures, and checks the path.
 
 #ifndef PENSTOCK_BENCH_RPC_MEASURE_H_
 #define PENSTOCK_BENCH_RPC_MEASURE_H_
@@ -15,19 +15,19 @@ namespace bench {
 
 class Watchdog;
 
-// A fifth of a burst goes unmeasured before it: enough for gRPC to have its
-// threads and its windows, and for a fresh heap to have grown.
+// The warm-up before a burst, as a divisor of the burst's length. A fifth is
+// enough for gRPC's threads and windows, and for the growth of a new heap.
 constexpr int kWarmUpPart = 5;
 
-// Makes RPCs of many sizes on each channel, one at a time, so that what a
-// session measures for itself has settled: options.warm_up of them.
+// Makes options.warm_up RPCs of many sizes on each channel, one at a time, so
+// that a session's own measurements have settled.
 absl::Status WarmUpChannels(const RunOptions& options,
                             const Connection& connection, Watchdog* watchdog);
 
-// Uses all channels of `connection` at once, with `options.threads` callers
-// each. The channels share --rpcs. Blocks. Returns UNAVAILABLE if a channel was
-// not carried by the cell's transport until the end. Other errors are those of
-// RPCs.
+// Measures a cell on all channels of `connection` at once, with
+// `options.threads` callers per channel. The channels share --rpcs. Blocks.
+// Returns UNAVAILABLE if a channel did not use the cell's transport until the
+// end. Other errors are those of RPCs.
 absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
                                         const Cell& cell,
                                         const Connection& connection,

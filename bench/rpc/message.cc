@@ -36,14 +36,14 @@ std::atomic<MessageForm> message_form{MessageForm::kRaw};
 // Null if messages lie on the host.
 std::atomic<DeviceMessages*> on_device{nullptr};
 
-// Written before the first message is made.
+// Set before the first message is made.
 struct {
   int count = 1;
   BufferSizes mixed;
   size_t mixed_bytes = 0;
 } buffers;
 
-// kMinPayload of payload.h, which includes this.
+// Equals kMinPayload of payload.h, which includes this header.
 constexpr size_t kSmallest = 8;
 
 absl::Span<const uint8_t> AsSpan(absl::string_view text) {
@@ -79,7 +79,7 @@ grpc::ByteBuffer MakeProtobuf(const BufferSizes& parts, WritePart write) {
   return Serialize(message);
 }
 
-// Both kinds of message look alike on the wire.
+// Parses either kind of message; both look alike on the wire.
 absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   BuffersMessage several;
   BytesMessage single;
@@ -110,8 +110,8 @@ absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
   return tensor;
 }
 
-// Ends the run if there is no message: figures would be of something else. The
-// processes that it talks to notice that this one is gone.
+// Ends the run if there is no message, because the figures would be wrong. The
+// peer processes notice the end of this one.
 grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
   if (message.ok()) return *std::move(message);
   std::fprintf(stderr, "rpc: make a message: %s\n",
@@ -218,7 +218,7 @@ grpc::ByteBuffer MakeRawMessage(size_t bytes, Write write) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// The common case of one slice needs no vector.
+// The common case of one slice avoids a vector.
 void ReadRawMessage(const grpc::ByteBuffer& message, Read read) {
   grpc::Slice single;
   if (message.TrySingleSlice(&single).ok()) {

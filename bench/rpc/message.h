@@ -1,5 +1,5 @@
-// The form of messages: what a sender makes of its bytes, and what a receiver
-// has to do before it has them.
+// The form of messages: the sender's and the receiver's work besides moving
+// bytes.
 
 #ifndef PENSTOCK_BENCH_RPC_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_MESSAGE_H_
@@ -19,42 +19,44 @@ namespace bench {
 
 enum class MessageForm { kRaw, kProtobuf, kTensor };
 
-// Sets the form of all messages that this process makes with MakeMessage(), and
-// reads with ReadMessage(). Call it before the first; raw without it.
+// Sets the form of all messages that this process makes with MakeMessage() and
+// reads with ReadMessage(). Call it before the first message. The default is
+// raw.
 void SetMessageForm(MessageForm form);
 
-// Sets of which buffers a message consists, in the same way; of one without it.
-// `mixed` are those of a message of exactly their sum; others are divided into
-// `count` equal ones. Messages of kMinPayload bytes are always one.
+// Sets the buffers of all messages, before the first message. The default is
+// one buffer. `mixed` applies to messages of exactly the sum of its sizes.
+// Other messages are divided into `count` equal buffers. Messages of
+// kMinPayload bytes always have one buffer.
 void SetMessageBuffers(int count, BufferSizes mixed);
 
-// Has messages be made, from now on, on the device of device_message.h. Not
-// those of protobuf. UseDevice() of devices.h was called.
+// Makes all later messages, except protobuf's, on the device, by
+// device_message.h. Call UseDevice() of devices.h first.
 void SetMessagesOnDevice(const tensor::Device& device);
 
-// Writes one buffer, which begins at the byte `offset` of the message.
+// Writes one buffer, which begins at byte `offset` of the message.
 using WritePart =
     absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
 
-// Makes a message of `bytes` bytes, whose buffers `write` fills in:
+// Makes a message of `bytes` bytes, whose buffers `write` fills:
 //
 //   raw       slices, allocated and written
-//   protobuf  as a stub does: a new object, whose field of type `bytes`, or
-//             `repeated bytes`, is resized and written; then it is serialised
+//   protobuf  like a stub: a new object, whose field of type `bytes`, or
+//             `repeated bytes`, is resized and written, then serialised
 //   tensor    new tensors of the tensor service, in the pool, written and
 //             encoded
 //
-// A device that fails ends the program, with its error.
+// An error of a device ends the program.
 grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write);
 
-// Gives the message's bytes to `read`, in order, in one piece or several. Raw:
-// where they lie. Protobuf: parses the message to a new object first, as a stub
-// does. Tensor: decodes it. Returns DATA_LOSS for what is no such message.
+// Passes the message's bytes to `read`, in order, in one or more pieces. Raw:
+// in place. Protobuf: first parses the message into a new object, like a stub.
+// Tensor: first decodes the message. Returns DATA_LOSS for a malformed message.
 absl::Status ReadMessage(
     const grpc::ByteBuffer& message,
     absl::FunctionRef<void(absl::Span<const uint8_t>)> read);
 
-// Makes a raw message, and reads one, whatever the form is.
+// Make and read a raw message, regardless of the form.
 grpc::ByteBuffer MakeRawMessage(size_t bytes,
                                 absl::FunctionRef<void(uint8_t*)> write);
 void ReadRawMessage(const grpc::ByteBuffer& message,

@@ -18,14 +18,14 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A quick run is for a look and for tests: 45 cells in three rounds, each with
-// a fresh server, stay well below ten seconds.
+// A quick run is for tests and a first look: 45 cells in three rounds, each
+// with a new server, take less than ten seconds.
 constexpr int kQuickRounds = 3;
 constexpr double kQuickSeconds = 0.03;
-// Of a process that knows many servers.
+// The number of channels of a process that knows many servers.
 constexpr int kIdleChannels = 100;
 
-// The flags as CLI11 reads them, before they are checked.
+// The unchecked flags, as parsed by CLI11.
 struct Flags {
   std::string message;
   std::string memory;
@@ -63,7 +63,7 @@ absl::Status ParseList(
 
 absl::Status CheckRange(absl::string_view flag, double value, double min,
                         double max) {
-  // The negation also catches a NaN.
+  // The negation also rejects NaN.
   if (!(value >= min && value <= max)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": ", value, " is not between ", min, " and ", max));
@@ -97,7 +97,7 @@ bool MayLieOnDevice(const RunOptions& options) {
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
-  // Two, so that what the first one alone takes can be left out.
+  // At least two channels, to subtract the memory of the first.
   status.Update(CheckRange("--channels", options.channels,
                            HasIdle(options) ? 2 : 1, 1000));
   status.Update(CheckRange("--threads", options.threads, 1, 256));
@@ -149,7 +149,7 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
   return status;
 }
 
-// TF-gRPC-Bench's small, medium and large.
+// The sizes small, medium and large of TF-gRPC-Bench.
 constexpr size_t kSmall = 10;
 constexpr size_t kMedium = 10000;
 constexpr size_t kLarge = 1000000;
@@ -179,7 +179,7 @@ absl::Status ReadSpeed(const std::string& text, double* speed) {
   return CheckRange("--speed", *speed, 0.001, 1000);
 }
 
-// Reads the recording, of which the rest follows.
+// Reads the recording, which determines further options.
 absl::Status FinishReplay(const CLI::App& app, const Flags& flags,
                           RunOptions* options) {
   const bool replays =
@@ -289,7 +289,7 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                 "both processes");
   app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
   app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
-  // Hidden: see ServerFlags() and ClientFlags().
+  // Hidden flags: see ServerFlags() and ClientFlags().
   app->add_flag("--server-role", options->server_role)->group("");
   app->add_flag("--client-role", options->client_role)->group("");
   app->add_option("--server-addresses", flags->server_addresses)->group("");
@@ -341,7 +341,7 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   return status;
 }
 
-// Says what is wrong with a command line that CLI11 does not take.
+// Returns the error of a command line that CLI11 rejects.
 std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
@@ -371,10 +371,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   Flags flags;
   CommandLine command;
   Declare(&app, &flags, &command.options);
-  // CLI11 would take the next flag for the value.
+  // CLI11 would use the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return absl::InvalidArgumentError(empty);
-  // CLI11 reports by exceptions; they end here.
+  // CLI11 reports errors by exceptions, which are caught here.
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -17,79 +17,79 @@
 namespace penstock {
 namespace bench {
 
-// Checked values: no list is empty or repeats an element, and every number is
-// in its range.
+// Validated options: no list is empty or has duplicates, and every number is in
+// range.
 struct RunOptions {
   std::vector<Benchmark> benchmarks = {Benchmark::kLatency};
   std::vector<Transport> transports = AllTransports();
-  // Whether the user named the transports. If so, it is an error if one cannot
-  // be measured. If not, those that are available here are measured.
+  // True if the user named the transports. Then an unavailable one is an error.
+  // Otherwise, only the available ones are measured.
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
   MessageForm message = MessageForm::kRaw;
-  bool on_device = false;  // where messages lie
-  // Of messages; if buffers.scheme is not kEqual, of the buffers of one.
+  bool on_device = false;  // location of messages
+  // Message sizes. If buffers.scheme is not kEqual, the buffer sizes of one
+  // message.
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
   Buffers buffers;
-  // The median of five rounds is not moved by two disturbed ones. 0.2 s is
-  // about 1,000 RPCs of a small message. The whole default table takes a
-  // minute.
+  // Two disturbed rounds do not affect the median of five. 0.2 s is about 1,000
+  // RPCs of a small message. The default table takes a minute.
   int rounds = 5;
   double seconds = 0.2;  // per cell and round, unless `rpcs` is set
-  int64_t rpcs = 0;      // per cell and round over all callers; 0: by time
-  int channels = 1;      // each a connection of its own to the one server
-  int threads = 1;       // callers on each channel
-  int window = 1;        // RPCs outstanding per caller, bandwidth and beside
-  int warm_up = 0;       // RPCs on each channel before its first cell
-  // Where the server listens, which decides which network TCP goes over.
+  int64_t rpcs = 0;  // per cell and round, over all callers; 0: limited by time
+  int channels = 1;  // each with its own connection to the one server
+  int threads = 1;   // callers on each channel
+  int window = 1;    // outstanding RPCs per caller, for kBandwidth and kBeside
+  int warm_up = 0;   // RPCs on each channel before its first cell
+  // The server's address, which selects the network for TCP.
   std::string address = "127.0.0.1";
-  // The RDMA devices of the two sides; empty: any.
+  // The RDMA devices of both sides; empty means any.
   std::string client_device;
   std::string server_device;
-  bool page_faults = false;  // whether the table has them
-  bool details = false;      // and more percentiles, and CPU time
-  std::string json_path;     // empty: no JSON
-  std::string csv_path;      // empty: no CSV
-  std::string html_path;     // empty: no page
-  bool list = false;         // only list what there is
-  // For kReplay: what is replayed, from which file, and how fast; kMaxSpeed: as
-  // fast as it goes. It has as many channels as the recording has clients.
+  bool page_faults = false;  // include page faults in the table
+  bool details = false;      // include more percentiles, and CPU time
+  std::string json_path;     // empty for none
+  std::string csv_path;      // empty for none
+  std::string html_path;     // empty for none
+  bool list = false;         // only list benchmarks, transports and APIs
+  // For kReplay: file, recording and speed; kMaxSpeed is unlimited. A replay
+  // has as many channels as the recording has clients.
   std::string recording_path;
-  std::shared_ptr<const Recording> recording;  // null without
+  std::shared_ptr<const Recording> recording;  // null without a replay
   double speed = kMaxSpeed;
-  // To which file each server process records what it is asked; empty: to none.
+  // The file to which each server process records its calls; empty for none.
   std::string record_path;
-  // For kServers: processes of each kind.
+  // For kServers: the numbers of processes.
   int servers = 2;
   int workers = 2;
-  // Where a client of kServers finds its servers; empty: it starts one.
+  // The servers of a client of kServers; empty if the client starts one.
   std::vector<std::string> server_addresses;
-  // Roles of child processes, each with one transport and API. A client also
+  // Roles of child processes, with one transport and API each. A client also
   // has one benchmark.
   bool server_role = false;
   bool client_role = false;
 
-  // The sizes of messages: one cell each. Of kReplay: all bytes of the
-  // recording.
+  // Returns the message sizes, one cell each. For kReplay, returns the total
+  // size of the recording.
   std::vector<size_t> message_sizes() const;
 };
 
-// What the command line says to do.
+// The result of parsing the command line.
 struct CommandLine {
   RunOptions options;
-  // Set for --help: print it and leave.
+  // Set for --help: print the text and exit.
   absl::optional<std::string> help;
 };
 
-// Returns INVALID_ARGUMENT, with one sentence, for a wrong flag or value.
+// Returns INVALID_ARGUMENT, with one sentence, for an invalid flag or value.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // Returns the flags that make this program the server of one (transport, API).
 std::vector<std::string> ServerFlags(const RunOptions& options,
                                      Transport transport, Api api);
 
-// Returns the flags that make this program a client, which measures the sizes
-// of `options` in one round.
+// Returns the flags that make this program a client. The client measures the
+// sizes of `options` in one round.
 std::vector<std::string> ClientFlags(const RunOptions& options,
                                      Benchmark benchmark, Transport transport,
                                      Api api);

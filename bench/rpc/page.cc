@@ -19,7 +19,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// "AMD EPYC 7763, 2 cores, Linux 6.1.0".
+// Returns "AMD EPYC 7763, 2 cores, Linux 6.1.0".
 std::string Machine() {
   std::string model = "a processor";
   std::ifstream in("/proc/cpuinfo");
@@ -58,7 +58,7 @@ std::string ToHtml(const std::vector<CellSummary>& cells,
       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone());
   run["cells"] = nlohmann::ordered_json::parse(ToJson(cells));
   run["unavailable"] = Unavailable(cells);
-  // A reason may quote anything, and must not end the element that it is in.
+  // A reason may contain any text, and must not end the enclosing element.
   const std::string data = absl::StrReplaceAll(
       run.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace),
       {{"<", "\\u003c"}});

@@ -1,4 +1,4 @@
-// Shows results as one HTML file with plots, which a browser opens by itself.
+// Formats results as a self-contained HTML page with plots.
 
 #ifndef PENSTOCK_BENCH_RPC_PAGE_H_
 #define PENSTOCK_BENCH_RPC_PAGE_H_
@@ -12,9 +12,9 @@
 namespace penstock {
 namespace bench {
 
-// Returns the page: for each benchmark and API the times and rates by size, one
-// line a transport, and a table. `command` is what measured `cells`. The
-// plotting library is Chart.js, which the page includes.
+// Returns the page. The page shows times and rates by size for each benchmark
+// and API, with one line per transport, and a table. `command` is the command
+// that measured `cells`. The page embeds the plotting library Chart.js.
 std::string ToHtml(const std::vector<CellSummary>& cells,
                    absl::string_view command);
 

@@ -18,8 +18,8 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "words are copied as they lie in memory");
 
-// Odd, so that 2^64 words pass before one repeats, and with bits in all of its
-// bytes, so that no byte of a message is constant (2^64 / the golden ratio).
+// The step between words. Odd, so that words repeat only after 2^64 words. No
+// byte of it is constant in a message (2^64 / the golden ratio).
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t Load(const uint8_t* from) {
@@ -28,7 +28,8 @@ uint64_t Load(const uint8_t* from) {
   return word;
 }
 
-// Four sums at once: one chain of additions would wait for each load.
+// Four independent sums, because one chain of additions would wait for each
+// load.
 uint64_t SumWords(const uint8_t* data, size_t words) {
   uint64_t sums[4] = {};
   size_t i = 0;
@@ -53,7 +54,7 @@ grpc::ByteBuffer MakeTimes(const HandoverTimes& times) {
   });
 }
 
-// None if it is cut.
+// Returns the first word, or nothing if the message is too short.
 absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
   std::vector<grpc::Slice> slices;
   if (!message.Dump(&slices).ok() || slices.empty() ||
@@ -63,7 +64,7 @@ absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
   return Load(slices[0].begin());
 }
 
-// Copies it; for short messages.
+// Copies the message, which should be short.
 std::string ToString(const grpc::ByteBuffer& message) {
   std::string bytes;
   ReadRawMessage(message, [&bytes](absl::Span<const uint8_t> piece) {
@@ -76,7 +77,7 @@ std::string ToString(const grpc::ByteBuffer& message) {
 
 void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset) {
   uint64_t word = seed + offset / 8 * kStep;
-  // A part that begins within a word.
+  // The part begins within a word.
   const size_t cut = offset % 8;
   if (cut != 0) {
     const size_t rest = std::min(8 - cut, bytes);
@@ -92,8 +93,8 @@ void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset) {
 }
 
 void WordSum::Add(const uint8_t* data, size_t size) {
-  // A word may begin in one piece and end in the next: its bytes are added
-  // one by one, each with its own weight.
+  // A word may begin in one piece and end in the next. Such a word's bytes are
+  // added one by one, with their weights.
   const auto add_byte = [this, &data, &size] {
     sum_ += uint64_t{*data++} << (8 * (offset_++ % 8));
     --size;
@@ -109,7 +110,7 @@ void WordSum::Add(const uint8_t* data, size_t size) {
 
 uint64_t ExpectedSum(size_t bytes, uint64_t seed) {
   const uint64_t words = bytes / 8;
-  // n words from an arithmetic series: n seed + k (0 + 1 + ... + n-1).
+  // The sum of an arithmetic series: n seed + k (0 + 1 + ... + n-1).
   uint64_t sum = words * seed;
   if (words > 0) sum += kStep * (words * (words - 1) / 2);
   const uint64_t tail_mask = (uint64_t{1} << (8 * (bytes % 8))) - 1;

@@ -4,10 +4,10 @@
   bazel-bin/bench/rpc/rpc --api=sync --json=RESULTS.json
   bench/rpc/plot.py RESULTS.json docs/images/latency.svg
 
-One plot of one benchmark, API, number of buffers and scheme, log-log over the
-size of a message, one line a transport; flags choose where a file has several.
-By default the median, with a band up to the 99th percentile; with
---what=bandwidth MB/s. Needs matplotlib (Debian: python3-matplotlib).
+A plot shows one benchmark, API, number of buffers and scheme over the message
+size, log-log, with one line per transport. Flags select one of several in a
+file. The default is the median, with a band up to the 99th percentile;
+--what=bandwidth shows MB/s. Needs matplotlib (Debian: python3-matplotlib).
 """
 
 import argparse
@@ -16,7 +16,7 @@ import json
 import math
 import sys
 
-# The same colours wherever a transport is drawn; see page.html.
+# The colours of transports in all plots; see page.html.
 COLOURS = {"tcp": "#7f7f7f", "uds": "#bcbd22", "inproc": "#8c564b",
            "penstock-tcp": "#1f77b4", "shm": "#d62728", "verbs": "#2ca02c"}
 NAMES = {"tcp": "gRPC over TCP", "uds": "gRPC over a UNIX socket",
@@ -32,7 +32,7 @@ def size_text(size):
     return f"{size:g} TiB"
 
 
-# What a plot has one of.
+# A plot has exactly one value of each.
 CHOICES = ("benchmark", "api", "buffers", "scheme")
 
 
@@ -42,7 +42,7 @@ def die(what):
 
 
 def read(path):
-    """The rows of a result file that were measured."""
+    """Returns the measured rows of a result file."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)
@@ -55,7 +55,7 @@ def read(path):
 
 
 def choose(rows, flags):
-    """The rows that the flags name. What has several values needs a flag."""
+    """Returns the rows that the flags select. Several values need a flag."""
     for name in CHOICES:
         wanted = getattr(flags, name)
         values = sorted({str(row[name]) for row in rows if name in row})
@@ -69,8 +69,8 @@ def choose(rows, flags):
 
 
 def lines(rows, keys):
-    """{transport: its points by size, of a size and what `keys` name}, in the
-    order of the table."""
+    """Returns {transport: points}, in the order of the table. A point has the
+    values of `keys`, and points are ordered by size."""
     found = {}
     for row in rows:
         name, point = row.get("transport"), [row.get(key) for key in keys]
@@ -89,7 +89,7 @@ def lines(rows, keys):
 
 
 def draw(rows, what, title):
-    """The plot, as bytes of SVG."""
+    """Returns the plot as SVG bytes."""
     keys = (("bytes", "p50_us", "p99_us") if what == "latency"
             else ("bytes", "mb_per_s"))
     drawn = lines(rows, keys)
@@ -98,7 +98,7 @@ def draw(rows, what, title):
     except ImportError as error:
         die(f"{error} (Debian: python3-matplotlib)")
     matplotlib.use("svg")
-    # Text as text, and the same bytes for the same results.
+    # Keeps text as text, and makes the output deterministic.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "plot",
                                 "font.family": "sans-serif", "font.size": 11})
     from matplotlib import pyplot
@@ -121,7 +121,7 @@ def draw(rows, what, title):
     axes.set_ylabel("µs, median to p99"
                     if what == "latency" else "MB/s")
     axes.grid(True, which="major", alpha=0.3)
-    # A $ is no formula.
+    # A $ does not start a formula.
     axes.set_title(title, parse_math=False)
     for text in axes.legend(frameon=False).get_texts():
         text.set_parse_math(False)

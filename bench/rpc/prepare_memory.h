@@ -1,4 +1,4 @@
-// Where the messages of a client or a server lie.
+// Selects the memory of a client's or a server's messages.
 
 #ifndef PENSTOCK_BENCH_RPC_PREPARE_MEMORY_H_
 #define PENSTOCK_BENCH_RPC_PREPARE_MEMORY_H_
@@ -9,9 +9,9 @@
 namespace penstock {
 namespace bench {
 
-// Has this process's messages lie where `options` says. Call it before the
-// first channel or server; it may be called again. Returns UNAVAILABLE, with
-// the remedy, if they cannot.
+// Allocates this process's messages in the memory that `options` select. Call
+// it before the first channel or server; repeated calls are allowed. Returns
+// UNAVAILABLE, with the remedy, if the memory is not available.
 absl::Status PrepareMemory(const RunOptions& options);
 
 }  // namespace bench

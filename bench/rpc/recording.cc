@@ -21,17 +21,17 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kVersion = 1;
-// A part of a call with its 256 messages takes some 10 kB.
+// A part of a call with 256 messages takes about 10 kB.
 constexpr int kMaxLineBytes = 64 * 1024;
 constexpr int64_t kMaxMicros = int64_t{400} * 24 * 3600 * 1000 * 1000;
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 constexpr int64_t kMaxStatus = 16;
 constexpr size_t kMaxMethodBytes = 255;
 
-// A number of `object`, between 0 and `max`.
+// Reads a number between 0 and `max`.
 absl::Status ReadNumber(const Json& value, absl::string_view name, int64_t max,
                         int64_t* out) {
-  // What is too large for 64 bits is read as a fraction.
+  // A number above 64 bits is parsed as a floating-point number.
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() &&
        value.get<uint64_t>() > static_cast<uint64_t>(max)) ||
@@ -68,12 +68,12 @@ absl::StatusOr<RecordedMessage> ReadMessage(const Json& value) {
   return RecordedMessage{after, static_cast<size_t>(bytes), value[1] == ">"};
 }
 
-// Puts the lines together.
+// Assembles the lines to a recording.
 class Assembler {
  public:
   explicit Assembler(const RecordingLimits& limits) : limits_(limits) {}
 
-  // Whether the recording goes on beyond the limits: add nothing more.
+  // Returns true if the recording exceeds the limits. Then add nothing more.
   bool full() const { return recording_.goes_on; }
   void SetFull() { recording_.goes_on = true; }
 
@@ -241,7 +241,7 @@ struct Closer {
   void operator()(gzFile_s* file) const { gzclose(file); }
 };
 
-// Of zlib: why there is no further line; OK at the end.
+// Returns zlib's reason for the end of the lines, or OK at the end of the file.
 absl::Status WhyEnded(gzFile_s* file) {
   int code = Z_OK;
   gzerror(file, &code);

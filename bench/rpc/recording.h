@@ -1,4 +1,4 @@
-// What penstock/record.h has recorded, to be replayed.
+// Reads recordings of penstock/record.h for replaying.
 
 #ifndef PENSTOCK_BENCH_RPC_RECORDING_H_
 #define PENSTOCK_BENCH_RPC_RECORDING_H_
@@ -15,17 +15,17 @@
 namespace penstock {
 namespace bench {
 
-// Of a replay: as fast as it goes.
+// The speed of an unlimited replay.
 constexpr double kMaxSpeed = 0;
 
 struct RecordedMessage {
-  int64_t after_us;  // the call's begin
+  int64_t after_us;  // after the beginning of the call
   size_t bytes;
   bool sent;  // by the server
 };
 
 struct RecordedCall {
-  size_t client = 0;  // from 0 on
+  size_t client = 0;  // starts at 0
   std::string method;
   int64_t begun_us = 0;
   int64_t ended_after_us = 0;
@@ -33,44 +33,47 @@ struct RecordedCall {
   std::vector<RecordedMessage> messages;  // in the server's order
 
   int64_t ended_us() const { return begun_us + ended_after_us; }
-  // One request, one reply, and all is well: replayed by a unary RPC. Any other
-  // one is replayed by a stream. (On the wire they are alike.)
+  // Returns true for a successful call with one request and one reply, which a
+  // unary RPC replays. A stream replays any other call. (Both look alike on the
+  // wire.)
   bool is_unary() const;
 };
 
-// The calls in the order in which they began. There is at least one.
+// The calls, in the order in which they began. Not empty.
 struct Recording {
-  // Replaying takes a channel for each client, and a thread for each call that
-  // is open at once. Further clients share the channels of the first, by turns:
-  // of connections that come and go, most likely of those that have gone.
+  // Limits of a replay, which uses a channel per client and a thread per open
+  // call. Clients above the limit share the channels of the first ones in turn.
+  // If connections come and go, most sharers are then no longer connected.
   static constexpr size_t kMaxClients = 256;
   static constexpr size_t kMaxOpenCalls = 512;
 
   std::vector<RecordedCall> calls;
-  size_t clients = 0;           // kMaxClients at most
-  size_t recorded_clients = 0;  // perhaps more
+  size_t clients = 0;           // at most kMaxClients
+  size_t recorded_clients = 0;  // possibly more
   size_t messages = 0;
-  size_t bytes = 0;         // of all messages, both ways
-  uint64_t left_out = 0;    // calls that the recorder had no room for, or cut
-  uint64_t unfinished = 0;  // calls that had not ended, whose status is 0
-  bool goes_on = false;     // the file has more than replaying can hold
+  size_t bytes = 0;  // of all messages, both ways
+  // Calls that the recorder lacked room for, or truncated.
+  uint64_t left_out = 0;
+  uint64_t unfinished = 0;  // calls that had not ended; their status is 0
+  bool goes_on = false;     // the file exceeds the limits of a replay
 
-  // The calls of one client, in order.
+  // Returns the calls of one client, in order.
   std::vector<size_t> CallsOf(size_t client) const;
 };
 
-// Of `calls`, which are in order: how many are open at once, at most.
+// Returns the maximal number of `calls` that are open at once. `calls` must be
+// in order.
 size_t MostOpen(const Recording& recording, const std::vector<size_t>& calls);
 
-// What replaying holds in memory: some 100 MB.
+// Limits the memory of a replay, to about 100 MB.
 struct RecordingLimits {
   size_t calls = 1000 * 1000;
   size_t messages = 4 * 1000 * 1000;
   size_t file_bytes = size_t{1} << 30;  // uncompressed
 };
 
-// Reads a file, up to the limits: what follows is left out. Errors name the
-// path, the line and what is wrong there.
+// Reads a file up to the limits, and ignores the rest. Errors name the path,
+// the line and the problem.
 absl::StatusOr<Recording> LoadRecording(const std::string& path,
                                         const RecordingLimits& limits = {});
 

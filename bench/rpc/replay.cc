@@ -26,10 +26,10 @@ using Clock = std::chrono::steady_clock;
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// By time, calls may overlap more than they did.
+// Additional lanes: a timed replay may overlap more calls than the recording.
 constexpr size_t kSpareLanes = 8;
 
-// What all clients share.
+// The state that all clients share.
 struct Run {
   const Recording& recording;
   const double speed;
@@ -38,7 +38,7 @@ struct Run {
   Clock::time_point begun = Clock::now();
   std::atomic<bool> failed{false};
 
-  // When what was recorded at this time is due.
+  // Returns the time at which an event of the recording is due.
   Clock::time_point DueAt(int64_t recorded_us) const {
     if (speed == kMaxSpeed) return begun;
     return begun +
@@ -132,7 +132,7 @@ class Caller {
   size_t bytes_ = 0;
 };
 
-// The calls of one client. Its lanes take them in turn.
+// The calls of one client. Lanes take them in turn.
 class Client {
  public:
   Client(Run* run, const std::shared_ptr<grpc::Channel>& channel,
@@ -151,7 +151,7 @@ class Client {
     }
   }
 
-  // Waits for the lanes, and adds what they did.
+  // Waits for the lanes, and adds their results.
   absl::Status Finish(ReplayResult* result) {
     for (std::thread& thread : threads_) thread.join();
     const std::lock_guard<std::mutex> lock(mu_);
@@ -166,8 +166,8 @@ class Client {
     return run_->recording.calls[calls_[position]];
   }
 
-  // Ranks the calls by their ends, and counts for each how many ended before
-  // it began: all of the least ranks.
+  // Ranks the calls by their ends. Counts, for each call, how many calls ended
+  // before it began: those with the lowest ranks.
   void Rank() {
     std::vector<size_t> by_end(calls_.size());
     for (size_t i = 0; i < by_end.size(); ++i) by_end[i] = i;
@@ -178,7 +178,7 @@ class Client {
     for (size_t i = 0; i < by_end.size(); ++i) rank_[by_end[i]] = i;
     size_t ended = 0;
     for (size_t i = 0; i < calls_.size(); ++i) {
-      // A call without duration does not wait for itself.
+      // A call of zero duration does not wait for itself.
       while (ended < by_end.size() && by_end[ended] < i &&
              CallAt(by_end[ended]).ended_us() <= CallAt(i).begun_us) {
         ++ended;
@@ -187,8 +187,8 @@ class Client {
     }
   }
 
-  // The position of the next call, once it may begin; the number of calls at
-  // the end.
+  // Returns the position of the next call, once it may begin. Returns the
+  // number of calls at the end.
   size_t Take() {
     std::unique_lock<std::mutex> lock(mu_);
     const size_t position = next_;
@@ -219,7 +219,8 @@ class Client {
       End(i, status);
     }
     const std::lock_guard<std::mutex> lock(mu_);
-    changed_.notify_all();  // another client may have failed: nothing ends here
+    // Another client may have failed; wakes waiting lanes.
+    changed_.notify_all();
     bytes_ += caller.bytes();
     latencies_us_.insert(latencies_us_.end(), latencies_us.begin(),
                          latencies_us.end());
@@ -240,8 +241,9 @@ class Client {
   Run* const run_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::vector<size_t> calls_;  // in the order in which they begin
-  std::vector<size_t> rank_;         // of each call, by its end
-  std::vector<size_t> awaits_;  // how many ranks have to end before each call
+  std::vector<size_t> rank_;         // of each call, ordered by end
+  // The number of ranks that must end before each call.
+  std::vector<size_t> awaits_;
   std::vector<std::thread> threads_;
 
   std::mutex mu_;

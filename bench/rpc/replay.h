@@ -1,4 +1,4 @@
-// Repeats the calls of a recording.
+// Replays the calls of a recording.
 
 #ifndef PENSTOCK_BENCH_RPC_REPLAY_H_
 #define PENSTOCK_BENCH_RPC_REPLAY_H_
@@ -15,21 +15,22 @@ namespace penstock {
 namespace bench {
 
 struct ReplayResult {
-  // One for each unary call, or, if there is none, for each call.
+  // One per unary call, or per call if there is no unary one.
   std::vector<double> latencies_us;
   double seconds = 0;  // from the first call's begin to the last one's end
-  size_t bytes = 0;    // of messages, as gRPC handed them over, both ways
+  size_t bytes = 0;    // of messages in both directions, as gRPC delivered them
 };
 
 // Replays all calls, each client's over its channel, and returns when the last
-// one has ended. Checks every message and status.
+// call has ended. Checks every message and status.
 //
-// With kMaxSpeed, a call begins when each call of its client has ended that had
-// ended before this one began. So a client's calls keep their order and overlap
-// as they did, and clients do not wait for one another. With another speed,
-// each call begins at its recorded time divided by `speed`, and is timed from
-// then on, even if it has to wait for a thread; so is each message of a stream
-// that the client sends. Servers answer at once.
+// With kMaxSpeed, a call begins once all earlier calls of its client have
+// ended, if they had ended before this call began in the recording. Thus a
+// client's calls keep their order and overlap, and clients do not wait for one
+// another. With another speed, each call begins at its recorded time divided by
+// `speed`. The latency counts from that time, even if the call has to wait for
+// a thread. The same applies to each message that the client sends in a stream.
+// Servers answer immediately.
 absl::StatusOr<ReplayResult> Replay(
     const Recording& recording,
     const std::vector<std::shared_ptr<grpc::Channel>>& channels, double speed,

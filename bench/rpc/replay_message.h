@@ -1,5 +1,5 @@
-// The messages of a replayed call. Both sides know the recording, and so what
-// each message has to be.
+// The messages of a replayed call. Both sides know the recording, and so the
+// contents of each message.
 
 #ifndef PENSTOCK_BENCH_RPC_REPLAY_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_REPLAY_MESSAGE_H_
@@ -13,15 +13,16 @@
 namespace penstock {
 namespace bench {
 
-// Message `index` of call `call`.
+// Returns the seed of message `index` of call `call`.
 inline uint64_t ReplaySeed(size_t call, size_t index) {
   return call * 0x9e3779b97f4a7c15u + index;
 }
 
-// Allocates it and writes it. Unlike MakePayload(), it may be empty.
+// Allocates and writes a message, which may be empty, unlike that of
+// MakePayload().
 grpc::ByteBuffer MakeReplayMessage(size_t bytes, uint64_t seed);
 
-// Reads every byte. Returns DATA_LOSS if it is not that message.
+// Reads every byte. Returns DATA_LOSS if the message has other contents.
 absl::Status CheckReplayMessage(const grpc::ByteBuffer& message, size_t bytes,
                                 uint64_t seed);
 

@@ -28,7 +28,8 @@ bool SameBlock(const Cell& a, const Cell& b) {
   return a.benchmark == b.benchmark && a.api == b.api && a.bytes == b.bytes;
 }
 
-// The tcp cell of the same benchmark, API and size; null if not measured.
+// Returns the tcp cell of the same benchmark, API and size, or null if there is
+// none.
 const CellSummary* FindTcp(const std::vector<CellSummary>& cells,
                            const Cell& cell) {
   for (const CellSummary& other : cells) {
@@ -52,7 +53,7 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
   return std::isfinite(ratio) ? absl::StrFormat("%.2fx", ratio) : "-";
 }
 
-// Messages of a stream, too.
+// Returns the rate of calls, or of messages of a stream.
 double CallsPerSecond(const CellSummary& summary) {
   if (summary.cell.benchmark == Benchmark::kReplay) {
     return summary.median.rpcs / summary.median.seconds;
@@ -130,10 +131,11 @@ std::string Requested(const CellSummary& summary, const Columns& columns) {
   return line;
 }
 
-// Why transports are unavailable. The lines of the table have numbers of it.
+// The reasons for unavailable transports. Lines of the table refer to their
+// numbers.
 class Footnotes {
  public:
-  // Returns the number of this reason, from 1 on.
+  // Returns the number of this reason, starting at 1.
   size_t NumberOf(const CellSummary& summary) {
     const std::string note =
         absl::StrCat(Name(summary.cell.transport), ": ", summary.unavailable);
@@ -150,8 +152,8 @@ class Footnotes {
   }
 
  private:
-  // In lines of 80 columns, as far as there are blanks; all but the first are
-  // indented by as much as the mark.
+  // Returns lines of at most 80 columns, where blanks permit. Lines after the
+  // first are indented by the width of the mark.
   static std::string Wrapped(const std::string& mark, const std::string& text) {
     std::string lines;
     std::string line = mark;
@@ -242,7 +244,7 @@ double CpuSecondsPerMillion(const CellSummary& summary) {
 }
 
 double CpuSecondsPerGb(const CellSummary& summary) {
-  // A replay's bytes are those of all its calls.
+  // A replay's byte count covers all its calls.
   const double calls =
       summary.cell.benchmark == Benchmark::kReplay ? summary.median.rpcs : 1;
   return calls * summary.median.cpu_us * 1e3 /
@@ -305,7 +307,7 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
   return object;
 }
 
-// Of all benchmarks.
+// The columns of all benchmarks.
 constexpr const char* kCsvColumns[] = {
     "benchmark",       "transport",      "api",
     "bytes",           "buffers",        "scheme",

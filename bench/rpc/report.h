@@ -1,4 +1,4 @@
-// Makes a table, and the text of a JSON file, from the rounds of each cell.
+// Formats the rounds of all cells as a table, JSON or CSV.
 
 #ifndef PENSTOCK_BENCH_RPC_REPORT_H_
 #define PENSTOCK_BENCH_RPC_REPORT_H_
@@ -20,25 +20,25 @@ struct RoundResult {
   double p90_us = 0;
   double p99_us = 0;
   double p999_us = 0;
-  double mb_per_s = 0;  // 10^6 payload bytes, of one direction; kReplay: both
+  double mb_per_s = 0;  // 10^6 payload bytes in one direction; kReplay: in both
   double rpcs = 0;      // measured RPCs, or messages of a stream
-  double read_us = 0;   // the median, for kHandover
-  double seconds = 0;   // from the first to the last, for kReplay
-  // Per RPC or message, of client and server together, and of the benchmark's
-  // own work; for kBeside 0.
+  double read_us = 0;   // median, for kHandover
+  double seconds = 0;   // from the first to the last call, for kReplay
+  // Per RPC or message, of client and server together, including the
+  // benchmark's own work. 0 for kBeside.
   double page_faults = 0;
-  // Of client and server together, their filling and reading included; for
-  // kBeside and kIdle 0.
-  double cpu_us = 0;  // per RPC or message: CPU seconds per million of them
+  // CPU time of client and server together, including their filling and
+  // reading. 0 for kBeside and kIdle.
+  double cpu_us = 0;  // per RPC or message
   // For kIdle, of client and server together.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
-  // What the first channel's client used at the end; 0 without Penstock.
+  // The settings of the first channel's client at the end; 0 without Penstock.
   double eager_max_bytes = 0;
   double chunk_bytes = 0;
 };
 
-// All fields of RoundResult, for code that treats each alike.
+// All fields of RoundResult, for code that treats them alike.
 constexpr double RoundResult::*kRoundFields[] = {
     &RoundResult::p50_us,          &RoundResult::p90_us,
     &RoundResult::p99_us,          &RoundResult::p999_us,
@@ -54,37 +54,38 @@ RoundResult Summarize(const Cell& cell, const LoadResult& load);
 struct CellSummary {
   Cell cell;
   RoundResult median;
-  Spread p50_us;            // over the rounds
-  std::string unavailable;  // why there are no values; empty if there are
+  Spread p50_us;  // over the rounds
+  // The reason for missing values; empty if there are values.
+  std::string unavailable;
 };
 
 CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
 
-// Columns that the table has on request, except for idle.
+// Optional columns of the table. Idle always has them.
 struct Columns {
   bool page_faults = false;
   bool details = false;  // p90, p99.9, CPU time
 };
 
-// Prints a block of lines for each benchmark, API and size, with a line for
-// each transport. The last column but those on request compares with the
-// block's tcp line: how many times faster, by p50 for latency, handover and
-// beside, by MB/s for others; how much more memory for idle. Below the table
-// stands why transports are unavailable.
+// Prints a block for each benchmark, API and size, with a line per transport.
+// The last column, except optional ones, compares with the block's tcp line.
+// The column shows the speed-up: by p50 for kLatency, kHandover and kBeside,
+// and by MB/s for others. For kIdle, the column shows the ratio of memory.
+// Reasons for unavailable transports follow the table.
 void PrintTable(const std::vector<CellSummary>& cells, const Columns& columns,
                 std::ostream& out);
 
-// CPU seconds of client and server together for 10^9 payload bytes of one
-// direction, and for a million RPCs or messages.
+// Return the CPU seconds of client and server together, for 10^9 payload bytes
+// in one direction, or for a million RPCs or messages.
 double CpuSecondsPerGb(const CellSummary& summary);
 double CpuSecondsPerMillion(const CellSummary& summary);
 
-// Returns an array with an object for each measured cell, with times to three
-// decimals. Leaves out cells without values. Ends with a line feed.
+// Returns an array with an object for each measured cell. Times have three
+// decimals. Omits cells without values. Ends with a line feed.
 std::string ToJson(const std::vector<CellSummary>& cells);
 
-// Returns the same as lines of values with commas, below a line of their names.
-// A value that the benchmark does not have is empty.
+// Returns the same as comma-separated values, with a header line. A value that
+// the benchmark does not have is empty.
 std::string ToCsv(const std::vector<CellSummary>& cells);
 
 }  // namespace bench

@@ -30,8 +30,8 @@ absl::Status ResultFile::Reserve(size_t bytes) {
   struct stat info;
   if (fstat(fd_, &info) != 0) return Error("stat");
   regular_ = S_ISREG(info.st_mode);
-  // A device or a pipe cannot take the blanks back; one line feed before the
-  // JSON does no harm and still tells whether it can be written at all.
+  // A device or a pipe cannot remove the blanks. A line feed before the JSON is
+  // harmless, and tests that writing works.
   return WriteAll(regular_ ? std::string(bytes, ' ') : "\n");
 }
 
@@ -44,7 +44,7 @@ absl::Status ResultFile::Write(const std::string& text) {
   }
   const int fd = fd_;
   fd_ = -1;
-  // Some file systems report a failed write only here.
+  // Some file systems report a failed write only in close().
   if (close(fd) != 0) return Error("close");
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// A result file. Opening it makes sure, before the measuring, that it can be
-// written.
+// A result file. Opening the file checks, before the measurement, that results
+// can be written.
 
 #ifndef PENSTOCK_BENCH_RPC_RESULT_FILE_H_
 #define PENSTOCK_BENCH_RPC_RESULT_FILE_H_
@@ -14,19 +14,19 @@
 namespace penstock {
 namespace bench {
 
-// An open file. So that a minute of measuring is not lost to a full disk,
-// opening a regular file also fills it with `reserve` blanks. A run that is cut
-// short leaves those; no program takes them for a result.
+// An open file. Opening a regular file also fills it with `reserve` blanks, so
+// that a full disk is detected before the measurement. An interrupted run
+// leaves the blanks, which no program accepts as a result.
 class ResultFile {
  public:
-  // Errors name the path and the cause.
+  // Opens a file. Errors name the path and the cause.
   static absl::StatusOr<std::unique_ptr<ResultFile>> Open(
       const std::string& path, size_t reserve);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  // Writes `text` in place of the blanks, and closes the file. Call it once.
+  // Overwrites the blanks by `text`, and closes the file. Call it once.
   absl::Status Write(const std::string& text);
 
  private:

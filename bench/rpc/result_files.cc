@@ -9,7 +9,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// More than one cell takes in any of them, and than the page is without cells.
+// Upper bounds of a cell's size in any file, and of the page without cells.
 constexpr size_t kBytesPerCell = 700;
 constexpr size_t kPageBytes = size_t{256} << 10;
 

@@ -1,4 +1,4 @@
-// The files that a run writes beside its table.
+// The files that a run writes in addition to its table.
 
 #ifndef PENSTOCK_BENCH_RPC_RESULT_FILES_H_
 #define PENSTOCK_BENCH_RPC_RESULT_FILES_H_
@@ -18,15 +18,16 @@ namespace bench {
 
 class ResultFiles {
  public:
-  // Opens all that `options` name, before the measuring; see result_file.h.
+  // Opens all files that `options` name, before the measurement; see
+  // result_file.h.
   static absl::StatusOr<ResultFiles> Open(const RunOptions& options);
 
-  // Writes and closes them. Call it once. `command` is for the page.
+  // Writes and closes the files. Call it once. `command` is for the page.
   absl::Status Write(const std::vector<CellSummary>& cells,
                      absl::string_view command);
 
  private:
-  // Null: not wanted.
+  // Null if not requested.
   std::unique_ptr<ResultFile> json_;
   std::unique_ptr<ResultFile> csv_;
   std::unique_ptr<ResultFile> html_;

@@ -1,4 +1,4 @@
-// Runs the whole measurement: rounds over cells.
+// Runs the whole measurement: all rounds over all cells.
 
 #ifndef PENSTOCK_BENCH_RPC_RUNNER_H_
 #define PENSTOCK_BENCH_RPC_RUNNER_H_
@@ -18,17 +18,17 @@ namespace penstock {
 namespace bench {
 
 // Runs every cell once per round, so that a disturbance of the machine affects
-// all transports alike. In each round, each (benchmark, API, transport) gets a
-// fresh client and server process, while no other process of ours runs. So the
-// spread over rounds includes that between connections. The order of the
-// transports is rotated by one in each round.
+// all transports alike. In each round, each (benchmark, API, transport) gets
+// new client and server processes, and no other process of this program runs.
+// Thus the spread over rounds includes the spread between connections. The
+// order of the transports rotates by one in each round.
 class Runner {
  public:
   explicit Runner(const RunOptions& options) : options_(options) {}
 
-  // Blocks for the whole run. Call it once. A transport that is not available
-  // is no error, but marked in the summary. One that breaks is an error, which
-  // names its cell.
+  // Measures everything, and blocks for the whole run. Call it once. An
+  // unavailable transport is marked in the summary. A transport that breaks is
+  // an error that names the cell.
   absl::StatusOr<std::vector<CellSummary>> Run();
 
  private:
@@ -41,7 +41,8 @@ class Runner {
 
   const RunOptions options_;
   std::map<std::string, std::vector<RoundResult>> results_;  // by ToString()
-  std::map<std::pair<Api, Transport>, std::string> unavailable_;  // and why
+  // With the reason.
+  std::map<std::pair<Api, Transport>, std::string> unavailable_;
 };
 
 }  // namespace bench

@@ -26,7 +26,8 @@ std::unique_ptr<ServiceHost> MakeHost(Api api, int threads) {
   return nullptr;
 }
 
-// A client process that serves itself may do so several times.
+// Records at most once: a client process may start its own server several
+// times.
 absl::Status RecordOnce(const std::string& path) {
   static const absl::Status& status = *new absl::Status(RecordCalls(path));
   return status;
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
 
 Server::~Server() {
   if (server_ == nullptr) return;
-  // The client has closed its channel before; calls still open are hung ones.
+  // The client has already closed its channel, so open calls are hung.
   server_->Shutdown(std::chrono::system_clock::now());
   host_->Drain();
   server_->Wait();

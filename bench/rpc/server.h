@@ -1,4 +1,4 @@
-// The server of one (transport, API), in whichever process it is made.
+// The server of one (transport, API), in any process.
 
 #ifndef PENSTOCK_BENCH_RPC_SERVER_H_
 #define PENSTOCK_BENCH_RPC_SERVER_H_
@@ -16,9 +16,9 @@
 namespace penstock {
 namespace bench {
 
-// Offers the service of service.h through one of gRPC's three server APIs.
-// Call, in this order: Register(), grpc's BuildAndStart, Start(), grpc's
-// Shutdown, Drain().
+// Offers the service of service.h through one of gRPC's three server APIs. Call
+// in this order: Register(), grpc's BuildAndStart, Start(), grpc's Shutdown,
+// Drain().
 class ServiceHost {
  public:
   virtual ~ServiceHost() = default;
@@ -27,18 +27,18 @@ class ServiceHost {
   // that `builder` starts must not outlive this object.
   virtual void Register(grpc::ServerBuilder* builder) = 0;
 
-  // Begins to serve. Returns at once.
+  // Starts serving. Returns immediately.
   virtual void Start() {}
 
-  // Blocks until no thread of this object runs any more.
+  // Blocks until all threads of this object have ended.
   virtual void Drain() {}
 };
 
 std::unique_ptr<ServiceHost> MakeSyncHost();
-// `threads` threads wait on one completion queue.
+// Makes a host with `threads` threads that wait on one completion queue.
 std::unique_ptr<ServiceHost> MakeAsyncHost(int threads);
 std::unique_ptr<ServiceHost> MakeCallbackHost();
-// Answers the calls of a recording, through the blocking API.
+// Makes a host that answers the calls of a recording, through the blocking API.
 std::unique_ptr<ServiceHost> MakeReplayHost(
     std::shared_ptr<const Recording> recording);
 
@@ -51,7 +51,7 @@ class Server {
       const RunOptions& options, Transport transport, Api api);
   ~Server();
 
-  // Returns what a client passes to CreateChannel; empty for inproc.
+  // Returns the address for CreateChannel, or an empty string for inproc.
   const std::string& address() const { return address_; }
   grpc::Server* grpc_server() { return server_.get(); }
 

@@ -34,12 +34,12 @@ class AsyncService final : public grpc::Service {
   using grpc::Service::RequestAsyncUnary;
 };
 
-// One call, waiting for its client or served; the tag of its operations, of
-// which one at a time is outstanding. Deletes itself when over.
+// One call, waiting for a client or in progress. The call is the tag of its
+// operations, one of which is outstanding at a time. Deletes itself at the end.
 class Call {
  public:
   virtual ~Call() = default;
-  // The outstanding operation has completed.
+  // Handles the completion of the outstanding operation.
   virtual void Proceed(bool ok) = 0;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using grpc::ByteBuffer;
 
-// One stream; owns itself until OnDone.
+// One stream. Owns itself until OnDone.
 class StreamReactor final : public grpc::ServerReadReactor<ByteBuffer> {
  public:
   explicit StreamReactor(ByteBuffer* reply) : reply_(reply) {
@@ -39,7 +39,7 @@ class StreamReactor final : public grpc::ServerReadReactor<ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  ByteBuffer* const reply_;  // gRPC's, valid until OnDone
+  ByteBuffer* const reply_;  // owned by gRPC, valid until OnDone
   ByteBuffer message_;
   StreamTally tally_;
 };

@@ -1,4 +1,4 @@
-// The server of --benchmark=replay: gRPC's blocking API.
+// The server of --benchmark=replay, with gRPC's blocking API.
 
 #include <memory>
 #include <utility>
@@ -102,7 +102,8 @@ class ReplayHost final : public ServiceHost {
   }
 
  private:
-  const std::unique_ptr<ServiceHost> echo_;  // tells that the server is there
+  // Lets clients check that the server is ready.
+  const std::unique_ptr<ServiceHost> echo_;
   ReplayService service_;
 };
 

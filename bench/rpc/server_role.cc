@@ -13,9 +13,9 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A cold start takes some 30 ms; ten seconds is a machine that swaps.
+// The timeout of a start. A cold start takes about 30 ms.
 constexpr int kStartTimeoutMs = 10000;
-// The line of a child that cannot serve begins with this.
+// The prefix of the line of a child that cannot serve.
 constexpr absl::string_view kErrorPrefix = "error: ";
 
 }  // namespace
@@ -44,7 +44,7 @@ void RunServerRole(const RunOptions& options) {
   SendLine((*server)->address());
   AwaitParent();
   server->reset();
-  FinishRecording();  // LeaveChild() runs nothing at exit
+  FinishRecording();  // LeaveChild() runs no exit handlers
   LeaveChild(0);
 }
 

@@ -1,4 +1,4 @@
-// The server in its own process.
+// A server process.
 
 #ifndef PENSTOCK_BENCH_RPC_SERVER_ROLE_H_
 #define PENSTOCK_BENCH_RPC_SERVER_ROLE_H_
@@ -19,13 +19,13 @@ struct RemoteServer {
   std::unique_ptr<ChildProcess> process;
 };
 
-// Starts a server process, and returns when it serves. Waits at most ten
+// Starts a server process, and returns once it serves. Waits at most ten
 // seconds. Returns UNAVAILABLE, with the child's reason, if it cannot serve.
 absl::StatusOr<RemoteServer> StartServerProcess(const RunOptions& options,
                                                 Transport transport, Api api);
 
-// That process's main(). Serves until its parent is done with it. `options`
-// have one transport and one API.
+// The main function of a server process. Serves until the parent has finished.
+// `options` have one transport and one API.
 [[noreturn]] void RunServerRole(const RunOptions& options);
 
 }  // namespace bench

@@ -1,6 +1,5 @@
-// The service that every server here offers and every client calls. This is
-// what protoc's plugin would generate, with grpc::ByteBuffer as the message
-// type.
+// The service of all servers and clients of this benchmark. Corresponds to the
+// output of protoc's plugin, with grpc::ByteBuffer as the message type.
 
 #ifndef PENSTOCK_BENCH_RPC_SERVICE_H_
 #define PENSTOCK_BENCH_RPC_SERVICE_H_
@@ -13,13 +12,13 @@
 namespace penstock {
 namespace bench {
 
-// Unary. Answers a payload with a fresh one of its size (see Answer()).
+// Unary. Answers a payload with a new one of the same size (see Answer()).
 constexpr char kEchoMethod[] = "/penstock.bench.Rpc/Echo";
 // Client streaming. Checks payloads, and answers with a StreamTally.
 constexpr char kStreamMethod[] = "/penstock.bench.Rpc/Stream";
 
-// Of --benchmark=replay. The client's metadata has the call's number in the
-// recording, which both sides have, as text.
+// Methods of --benchmark=replay. The client's metadata has the call's number in
+// the recording, as text. Both sides have the recording.
 constexpr char kReplayMethod[] = "/penstock.bench.Rpc/Replay";  // unary
 constexpr char kReplayStreamMethod[] = "/penstock.bench.Rpc/ReplayStream";
 constexpr char kReplayedCall[] = "penstock-replay";
@@ -28,7 +27,7 @@ constexpr char kReplayedCall[] = "penstock-replay";
 constexpr int kEchoIndex = 0;
 constexpr int kStreamIndex = 1;
 
-// Both libraries give the codes the same numbers.
+// Converts a status. Both libraries have the same codes.
 inline grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       std::string(status.message()));

@@ -9,11 +9,10 @@ namespace penstock {
 namespace bench {
 
 // Returns the smallest sample that at least `percent` per cent of the samples
-// do not exceed (nearest rank); 0 without samples.
+// do not exceed (nearest rank), or 0 without samples.
 double Percentile(std::vector<double> samples, double percent);
 
-// Returns the middle value, or the mean of the two middle ones; 0 without
-// samples.
+// Returns the median, or 0 without samples.
 double Median(std::vector<double> samples);
 
 struct Spread {
@@ -21,7 +20,7 @@ struct Spread {
   double max = 0;
 };
 
-// Returns the smallest and the largest sample; both 0 without samples.
+// Returns the smallest and the largest sample, or 0 and 0 without samples.
 Spread SpreadOf(const std::vector<double>& samples);
 
 }  // namespace bench

@@ -21,14 +21,15 @@ Options Require(Fabric fabric) {
   return options;
 }
 
-// A name that no other server has: this process's id and a count.
+// Returns a unique name, from this process's id and a count.
 std::string AbstractSocket() {
   static std::atomic<int> count{0};
   return absl::StrCat("unix-abstract:penstock-bench-", getpid(), "-",
                       count.fetch_add(1));
 }
 
-// PathReport::path of a connection that `transport` carries; empty for stock.
+// Returns the PathReport::path of `transport`'s connections; empty for stock
+// gRPC.
 absl::string_view ExpectedPath(Transport transport) {
   switch (transport) {
     case Transport::kTcp:
@@ -47,7 +48,7 @@ absl::string_view ExpectedPath(Transport transport) {
 
 absl::optional<Options> RequireVerbs(const std::string& device) {
   Options options = Require(Fabric::kVerbs);
-  // Otherwise left to the environment.
+  // Without a device, the environment decides.
   if (!device.empty()) options.verbs_device = device;
   return options;
 }
@@ -77,7 +78,7 @@ std::string ListenAddress(Transport transport, const std::string& host) {
     case Transport::kPenstockTcp:
     case Transport::kShm:
     case Transport::kVerbs:
-      // "[::1]:0" is an address of IPv6.
+      // An address with a colon is IPv6, and needs brackets: "[::1]:0".
       return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:0")
                                           : absl::StrCat(host, ":0");
     case Transport::kUds:
@@ -102,10 +103,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // A port may be used again by a later server; its channel must not inherit
-  // the connection or the back-off of the earlier one's.
+  // A later server may reuse a port, and its channel must not inherit the
+  // earlier connection or back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // No HTTP proxy that the environment names comes between.
+  // Ignore HTTP proxies from the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   std::shared_ptr<grpc::ChannelCredentials> credentials =
       grpc::InsecureChannelCredentials();

@@ -1,5 +1,5 @@
-// What each transport needs on either side, and how a run makes sure that the
-// transport that it names carried it.
+// The requirements of each transport on either side, and the check that a run
+// used the requested transport.
 
 #ifndef PENSTOCK_BENCH_RPC_TRANSPORTS_H_
 #define PENSTOCK_BENCH_RPC_TRANSPORTS_H_
@@ -17,28 +17,28 @@
 namespace penstock {
 namespace bench {
 
-// Returns the settings of one side; nothing for stock gRPC. They require the
-// one fabric, so that no other is measured in its place. `device` is the RDMA
-// device that verbs uses; empty: any.
+// Returns the settings of one side, or nothing for stock gRPC. The settings
+// require one fabric, so that no other fabric is measured instead. `device` is
+// the RDMA device for verbs; empty means any.
 absl::optional<Options> PenstockOptions(Transport transport,
                                         const std::string& device);
 
-// Returns what a server at `host`, a name or a number, passes to
-// AddListeningPort; empty for inproc. A UNIX socket is abstract, so that a
-// killed server leaves no file.
+// Returns the address for AddListeningPort of a server at `host`, a name or an
+// address. Empty for inproc. A UNIX socket is abstract, so that a killed server
+// leaves no file.
 std::string ListenAddress(Transport transport, const std::string& host);
 
-// Returns what its client passes to CreateChannel, once the port is known.
+// Returns the address for the client's CreateChannel, once the port is known.
 std::string ConnectAddress(const std::string& listen_address, int port);
 
-// Makes a channel with a connection of its own to `address`, not connected yet,
-// and without a limit on message size. `device` as above. Not for inproc.
+// Makes an unconnected channel to `address` with its own connection, without a
+// limit on message size. `device` is as above. Not for inproc.
 std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
                                            const std::string& address,
                                            const std::string& device);
 
-// Returns OK if `transport` carried a channel with these connections, and else
-// UNAVAILABLE, which names what carried it. Stock transports always pass.
+// Returns OK if `transport` carried a channel with these connections. Otherwise
+// returns UNAVAILABLE with the actual path. Stock transports always pass.
 absl::Status CheckPaths(Transport transport,
                         const std::vector<PathReport>& paths);
 

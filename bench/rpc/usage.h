@@ -1,4 +1,4 @@
-// What a process uses of the machine, as the kernel counts it.
+// The resource usage of a process, as counted by the kernel.
 
 #ifndef PENSTOCK_BENCH_RPC_USAGE_H_
 #define PENSTOCK_BENCH_RPC_USAGE_H_
@@ -11,12 +11,12 @@ namespace penstock {
 namespace bench {
 
 struct Usage {
-  double cpu_s = 0;  // of all its threads so far, in user space and kernel
-  // The proportional set size of memory that is not a file's: a page that
-  // several processes map counts for each in part, so that sums over processes
-  // count it once.
+  double cpu_s = 0;  // of all threads so far, in user space and kernel
+  // The proportional set size without file memory. A page that several
+  // processes map counts partially for each, so a sum over processes counts the
+  // page once.
   double memory_kib = 0;
-  double page_faults = 0;  // so far, of those that needed no disk
+  double page_faults = 0;  // minor page faults until now
 };
 
 inline Usage operator+(const Usage& a, const Usage& b) {
@@ -24,11 +24,11 @@ inline Usage operator+(const Usage& a, const Usage& b) {
           a.page_faults + b.page_faults};
 }
 
-// Returns the usage of a living process of this user, which may take
-// milliseconds. The error names what could not be read.
+// Returns the usage of a running process of this user. May take milliseconds.
+// The error names the unreadable file.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
 
-// Returns cpu_s of it alone, which takes a microsecond.
+// Returns only cpu_s, which takes a microsecond.
 absl::StatusOr<double> CpuSecondsOf(pid_t pid);
 
 }  // namespace bench

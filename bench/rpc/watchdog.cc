@@ -38,8 +38,8 @@ void Watchdog::Watch() {
     if (progress_.load(std::memory_order_relaxed) != before) continue;
     std::fprintf(stderr, "rpc: %s: nothing was completed for 15 seconds\n",
                  label_.c_str());
-    // Not exit(): what hangs would hang its destructors too. The server
-    // processes notice that this one is gone.
+    // Not exit(), whose destructors could hang as well. The server processes
+    // notice the end of this one.
     _exit(1);
   }
 }

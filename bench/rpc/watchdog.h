@@ -1,6 +1,6 @@
-// Ends the program when nothing makes progress. Every RPC has a deadline, but a
-// transport under test may hang so that no deadline fires, and a stream has
-// none.
+// Ends the program if nothing makes progress. Every RPC has a deadline, but a
+// transport under test may hang so that no deadline fires, and a stream has no
+// deadline.
 
 #ifndef PENSTOCK_BENCH_RPC_WATCHDOG_H_
 #define PENSTOCK_BENCH_RPC_WATCHDOG_H_
@@ -17,9 +17,9 @@
 namespace penstock {
 namespace bench {
 
-// Owns a thread. If 15 seconds, an RPC's deadline of ten and some more, pass
-// without Progress() or SetLabel(), the thread prints an error with the current
-// label and ends the process with code 1.
+// Owns a thread. After 15 seconds without Progress() or SetLabel(), the thread
+// prints an error with the current label and ends the process with code 1. 15
+// seconds exceed an RPC's deadline of ten.
 class Watchdog {
  public:
   Watchdog();
@@ -27,11 +27,11 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Says that something was completed. Any thread may call it; it costs one
-  // atomic addition.
+  // Reports a completed operation. Any thread may call it. Costs one atomic
+  // addition.
   void Progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Sets what the error message names from now on.
+  // Sets the label for the error message.
   void SetLabel(const std::string& label);
 
  private:
@@ -42,7 +42,7 @@ class Watchdog {
   std::condition_variable wake_;
   std::string label_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // last: it uses all the others
+  std::thread thread_;  // last, because it uses all other members
 };
 
 }  // namespace bench

@@ -1,5 +1,5 @@
-"""Sums over two workers: all_reduce of a MultiWorkerMirroredStrategy. Both take
-the same steps, and the first one's times count."""
+"""Sums over two workers by all_reduce of a MultiWorkerMirroredStrategy. Both
+make the same steps, and the first worker's times count."""
 
 import serve
 import tensorflow as tf
@@ -11,12 +11,12 @@ def make_step(strategy, shapes):
     @tf.function
     def reduce():
         def replica():
-            # Of a device; the captured tensors are of none.
+            # The product lies on a device, unlike the captured tensors.
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM, [value * 1.0 for value in values])
         sums = strategy.run(replica)
         with tf.control_dependencies(sums):
-            return tf.constant(0)  # so that none leaves the runtime
+            return tf.constant(0)  # keeps the sums inside the runtime
 
     return lambda: reduce().numpy()
 

@@ -1,4 +1,4 @@
-"""Clusters of TensorFlow tasks, each a process, that measure steps."""
+"""Clusters of TensorFlow tasks that measure steps; a task is a process."""
 
 import json
 import os
@@ -20,7 +20,7 @@ SETTINGS = {
 
 
 def environment():
-    """The virtual environment that has TensorFlow."""
+    """Returns the virtual environment with TensorFlow."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     named = os.environ.get("PENSTOCK_TENSORFLOW")
     return pathlib.Path(named or pathlib.Path(cache, "penstock/tensorflow"))
@@ -35,7 +35,7 @@ def make_wheel(folder):
 
 
 def install(wheel, folder):
-    """Unpacks it where TensorFlow looks for plugins, and returns the place."""
+    """Unpacks the wheel, and returns the folder for TensorFlow's search."""
     site = pathlib.Path(folder, "site-packages")
     subprocess.run([environment() / "bin/python3", "-m", "zipfile", "-e",
                     wheel, site], check=True)
@@ -43,7 +43,7 @@ def install(wheel, folder):
 
 
 def addresses(hosts, **counts):
-    """So many tasks of each job, over the hosts in turn, at free ports."""
+    """Returns addresses for `counts` tasks per job, on the hosts in turn."""
     cluster, sockets = {}, []
     for job, count in counts.items():
         cluster[job] = []
@@ -58,7 +58,7 @@ def addresses(hosts, **counts):
 
 
 class Task:
-    """One process of a cluster. Ends when its input does."""
+    """One process of a cluster. Ends when its input ends."""
 
     def __init__(self, program, cluster, job, index, protocol, variables):
         self.name = f"{job} {index}"
@@ -105,24 +105,24 @@ class Contender:
             task.hear()
 
     def _ask(self, request):
-        """All that measure take part; the first one's answer counts."""
+        """Asks all measuring tasks, and returns the first one's answer."""
         for task in self._measuring:
             task.tell(request)
         return [task.hear() for task in self._measuring][0]
 
     def measure(self, op, shapes, seconds):
-        """The median of as many steps as take so long, in milliseconds."""
+        """Returns the median in milliseconds of steps that take `seconds`."""
         trial = self._ask(dict(op=op, shapes=shapes, steps=3))
         steps = max(3, int(seconds * 1e3 / statistics.median(trial)))
         return statistics.median(self._ask(
             dict(op=op, shapes=shapes, steps=steps)))
 
     def forget(self):
-        """Lets go of what was made for a workload."""
+        """Frees the objects of a workload."""
         self._ask(dict(op="forget"))
 
     def paths(self):
-        """By which paths tensors have come to who measures."""
+        """Returns the paths of tensors to the measuring task."""
         description = self._ask(dict(op="describe"))
         return sorted({route["path"] for server in description["servers"]
                        for route in server["routes"]

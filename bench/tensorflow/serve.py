@@ -1,9 +1,9 @@
-"""What the tasks of the benchmark have in common.
+"""Code that all tasks of the benchmark share.
 
-A task gets one argument, JSON: cluster, job, index, protocol. It writes
-"ready", as JSON. Those that measure then take one request a line: op, shapes,
-steps; and answer with the times of the steps in milliseconds. The end of the
-input ends the process.
+A task has one argument, JSON with cluster, job, index and protocol. The task
+writes "ready", as JSON. A measuring task then reads one request per line (op,
+shapes, steps), and answers with the steps' times in milliseconds. The end of
+the input ends the process.
 """
 
 import json
@@ -20,7 +20,7 @@ def write(answer):
 
 def measure(make_step):
     """Answers requests. `make_step(op, shapes)` returns a function that makes a
-    step; it is kept until it is to be forgotten."""
+    step. The function is kept until a "forget" request."""
     write("ready")
     steps = {}
     for line in sys.stdin:
@@ -38,7 +38,7 @@ def measure(make_step):
             for _ in range(3):
                 steps[key]()
         write([milliseconds(steps[key]) for _ in range(request["steps"])])
-    os._exit(0)  # TensorFlow's servers are not made to be destroyed
+    os._exit(0)  # TensorFlow's servers do not support destruction
 
 
 def line_of(request):
@@ -52,7 +52,7 @@ def milliseconds(step):
 
 
 def wait_for_the_end():
-    """Of a task that only serves."""
+    """Waits for the end of the input, in a task that only serves."""
     write("ready")
     sys.stdin.read()
     os._exit(0)

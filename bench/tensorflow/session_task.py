@@ -1,4 +1,4 @@
-"""Pulls and pushes: a parameter server, or the worker with TF1 sessions."""
+"""Pulls and pushes by a parameter server, or by a worker with TF1 sessions."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ tf1 = tf.compat.v1
 
 
 class Step:
-    """All of a model's variables, from the parameter server or to it."""
+    """Moves all variables of a model from or to the parameter server."""
 
     def __init__(self, server, op, shapes):
         graph = tf1.Graph()
@@ -22,7 +22,7 @@ class Step:
                                      for there, here in zip(theirs, ours)])
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
-        # Else what does nothing is left out, and with it what it would move.
+        # Otherwise operations without effect are removed, with their transfers.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf1.Session(server.target, graph=graph, config=config)
@@ -37,7 +37,7 @@ class Step:
     @staticmethod
     def _pull(there, _):
         with tf1.device("/job:worker/task:0"):
-            # Has the tensor, and does nothing with it.
+            # Receives the tensor, and ignores it.
             with tf1.control_dependencies([tf1.identity(there.read_value())]):
                 return tf1.no_op()
 

@@ -27,34 +27,35 @@
 namespace penstock::bench {
 namespace {
 
-// So many steps are not counted: memory is fetched and sizes are found.
+// The number of unmeasured steps, in which memory is allocated and sizes
+// settle.
 constexpr int kFirstSteps = 3;
-// So many are, however long they take.
+// The minimal number of measured steps.
 constexpr size_t kLeastSteps = 5;
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-// A connection may begin on a worse path, and tell of it.
+// The timeout for the right path: a connection may start on a worse one.
 constexpr int64_t kPathTimeoutNs = 2000000000;
 constexpr absl::string_view kUnavailablePrefix = "unavailable: ";
 constexpr absl::string_view kErrorPrefix = "error: ";
 
-// What a step has read: the sum of all bytes. None of what lies on a device,
-// unless that is read back.
+// The sum of all bytes that a step has read. Empty for bytes on a device,
+// unless they are read back.
 using Sum = absl::optional<uint64_t>;
 
-// Does a contender's steps.
+// Makes the steps of a contender.
 class Stepper {
  public:
   virtual ~Stepper() = default;
-  // With `reads_back`, returns a sum in any case.
+  // Makes a step. With `reads_back`, always returns a sum.
   virtual absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
                                      Step* step) = 0;
-  // Returns UNAVAILABLE unless the contender's transport is what carries it.
+  // Returns UNAVAILABLE unless the contender's transport carries the calls.
   virtual absl::Status CheckPath() { return absl::OkStatus(); }
 };
 
 class LocalStepper final : public Stepper {
  public:
-  // Reads the variables where they lie.
+  // Reads the variables in place.
   explicit LocalStepper(const tensor::Bundle* variables)
       : variables_(variables) {}
   LocalStepper(const tensor::Bundle* variables, Copier copier)
@@ -86,7 +87,7 @@ class DeviceStepper final : public Stepper {
   DeviceCopier copier_;
 };
 
-// Whether the variables come to the handler on a device, if all goes well.
+// Returns true if the variables should reach the handler on a device.
 bool StaysOnDevice(const Contender& contender,
                    const tensor::Bundle& variables) {
   return contender.transport == Transport::kShm &&
@@ -135,8 +136,8 @@ class RpcStepper final : public Stepper {
   }
 
  private:
-  // The message is kept, and so are its strings' memory, as a careful program
-  // would. The variables are the program's own, so they are copied into it.
+  // Keeps the message and its strings' memory, like a careful program. Copies
+  // the variables into the message, because they belong to the program.
   absl::Status CallGenerated(v1::StepReply* reply) {
     while (message_.tensors_size() <
            static_cast<int>(variables_->tensors.size())) {
@@ -181,12 +182,12 @@ class RpcStepper final : public Stepper {
   const Contender contender_;
   const tensor::Bundle* const variables_;
   StepServer server_;
-  // After the server, so that it is closed before.
+  // After the server, so that the channel is closed first.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Step::Stub> stub_;
   tensor::v1::Bundle message_;
-  int64_t faults_ = 0;           // the server's, after the last step
-  int64_t on_device_bytes_ = 0;  // of the last one
+  int64_t faults_ = 0;           // the server's total after the last step
+  int64_t on_device_bytes_ = 0;  // of the last step
 };
 
 absl::StatusOr<std::unique_ptr<Stepper>> MakeStepper(
@@ -211,7 +212,7 @@ absl::StatusOr<std::unique_ptr<Stepper>> MakeStepper(
   return std::make_unique<RpcStepper>(contender, variables, *std::move(server));
 }
 
-// Does steps until the path is the contender's.
+// Makes steps until the path is the contender's.
 absl::Status AwaitPath(Stepper* stepper) {
   const int64_t begin_ns = MonotonicNs();
   for (;;) {
@@ -307,7 +308,7 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
        absl::StrCat(kSecondsFlag, "=", absl::ToDoubleSeconds(options.measure)),
        absl::StrCat(kStepsFlag, "=", options.steps)});
   if (!process.ok()) return process.status();
-  // Each call of the child's has a time limit.
+  // Each call of the child has its own timeout.
   const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);
   if (!line.ok()) return line.status();
   absl::string_view text = *line;

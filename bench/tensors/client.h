@@ -1,5 +1,5 @@
-// The client of a contender, in a process of its own: gRPC and Penstock keep
-// process-wide state, which the next contender is not to find.
+// The client of a contender, in its own process: gRPC and Penstock keep
+// process-wide state, which must not affect the next contender.
 
 #ifndef PENSTOCK_BENCH_TENSORS_CLIENT_H_
 #define PENSTOCK_BENCH_TENSORS_CLIENT_H_
@@ -15,19 +15,20 @@
 namespace penstock::bench {
 
 struct ClientOptions {
-  std::string host;        // that the server listens at
-  absl::Duration measure;  // how long to go on after the first steps
-  int steps = 0;           // or how many steps to measure, if not 0
+  std::string host;  // the server's address
+  // The duration of the measurement, after the first steps.
+  absl::Duration measure;
+  int steps = 0;  // the number of measured steps instead, if not 0
 };
 
-// Starts this program as the client of one round, and waits for its result.
+// Starts this program as the client of one round, and waits for the result.
 // Returns UNAVAILABLE, with the reason, if the transport is not available here.
 absl::StatusOr<Step> MeasureInChild(const Contender& contender,
                                     const Model& model,
                                     const ClientOptions& options);
 
-// The flags by which main() knows that it is to call RunClient(), and with
-// what. A value follows, after '='. kHostFlag is the server's.
+// The flags that make main() call RunClient(), each with a value after '='.
+// kHostFlag is the server's.
 inline constexpr char kClientFlag[] = "--client";
 inline constexpr char kModelFlag[] = "--model";
 inline constexpr char kSecondsFlag[] = "--seconds";

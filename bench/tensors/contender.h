@@ -1,4 +1,4 @@
-// What is compared: how a step's variables may get to where they are read.
+// The contenders: ways in which a step's variables reach their reader.
 
 #ifndef PENSTOCK_BENCH_TENSORS_CONTENDER_H_
 #define PENSTOCK_BENCH_TENSORS_CONTENDER_H_
@@ -13,10 +13,10 @@
 namespace penstock::bench {
 
 enum class Way {
-  kGenerated,  // one RPC, whose message protobuf's generated code holds
-  kCodec,      // one RPC, by the codec of tensor_service
-  kCopy,       // memcpy to other memory of the process, where it is read
-  kRead,       // read where it lies
+  kGenerated,  // one RPC, with protobuf's generated code
+  kCodec,      // one RPC, with the codec of tensor_service
+  kCopy,       // memcpy to other memory of the process, read there
+  kRead,       // read in place
 };
 
 enum class Memory { kHeap, kPool, kDevice };
@@ -24,25 +24,25 @@ enum class Memory { kHeap, kPool, kDevice };
 struct Contender {
   absl::string_view name;
   Way way;
-  Transport transport;  // of an RPC
-  Memory memory;        // where the variables lie
-  // Whether it is measured without being asked for, of those with devices or
-  // without.
+  Transport transport;  // for an RPC
+  Memory memory;        // location of the variables
+  // True if the contender is measured by default, among those with or without
+  // devices.
   bool by_default;
-  // Where they are wanted: kDevice; of kCopy kPool; otherwise as they come.
+  // The required location: kDevice; for kCopy, kPool; otherwise arbitrary.
   Memory to = Memory::kHeap;
-  // Whether the sender copies from the device to the host by itself.
+  // True if the sender itself copies from the device to the host.
   bool staged = false;
 };
 
-// Whether a device of the machine takes part.
+// Returns true if a device of the machine is involved.
 bool UsesDevice(const Contender& contender);
 
-// Returns all, in the table's order. The first is what others are compared
-// with.
+// Returns all contenders, in the table's order. Others are compared with the
+// first one.
 const std::vector<Contender>& AllContenders();
 
-// Returns the contender of that name. The error names those that there are.
+// Returns the contender with this name. The error lists all names.
 absl::StatusOr<Contender> FindContender(absl::string_view name);
 
 }  // namespace penstock::bench

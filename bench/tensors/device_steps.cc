@@ -19,7 +19,7 @@ using tensor::DeviceTensors;
 using tensor::NamedTensor;
 using tensor::Tensor;
 
-// Returns memory like that of `tensor`, not initialised.
+// Returns uninitialised memory like that of `tensor`.
 absl::StatusOr<Tensor> AllocateLike(const Tensor& tensor, const Device& device,
                                     DeviceMemory* memory) {
   if (device.is_host()) {

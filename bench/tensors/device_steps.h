@@ -1,5 +1,5 @@
-// A step's variables on a device: how they get there, are received there, and
-// are copied within one process.
+// A step's variables on a device: placing and receiving them there, and copying
+// them within a process.
 
 #ifndef PENSTOCK_BENCH_TENSORS_DEVICE_STEPS_H_
 #define PENSTOCK_BENCH_TENSORS_DEVICE_STEPS_H_
@@ -18,31 +18,32 @@
 
 namespace penstock::bench {
 
-// Field 2 of a request whose bytes are to be read back and summed.
+// The field 2 of a request whose bytes must be read back and summed.
 inline constexpr char kReadBack[] = "read back";
 
-// Returns the tensors on `device`. Returns the errors of DeviceMemory.
+// Returns copies of the tensors on `device`. Returns the errors of
+// DeviceMemory.
 absl::StatusOr<tensor::Bundle> OnDevice(const tensor::Bundle& bundle,
                                         const tensor::Device& device);
 
-// Returns the sum (sum.h) of tensors anywhere, which it reads on the host.
+// Returns the sum (sum.h) of tensors anywhere, reading them on the host.
 absl::StatusOr<uint64_t> SumAnywhere(const tensor::Bundle& bundle);
 
-// What a handler does that wants a step's variables in memory of its own, on a
-// device. Not thread-safe.
+// A handler that receives a step's variables into its own device memory. Not
+// thread-safe.
 class DeviceReceiver {
  public:
   explicit DeviceReceiver(const tensor::Device& device) : device_(device) {}
 
   struct Received {
-    int64_t handed_ns = 0;  // when it had the tensors, wherever they were
-    int64_t read_ns = 0;    // when they were where it wants them
-    uint64_t on_device_bytes = 0;  // that were handed over on a device
+    int64_t handed_ns = 0;  // time of receiving the tensors, anywhere
+    int64_t read_ns = 0;    // time of having them in the handler's memory
+    uint64_t on_device_bytes = 0;  // received on a device
     bool has_sum = false;
     uint64_t sum = 0;
   };
-  // Receives a message into the memory of the last one, if the tensors are
-  // alike. If it says kReadBack, clears that memory before, and sums it after.
+  // Receives a message into the memory of the last message, if the tensors are
+  // alike. With kReadBack, first clears that memory, and finally sums it.
   absl::StatusOr<Received> Receive(const grpc::ByteBuffer& request);
 
  private:
@@ -52,16 +53,16 @@ class DeviceReceiver {
   std::vector<tensor::Destination> places_;
 };
 
-// Copies the tensors to others, in one batch.
+// Copies tensors to other memory, in one batch.
 class DeviceCopier {
  public:
-  // `to` is a device, or the host: then memory of the default allocator. Some
-  // of the copies' ends lie on a device.
+  // Makes a copier. `to` is a device, or the host with memory of the default
+  // allocator. At least one side of the copies must lie on a device.
   static absl::StatusOr<DeviceCopier> Make(const tensor::Bundle& variables,
                                            const tensor::Device& to);
 
-  // Copies, and returns the sum of what was copied, which it reads after all
-  // times since `begin_ns` are in `step`.
+  // Copies, and stores the times since `begin_ns` in `step`. Then reads the
+  // copies, and returns their sum.
   absl::StatusOr<uint64_t> Run(const tensor::Bundle& variables,
                                int64_t begin_ns, Step* step);
 

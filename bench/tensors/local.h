@@ -1,4 +1,4 @@
-// What memory itself takes for a step's bytes, within one process.
+// The cost of memory accesses for a step's bytes, within one process.
 
 #ifndef PENSTOCK_BENCH_TENSORS_LOCAL_H_
 #define PENSTOCK_BENCH_TENSORS_LOCAL_H_
@@ -12,18 +12,18 @@ namespace penstock::bench {
 // Copies the tensors with memcpy to others of the same shapes.
 class Copier {
  public:
-  // Returns the allocator's error.
+  // Makes a copier. Returns the allocator's error.
   static absl::StatusOr<Copier> Make(const tensor::Bundle& variables);
 
-  // Copies, and returns the sum of what it has copied, with the times of both
-  // since `begin_ns` in `step`.
+  // Copies, and returns the sum of the copies. Stores the times since
+  // `begin_ns` in `step`.
   uint64_t Run(const tensor::Bundle& variables, int64_t begin_ns, Step* step);
 
  private:
   tensor::Bundle copies_;
 };
 
-// Returns the sum of the tensors, with the time since `begin_ns` in `step`.
+// Returns the sum of the tensors. Stores the time since `begin_ns` in `step`.
 uint64_t ReadInPlace(const tensor::Bundle& variables, int64_t begin_ns,
                      Step* step);
 

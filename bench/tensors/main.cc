@@ -1,5 +1,5 @@
-// tensors: how long one step's variables of a real model take to where they are
-// read; see docs/method.md.
+// tensors: measures how long one step's variables of a real model take to reach
+// their reader; see docs/method.md.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -26,9 +26,9 @@ struct Flags {
   std::string memory = "host";
   int rounds = 5;
   double seconds = 1;
-  int steps = 0;  // 0: by time
+  int steps = 0;  // 0: limited by time
   std::string host = "127.0.0.1";
-  // Of children.
+  // Flags of child processes.
   std::string server;
   std::string client;
   std::string model;
@@ -65,8 +65,8 @@ absl::StatusOr<std::vector<Row>> MakeRows(const Flags& flags) {
   return rows;
 }
 
-// Measures every contender once in each round, and begins with another one each
-// time, so that a disturbance of the machine meets all.
+// Measures every contender once per round. Each round begins with another
+// contender, so that a disturbance of the machine affects all alike.
 absl::Status MeasureModel(const Flags& flags, const Model& model,
                           std::vector<Row>* rows) {
   const ClientOptions options = {flags.host, absl::Seconds(flags.seconds),

@@ -82,7 +82,8 @@ absl::StatusOr<tensor::Bundle> MakeVariables(const Model& model,
     auto* const words =
         reinterpret_cast<uint32_t*>(tensor->buffer()->mutable_data());
     for (size_t i = 0; i < Elements(variable); ++i) {
-      state = state * 1664525 + 1013904223;  // Numerical Recipes' generator
+      // The generator of Numerical Recipes.
+      state = state * 1664525 + 1013904223;
       words[i] = state;
     }
     bundle.tensors.push_back({variable.name, *std::move(tensor)});

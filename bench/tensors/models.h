@@ -1,4 +1,5 @@
-// The variables of real models, by shape: data, in models/, with its source.
+// The variables of real models, by shape. The files in models/ name their
+// sources.
 
 #ifndef PENSTOCK_BENCH_TENSORS_MODELS_H_
 #define PENSTOCK_BENCH_TENSORS_MODELS_H_
@@ -19,7 +20,7 @@ struct EmbeddedModel {
   absl::string_view text;
 };
 
-// Returns the files of models/, smallest model first.
+// Returns the files of models/, the smallest model first.
 const std::vector<EmbeddedModel>& EmbeddedModels();
 
 struct Variable {
@@ -34,17 +35,16 @@ struct Model {
   size_t byte_size() const;
 };
 
-// Reads a file of models/: a name and its dimensions a line; lines that begin
-// with '#' are comments. The error names the line.
+// Parses a file of models/, with a name and its dimensions per line. Lines that
+// begin with '#' are comments. The error names the line.
 absl::StatusOr<Model> ParseModel(absl::string_view name,
                                  absl::string_view text);
 
-// Returns the embedded model of that name. The error names those that there
-// are.
+// Returns the embedded model with this name. The error lists all names.
 absl::StatusOr<Model> FindModel(absl::string_view name);
 
-// Makes the variables in memory of `allocator`, with every byte written, and
-// none of them alike in two variables. Returns the allocator's errors.
+// Makes the variables in memory of `allocator`, with every byte written and
+// different contents in each variable. Returns the allocator's errors.
 absl::StatusOr<tensor::Bundle> MakeVariables(const Model& model,
                                              tensor::Allocator* allocator);
 

@@ -1,15 +1,14 @@
-// What it costs to receive tensors into memory of the program's: by a copy out
-// of the message, or with the transport's help.
+// Measures receiving tensors into the program's memory, by a copy out of the
+// message or with the transport's help.
 //
 //   bazel build //bench/tensors:receive
 //   bazel-bin/bench/tensors/receive verbs    # or shm, tcp; verbs by default
 //
-// Server and client are one process. A tensor of each size is fetched again and
-// again; the ways take turns, call by call, in an order
-// that is drawn. Prints the median microseconds of a
-// call, until all bytes are where they are wanted:
+// Server and client are one process. Fetches a tensor of each size repeatedly,
+// alternating between the ways in a random order. Prints the median
+// microseconds of a call, until all bytes are in their place:
 //
-//   message   they may stay in the message: no destination
+//   message   no destination: the bytes may stay in the message
 //   copied    the message is received, and copied to the destination
 //   once      the transport knows the destination, for this call
 //   prepared  the same, for all calls
@@ -56,7 +55,7 @@ tensor::Tensor Allocate(size_t bytes, tensor::Allocator* allocator) {
                                    {static_cast<int64_t>(bytes)}, allocator);
 }
 
-// Fetches a tensor of one size, in each way.
+// Fetches a tensor of one size in each way.
 class Receiver {
  public:
   Receiver(tensor::TensorClient* client, size_t bytes)
@@ -64,7 +63,7 @@ class Receiver {
         into_(Allocate(bytes, tensor::HeapAllocator())),
         prepared_({tensor::Destination("x", into_)}) {}
 
-  // Returns the microseconds of a call; ends the process if it fails.
+  // Returns the microseconds of a call. Ends the process if the call fails.
   double Call(Way way) {
     tensor::SetDirectReceiver(
         way == Way::kOnce ? tensor::DirectReceiverBy<penstock::Destinations>()
@@ -107,7 +106,7 @@ void Measure(tensor::TensorClient* client, size_t bytes) {
   Receiver receiver(client, bytes);
   std::vector<double> taken[kWayCount];
   int order[kWayCount] = {0, 1, 2, 3};
-  std::mt19937 random(1);  // the same order each time
+  std::mt19937 random(1);  // the same order in each run
   const auto end = std::chrono::steady_clock::now() + kForASize;
   for (int i = 0; i < kLeastCalls || std::chrono::steady_clock::now() < end;
        ++i) {

@@ -1,4 +1,4 @@
-// The figures of a model, and their table.
+// The results of a model, and their table.
 
 #ifndef PENSTOCK_BENCH_TENSORS_REPORT_H_
 #define PENSTOCK_BENCH_TENSORS_REPORT_H_
@@ -14,11 +14,11 @@
 
 namespace penstock::bench {
 
-// A step, as the medians of one round. Times are from the begin of the
-// client's step, in microseconds.
+// A step: the medians of one round. Times are in microseconds since the
+// beginning of the client's step.
 struct Step {
   double handed_us = 0;  // until the handler has the tensors
-  double read_us = 0;    // until it has read every byte
+  double read_us = 0;    // until the handler has read every byte
   double call_us = 0;    // until the client has the answer
   double page_faults = 0;
 };
@@ -27,15 +27,15 @@ struct Step {
 std::string ToLine(const Step& step);
 absl::StatusOr<Step> FromLine(absl::string_view line);
 
-// What the rounds of a contender gave.
+// The results of a contender's rounds.
 struct Row {
   Contender contender;
   std::vector<Step> rounds;
-  std::string unavailable;  // why; empty if it was measured
+  std::string unavailable;  // the reason; empty if measured
 };
 
-// Prints a model's table: medians of the rounds, the smallest and the largest,
-// and how many times faster than the first row each is.
+// Prints a model's table: medians, minima and maxima of the rounds, and the
+// speed-up over the first row.
 void PrintTable(const Model& model, const std::vector<Row>& rows,
                 std::ostream& out);
 

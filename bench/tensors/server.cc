@@ -29,7 +29,7 @@ namespace {
 constexpr int kStartTimeoutMs = 10000;
 constexpr absl::string_view kErrorPrefix = "error: ";
 
-// Reads the tensors, each with `bytes_of`, after they were handed over.
+// Reads the tensors, by `bytes_of`, after they were handed over.
 template <typename Tensors, typename BytesOf>
 v1::StepReply Read(const Tensors& tensors, BytesOf bytes_of) {
   v1::StepReply reply;
@@ -102,7 +102,7 @@ class StepService final
   DeviceReceiver receiver_{kGpu};
 };
 
-// Has requests come to lie on devices, if they are to.
+// Accepts requests on devices, if the contender uses them.
 absl::Status PrepareDevice(const Contender& contender) {
   if (!UsesDevice(contender)) return absl::OkStatus();
   absl::Status status = UseDevice();
@@ -127,11 +127,12 @@ absl::StatusOr<StepServer> StartServer(const Contender& contender,
   return StepServer{*std::move(line), *std::move(process)};
 }
 
-// Waits in gRPC until the queue is shut down, which nobody uses otherwise.
+// Waits in gRPC until its completion queue, which has no other use, is shut
+// down.
 //
 // The threads of gRPC's callback API sleep for 0.1 s after each second in which
-// no call has begun or ended, and what is under way stops. On the machine where
-// verbs is tried a step takes seconds.
+// no call has begun or ended, and calls in progress stop. On the machine for
+// verbs, a step takes seconds.
 class Waiter {
  public:
   explicit Waiter(grpc::ServerBuilder* builder)
@@ -144,7 +145,7 @@ class Waiter {
       }
     });
   }
-  // Call it after the server's shutdown.
+  // Stops waiting. Call it after the server's shutdown.
   void Stop() {
     queue_->Shutdown();
     thread_.join();

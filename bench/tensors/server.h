@@ -1,4 +1,4 @@
-// The server of a contender, in a process of its own.
+// The server of a contender, in its own process.
 
 #ifndef PENSTOCK_BENCH_TENSORS_SERVER_H_
 #define PENSTOCK_BENCH_TENSORS_SERVER_H_
@@ -13,25 +13,24 @@
 namespace penstock::bench {
 
 struct StepServer {
-  std::string address;  // what a client passes to CreateChannel
+  std::string address;  // for CreateChannel
   std::unique_ptr<ChildProcess> process;
 };
 
-// Starts this program as the server, and returns when it serves. Returns
-// UNAVAILABLE, with the reason, if it cannot serve over the transport.
-// `host` is the name or the number of an address of this machine.
+// Starts this program as the server, and returns once it serves. `host` is a
+// name or an address of this machine. Returns UNAVAILABLE, with the reason, if
+// it cannot serve over the transport.
 absl::StatusOr<StepServer> StartServer(const Contender& contender,
                                        const std::string& host);
 
-// The flags by which main() knows that it is to call RunServer(), and with
-// what. A value follows, after '='.
+// The flags that make main() call RunServer(), each with a value after '='.
 inline constexpr char kServerFlag[] = "--server";
 inline constexpr char kHostFlag[] = "--host";
 
-// Where the server takes what the codec has made.
+// The method for messages of the codec.
 inline constexpr char kCodecPath[] = "/penstock.bench.v1.Step/Codec";
 
-// Serves until the parent is done with this process.
+// Serves until the parent has finished with this process.
 [[noreturn]] void RunServer(const Contender& contender,
                             const std::string& host);
 

@@ -6,7 +6,7 @@
 namespace penstock::bench {
 
 uint64_t SumOf(absl::string_view bytes) {
-  // Four at a time, so that no addition waits for the one before.
+  // Four independent sums, so that no addition waits for the one before.
   uint64_t sums[4] = {0, 0, 0, 0};
   const char* at = bytes.data();
   size_t left = bytes.size();

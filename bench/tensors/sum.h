@@ -1,4 +1,4 @@
-// Reads every byte of a tensor, as cheaply as memory allows.
+// Reads every byte of a tensor at memory speed.
 
 #ifndef PENSTOCK_BENCH_TENSORS_SUM_H_
 #define PENSTOCK_BENCH_TENSORS_SUM_H_
@@ -9,8 +9,8 @@
 
 namespace penstock::bench {
 
-// Returns the sum of the words of 64 bits, modulo 2^64; a word that is cut off
-// at the end counts with zeroes. Proves that all has been read, and arrived.
+// Returns the sum of the 64-bit words, modulo 2^64. The last word is padded
+// with zeroes. Proves that all bytes have arrived and were read.
 uint64_t SumOf(absl::string_view bytes);
 
 }  // namespace penstock::bench

@@ -1,4 +1,4 @@
-// What both processes of a step read of the system.
+// System values that both processes of a step read.
 
 #ifndef PENSTOCK_BENCH_TENSORS_SYSTEM_H_
 #define PENSTOCK_BENCH_TENSORS_SYSTEM_H_
@@ -17,7 +17,7 @@ inline int64_t MonotonicNs() {
   return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 
-// Returns this process's page faults so far that needed no disk.
+// Returns the number of this process's minor page faults.
 inline int64_t PageFaults() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of what bench/ucx/ucx_bench reads and says."""
+"""Tests of the parsing and the output of bench/ucx/ucx_bench."""
 
 import contextlib
 import importlib.machinery

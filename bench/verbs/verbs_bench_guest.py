@@ -2,7 +2,7 @@
 
   python3 verbs_bench_guest.py FOLDER
 
-FOLDER has plan.json, and gets samples.json: {name: [one figure per repeat]}.
+FOLDER has plan.json. The output is samples.json: {name: [one per repeat]}.
 """
 
 import json
@@ -16,14 +16,14 @@ import time
 
 SMALL, LARGE = 8, 1 << 20
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
-# Of the guest's clock: from a server's start until it listens.
+# By the guest's clock, the time from a server's start until it listens.
 LISTEN_S = 10
-# The first run of a program may still meet a file that has to be fetched.
+# The first run of a program may still access a file on the host.
 WARM_UPS = 5
-# Of bench/tensors: ResNet-50's variables, and as many bytes in one tensor.
+# Models of bench/tensors: ResNet-50, and one tensor of the same size.
 MODELS = ("resnet50", "resnet50_slice")
 STEPS = 2
-# perf: a sample every so many nanoseconds, of runs of so many RPCs.
+# perf: the nanoseconds between samples, and the RPCs of the two runs.
 SAMPLE_NS = 50_000
 PROFILED = (200, 1200)
 
@@ -39,10 +39,11 @@ def run(*words, **options):
 
 
 def route_over_the_cable():
-    """Linux delivers what is sent to an address of its own without a network.
+    """Makes Linux send packets for its own addresses over the cable.
 
-    Here only what came from an interface may be delivered; the rest is sent.
-    RDMA needs none of this: a queue pair is bound to its device.
+    By default, Linux delivers such packets without a network. Here only
+    packets from an interface are delivered; other packets are sent. RDMA does
+    not need this: a queue pair is bound to its device.
     """
     for command in (f"route add {SERVER} dev n0 src {CLIENT} table 100",
                     f"route add {CLIENT} dev n1 src {SERVER} table 100",
@@ -62,7 +63,7 @@ def listens(port):
 
 
 def perftest(program, size, count):
-    """Its figure: typical microseconds one way, or MB/s (10^6 bytes)."""
+    """Returns typical microseconds one way, or MB/s (10^6 bytes)."""
     arguments = [program, "-x", "1", "-e", "-s", str(size), "-n", str(count)]
     server = subprocess.Popen(arguments + ["-d", "rxe1"],
                               stdin=subprocess.DEVNULL,
@@ -76,26 +77,26 @@ def perftest(program, size, count):
     fields = re.search(rf"^ *{size} +{count} +(.*)$", text, re.M)[1].split()
     if program.endswith("_lat"):
         return float(fields[2])
-    return float(fields[1]) * 1.048576  # what it calls a MB is a MiB
+    return float(fields[1]) * 1.048576  # perftest's MB is a MiB
 
 
 def rpc(program, **flags):
-    """{(transport, API, bytes): cell} of bench/rpc's JSON."""
+    """Returns {(transport, API, bytes): cell} of bench/rpc's JSON."""
     out = pathlib.Path("/dev/shm/rpc.json")
     words = [f"--{name}={value}" for name, value in flags.items()]
     try:
         run(program, f"--address={SERVER}", "--client-device=rxe0",
             "--server-device=rxe1", f"--json={out}", *words)
     except subprocess.CalledProcessError:
-        say("    FAILED:", *words)  # its own error stands above
+        say("    FAILED:", *words)  # the error precedes this
         return {}
     return {(cell["transport"], cell["api"], cell["bytes"]): cell
             for cell in json.loads(out.read_text())}
 
 
 def tensors(program, model, steps):
-    """Bytes of a step, microseconds until the handler has it and until it has
-    read every byte, in memory of the pool and through memory windows."""
+    """Returns the bytes of a step, and the microseconds until the handler has
+    the tensors and until it has read them. Uses pool memory and windows."""
     text = run(program, f"--host={SERVER}", f"--models={model}",
                "--contenders=verbs-pool", "--rounds=1", f"--steps={steps}",
                stderr=subprocess.STDOUT,
@@ -109,7 +110,7 @@ def tensors(program, model, steps):
     return float(megabytes[1]) * 1e6, float(times[1]), float(times[2])
 
 
-# What a program runs while what it reads is fetched, by its name.
+# The arguments of warm-up runs, which fetch a program's files, by program.
 WARM_UP = ("--address=" + SERVER, "--transports=tcp,verbs", "--sizes=8",
            "--rpcs=1", "--rounds=1", "--api=sync")
 WARM_UP_OF = {"tensors": ("--host=" + SERVER, "--models=small", "--rounds=1",
@@ -117,17 +118,16 @@ WARM_UP_OF = {"tensors": ("--host=" + SERVER, "--models=small", "--rounds=1",
 
 
 def warm_up(plan):
-    """Copies what will be run and read to memory.
+    """Copies programs and their files to memory.
 
-    While a file is fetched from the host nothing runs in here, and the clock
-    of instructions leaps from timer to timer: a time limit of ten seconds
-    would be over at once. A file that is touched is copied to the
-    layer of the root that is in memory. So is a symbolic link, which the host
-    would otherwise be asked for each time that it is followed.
+    While the guest fetches a file from the host, it idles, and its instruction
+    clock jumps from timer to timer: a timeout of ten seconds would expire
+    immediately. Touching a file copies it to the root's layer in memory.
+    Touching a symbolic link avoids a request to the host at each access.
     """
     for path in plan["files"]:
         os.utime(path, follow_symlinks=False)
-    # Folders that can be written to are not in that layer.
+    # Writable folders are not in that layer.
     plan["programs"] = {name: shutil.copy(path, "/dev/shm")
                         for name, path in plan["programs"].items()}
     for name, program in plan["programs"].items():
@@ -144,7 +144,7 @@ class Guest:
     def __init__(self, plan, out):
         self.plan, self.out = plan, out
         self.start = time.monotonic()
-        self.samples = {}  # {name: [one per repeat]}
+        self.samples = {}  # {name: [one figure per repeat]}
 
     def note(self, name, value):
         self.samples.setdefault(name, []).append(value)
@@ -202,9 +202,9 @@ class Guest:
         self.out.write_text(json.dumps(self.samples))
 
     def profile(self):
-        """What RPCs of 8 bytes execute where: samples of long and short runs.
+        """Profiles RPCs of 8 bytes, in long and short runs.
 
-        Their difference is without what a start and an end cost.
+        The difference of the runs excludes the cost of start and end.
         """
         for transport in ("inproc", "verbs"):
             for count in PROFILED:

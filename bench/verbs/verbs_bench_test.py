@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of what bench/verbs/verbs_bench reads and makes of it."""
+"""Tests of the parsing and the results of bench/verbs/verbs_bench."""
 
 import contextlib
 import importlib.machinery
@@ -21,7 +21,7 @@ verbs_bench = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(verbs_bench)
 
-# What perftest 4.5 prints between its rules.
+# The output of perftest 4.5 between its rules.
 SEND_LAT = """\
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
  8       200          110.25         190.50       112.75     \t       115.00
@@ -41,7 +41,7 @@ PERF = """\
 
 
 def samples(**changed):
-    """A measurement whose figures can be checked by hand."""
+    """Returns a measurement whose figures can be checked by hand."""
     figures = {"send_lat 8": [100.0]}
     for size in (64 << 10, 1 << 20):
         figures[f"send_bw {size}"] = [80.0]

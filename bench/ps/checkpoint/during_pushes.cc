@@ -1,14 +1,13 @@
-// Steps of a parameter server, with and without a checkpoint that is written
-// meanwhile.
+// Steps of a parameter server, with and without a concurrent checkpoint.
 //
 // The server and its one worker are in this process and use no connection. A
-// step is a push and the wait until it is applied. In each round the worker
-// takes steps for as long as a checkpoint takes, and steps without one for
-// about as long, first in every second round. "slowed": by how much fewer steps
-// a second there are with a checkpoint. The median of the rounds counts.
+// step is a push and the wait for its application. In each round, the worker
+// takes steps for the duration of a checkpoint, and steps without a checkpoint
+// for about as long; the order alternates. "slowed" is the reduction of the
+// step rate by a checkpoint. The result is the median of the rounds.
 //
-// With the same table, many steps have to copy what they change: of a sparse
-// one the rows that are not written yet, of a dense one all slots, once.
+// During a checkpoint, steps have to copy data that they change: rows of a
+// sparse table that are not written yet, or once all slots of a dense table.
 
 #include <stdlib.h>
 
@@ -63,7 +62,7 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// An Adagrad table, dense in 16 variables or sparse, and what one step pushes.
+// An Adagrad table, dense in 16 variables or sparse, and the push of a step.
 class Training {
  public:
   explicit Training(const Options& options)
@@ -118,7 +117,7 @@ class Training {
     return model;
   }
 
-  // Of one of the dense variables in turn; at first of all.
+  // Returns gradients of one dense variable in turn; the first time of all.
   tensor::Bundle Gradients() {
     tensor::Bundle bundle;
     if (gradient_.byte_size() == 0) {
@@ -139,7 +138,7 @@ class Training {
 
   void PushRows(int64_t first) {
     std::vector<int64_t> ids(kRowsOfStep);
-    // Spread over the table, as the ids of a batch are.
+    // Spread over the table, like the ids of a batch.
     for (size_t i = 0; i < ids.size(); ++i) {
       ids[i] = (first + static_cast<int64_t>(i)) * 7919 % rows_;
     }
@@ -174,7 +173,7 @@ class Training {
   Server server_;
 };
 
-// Takes a full checkpoint and returns its bytes.
+// Takes a full checkpoint, and returns its size.
 uint64_t TakeCheckpoint(CheckpointWriter* writer) {
   const auto attempt = writer->Begin(false, 1);
   Require(attempt.status());
@@ -184,7 +183,7 @@ uint64_t TakeCheckpoint(CheckpointWriter* writer) {
   return shard->info.bytes;
 }
 
-// Takes steps until `is_over`, and returns how many there are in a second.
+// Takes steps until `is_over`, and returns the steps per second.
 template <typename IsOver>
 double StepRate(Training* training, const IsOver& is_over) {
   const auto begin = Clock::now();
@@ -197,7 +196,7 @@ double StepRate(Training* training, const IsOver& is_over) {
 }
 
 struct Round {
-  double alone = 0;   // steps a second
+  double alone = 0;   // steps per second
   double during = 0;  // with a checkpoint
   double seconds = 0;
   uint64_t bytes = 0;

@@ -1,10 +1,10 @@
-// Writes and reads checkpoints, and plain files of the same bytes, by turns.
+// Writes and reads checkpoints, alternating with plain files of the same bytes.
 //
 // A plain file is written from the same memory by write() of 1 MiB at a time
-// and fsync(), and read by read() of 1 MiB at a time into the memory that a
-// checkpoint is restored to. "cold": the pages are dropped from the cache
-// before. Each figure is the median of the rounds, in MB (10^6 bytes of values,
-// slots and rows) a second.
+// and fsync(). A plain file is read by read() of 1 MiB at a time into the
+// memory to which a checkpoint is restored. "cold" means that the pages were
+// dropped from the cache before. Each figure is the median of the rounds, in MB
+// (10^6 bytes of values, slots and rows) per second.
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ void Require(const absl::Status& status) {
   if (!status.ok()) Fail(status.ToString());
 }
 
-// An Adam table of `bytes` with its two slots, or a sparse one whose rows have
-// one slot. The bytes have no zeros that a disk might leave out.
+// An Adam table of `bytes` with two slots, or a sparse table whose rows have
+// one slot. Has no zero bytes, which a disk might omit.
 class State {
  public:
   State(uint64_t bytes, bool sparse) : sparse_(sparse) {
@@ -227,7 +227,7 @@ void Run(const std::string& parent, uint64_t bytes, int rounds, bool sparse) {
     const auto write_plain = [&] {
       times.Measure("write, plain", [&] { WritePlain(state, plain); });
     };
-    // Each is first in every second round.
+    // The order alternates between rounds.
     if (round % 2 == 0) write_plain();
     times.Measure("write, checkpoint", [&] {
       WriteCheckpoint(state, files->get(), coordinator->get(), step);

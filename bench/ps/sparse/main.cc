@@ -1,10 +1,9 @@
-// Sparse tables beside a std::unordered_map, see docs/method.md.
+// Sparse tables compared with std::unordered_map, see docs/method.md.
 //
-// Each contender is filled, measured and given back before the next, by turns
-// and several times, since two of them would not fit into memory that others
-// use as well. Rates are by the processor time of the threads, not by the clock
-// on the wall: other programs that run beside us take some of our cache, but
-// not our time.
+// Each contender is filled, measured and freed before the next one, alternating
+// several times, because two of them would not fit into memory. Rates are based
+// on the threads' CPU time, not on elapsed time: concurrent programs take some
+// of our cache, but do not add to our CPU time.
 
 #include <malloc.h>
 #include <time.h>
@@ -68,7 +67,7 @@ class SparseTable : public Contender {
     options.name = "bench";
     options.dim = kDim;
     options.hash_seed = std::random_device()();
-    // More than there are, so that nothing is evicted.
+    // Above the number of rows, so that nothing is evicted.
     if (keeps_order) options.max_rows = rows * 2;
     table_ = *Table::Create(options);
   }
@@ -128,8 +127,9 @@ struct Batches {
   Floats gradients;
 };
 
-// Ids are mixed, so that those often used lie nowhere in particular. A million
-// of them, so that they come again only when the cache has forgotten them.
+// Draws ids. They are mixed, so that frequent ids are spread over the table.
+// There are a million, so that an id repeats only after the cache has evicted
+// it.
 Batches Draw(const Flags& flags, bool zipf) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<uint64_t> uniform(0, flags.rows - 1);
@@ -147,7 +147,7 @@ Batches Draw(const Flags& flags, bool zipf) {
   return batches;
 }
 
-// Returns ids per second of processor time, by all threads together.
+// Returns ids per second of CPU time, summed over all threads.
 double Rate(const Flags& flags, int threads, const Batches& batches,
             const std::function<void(size_t batch, Floats* out)>& work) {
   std::vector<double> rates(threads);
@@ -156,7 +156,7 @@ double Rate(const Flags& flags, int threads, const Batches& batches,
     running.emplace_back([&, thread] {
       Floats out(flags.batch * kDim);
       size_t batch = batches.ids.size() * thread / threads;
-      work(batch, &out);  // faults `out` in
+      work(batch, &out);  // touches the pages of `out`
       const double begin = ThreadSeconds();
       size_t done = 0;
       double seconds = 0;

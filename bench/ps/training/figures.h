@@ -1,4 +1,4 @@
-// What a round of one contender says.
+// The results of a round of one contender.
 
 #ifndef PENSTOCK_BENCH_PS_TRAINING_FIGURES_H_
 #define PENSTOCK_BENCH_PS_TRAINING_FIGURES_H_
@@ -10,15 +10,17 @@
 
 namespace penstock::bench {
 
-// Medians of a round, in seconds. 0: this contender does not do that.
+// Medians of a round, in seconds. 0 if the contender does not measure the
+// figure.
 struct Figures {
-  double pull = 0;  // until all values are here
-  double read = 0;  // the same, and until each is a tensor, and all is read
+  double pull = 0;  // until all values have arrived
+  // As `pull`, and until all values are tensors and have been read.
+  double read = 0;
   double push = 0;  // until the push is acknowledged
-  // From one pull's end to the next one's: values are read, gradients pushed
-  // and applied, and the values that come of it are there.
+  // From the end of one pull to the end of the next: values are read, gradients
+  // are pushed and applied, and the new values arrive.
   double step = 0;
-  double cpu = 0;  // of such a step: of all threads of worker and server
+  double cpu = 0;  // CPU time of a step: of all threads of worker and server
 };
 
 struct FigureName {
@@ -31,7 +33,8 @@ inline constexpr FigureName kFigures[] = {{"pull", &Figures::pull},
                                           {"step", &Figures::step},
                                           {"cpu", &Figures::cpu}};
 
-// For the way from a child process; see child_process.h.
+// Convert figures to a line for the parent process, and back; see
+// child_process.h.
 std::string ToLine(const Figures& figures);
 absl::StatusOr<Figures> FiguresFromLine(absl::string_view line);
 

@@ -27,12 +27,12 @@
 namespace penstock::bench {
 namespace {
 
-constexpr int kStartTimeoutMs = 300'000;  // a sparse table is filled
+constexpr int kStartTimeoutMs = 300'000;  // includes filling a sparse table
 constexpr int kRoundTimeoutMs = 120'000;
 
 struct Contender {
   std::string name;
-  absl::optional<Transport> transport;  // none: the plain program
+  absl::optional<Transport> transport;  // empty for the plain program
 };
 
 const std::vector<Contender>& AllContenders() {
@@ -49,7 +49,7 @@ struct Flags {
   std::vector<std::string> contenders;
   int rounds = 9;
   std::string json;
-  // Of children.
+  // Flags of child processes.
   std::string server;
   std::string worker;
   bool plain = false;
@@ -117,7 +117,7 @@ absl::Status RunRound(Running* running) {
 }
 
 // Each round begins with another contender, so that a disturbance of the
-// machine meets all.
+// machine affects all alike.
 absl::Status Measure(int rounds, std::vector<Running>* all) {
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < all->size(); ++i) {

@@ -1,4 +1,4 @@
-// Reads and divides large values as a server does it.
+// Reads large values in parallel, like a server.
 
 #ifndef PENSTOCK_BENCH_PS_TRAINING_READ_H_
 #define PENSTOCK_BENCH_PS_TRAINING_READ_H_
@@ -10,10 +10,10 @@
 
 namespace penstock::bench {
 
-// Bytes of a task. Those of a server's steps are as long.
+// Bytes per task, as in a server's steps.
 inline constexpr size_t kTaskBytes = size_t{256} << 10;
 
-// Reads every byte, with all threads. Returns SumOf() of them.
+// Reads every byte with all threads. Returns SumOf() of the bytes.
 uint64_t ReadAll(absl::string_view bytes, const ps::optim::Workers& workers);
 
 }  // namespace penstock::bench

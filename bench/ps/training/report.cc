@@ -18,7 +18,7 @@ std::vector<double> Samples(const Row& row, Figure figure) {
   return samples;
 }
 
-// "12.3 (11.9-12.8)"; "-" for what a contender does not do.
+// Returns "12.3 (11.9-12.8)", or "-" for a missing figure.
 std::string Quartiles(const std::vector<double>& samples) {
   const double median = Median(samples);
   if (median == 0) return "-";
@@ -26,7 +26,7 @@ std::string Quartiles(const std::vector<double>& samples) {
                          Percentile(samples, 75));
 }
 
-// Of each round.
+// Returns the ratio of each round.
 std::vector<double> Ratios(const std::vector<double>& upper,
                            const std::vector<double>& lower) {
   std::vector<double> ratios;

@@ -1,4 +1,4 @@
-// A workload's table, and the same as JSON.
+// Formats the results of a workload as a table and as JSON.
 
 #ifndef PENSTOCK_BENCH_PS_TRAINING_REPORT_H_
 #define PENSTOCK_BENCH_PS_TRAINING_REPORT_H_
@@ -19,14 +19,15 @@ struct Row {
   std::vector<Figures> rounds;
 };
 
-// The first row is what others are compared with; a row named kPlain, what
-// their steps are compared with. Each figure is the median of the rounds, with
-// the quartiles behind it; so are ratios, each of which is of one round. If
-// `ids` is not 0, each step moves so many ids, and rates are shown as well.
+// Prints a table. Other rows are compared with the first one; their steps are
+// also compared with a row named kPlain. Each figure is the median of the
+// rounds, followed by the quartiles. A ratio is the median of the rounds'
+// ratios. If `ids` is not 0, each step moves `ids` ids, and the table also
+// shows rates.
 void PrintTable(const std::string& workload, size_t ids,
                 const std::vector<Row>& rows, std::ostream& out);
 
-// All rounds' figures, by contender and by figure, in seconds.
+// Returns the figures of all rounds, by contender and figure, in seconds.
 nlohmann::json ToJson(const std::vector<Row>& rows);
 
 }  // namespace penstock::bench

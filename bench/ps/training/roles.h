@@ -13,9 +13,9 @@
 
 namespace penstock::bench {
 
-// Each serves its parent (see child_process.h): sends a line when it is ready.
-// A worker and the plain program then answer each Go() by ToLine() of a round's
-// Figures. A line that begins so says why there will be no other.
+// Each process sends its parent a line when it is ready (child_process.h). A
+// worker and the plain program then answer each Go() by ToLine() of a round's
+// Figures. A line with this prefix reports an error, and is the last one.
 inline constexpr absl::string_view kErrorPrefix = "error: ";
 
 struct RoleOptions {
@@ -26,11 +26,11 @@ struct RoleOptions {
   pid_t server = 0;
 };
 
-// Says the address that it serves at.
+// Runs the server. The first line to the parent is the server's address.
 [[noreturn]] void RunServer(Transport transport);
 [[noreturn]] void RunWorker(Transport transport, const RoleOptions& options);
-// Reads gradients, reads and writes values, and reads what has come of it, with
-// as many threads as a server has. Knows no other figure than the step's.
+// Reads gradients, reads and writes values, and reads the results, with as many
+// threads as a server. Measures only the figure of the step.
 [[noreturn]] void RunPlain(const RoleOptions& options);
 
 }  // namespace penstock::bench

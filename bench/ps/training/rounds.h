@@ -1,4 +1,4 @@
-// Answers a parent's Go()s, see roles.h.
+// Answers a parent's Go() calls, see roles.h.
 
 #ifndef PENSTOCK_BENCH_PS_TRAINING_ROUNDS_H_
 #define PENSTOCK_BENCH_PS_TRAINING_ROUNDS_H_
@@ -13,7 +13,7 @@
 
 namespace penstock::bench {
 
-// The time of `clock` in seconds.
+// Returns the time of `clock` in seconds.
 inline double SecondsOf(clockid_t clock) {
   timespec now;
   clock_gettime(clock, &now);

@@ -18,7 +18,7 @@
 
 namespace penstock::bench {
 
-// As ps_server does it.
+// Runs a server like ps_server.
 void RunServer(Transport transport) {
   BecomeChild();
   ps::Server::Options options;

@@ -24,7 +24,7 @@ namespace {
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr size_t kLeastSteps = 3;
 
-// One worker of one server, and what it trains.
+// One worker of one server, and its workload.
 class Training {
  public:
   static absl::StatusOr<std::unique_ptr<Training>> Start(
@@ -46,7 +46,7 @@ class Training {
   absl::StatusOr<ps::Pulled> Pull() {
     return worker_->Pull(step_, workload_.PullOf(step_));
   }
-  // Ends the step.
+  // Pushes, and ends the step.
   absl::Status Push(const ps::StepGradients& gradients);
   absl::Status PushThis() { return Push(workload_.PushOf(step_)); }
   absl::Status AwaitApplied();
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Start(
       new Training(transport, options, *std::move(workload)));
   absl::Status status = training->Begin(options.address);
   if (status.ok()) status = training->Fill();
-  // Finds memory, and the path.
+  // Unmeasured steps, which allocate memory and find the path.
   Figures unused;
   if (status.ok()) status = training->MeasureSteps(&unused);
   if (!status.ok()) return status;
@@ -133,7 +133,8 @@ void Training::Read(const ps::Pulled& pulled) const {
   }
 }
 
-// Values are there before the pull begins, and nothing is under way.
+// Requires that the values are ready before the pull, and that no call is in
+// progress.
 absl::Status Training::MeasureCalls(Figures* figures) {
   std::vector<double> pulls;
   std::vector<double> reads;
@@ -181,7 +182,7 @@ absl::Status Training::MeasureSteps(Figures* figures) {
   return pulled.status();
 }
 
-// A dense value says how many steps have made it.
+// Checks that a dense value shows the right number of steps.
 absl::Status Training::CheckValues() {
   if (workload_.is_sparse()) return absl::OkStatus();
   const auto pulled = Pull();

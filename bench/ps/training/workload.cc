@@ -17,9 +17,9 @@ using tensor::Tensor;
 constexpr int64_t kSmallElements = 64;  // 256 B
 constexpr uint32_t kDim = 64;
 constexpr char kSparseTable[] = "embedding";
-// Ids of a push that makes rows.
+// The ids per push that creates rows.
 constexpr size_t kFillBatch = 1 << 16;
-// So many batches of ids are drawn, so that they do not stay in the caches.
+// The number of id batches, chosen so that they do not stay in the caches.
 constexpr size_t kBatches = 32;
 
 absl::StatusOr<Tensor> Filled(tensor::Shape shape, float element) {
@@ -84,7 +84,7 @@ absl::Status Workload::AddDense(int64_t tables, int64_t elements) {
   return absl::OkStatus();
 }
 
-// Ids are mixed, so that those that are often used lie nowhere in particular.
+// Mixes ids, so that frequent ids are spread over the table.
 absl::Status Workload::AddSparse(const Sizes& sizes, bool is_skewed) {
   model_.tables.push_back(TableOf(kSparseTable));
   ps::SparseSpec spec;

@@ -1,4 +1,4 @@
-// What is trained, and what each step of it moves.
+// The model of a benchmark, and the data of each step.
 
 #ifndef PENSTOCK_BENCH_PS_TRAINING_WORKLOAD_H_
 #define PENSTOCK_BENCH_PS_TRAINING_WORKLOAD_H_
@@ -18,36 +18,38 @@
 namespace penstock::bench {
 
 struct Sizes {
-  int64_t elements = int64_t{16} << 20;  // of the dense values together
-  int64_t variables = 1000;              // small ones, of 256 B
+  int64_t elements = int64_t{16} << 20;  // all dense values together
+  int64_t variables = 1000;              // small values, of 256 B
   uint64_t rows = 1'000'000;             // of a sparse table
-  size_t batch = 8192;                   // ids of a step
+  size_t batch = 8192;                   // ids per step
   double zipf = 1.1;
 };
 
-// Gradients are 1 and the rate is a power of two, so a value of f32 says
-// exactly how many steps have made it: -kRate each.
+// The learning rate. Gradients are 1 and the rate is a power of two, so an f32
+// value shows exactly how many steps were applied: each adds -kRate.
 inline constexpr float kRate = 1.0F / 1024;
 
 inline constexpr const char* kWorkloads[] = {"dense", "dense4", "small",
                                              "uniform", "zipf"};
 
-// Immutable. Its tensors are in memory of tensor::DefaultAllocator().
+// A workload. Immutable. All tensors are in memory of
+// tensor::DefaultAllocator().
 class Workload {
  public:
-  // `name` is one of kWorkloads: one dense table of Sizes::elements, four that
-  // have as many together, many small ones; or ids of a sparse table, drawn
-  // uniformly or by Zipf's law.
+  // Makes a workload. `name` is one of kWorkloads: one dense table of
+  // Sizes::elements, four tables with the same total size, many small tables,
+  // or a sparse table with ids drawn uniformly or by Zipf's law.
   static absl::StatusOr<Workload> Make(absl::string_view name,
                                        const Sizes& sizes);
 
   const ps::Model& model() const { return model_; }
   bool is_sparse() const { return !fill_.empty(); }
-  // First values of the dense tables: zeroes.
+  // Returns the initial values of the dense tables: zeroes.
   absl::StatusOr<tensor::Bundle> FirstValues() const;
-  // Pushes after which all rows are there.
+  // Returns the pushes that create all rows.
   const std::vector<ps::StepGradients>& fill() const { return fill_; }
-  // What a step asks for and pushes. Steps of a sparse table take turns.
+  // Return the request and the gradients of a step. The steps of a sparse table
+  // rotate through several batches.
   const ps::PullSpec& PullOf(uint64_t step) const {
     return pulls_[step % pulls_.size()];
   }
