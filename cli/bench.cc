@@ -18,19 +18,19 @@ class Bench final : public Command {
     Manual manual = {
         "bench",
         "measures gRPC over every transport of this machine, side by side",
-        "Latency, bandwidth, and what a parameter server does, over TCP, "
-        "UNIX sockets, shared memory and RDMA, all in one run by turns, so "
-        "that what else the machine does falls on each alike. What a "
-        "transport cannot do here is said, and left out.\n\nThe flags are the "
-        "benchmark's own: --flags lists them.",
+        "Measures latency, bandwidth, and parameter servers over TCP, UNIX "
+        "sockets, shared memory and RDMA. One run alternates between the "
+        "transports, so that other load of the machine affects all alike. A "
+        "transport that does not work here is reported and left out.\n\nThe "
+        "flags are the benchmark's own: --flags lists them.",
         {{"penstock bench --quick", "latency at three sizes, half a minute"},
          {"penstock bench --benchmark=push --html=push.html",
           "throughput by size, as a page with plots"},
          {"penstock bench --benchmark=ps-throughput --servers=2 --workers=4",
           "servers and workers as processes"},
          {"penstock bench --flags", "all flags of the benchmark"}},
-        "it was measured",
-        "something failed; the line above says what"};
+        "the measurement succeeded",
+        "it failed; the line above has the reason"};
     manual.operands = "[FLAG...]";
     manual.only_operands = true;
     return manual;

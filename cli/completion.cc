@@ -143,14 +143,14 @@ class Completion final : public Command {
  public:
   Manual manual() const override {
     return {"completion",
-            "prints what a shell needs to complete command lines",
+            "prints a script that completes command lines in a shell",
             "Prints a script for bash, zsh or fish.",
             {{"penstock completion bash > "
               "/usr/share/bash-completion/completions/penstock",
               "for all users"},
              {"source <(penstock completion bash)", "in this shell only"}},
-            "it was printed",
-            "it could not be written",
+            "the script was printed",
+            "the script could not be written",
             /*is_hidden=*/true};
   }
   void Declare(CLI::App* app) override {

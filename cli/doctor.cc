@@ -19,30 +19,29 @@ constexpr int kCalls = 20;
 class Doctor final : public Command {
  public:
   Manual manual() const override {
-    return {
-        "doctor",
-        "what would carry a connection here, and what is in its way",
-        "Looks at RDMA devices, memory, limits, namespaces, settings and the "
-        "release of gRPC, and says what of it helps or hinders Penstock. With "
-        "a TARGET, which may be any gRPC server, it connects and says what "
-        "was agreed on, and why nothing better. Changes nothing.\n\n"
-        "A line is \"ok\", a \"note\" (works, but slower or not everywhere) or "
-        "a \"problem\" (does not do what is asked of it). What to do about it "
-        "follows an arrow.",
-        {{"penstock doctor", "looks at this machine"},
-         {"penstock doctor ps0:50051",
-          "also at what carries a connection to that server"},
-         {"penstock doctor --brief", "leaves out what is ok"},
-         {"penstock doctor --json | jq '.findings[] | select(.level != "
-          "\"ok\")'",
-          "the same for a program"}},
-        "no problem was found; there may be notes",
-        "a problem was found, or TARGET did not answer"};
+    return {"doctor",
+            "shows the possible paths of a connection, and obstacles",
+            "Examines RDMA devices, memory, limits, namespaces, settings and "
+            "the release of gRPC, and reports whether they help or hinder "
+            "Penstock. With a TARGET, which may be any gRPC server, also "
+            "connects, and reports the path and the reason for not using a "
+            "better one. Changes nothing.\n\nA line is \"ok\", a \"note\" "
+            "(works, but is slower or limited) or a \"problem\" (does not work "
+            "as requested). A remedy follows an arrow.",
+            {{"penstock doctor", "examines this machine"},
+             {"penstock doctor ps0:50051",
+              "also tries a connection to that server"},
+             {"penstock doctor --brief", "omits lines that are ok"},
+             {"penstock doctor --json | jq '.findings[] | select(.level != "
+              "\"ok\")'",
+              "prints the problems and notes for a program"}},
+            "no problem was found; there may be notes",
+            "a problem was found, or TARGET did not answer"};
   }
 
   void Declare(CLI::App* app) override {
     target_.Declare(app, /*is_required=*/false);
-    app->add_flag("-b,--brief", brief_, "leave out what is ok");
+    app->add_flag("-b,--brief", brief_, "omit lines that are ok");
     app->add_flag("--json", json_, "print one JSON object");
   }
 

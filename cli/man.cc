@@ -88,9 +88,9 @@ class Man final : public Command {
     return {"man",
             "prints the man page",
             "Prints the man page as roff, for packages.",
-            {{"penstock man | man -l -", "reads it"}},
-            "it was printed",
-            "it could not be written",
+            {{"penstock man | man -l -", "shows the page"}},
+            "the page was printed",
+            "the page could not be written",
             /*is_hidden=*/true};
   }
   void Declare(CLI::App*) override {}

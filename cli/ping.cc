@@ -110,21 +110,21 @@ class Ping final : public Command {
   Manual manual() const override {
     return {
         "ping",
-        "which path leads to a server, and how long a call takes",
-        "Calls any gRPC server, with Penstock or without: its echo service if "
-        "it is penstock serve, else gRPC's health service, else a method that "
-        "it does not have. The first lines say which, what carries the "
-        "connection, and why nothing better does. Ctrl-C ends with a "
-        "summary.\n\n"
-        "A time is that of a call: from its start until every byte of the "
-        "answer was compared with what was sent. The server does not look at "
-        "the payload, so shm need not copy it. Calls a second apart pay for "
-        "waking up both sides; --flood shows calls back to back.",
-        {{"penstock ping 127.0.0.1:50051", "a call each second, until Ctrl-C"},
+        "shows the path to a server, and the time of calls",
+        "Calls any gRPC server, with or without Penstock. Calls its echo "
+        "service if the server is penstock serve, otherwise gRPC's health "
+        "service, otherwise a method that the server does not have. The first "
+        "lines show the called method, the path, and the reason for not using "
+        "a better one. Ctrl-C ends the command with a summary.\n\nThe time of "
+        "a call lasts from its start until every byte of the answer was "
+        "compared with the sent bytes. The server does not read the payload, "
+        "so shm need not copy it. Calls a second apart include the wake-up of "
+        "both sides; --flood measures calls back to back.",
+        {{"penstock ping 127.0.0.1:50051", "one call per second, until Ctrl-C"},
          {"penstock ping ps0:50051 --flood --count=10000 "
           "--sizes=8,64KiB,1MiB",
           "ten thousand calls of each size, back to back"},
-         {"penstock ping ps0:50051 --fabrics=tcp", "the same, not over RDMA"},
+         {"penstock ping ps0:50051 --fabrics=tcp", "over tcp only"},
          {"penstock ping ps0:50051 --ca=ca.pem --count=3 --json",
           "over TLS, three calls, for a program"}},
         "at least one call was answered",
@@ -134,18 +134,18 @@ class Ping final : public Command {
   void Declare(CLI::App* app) override {
     target_.Declare(app, /*is_required=*/true);
     app->add_option("-c,--count", count_,
-                    "rounds, after which to stop (default: until Ctrl-C)")
+                    "the number of rounds (default: until Ctrl-C)")
         ->type_name("N");
     app->add_option("-i,--interval", interval_text_,
-                    "from one round to the next (default 1s)")
+                    "the time between rounds (default 1s)")
         ->type_name("TIME");
-    app->add_option("-s,--sizes", sizes_text_,
-                    "payload; each round calls every size once (default 8)")
+    app->add_option(
+           "-s,--sizes", sizes_text_,
+           "payload sizes; each round calls every size once (default 8)")
         ->type_name("LIST");
     app->add_flag("-f,--flood", flood_,
-                  "no pause between rounds; a line each second, with its "
-                  "medians");
-    app->add_flag("-q,--quiet", quiet_, "only the path and the summary");
+                  "no pause between rounds; print the medians each second");
+    app->add_flag("-q,--quiet", quiet_, "print only the path and the summary");
     app->add_flag("--json", json_, "print one JSON object at the end");
   }
 

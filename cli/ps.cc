@@ -14,20 +14,21 @@ class PsServe final : public Command {
     Manual manual = {
         "ps serve",
         "runs a parameter server",
-        "One of the servers of a training: it holds the tables of a model, "
-        "dense and sparse, and applies what its workers push. The workers are "
-        "programs of your own.\n\nThe flags are the server's: --flags lists "
-        "them. --checkpoints=DIR is the folder that penstock ps checkpoint has "
-        "them write to, and --restore=newest begins with the newest good one "
-        "of it. With PENSTOCK_METRICS=PORT it serves its metrics there.",
+        "Runs one of the servers of a training. It holds the tables of a "
+        "model, dense and sparse, and applies the gradients that workers push. "
+        "The workers are your own programs.\n\nThe flags are the server's own: "
+        "--flags lists them. --checkpoints=DIR is the folder for penstock ps "
+        "checkpoint, and --restore=newest starts with the newest valid "
+        "checkpoint in it. With PENSTOCK_METRICS=PORT, the server serves its "
+        "metrics on that port.",
         {{"penstock ps serve --listen=0.0.0.0:2222 --workers=2",
           "a server that waits for two workers"},
          {"penstock ps serve --listen=0.0.0.0:2222 --workers=2 "
           "--checkpoints=/data --restore=newest",
-          "one that goes on where a training has stopped"},
+          "a server that continues an interrupted training"},
          {"penstock ps serve --flags", "all flags of the server"}},
-        "it was ended by SIGINT or SIGTERM",
-        "something failed; the line above says what"};
+        "SIGINT or SIGTERM ended it",
+        "it failed; the line above has the reason"};
     manual.group_summary = "the parameter server";
     manual.operands = "[FLAG...]";
     manual.only_operands = true;

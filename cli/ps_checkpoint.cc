@@ -74,33 +74,31 @@ absl::StatusOr<PsServers::Channels> InOrder(
 class PsCheckpoint final : public Command {
  public:
   Manual manual() const override {
-    return {
-        "ps checkpoint",
-        "has the servers of a training write a checkpoint",
-        "All servers of the training are to be named, in any order. They "
-        "write side by side while training goes on, each into "
-        "the folder of its --checkpoints. Ends when the checkpoint is complete "
-        "and safe on disk; if it fails there is none, and older ones stay as "
-        "they were. At a terminal, a bar shows how much is "
-        "written.\n\nTo begin with a checkpoint, start the servers with "
-        "penstock ps serve --checkpoints=DIR --restore=newest.",
-        {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full one"},
-         {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
-          "what has changed since the last one; the newest five stay"}},
-        "it is written",
-        "there is none; the line above says why"};
+    return {"ps checkpoint",
+            "makes the servers of a training write a checkpoint",
+            "Name all servers of the training, in any order. They write in "
+            "parallel while training continues, each into the folder of its "
+            "--checkpoints. The command ends when the checkpoint is complete "
+            "and safe on disk. If it fails there is no new checkpoint, and "
+            "older ones are unchanged. A terminal shows a progress bar.\n\nTo "
+            "start from a checkpoint, start the servers with penstock ps serve "
+            "--checkpoints=DIR --restore=newest.",
+            {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full checkpoint"},
+             {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
+              "the changes since the last checkpoint; keeps the newest five"}},
+            "the checkpoint is written",
+            "there is no new checkpoint; the line above has the reason"};
   }
 
   void Declare(CLI::App* app) override {
     servers_.Declare(app);
-    app->add_flag("--incremental", options_.incremental,
-                  "only what has changed since the newest one, if that can be "
-                  "the base");
+    app->add_flag(
+        "--incremental", options_.incremental,
+        "write only the changes since the newest checkpoint, if possible");
     app->add_option("--keep", options_.keep,
                     "remove all but the newest N (default: remove none)")
         ->type_name("N");
-    app->add_option("--within", within_text_,
-                    "give up after this time (default 600s)")
+    app->add_option("--within", within_text_, "the time limit (default 600s)")
         ->type_name("TIME");
     app->add_flag("--json", json_, "print one JSON object");
   }

@@ -64,18 +64,18 @@ absl::StatusOr<int> Show(const absl::StatusOr<checkpoint::Report>& report,
 class PsInspect final : public Command {
  public:
   Manual manual() const override {
-    return {"ps inspect",
-            "lists the checkpoints in a folder, or what is in one",
-            "Without --step, all checkpoints, the newest first: when each was "
-            "taken, whether it is full or stands on another, and its size. "
-            "With it, the tables, shards and clocks of one. Reads manifests "
-            "and the ends of shards only, and changes nothing: penstock ps "
-            "verify reads every byte.",
-            {{"penstock ps inspect /data/checkpoints", "lists them"},
-             {"penstock ps inspect /data/checkpoints --step=1200",
-              "what that one holds"}},
-            "all that was looked at is good",
-            "a checkpoint is damaged, or there is none of that step"};
+    return {
+        "ps inspect",
+        "lists the checkpoints in a folder, or the contents of one",
+        "Without --step, lists all checkpoints, the newest first: time, size, "
+        "and whether each is full or based on another. With --step, lists the "
+        "tables, shards and clocks of one. Reads only manifests and the ends "
+        "of shards, and changes nothing: penstock ps verify reads every byte.",
+        {{"penstock ps inspect /data/checkpoints", "lists them"},
+         {"penstock ps inspect /data/checkpoints --step=1200",
+          "the contents of that checkpoint"}},
+        "every examined checkpoint is valid",
+        "a checkpoint is damaged, or there is none of that step"};
   }
   void Declare(CLI::App* app) override {
     folder_.Declare(app, "list them all");
@@ -95,16 +95,17 @@ class PsInspect final : public Command {
 class PsVerify final : public Command {
  public:
   Manual manual() const override {
-    return {"ps verify",
-            "reads every byte of a checkpoint, and says what is damaged",
-            "Reads the newest checkpoint, or that of --step, with those that "
-            "it stands on, and compares all of it with its checksums. Changes "
-            "nothing, and may run beside the servers. Ctrl-C ends it.",
-            {{"penstock ps verify /data/checkpoints", "the newest"},
-             {"penstock ps verify /data/checkpoints --step=1200 --json",
-              "another one, for a program"}},
-            "it is good: a restore will succeed",
-            "it is damaged, there is none, or it was ended"};
+    return {
+        "ps verify",
+        "reads every byte of a checkpoint, and reports damage",
+        "Reads the newest checkpoint, or that of --step, and the checkpoints "
+        "that it is based on. Compares all bytes with their checksums. Changes "
+        "nothing, and may run while the servers do. Ctrl-C ends it.",
+        {{"penstock ps verify /data/checkpoints", "the newest"},
+         {"penstock ps verify /data/checkpoints --step=1200 --json",
+          "another checkpoint, for a program"}},
+        "the checkpoint is valid: a restore will succeed",
+        "the checkpoint is damaged or missing, or Ctrl-C ended the command"};
   }
   void Declare(CLI::App* app) override { folder_.Declare(app, "the newest"); }
   absl::StatusOr<int> Run(const Context& context) override {

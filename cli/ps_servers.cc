@@ -59,7 +59,7 @@ struct Call {
 
 void PsServers::Declare(CLI::App* app) {
   app->add_option("servers", names_,
-                  "the parameter servers, as gRPC names them: ps0:2222")
+                  "the parameter servers, in gRPC's notation: ps0:2222")
       ->type_name("SERVER...")
       ->required();
   client_.Declare(app);

@@ -14,21 +14,22 @@ class PsStatus final : public Command {
   Manual manual() const override {
     return {
         "ps status",
-        "says how parameter servers and their workers are",
-        "Asks each server of a training once. Says what it serves, which "
-        "workers it knows and how many steps each is behind the fastest, how "
-        "many gradients are held until a step has all of its own, and what the "
-        "tables take.\n\n"
-        "Name all servers of the training: their tables are added up, and "
-        "one that was started anew without the model, or belongs to another "
-        "training, is found by its difference from the others.",
+        "shows the state of parameter servers and their workers",
+        "Queries each server of a training once. Shows the server's tables, "
+        "the workers that it knows, the steps by which each is behind the "
+        "fastest, the gradients that wait for a step to complete, and the "
+        "memory of the tables.\n\nName all servers of the training: their "
+        "tables are added up. A server that was restarted without the model, "
+        "or that belongs to another training, is detected by comparison with "
+        "the others.",
         {{"penstock ps status ps0:2222 ps1:2222", "two servers"},
          {"penstock ps status ps0:2222 --json | jq '.servers[].version'",
           "for a program"},
          {"penstock ps status ps0:2222 --ca=ca.pem --cert=me.pem --key=me.key",
           "over TLS"}},
-        "all of them answered, and nothing is wrong",
-        "one does not answer, has ended its training, or is of another one"};
+        "all servers answered, and there is no problem",
+        "a server does not answer, has ended its training, or belongs to "
+        "another one"};
   }
 
   void Declare(CLI::App* app) override {

@@ -58,22 +58,22 @@ class RunProgram final : public Command {
   Manual manual() const override {
     Manual manual = {
         "run",
-        "runs a gRPC program over Penstock without touching it",
-        "PROGRAM is compiled, in C++ or another language, and linked to "
-        "gRPC's shared library of release 1.51.1, or is a Python program for "
-        "which python3-grpcio or grpcio has that release. A library that is "
-        "preloaded has its channels and servers use Penstock; peers without "
-        "it are served over HTTP/2.\n\nA program that cannot be carried, "
-        "because gRPC is linked into it, is of another release, or because "
-        "it is set-uid, runs as it is, and a line says why.\n\nThe settings "
-        "of Penstock are taken from the environment; the options below come "
-        "before them. Programs that PROGRAM starts are carried, too.",
+        "runs a gRPC program over Penstock, unmodified",
+        "PROGRAM is a compiled program, in C++ or another language, that is "
+        "linked to gRPC's shared library of release 1.51.1. Or it is a Python "
+        "program, with python3-grpcio or grpcio of that release. A preloaded "
+        "library makes its channels and servers use Penstock; peers without "
+        "Penstock are served over HTTP/2.\n\nA program may be unsuitable: gRPC "
+        "is linked into it, its gRPC is of another release, or it is set-uid. "
+        "Such a program runs without Penstock, and a line gives the "
+        "reason.\n\nPenstock's settings come from the environment; the options "
+        "below override them. Programs that PROGRAM starts use Penstock, too.",
         {{"penstock run ./server --port=50051", "a compiled server"},
          {"penstock run python3 client.py", "a Python program"},
          {"penstock run --fabrics=shm,tcp --require -- ./server",
-          "over these only, and rather not at all than over HTTP/2"}},
-        "PROGRAM ended with 0: any exit code of its own is this command's",
-        "PROGRAM ended with 1; 127 says, as in a shell, that there is no such "
+          "over these fabrics; fails rather than use HTTP/2"}},
+        "PROGRAM ended with 0; PROGRAM's exit code is this command's",
+        "PROGRAM ended with 1; as in a shell, 127 means that there is no such "
         "program, and 126 that it cannot be run"};
     manual.operands = "PROGRAM [ARGUMENT...]";
     return manual;
@@ -81,16 +81,16 @@ class RunProgram final : public Command {
 
   void Declare(CLI::App* app) override {
     app->add_option("--fabrics", fabrics_,
-                    "what may carry connections, the best first: shm, verbs, "
-                    "tcp")
+                    "the fabrics to use, the best first: shm, verbs, tcp")
         ->type_name("LIST");
-    app->add_flag("--require", require_,
-                  "fail where Penstock cannot be used, here or by the peer");
+    app->add_flag(
+        "--require", require_,
+        "fail if Penstock cannot be used, on this side or by the peer");
     app->add_option("--metrics", metrics_,
-                    "serve metrics there, to Prometheus and penstock top")
+                    "serve metrics there, for Prometheus and penstock top")
         ->type_name("[HOST:]PORT");
     app->add_option("--trace", trace_,
-                    "write a trace there, for Perfetto; %p becomes the "
+                    "write a trace for Perfetto to this file; %p becomes the "
                     "process's number")
         ->type_name("FILE");
   }

@@ -57,44 +57,41 @@ class Serve final : public Command {
   Manual manual() const override {
     return {
         "serve",
-        "a server for penstock ping, to try things out",
-        "Sends back to penstock ping what it sent, over whatever path the two "
-        "sides agree on, and answers gRPC's health service. It has no other "
-        "purpose.\n\n"
-        "There are no passwords: whoever can connect may call it. So it "
-        "listens at 127.0.0.1, where only programs of this machine can "
-        "connect, unless --listen names another address. With --cert, --key "
-        "and --ca, only clients whose certificate that CA signed may call "
-        "it.\n\nCtrl-C ends it.",
-        {{"penstock serve", "at 127.0.0.1:50051"},
+        "runs a server for penstock ping, for trying things out",
+        "Returns the payload of penstock ping, over the path that both sides "
+        "agree on, and answers gRPC's health service. It has no other "
+        "purpose.\n\nThere are no passwords: anybody who can connect may call "
+        "the server. Therefore it listens on 127.0.0.1, where only programs of "
+        "this machine can connect, unless --listen names another address. With "
+        "--cert, --key and --ca, only clients with a certificate that the CA "
+        "signed may call it.\n\nCtrl-C ends the server.",
+        {{"penstock serve", "on 127.0.0.1:50051"},
          {"penstock serve --listen=0.0.0.0:7000", "for other machines, too"},
          {"penstock serve --port=0 --json",
-          "at any free port, which it "
-          "prints for a program"}},
-        "it was ended by Ctrl-C or SIGTERM",
+          "on any free port, which it prints for a program"}},
+        "Ctrl-C or SIGTERM ended it",
         "it could not listen"};
   }
 
   void Declare(CLI::App* app) override {
     app->add_option("-l,--listen", listen_,
-                    "the address at which to listen, with its port or without "
-                    "(default 127.0.0.1); 0.0.0.0 is all of this machine's")
+                    "the address to listen on, with or without a port (default "
+                    "127.0.0.1); 0.0.0.0 means all addresses")
         ->type_name("ADDRESS[:PORT]");
-    port_option_ =
-        app->add_option("-p,--port", port_,
-                        "the port, if --listen has none; 0 takes a free one "
-                        "(default 50051)");
+    port_option_ = app->add_option(
+        "-p,--port", port_,
+        "the port, if --listen has none; 0 selects a free one (default 50051)");
     port_option_->type_name("PORT");
     app->add_option("--cert", files_.cert,
-                    "use TLS, and show this certificate (PEM)")
+                    "use TLS with this certificate (PEM)")
         ->type_name("FILE");
-    app->add_option("--key", files_.key, "its private key (PEM)")
+    app->add_option("--key", files_.key, "the certificate's private key (PEM)")
         ->type_name("FILE");
     app->add_option("--ca", files_.ca,
-                    "admit only clients with a certificate that a CA in this "
+                    "accept only clients with a certificate that a CA in this "
                     "file signed (PEM)")
         ->type_name("FILE");
-    app->add_flag("--json", json_, "print where it listens as a JSON object");
+    app->add_flag("--json", json_, "print the address as a JSON object");
   }
 
   absl::Status Check() override {

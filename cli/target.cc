@@ -90,13 +90,13 @@ absl::Status CheckTarget(absl::string_view name) {
 }
 
 void Target::Declare(CLI::App* app, bool is_required) {
-  option_ = app->add_option("target", name_,
-                            "the server, as gRPC names it: ps0:50051, "
-                            "unix:/run/ps.sock");
+  option_ = app->add_option(
+      "target", name_,
+      "the server, in gRPC's notation: ps0:50051, unix:/run/ps.sock");
   option_->type_name("TARGET")->required(is_required);
   app->add_option("--fabrics", fabrics_,
-                  "which fabrics may carry it, best first: shm,verbs,tcp; or "
-                  "http2, for stock gRPC")
+                  "the fabrics to use, the best first: shm,verbs,tcp; or http2 "
+                  "for stock gRPC")
       ->type_name("LIST");
   client_.Declare(app);
 }

@@ -37,18 +37,18 @@ class Top final : public Command {
   Manual manual() const override {
     return {
         "top",
-        "shows what a process does over Penstock, as it does it",
-        "Connections, paths, rates, the time of calls, memory, and what went "
-        "wrong. WHERE is the PID of a process of this machine, which is asked "
-        "at its status socket, or HOST:PORT (or a URL) where a process serves "
-        "metrics (PENSTOCK_METRICS). Without it, the processes that can be "
-        "asked are listed, each after its PID.\n\nNothing has to be prepared "
-        "in the "
-        "process, and looking costs it next to nothing. It answers its own "
-        "user and root, and is listed for them only.",
+        "shows what a process does over Penstock, live",
+        "Shows connections, paths, rates, the time of calls, memory, and "
+        "failures. WHERE is the PID of a process of this machine, which is "
+        "queried at its status socket, or the HOST:PORT or URL of a process's "
+        "metrics (PENSTOCK_METRICS). Without WHERE, lists the processes that "
+        "can be queried, with their PIDs.\n\nThe process needs no preparation, "
+        "and queries cost it almost nothing. It accepts queries only of its "
+        "own user and root, and is listed only for them.",
         {{"penstock top", "lists processes"},
-         {"penstock top 4711", "shows process 4711 each second"},
-         {"penstock top ps0:9464 --interval=5s", "a process elsewhere"},
+         {"penstock top 4711", "shows process 4711 every second"},
+         {"penstock top ps0:9464 --interval=5s",
+          "a process on another machine"},
          {"penstock top 4711 --count=1 --json", "once, for a program"}},
         "it was shown until Ctrl-C, --count or the end of the process",
         "the process did not answer, or there is none"};
@@ -59,12 +59,12 @@ class Top final : public Command {
                     "the PID of a process, or HOST:PORT of its metrics")
         ->type_name("WHERE");
     app->add_option("-i,--interval", interval_text_,
-                    "time between two looks (default 1s)")
+                    "the time between two samples (default 1s)")
         ->type_name("TIME");
     app->add_option("-n,--count", count_,
-                    "looks, after which to stop (default: until Ctrl-C)")
+                    "the number of samples (default: until Ctrl-C)")
         ->type_name("N");
-    app->add_flag("--json", json_, "print a JSON object, in a line, each time");
+    app->add_flag("--json", json_, "print a JSON object per line and sample");
   }
 
   absl::Status Check() override {
