@@ -7,18 +7,18 @@ namespace penstock::cli {
 
 void ClientOptions::Declare(CLI::App* app) {
   app->add_option("-W,--timeout", timeout_text_,
-                  "how long to wait for each answer (default 5s)")
+                  "the timeout of each answer (default 5s)")
       ->type_name("TIME");
-  app->add_flag("--tls", tls_, "use TLS, with the system's authorities");
+  app->add_flag("--tls", tls_, "use TLS, and trust the system's authorities");
   app->add_option("--ca", files_.ca,
                   "use TLS, and trust the authorities in this PEM file")
       ->type_name("FILE");
-  app->add_option("--cert", files_.cert, "show this certificate (PEM)")
+  app->add_option("--cert", files_.cert, "the client's certificate (PEM)")
       ->type_name("FILE");
-  app->add_option("--key", files_.key, "its private key (PEM)")
+  app->add_option("--key", files_.key, "the certificate's private key (PEM)")
       ->type_name("FILE");
   app->add_option("--server-name", server_name_,
-                  "the name that is in the server's certificate")
+                  "the name in the server's certificate")
       ->type_name("NAME");
 }
 

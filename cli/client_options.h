@@ -18,7 +18,7 @@ namespace penstock::cli {
 
 class ClientOptions {
  public:
-  // Adds --timeout and the options of TLS.
+  // Adds --timeout and the TLS options.
   void Declare(CLI::App* app);
   // Returns INVALID_ARGUMENT for a timeout that cannot be parsed, and for a TLS
   // option that needs another one.
@@ -26,7 +26,8 @@ class ClientOptions {
 
   absl::Duration timeout() const { return timeout_; }
   bool WithTls() const;
-  // Returns an error that names the file if a file cannot be used.
+  // Returns credentials. Returns an error that names the file if a file is
+  // unusable.
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
   // Returns arguments for a channel that shares no connection with others.
   // Answers may have any size, but decompress to at most 64 MiB.

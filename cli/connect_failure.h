@@ -10,7 +10,7 @@
 
 namespace penstock::cli {
 
-// Returns a sentence about `server`, as gRPC names it, for a call that got no
+// Returns a sentence about `server`, in gRPC's notation, for a call without an
 // answer within `timeout`: "cannot reach ps0:2222: nothing listens there (...);
 // is the server running, on that port and address?". The text is printable.
 // Takes up to one second to identify the program that listens at the target.

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 400;
 
-// Explains a call that failed, in a sentence about the server.
+// Returns a sentence about the server that explains a failed call.
 std::string Explain(const std::string& name, const grpc::Status& status,
                     const ClientOptions& client) {
   switch (status.error_code()) {
@@ -63,8 +63,7 @@ void PsServers::Declare(CLI::App* app) {
       ->type_name("SERVER...")
       ->required();
   client_.Declare(app);
-  app->add_option("--secret", secret_file_,
-                  "a file with the secret that the servers ask for")
+  app->add_option("--secret", secret_file_, "the file with the servers' secret")
       ->type_name("FILE");
 }
 

@@ -32,11 +32,11 @@ class Target {
   // Returns TARGET as the user wrote it, printable, or empty.
   std::string Name() const;
   absl::Duration timeout() const { return client_.timeout(); }
-  // Returns a new channel over Penstock, without limits on messages, that
-  // shares no connection with others. Returns an error if a file cannot be
-  // read. From then on this process has neither PENSTOCK_METRICS nor
-  // PENSTOCK_TRACE nor PENSTOCK_RECORD in its environment: a probe is to leave
-  // them to its server. To be called before other threads are started.
+  // Returns a new channel over Penstock, without message limits, that shares no
+  // connection. Returns an error if a file cannot be read. Removes
+  // PENSTOCK_METRICS, PENSTOCK_TRACE and PENSTOCK_RECORD from this process's
+  // environment: these belong to a server whose environment a probe inherits.
+  // Call it before other threads are started.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open() const;
   // Returns the path of the channel's first connection, printable. `path` is
   // empty if there is no connection.
@@ -46,7 +46,7 @@ class Target {
   std::string Explain(const grpc::Status& status) const;
 
  private:
-  // Says which side is the reason that stock gRPC carries a connection.
+  // Returns which side causes stock gRPC to carry a connection.
   std::string WhyHttp2() const;
 
   CLI::Option* option_ = nullptr;  // TARGET itself

@@ -215,7 +215,7 @@ Findings ProbeHugePages(const Host& host) {
 }
 
 Findings ProbeMemoryLimit(const Host& host) {
-  if (!host.arena_bytes.ok()) return {};  // ProbeSettings() says so
+  if (!host.arena_bytes.ok()) return {};  // ProbeSettings() reports it
   const uint64_t limit = GroupLimit(host.files);
   Finding finding{kGroup, "memory limit", Level::kOk, "no control group's", ""};
   if (limit >= kNoLimit) return {finding};
