@@ -37,30 +37,29 @@ struct Manual {
   bool is_hidden = false;  // omitted from --help, the man page and completion
   // For a command with subcommands: one line about the group.
   std::string group_summary = "";
-  // If a command line ends with another program's: what to call that. The words
-  // from the first that is no option on, or behind "--", are then
-  // Context::operands, and not looked at.
+  // The name, in help texts, of another program's command line at the end of
+  // this command's line; empty if there is none. The other command line begins
+  // at the first word that is no option, or after "--". The words of the other
+  // command line become Context::operands, and are not parsed.
   std::string operands = "";
-  // The name of another program's command line at the end of this command's
-  // line; empty if there is none. Such a command line begins at the first word
-  // that is no option, or after "--". Its words become Context::operands, and
-  // are not parsed.
+  // True if the other command line begins with the first word, unless that word
+  // is --help.
   bool only_operands = false;
 };
 
 class Program;
 
-// What a command gets from main().
+// The input of a command, from main().
 struct Context {
   Output* out;
   // The environment as it was before `penstock` added to it.
   const Environment& environment;
-  // What follows is set by Program. The tree of all commands.
+  // The tree of all commands. Program sets this and the following members.
   const Program* program = nullptr;
   // See Manual::operands.
   std::vector<std::string> operands = {};
-  // Whether the command line has --json, and the command knows it. Program then
-  // writes an error of Run() as a JSON object to `out`, too.
+  // True if the command line has --json, and the command supports it. Program
+  // then also writes an error of Run() as a JSON object to `out`.
   bool wants_json = false;
 };
 

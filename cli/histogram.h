@@ -10,8 +10,8 @@
 
 namespace penstock::cli {
 
-// Counts times in buckets whose width is at most 1/64 of their lower bound,
-// so that percentiles have an error of at most 1.6 %. Minimum and maximum are
+// Counts times in buckets whose width is at most 1/64 of their lower bound.
+// Therefore percentiles have an error of at most 1.6 %. Minimum and maximum are
 // exact. Not thread-safe.
 class Histogram {
  public:

@@ -76,13 +76,14 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // `header`, unless that is null.
 //
 // A tensor whose bytes lie in one slice of the message shares the slice's
-// memory. Decode() copies a tensor
+// memory. Decode() copies
 //
-// - that spans several slices, to aligned memory;
-// - that is shorter than kCopyBelowBytes and not aligned. Thus only longer
+// - a tensor that spans several slices, to aligned memory;
+// - an unaligned tensor that is shorter than kCopyBelowBytes, so only longer
 //   tensors may need Tensor::Aligned();
-// - of a large message that is more than half something else. Thus keeping the
-//   tensors does not keep the rest of the message.
+// - all tensors of a large message that consists of tensors for less than half
+//   of its size. Keeping the tensors then does not keep the rest of the
+//   message.
 //
 // Copies lie on the heap, not in memory of the default allocator: they are for
 // reading, and the peer decides how many there are.

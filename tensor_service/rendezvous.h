@@ -172,7 +172,7 @@ class Rendezvous {
   struct Waiter {
     Callback callback;
     std::string client;        // empty for the program itself
-    ClientShares::Hold place;  // its place among the waiters
+    ClientShares::Hold place;  // place among the waiters
   };
   // Has either a tensor or waiters. Erased once it has neither.
   struct Slot {

@@ -1,4 +1,4 @@
-// The probes of `penstock doctor`. Each probe is a pure function of a Host. It
+// The probes of `penstock doctor`. Each probe is a pure function of a Host, and
 // returns its findings in display order.
 //
 // A working facility has Level::kOk. Missing RDMA or GPUs are also fine: a

@@ -13,9 +13,9 @@
 namespace penstock {
 namespace tensorflow {
 
-// Calls `done` with a tensor in host memory: the tensor itself if it is
-// already in host memory, or on a device without its own memory; otherwise a
-// copy, made by TensorFlow's own copy functions.
+// Calls `done` with a tensor in host memory. The result is the tensor itself if
+// it already lies in host memory, or on a device without its own memory.
+// Otherwise it is a copy, made by TensorFlow's own copy functions.
 void OnHost(const ::tensorflow::Tensor& tensor, ::tensorflow::Device* device,
             ::tensorflow::DeviceContext* context, bool is_on_host,
             const std::string& name,

@@ -49,7 +49,7 @@ void OnTaken(void* data, int, size_t size) {
 
 // Runs before TensorFlow frees the region, because the promise must end first.
 void OnGivenBack(void* data, int, size_t) {
-  Region region;  // its promise ends outside the lock
+  Region region;  // the promise ends outside the lock
   Regions* const regions = AllRegions();
   base::MutexLock lock(&regions->mu);
   auto it = regions->all.find(data);

@@ -66,7 +66,7 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // `options` may be destroyed once `done` is called. So `done` is called by
+  // `options` may be destroyed once `done` is called. Thus `done` is called by
   // the later of two events: the RPC's end, possibly within `begin`, and our
   // check.
   struct Meeting {

@@ -120,7 +120,7 @@ void Route::Advance() {
   }
 }
 
-// Asks with the worker of the first waiting call. That worker lives until the
+// Asks with the worker of the first waiting call. The worker lives until the
 // call has ended; Cancel() leaves the call at the front.
 std::shared_ptr<Route::Asking> Route::BeginAsking() {
   state_ = State::kAsking;
@@ -303,7 +303,7 @@ void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
 
 void Route::OnAnswered(Ticket ticket, const Call& call,
                        absl::StatusOr<rpc::Response> response) {
-  Sent sent;  // its client may be destroyed, outside the lock
+  Sent sent;  // the client may be destroyed, outside the lock
   {
     base::MutexLock lock(&mu_);
     auto it = sent_.find(ticket);

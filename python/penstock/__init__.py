@@ -4,8 +4,8 @@
         client.put({"x": numpy.ones(1000, "f4")})
         x = client.get(["x"])["x"].numpy()
 
-A program may also use the package grpcio. That package contains its own gRPC,
-so neither package accepts channels or credentials of the other.
+A program may also use the package grpcio, which contains its own gRPC. Neither
+package accepts channels or credentials of the other.
 """
 
 import numpy as _numpy

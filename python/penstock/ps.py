@@ -128,7 +128,7 @@ class Worker:
                    rows: Rows | None = None,
                    dtype: str | None = None) -> Future[Pulled]:
         """Starts a pull(), and returns its future. The future cannot be
-        cancelled. Its callbacks run on a thread that all calls share, and
+        cancelled. Callbacks run on a thread that all calls share, and
         should be short."""
         return futures.start(
             lambda number: self._worker.start_pull(step, dense, rows, dtype,

@@ -305,8 +305,8 @@ Device CudaMemory::DeviceOfSlice(const void* address) const {
   if (memory::FindDevice(address) == nullptr) return Device();
   absl::StatusOr<int> ordinal =
       devices_.OrdinalOf(reinterpret_cast<uintptr_t>(address));
-  // A lost device may not be found. Memory of such a device is still not the
-  // host's, and copying from there reports the error.
+  // A lost device may not be found. The memory is still not the host's, and
+  // copying from there reports the error.
   return Device{Device::Kind::kCuda, ordinal.ok() ? *ordinal : 0};
 }
 
