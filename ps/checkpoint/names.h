@@ -14,7 +14,7 @@ namespace penstock::ps::checkpoint {
 
 // A folder is a checkpoint if it has a file of this name.
 constexpr char kManifestName[] = "manifest";
-// In the root; held by the coordinator that writes there.
+// In the root; held by the repository that writes there.
 constexpr char kLockName[] = "lock";
 
 std::string StepFolder(uint64_t step);  // step-0000001234

@@ -45,7 +45,7 @@ ShardWriter::ShardWriter(Files* files, const Model* model,
 ShardWriter::~ShardWriter() {
   if (finished_) return;
   file_.reset();
-  // What cannot be removed is left to the coordinator's next run.
+  // What cannot be removed is left to the repository's next run.
   files_->Remove(path_).IgnoreError();
 }
 
@@ -240,7 +240,7 @@ absl::StatusOr<ShardInfo> ShardWriter::WriteEnd() {
   trailer.checksum = tensor::ChecksumOf(footer);
   absl::Status status = Write(footer + Encode(trailer));
   if (status.ok()) status = file_->Sync();
-  // The name, too, on file systems that hosts share: the coordinator's sync
+  // The name, too, on file systems that hosts share: the repository's sync
   // is of what it knows itself.
   if (status.ok()) status = files_->SyncFolder(StepFolder(attempt_.step));
   if (!status.ok()) return status;

@@ -18,13 +18,13 @@
 
 namespace penstock::ps::checkpoint {
 
-// Names one attempt to write a checkpoint, see Coordinator::Begin().
+// Names one attempt to write a checkpoint, see Repository::Begin().
 struct Attempt {
   uint64_t step = 0;
   uint64_t id = 0;
 };
 
-// What the coordinator has to know of a shard that is written.
+// What the repository has to know of a shard that is written.
 struct ShardInfo {
   uint32_t shard = 0;
   uint64_t bytes = 0;

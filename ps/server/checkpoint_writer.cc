@@ -94,16 +94,16 @@ absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
         absl::StrCat("checkpoint: no step was taken since ",
                      StepFolder(newest_step_), ", which has everything"));
   }
-  coordinator_->Abort();
+  repository_->Abort();
   attempt_.reset();
   auto wanted = Describe(*training, clocks);
   if (!wanted.ok()) return wanted.status();
   if (incremental && last_step_ > 0) wanted->base_step = last_step_;
-  auto begun = coordinator_->Begin(*wanted);
+  auto begun = repository_->Begin(*wanted);
   if (absl::IsFailedPrecondition(begun.status()) &&
       wanted->base_step.has_value()) {
     wanted->base_step.reset();
-    begun = coordinator_->Begin(*wanted);
+    begun = repository_->Begin(*wanted);
   }
   if (!begun.ok()) return begun.status();
   attempt_ = {begun->step, begun->id, wanted->base_step};
@@ -112,12 +112,12 @@ absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
 }
 
 absl::Status CheckpointWriter::Open() {
-  if (coordinator_ != nullptr) return absl::OkStatus();
-  auto opened = checkpoint::Coordinator::Open(files_);
+  if (repository_ != nullptr) return absl::OkStatus();
+  auto opened = checkpoint::Repository::Open(files_);
   if (!opened.ok()) return opened.status();
-  coordinator_ = *std::move(opened);
+  repository_ = *std::move(opened);
   absl::Status status = OpenFolder();
-  if (!status.ok()) coordinator_ = nullptr;
+  if (!status.ok()) repository_ = nullptr;
   return status;
 }
 
@@ -128,7 +128,7 @@ absl::Status CheckpointWriter::OpenFolder() {
     if (!manifest.ok()) return manifest.status();
     newest_step_ = restored;
     newest_clocks_ = manifest->clocks;
-    return coordinator_->DiscardNewer(restored);
+    return repository_->DiscardNewer(restored);
   }
   const auto steps = checkpoint::ListSteps(files_);
   if (!steps.ok()) return steps.status();
@@ -281,7 +281,7 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
     infos.push_back(shard.info);
     if (shard.info.shard == 0) first = shard.clocks;
   }
-  absl::Status status = coordinator_->Commit(std::move(infos), Merge(shards));
+  absl::Status status = repository_->Commit(std::move(infos), Merge(shards));
   if (!status.ok()) return status;
   newest_step_ = attempt.step;
   newest_clocks_ = std::move(first);
@@ -292,7 +292,7 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
 // The checkpoint is there, whatever happens to old ones.
 std::vector<uint64_t> CheckpointWriter::Prune() {
   if (keep_ == 0) return {};
-  auto removed = coordinator_->Prune(keep_);
+  auto removed = repository_->Prune(keep_);
   if (removed.ok()) return *std::move(removed);
   Log(absl::StrCat("checkpoint: old ones are still there: ",
                    removed.status().message()));

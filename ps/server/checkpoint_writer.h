@@ -19,9 +19,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/files.h"
 #include "ps/checkpoint/records.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/shard_writer.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/checkpoint_shard.h"
@@ -148,7 +148,7 @@ class CheckpointWriter {
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 
   // Of server 0, from the first Begin() on.
-  std::unique_ptr<checkpoint::Coordinator> coordinator_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
   // The newest checkpoint of this training, be it from before a restore, and

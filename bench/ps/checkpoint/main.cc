@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/posix_files.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/restore.h"
 #include "ps/checkpoint/shard_writer.h"
 #include "ps/checkpoint/verify.h"
@@ -135,13 +135,13 @@ void ReadPlain(State* state, const std::string& path) {
   close(fd);
 }
 
-void WriteCheckpoint(const State& state, Files* files, Coordinator* coordinator,
+void WriteCheckpoint(const State& state, Files* files, Repository* repository,
                      uint64_t step) {
   NewCheckpoint checkpoint;
   checkpoint.step = step;
   checkpoint.model = state.model();
   checkpoint.shards = 1;
-  const auto attempt = coordinator->Begin(checkpoint);
+  const auto attempt = repository->Begin(checkpoint);
   Require(attempt.status());
   auto writer = ShardWriter::Create(files, &state.model(), *attempt, 0);
   Require(writer.status());
@@ -164,7 +164,7 @@ void WriteCheckpoint(const State& state, Files* files, Coordinator* coordinator,
   }
   const auto info = (*writer)->Finish({});
   Require(info.status());
-  Require(coordinator->Commit({*info}, {}));
+  Require(repository->Commit({*info}, {}));
 }
 
 void ReadCheckpoint(State* state, Files* files, uint64_t step) {
@@ -222,15 +222,15 @@ void Run(const std::string& parent, uint64_t bytes, int rounds, bool sparse) {
   Times times;
   for (int round = 0; round < rounds; ++round) {
     const auto step = static_cast<uint64_t>(round);
-    auto coordinator = Coordinator::Open(files->get());
-    Require(coordinator.status());
+    auto repository = Repository::Open(files->get());
+    Require(repository.status());
     const auto write_plain = [&] {
       times.Measure("write, plain", [&] { WritePlain(state, plain); });
     };
     // The order alternates between rounds.
     if (round % 2 == 0) write_plain();
     times.Measure("write, checkpoint", [&] {
-      WriteCheckpoint(state, files->get(), coordinator->get(), step);
+      WriteCheckpoint(state, files->get(), repository->get(), step);
     });
     if (round % 2 == 1) write_plain();
     for (const std::string& kind : {std::string("cold"), std::string("warm")}) {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/verify.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/checkpoint/world.h"
@@ -31,23 +31,23 @@ struct History {
 // A run: full and incremental checkpoints, and old ones are pruned. Goes on
 // after an error, as servers do.
 void Train(Files* files, History* history) {
-  auto coordinator = Coordinator::Open(files);
+  auto repository = Repository::Open(files);
   // The root was not readable for a moment, say.
-  if (!coordinator.ok()) coordinator = Coordinator::Open(files);
-  if (!coordinator.ok()) return;
+  if (!repository.ok()) repository = Repository::Open(files);
+  if (!repository.ok()) return;
   World world;
   absl::optional<uint64_t> base;
   for (uint64_t step = 1; step <= 5; ++step) {
     if (step == 4) base.reset();
     history->written.erase(step);
     history->written.emplace(step, world);
-    if (world.Write(files, coordinator->get(), step, kServers, base).ok()) {
+    if (world.Write(files, repository->get(), step, kServers, base).ok()) {
       history->acknowledged = step;
       base = step;
       world.Clean();
     }
     world.Change();
-    (*coordinator)->Prune(2).IgnoreError();
+    (*repository)->Prune(2).IgnoreError();
   }
 }
 
@@ -95,12 +95,12 @@ void ExpectClean(MemoryFiles* files) {
 }
 
 void ExpectTheNextRunWorks(MemoryFiles* files) {
-  auto coordinator = Coordinator::Open(files);
-  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  auto repository = Repository::Open(files);
+  ASSERT_TRUE(repository.ok()) << repository.status();
   ExpectClean(files);
   World world(/*seed=*/9);
   const absl::Status status =
-      world.Write(files, coordinator->get(), 6, kServers);
+      world.Write(files, repository->get(), 6, kServers);
   ASSERT_TRUE(status.ok()) << status;
   const auto found = FindLastGood(files, Thoroughness::kFull);
   ASSERT_TRUE(found.ok()) << found.status();
@@ -140,7 +140,7 @@ TEST_P(CrashTest, ACrashWhileLeftoversAreRemovedLosesNothing) {
       Train(&files, &history);
       files.Restart(GetParam(), 1);
       files.CrashAt(files.operations() + again);
-      Coordinator::Open(&files).status().IgnoreError();
+      Repository::Open(&files).status().IgnoreError();
       files.Restart(GetParam(), 2);
       ExpectLastGood(&files, history);
       ExpectTheNextRunWorks(&files);
@@ -207,12 +207,12 @@ TEST(ShortWriteTest, WritesAndReadsMayTakeAFewBytesAtATime) {
 
 TEST(WriterTest, TheErrorIsTheFirstAndNamesTheCause) {
   MemoryFiles files;
-  auto coordinator = Coordinator::Open(&files);
-  ASSERT_TRUE(coordinator.ok());
+  auto repository = Repository::Open(&files);
+  ASSERT_TRUE(repository.ok());
   const int before = files.operations();
   files.FailOnce(before + 5, absl::ResourceExhaustedError("disk full"));
   const absl::Status status =
-      World().Write(&files, coordinator->get(), 1, kServers);
+      World().Write(&files, repository->get(), 1, kServers);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(status.message(), "disk full");
   // What was written is gone: it would keep the disk full.

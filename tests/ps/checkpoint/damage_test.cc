@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/little_endian.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/verify.h"
 #include "tensor_service/checksum.h"
 #include "tests/ps/checkpoint/memory_files.h"
@@ -25,13 +25,12 @@ using testing::Test;
 class DamageTest : public Test {
  protected:
   void SetUp() override {
-    auto coordinator = Coordinator::Open(&files_);
-    ASSERT_TRUE(coordinator.ok());
+    auto repository = Repository::Open(&files_);
+    ASSERT_TRUE(repository.ok());
     for (uint64_t step = 1; step <= 3; ++step) {
       absl::optional<uint64_t> base;
       if (step == 2) base = 1;
-      ASSERT_TRUE(
-          world_.Write(&files_, coordinator->get(), step, 2, base).ok());
+      ASSERT_TRUE(world_.Write(&files_, repository->get(), step, 2, base).ok());
       written_.emplace(step, world_);
       world_.Clean();
       world_.Change();
@@ -155,9 +154,9 @@ TEST_F(DamageTest, AMissingBaseIsNamed) {
 }
 
 TEST_F(DamageTest, ABaseThatWasWrittenAnewIsNoBase) {
-  auto coordinator = Coordinator::Open(&files_);
+  auto repository = Repository::Open(&files_);
   ASSERT_TRUE(files_.Remove(ManifestPath(1)).ok());
-  ASSERT_TRUE(world_.Write(&files_, coordinator->get(), 1, 2).ok());
+  ASSERT_TRUE(world_.Write(&files_, repository->get(), 1, 2).ok());
   EXPECT_TRUE(absl::IsDataLoss(OpenChain(&files_, 2).status()));
 }
 

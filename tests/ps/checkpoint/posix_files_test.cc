@@ -16,8 +16,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/verify.h"
 #include "tests/ps/checkpoint/world.h"
 
@@ -36,9 +36,9 @@ class PosixFilesTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   void WriteCheckpoint(uint64_t step) {
-    auto coordinator = Coordinator::Open(files_.get());
-    ASSERT_TRUE(coordinator.ok());
-    ASSERT_TRUE(world_.Write(files_.get(), coordinator->get(), step, 1).ok());
+    auto repository = Repository::Open(files_.get());
+    ASSERT_TRUE(repository.ok());
+    ASSERT_TRUE(world_.Write(files_.get(), repository->get(), step, 1).ok());
   }
 
   std::string root_;
@@ -157,13 +157,13 @@ TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
     GTEST_SKIP() << "unshare or mount is not permitted";
   }
   auto files = OpenFolder(disk);
-  auto coordinator = Coordinator::Open(files->get());
-  ASSERT_TRUE(coordinator.ok());
+  auto repository = Repository::Open(files->get());
+  ASSERT_TRUE(repository.ok());
   const World small(/*seed=*/1, /*large_rows=*/10'000);  // 840 kB
   const World large(/*seed=*/2, /*large_rows=*/50'000);  // 4.2 MB
-  ASSERT_TRUE(small.Write(files->get(), coordinator->get(), 1, 1).ok());
+  ASSERT_TRUE(small.Write(files->get(), repository->get(), 1, 1).ok());
   const auto free_before = fs::space(disk).available;
-  absl::Status status = large.Write(files->get(), coordinator->get(), 2, 1);
+  absl::Status status = large.Write(files->get(), repository->get(), 2, 1);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "full")) << status;
   EXPECT_EQ(fs::space(disk).available, free_before);
@@ -171,16 +171,16 @@ TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->chain.newest().attempt.step, 1u);
   EXPECT_TRUE(*World::Read(files->get(), found->chain, 2) == small);
-  ASSERT_TRUE(small.Write(files->get(), coordinator->get(), 3, 2).ok());
+  ASSERT_TRUE(small.Write(files->get(), repository->get(), 3, 2).ok());
   // Not a byte is left: the smallest file cannot be written.
   const std::string rest(fs::space(disk).available, 'x');
   WriteText(disk + "/fill", rest);
-  status = small.Write(files->get(), coordinator->get(), 4, 2);
+  status = small.Write(files->get(), repository->get(), 4, 2);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(*ListSteps(files->get()), (std::vector<uint64_t>{3, 1}));
   fs::remove(disk + "/fill");
-  EXPECT_TRUE(small.Write(files->get(), coordinator->get(), 4, 2).ok());
-  coordinator->reset();
+  EXPECT_TRUE(small.Write(files->get(), repository->get(), 4, 2).ok());
+  repository->reset();
   files->reset();
   EXPECT_EQ(umount2(disk.c_str(), MNT_DETACH), 0);
 }

@@ -11,8 +11,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/posix_files.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/verify.h"
 #include "tests/process/child.h"
 #include "tests/ps/checkpoint/trained.h"
@@ -57,8 +57,8 @@ class ProcessTest : public testing::Test {
   // Nothing is left over but the checkpoints, and one more can be written.
   void ExpectTheNextRunWorks() {
     auto files = OpenFolder(root_);
-    auto coordinator = Coordinator::Open(files->get());
-    ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+    auto repository = Repository::Open(files->get());
+    ASSERT_TRUE(repository.ok()) << repository.status();
     const auto steps = ListSteps(files->get());
     size_t entries = 0;
     for (const auto& entry :
@@ -66,7 +66,7 @@ class ProcessTest : public testing::Test {
       entries += entry.path().empty() ? 0 : 1;
     }
     EXPECT_EQ(entries, 1 + steps->size() * 4);  // folder, manifest, two shards
-    ASSERT_TRUE(World().Write(files->get(), coordinator->get(), 100, 2).ok());
+    ASSERT_TRUE(World().Write(files->get(), repository->get(), 100, 2).ok());
   }
 
   std::string root_;
@@ -101,8 +101,8 @@ TEST_F(ProcessTest, AKillAtAnyOperationLeavesTheLastGoodCheckpoint) {
 
 TEST_F(ProcessTest, ARootHasOneWriterAmongProcesses) {
   auto files = OpenFolder(root_);
-  const auto coordinator = Coordinator::Open(files->get());
-  ASSERT_TRUE(coordinator.ok());
+  const auto repository = Repository::Open(files->get());
+  ASSERT_TRUE(repository.ok());
   auto trainer = Start(-1);
   const auto failure = trainer->Find("failed ");
   ASSERT_TRUE(failure.has_value());

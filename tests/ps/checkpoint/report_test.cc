@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/repository.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/checkpoint/world.h"
 
@@ -19,12 +19,12 @@ using Json = nlohmann::json;
 class ReportTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto coordinator = Coordinator::Open(&files_);
+    auto repository = Repository::Open(&files_);
     World world;
-    ASSERT_TRUE(world.Write(&files_, coordinator->get(), 1, 2).ok());
+    ASSERT_TRUE(world.Write(&files_, repository->get(), 1, 2).ok());
     world.Clean();
     world.ChangeLittle();
-    ASSERT_TRUE(world.Write(&files_, coordinator->get(), 2, 2, 1).ok());
+    ASSERT_TRUE(world.Write(&files_, repository->get(), 2, 2, 1).ok());
   }
 
   void Damage() {

@@ -9,17 +9,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/repository.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/checkpoint/world.h"
 
 namespace penstock::ps::checkpoint {
 namespace {
 
-std::unique_ptr<Coordinator> Open(Files* files) {
-  auto coordinator = Coordinator::Open(files);
-  EXPECT_TRUE(coordinator.ok()) << coordinator.status();
-  return *std::move(coordinator);
+std::unique_ptr<Repository> Open(Files* files) {
+  auto repository = Repository::Open(files);
+  EXPECT_TRUE(repository.ok()) << repository.status();
+  return *std::move(repository);
 }
 
 TEST(RestoreTest, ComesBackOnAnyNumberOfServers) {
@@ -54,13 +54,13 @@ TEST(RestoreTest, EachLinkOfAChainComesBackAsItWas) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     MemoryFiles files;
-    const auto coordinator = Open(&files);
+    const auto repository = Open(&files);
     World world(seed);
     std::map<uint64_t, World> written;
     for (uint64_t step = 0; step < 10; ++step) {
       absl::optional<uint64_t> base;
       if (step > 0) base = step - 1;
-      ASSERT_TRUE(world.Write(&files, coordinator.get(), step, 3, base).ok());
+      ASSERT_TRUE(world.Write(&files, repository.get(), step, 3, base).ok());
       written.emplace(step, world);
       world.Clean();
       world.Change();
@@ -78,12 +78,12 @@ TEST(RestoreTest, EachLinkOfAChainComesBackAsItWas) {
 
 TEST(RestoreTest, AnIncrementalOneIsAsSmallAsWhatHasChanged) {
   MemoryFiles files;
-  const auto coordinator = Open(&files);
+  const auto repository = Open(&files);
   World world(/*seed=*/1, /*large_rows=*/10'000);
-  ASSERT_TRUE(world.Write(&files, coordinator.get(), 1, 2).ok());
+  ASSERT_TRUE(world.Write(&files, repository.get(), 1, 2).ok());
   world.Clean();
   world.ChangeLittle();
-  ASSERT_TRUE(world.Write(&files, coordinator.get(), 2, 2, 1).ok());
+  ASSERT_TRUE(world.Write(&files, repository.get(), 2, 2, 1).ok());
   uint64_t bytes = 0;
   const auto chain = OpenChain(&files, 2);
   for (const ShardInfo& shard : chain->newest().shards) bytes += shard.bytes;
@@ -248,9 +248,9 @@ TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
 
 TEST(ShardWriterTest, PartsThatAreNotTheirTablesAreRefused) {
   MemoryFiles files;
-  const auto coordinator = Open(&files);
+  const auto repository = Open(&files);
   const World world;
-  const auto attempt = coordinator->Begin(world.Describe(1, 1, {}));
+  const auto attempt = repository->Begin(world.Describe(1, 1, {}));
   ASSERT_TRUE(attempt.ok());
   const std::string row(7 * 4, 'x');
   const auto refused = [&](const DensePart& part) {

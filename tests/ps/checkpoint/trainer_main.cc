@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "ps/checkpoint/coordinator.h"
 #include "ps/checkpoint/posix_files.h"
+#include "ps/checkpoint/repository.h"
 #include "tests/ps/checkpoint/trained.h"
 
 namespace penstock::ps::checkpoint {
@@ -110,18 +110,18 @@ int Main(const std::string& root) {
   auto folder = OpenFolder(root);
   if (!folder.ok()) return Fail(folder.status());
   KilledFiles files(*std::move(folder));
-  auto coordinator = Coordinator::Open(&files);
-  if (!coordinator.ok()) return Fail(coordinator.status());
+  auto repository = Repository::Open(&files);
+  if (!repository.ok()) return Fail(repository.status());
   absl::optional<uint64_t> base;
   for (uint64_t step = 1; step <= kTrainedSteps; ++step) {
     absl::Status status =
-        Trained(step).Write(&files, coordinator->get(), step, 2, base);
+        Trained(step).Write(&files, repository->get(), step, 2, base);
     if (!status.ok()) return Fail(status);
     std::printf("done %d\n", static_cast<int>(step));
     std::fflush(stdout);
     // The second and the fourth are incremental.
     base = step % 2 == 1 ? absl::optional<uint64_t>(step) : absl::nullopt;
-    const auto pruned = (*coordinator)->Prune(2);
+    const auto pruned = (*repository)->Prune(2);
     if (!pruned.ok()) return Fail(pruned.status());
   }
   std::printf("operations %ld\n", operations);

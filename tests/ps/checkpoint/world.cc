@@ -247,20 +247,20 @@ absl::StatusOr<ShardInfo> World::WriteShard(Files* files,
   return (*writer)->Finish(clocks());
 }
 
-absl::Status World::Write(Files* files, Coordinator* coordinator, uint64_t step,
+absl::Status World::Write(Files* files, Repository* repository, uint64_t step,
                           size_t servers, absl::optional<uint64_t> base) const {
-  const auto attempt = coordinator->Begin(Describe(step, servers, base));
+  const auto attempt = repository->Begin(Describe(step, servers, base));
   if (!attempt.ok()) return attempt.status();
   std::vector<ShardInfo> shards;
   for (size_t i = servers; i-- > 0;) {
     const auto info = WriteShard(files, *attempt, i, servers, base.has_value());
     if (!info.ok()) {
-      coordinator->Abort();
+      repository->Abort();
       return info.status();
     }
     shards.push_back(*info);
   }
-  return coordinator->Commit(shards, clocks());
+  return repository->Commit(shards, clocks());
 }
 
 absl::StatusOr<World> World::Read(Files* files, const Chain& chain,

@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/restore.h"
 
 namespace penstock::ps::checkpoint {
@@ -35,7 +35,7 @@ class World {
 
   // Writes a checkpoint as `servers` servers do. With a base: only what has
   // changed since Clean().
-  absl::Status Write(Files* files, Coordinator* coordinator, uint64_t step,
+  absl::Status Write(Files* files, Repository* repository, uint64_t step,
                      size_t servers,
                      absl::optional<uint64_t> base = absl::nullopt) const;
   // Writes one server's shard.

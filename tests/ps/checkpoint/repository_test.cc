@@ -1,4 +1,4 @@
-#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/repository.h"
 
 #include <gtest/gtest.h>
 
@@ -18,27 +18,27 @@ namespace {
 
 using Steps = std::vector<uint64_t>;
 
-class CoordinatorTest : public testing::Test {
+class RepositoryTest : public testing::Test {
  protected:
   void SetUp() override { Reopen(); }
 
   void Reopen() {
-    coordinator_.reset();
-    auto coordinator = Coordinator::Open(&files_);
-    ASSERT_TRUE(coordinator.ok()) << coordinator.status();
-    coordinator_ = *std::move(coordinator);
+    repository_.reset();
+    auto repository = Repository::Open(&files_);
+    ASSERT_TRUE(repository.ok()) << repository.status();
+    repository_ = *std::move(repository);
   }
 
   absl::Status Write(uint64_t step,
                      absl::optional<uint64_t> base = absl::nullopt) {
-    return world_.Write(&files_, coordinator_.get(), step, 2, base);
+    return world_.Write(&files_, repository_.get(), step, 2, base);
   }
 
   Steps List() { return *ListSteps(&files_); }
 
   // Begins a checkpoint and writes its shards.
   std::vector<ShardInfo> Shards(uint64_t step) {
-    const auto attempt = coordinator_->Begin(world_.Describe(step, 2, {}));
+    const auto attempt = repository_->Begin(world_.Describe(step, 2, {}));
     EXPECT_TRUE(attempt.ok()) << attempt.status();
     return {*world_.WriteShard(&files_, *attempt, 0, 2, false),
             *world_.WriteShard(&files_, *attempt, 1, 2, false)};
@@ -46,40 +46,40 @@ class CoordinatorTest : public testing::Test {
 
   MemoryFiles files_;
   World world_;
-  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<Repository> repository_;
 };
 
-TEST_F(CoordinatorTest, ThereIsNoCheckpointBeforeItsCommit) {
+TEST_F(RepositoryTest, ThereIsNoCheckpointBeforeItsCommit) {
   const auto shards = Shards(1);
   EXPECT_TRUE(List().empty());
-  ASSERT_TRUE(coordinator_->Commit(shards, {}).ok());
+  ASSERT_TRUE(repository_->Commit(shards, {}).ok());
   EXPECT_EQ(List(), Steps{1});
 }
 
-TEST_F(CoordinatorTest, ARootHasOneWriter) {
-  const absl::Status status = Coordinator::Open(&files_).status();
+TEST_F(RepositoryTest, ARootHasOneWriter) {
+  const absl::Status status = Repository::Open(&files_).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-TEST_F(CoordinatorTest, ACommitWantsAllShardsAndEachOnce) {
+TEST_F(RepositoryTest, ACommitWantsAllShardsAndEachOnce) {
   auto shards = Shards(1);
-  EXPECT_FALSE(coordinator_->Commit({shards[0]}, {}).ok());
+  EXPECT_FALSE(repository_->Commit({shards[0]}, {}).ok());
   shards = Shards(1);
-  EXPECT_FALSE(coordinator_->Commit({shards[1], shards[1]}, {}).ok());
+  EXPECT_FALSE(repository_->Commit({shards[1], shards[1]}, {}).ok());
   shards = Shards(1);
   shards[1].checksum ^= 1;
-  EXPECT_TRUE(absl::IsDataLoss(coordinator_->Commit(shards, {})));
+  EXPECT_TRUE(absl::IsDataLoss(repository_->Commit(shards, {})));
   shards = Shards(1);
   shards[1].bytes += 1;
-  EXPECT_TRUE(absl::IsDataLoss(coordinator_->Commit(shards, {})));
+  EXPECT_TRUE(absl::IsDataLoss(repository_->Commit(shards, {})));
   // Each of them ended its attempt, and left nothing.
   EXPECT_EQ(files_.Contents().size(), 1u);
-  EXPECT_FALSE(coordinator_->Commit(shards, {}).ok());
+  EXPECT_FALSE(repository_->Commit(shards, {}).ok());
 }
 
-TEST_F(CoordinatorTest, AFullCheckpointHasEveryRowOnce) {
+TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
   const auto committed = [&](size_t first, size_t second, bool changed) {
-    const auto attempt = coordinator_->Begin(world_.Describe(1, 2, {}));
+    const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
     std::vector<ShardInfo> shards;
     // What each server believes that it holds.
     for (size_t server : {first, second}) {
@@ -89,7 +89,7 @@ TEST_F(CoordinatorTest, AFullCheckpointHasEveryRowOnce) {
       if (!info.ok()) break;
       shards.push_back(*info);
     }
-    return coordinator_->Commit(shards, {});
+    return repository_->Commit(shards, {});
   };
   // No dense table has changed: none is there.
   const absl::Status status = committed(0, 1, true);
@@ -99,8 +99,8 @@ TEST_F(CoordinatorTest, AFullCheckpointHasEveryRowOnce) {
   EXPECT_TRUE(committed(0, 1, false).ok());
 }
 
-TEST_F(CoordinatorTest, RowsThatTwoServersHoldAreRefused) {
-  const auto attempt = coordinator_->Begin(world_.Describe(1, 2, {}));
+TEST_F(RepositoryTest, RowsThatTwoServersHoldAreRefused) {
+  const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
   std::vector<ShardInfo> shards = {
       *world_.WriteShard(&files_, *attempt, 0, 1, false),
   };
@@ -108,33 +108,33 @@ TEST_F(CoordinatorTest, RowsThatTwoServersHoldAreRefused) {
   const std::string scalar(8, 'x');
   ASSERT_TRUE((*writer)->AddDense({1, 0, 1, 1, {scalar}}).ok());
   shards.push_back(*(*writer)->Finish({}));
-  const absl::Status status = coordinator_->Commit(shards, {});
+  const absl::Status status = repository_->Commit(shards, {});
   EXPECT_EQ(status.message(), "row 0 of table 'scalar' is there twice");
 }
 
-TEST_F(CoordinatorTest, AStepIsWrittenOnce) {
+TEST_F(RepositoryTest, AStepIsWrittenOnce) {
   ASSERT_TRUE(Write(1).ok());
   EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
   *files_.Bytes(ManifestPath(1)) = "damaged";
   EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
-  ASSERT_TRUE(coordinator_->DiscardNewer(0).ok());
+  ASSERT_TRUE(repository_->DiscardNewer(0).ok());
   EXPECT_TRUE(Write(1).ok());
 }
 
-TEST_F(CoordinatorTest, OneAttemptAtATime) {
-  ASSERT_TRUE(coordinator_->Begin(world_.Describe(1, 2, {})).ok());
+TEST_F(RepositoryTest, OneAttemptAtATime) {
+  ASSERT_TRUE(repository_->Begin(world_.Describe(1, 2, {})).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      coordinator_->Begin(world_.Describe(2, 2, {})).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->DiscardNewer(0)));
-  coordinator_->Abort();
-  EXPECT_TRUE(coordinator_->Begin(world_.Describe(2, 2, {})).ok());
+      repository_->Begin(world_.Describe(2, 2, {})).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(repository_->DiscardNewer(0)));
+  repository_->Abort();
+  EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
 
 // A server that hangs while its attempt is given up, and goes on later.
-TEST_F(CoordinatorTest, AServerOfAnEarlierAttemptHarmsNothing) {
-  const auto old = coordinator_->Begin(world_.Describe(1, 2, {}));
+TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
+  const auto old = repository_->Begin(world_.Describe(1, 2, {}));
   auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
-  coordinator_->Abort();
+  repository_->Abort();
   ASSERT_TRUE(Write(1).ok());
   (*late)->Finish({}).status().IgnoreError();
   late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
@@ -146,12 +146,12 @@ TEST_F(CoordinatorTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const size_t before = files_.Contents().size();
   Reopen();
   EXPECT_EQ(files_.Contents().size(), before - 1);
-  // Nor does the coordinator take it for one of the next attempt's.
-  ASSERT_TRUE(coordinator_->Begin(world_.Describe(2, 1, {})).ok());
-  EXPECT_FALSE(coordinator_->Commit({*info}, {}).ok());
+  // Nor does the repository take it for one of the next attempt's.
+  ASSERT_TRUE(repository_->Begin(world_.Describe(2, 1, {})).ok());
+  EXPECT_FALSE(repository_->Commit({*info}, {}).ok());
 }
 
-TEST_F(CoordinatorTest, AChainIsBounded) {
+TEST_F(RepositoryTest, AChainIsBounded) {
   ASSERT_TRUE(Write(0).ok());
   for (uint64_t step = 1; step <= 16; ++step) {
     ASSERT_TRUE(Write(step, step - 1).ok());
@@ -162,82 +162,79 @@ TEST_F(CoordinatorTest, AChainIsBounded) {
   EXPECT_TRUE(Write(17).ok());
 }
 
-TEST_F(CoordinatorTest, WhatCannotBeABaseIsRefused) {
+TEST_F(RepositoryTest, WhatCannotBeABaseIsRefused) {
   ASSERT_TRUE(Write(1).ok());
   NewCheckpoint checkpoint = world_.Describe(2, 2, 1);
   checkpoint.placement_epoch = 9;
   EXPECT_TRUE(
-      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+      absl::IsFailedPrecondition(repository_->Begin(checkpoint).status()));
   checkpoint = world_.Describe(2, 2, 1);
   checkpoint.model.tables[0].shape = {41, 7};
   EXPECT_TRUE(
-      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+      absl::IsFailedPrecondition(repository_->Begin(checkpoint).status()));
   checkpoint = world_.Describe(2, 2, 1);
   std::swap(checkpoint.model.tables[0], checkpoint.model.tables[1]);
   EXPECT_TRUE(
-      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+      absl::IsFailedPrecondition(repository_->Begin(checkpoint).status()));
   for (uint64_t base : {2, 3}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(
-        coordinator_->Begin(world_.Describe(2, 2, base)).status()));
+        repository_->Begin(world_.Describe(2, 2, base)).status()));
   }
   EXPECT_TRUE(absl::IsFailedPrecondition(
-      coordinator_->Begin(world_.Describe(2, 2, 0)).status()));
+      repository_->Begin(world_.Describe(2, 2, 0)).status()));
   EXPECT_TRUE(Write(2, 1).ok());
 }
 
-TEST_F(CoordinatorTest, BadDescriptionsAreRefused) {
+TEST_F(RepositoryTest, BadDescriptionsAreRefused) {
   NewCheckpoint checkpoint = world_.Describe(1, 0, {});
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(repository_->Begin(checkpoint).status()));
   checkpoint = world_.Describe(1, kMaxShards + 1, {});
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(repository_->Begin(checkpoint).status()));
   checkpoint = world_.Describe(1, 1, {});
   checkpoint.model.tables[1].name = "large";
-  EXPECT_EQ(coordinator_->Begin(checkpoint).status().message(),
+  EXPECT_EQ(repository_->Begin(checkpoint).status().message(),
             "table 'large': is there twice");
   checkpoint.model.tables[1].name = "";
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(repository_->Begin(checkpoint).status()));
   EXPECT_EQ(files_.Contents().size(), 1u);
 }
 
-TEST_F(CoordinatorTest, PruningKeepsWhatChainsNeed) {
+TEST_F(RepositoryTest, PruningKeepsWhatChainsNeed) {
   ASSERT_TRUE(Write(1).ok());
   ASSERT_TRUE(Write(2).ok());
   ASSERT_TRUE(Write(3, 2).ok());
   ASSERT_TRUE(Write(4, 3).ok());
   ASSERT_TRUE(Write(5, 3).ok());
-  EXPECT_EQ(*coordinator_->Prune(2), Steps{1});
+  EXPECT_EQ(*repository_->Prune(2), Steps{1});
   EXPECT_EQ(List(), (Steps{5, 4, 3, 2}));
-  EXPECT_EQ(*coordinator_->Prune(1), Steps{4});
+  EXPECT_EQ(*repository_->Prune(1), Steps{4});
   EXPECT_EQ(List(), (Steps{5, 3, 2}));
   ASSERT_TRUE(Write(6).ok());
-  EXPECT_EQ(*coordinator_->Prune(1), (Steps{5, 3, 2}));
-  EXPECT_EQ(*coordinator_->Prune(0), Steps{});  // one at least
+  EXPECT_EQ(*repository_->Prune(1), (Steps{5, 3, 2}));
+  EXPECT_EQ(*repository_->Prune(0), Steps{});  // one at least
   EXPECT_EQ(List(), Steps{6});
 }
 
-TEST_F(CoordinatorTest, PruningCountsGoodOnesOnly) {
+TEST_F(RepositoryTest, PruningCountsGoodOnesOnly) {
   for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
   *files_.Bytes(ManifestPath(3)) = "damaged";
-  EXPECT_EQ(*coordinator_->Prune(1), Steps{1});
+  EXPECT_EQ(*repository_->Prune(1), Steps{1});
   EXPECT_EQ(List(), (Steps{3, 2}));
   *files_.Bytes(ManifestPath(2)) = "damaged";
-  EXPECT_EQ(*coordinator_->Prune(1), Steps{});
+  EXPECT_EQ(*repository_->Prune(1), Steps{});
 }
 
-TEST_F(CoordinatorTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
+TEST_F(RepositoryTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   ASSERT_TRUE(Write(1).ok());
   ASSERT_TRUE(Write(2).ok());
-  ASSERT_TRUE(coordinator_->Begin(world_.Describe(3, 2, 1)).ok());
-  EXPECT_EQ(*coordinator_->Prune(1), Steps{});
-  coordinator_->Abort();
-  EXPECT_EQ(*coordinator_->Prune(1), Steps{1});
+  ASSERT_TRUE(repository_->Begin(world_.Describe(3, 2, 1)).ok());
+  EXPECT_EQ(*repository_->Prune(1), Steps{});
+  repository_->Abort();
+  EXPECT_EQ(*repository_->Prune(1), Steps{1});
 }
 
 // 4 cannot be read for a moment: that is no reason to remove what it stands on.
-TEST_F(CoordinatorTest, PruningThatCannotReadACheckpointIsAnError) {
+TEST_F(RepositoryTest, PruningThatCannotReadACheckpointIsAnError) {
   ASSERT_TRUE(Write(1).ok());
   world_.Clean();
   for (uint64_t step : {2, 3}) ASSERT_TRUE(Write(step).ok());
@@ -245,7 +242,7 @@ TEST_F(CoordinatorTest, PruningThatCannotReadACheckpointIsAnError) {
   for (int number = 0; List() != (Steps{4, 1}); ++number) {
     files_.FailOnce(files_.operations() + number,
                     absl::PermissionDeniedError("not now"));
-    (void)coordinator_->Prune(1);
+    (void)repository_->Prune(1);
     files_.FailOnce(-1, absl::OkStatus());
     const auto found = FindLastGood(&files_, Thoroughness::kQuick);
     ASSERT_TRUE(found.ok()) << number << found.status();
@@ -253,7 +250,7 @@ TEST_F(CoordinatorTest, PruningThatCannotReadACheckpointIsAnError) {
   }
 }
 
-TEST_F(CoordinatorTest, AFileThatIsNotOursStays) {
+TEST_F(RepositoryTest, AFileThatIsNotOursStays) {
   files_.Plant("step-0000000007/notes.txt", "mine");
   files_.Plant("step-0000000007/shard-00000-0000000000000001", "left");
   files_.Plant("step-7/manifest", "mine, too");
@@ -281,30 +278,30 @@ class BusyFiles : public MemoryFiles {
 };
 
 // Servers of a run before, which are not told that it is over.
-TEST(CoordinatorOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
+TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   BusyFiles files;
   World world;
   files.Plant("step-0000000001/shard-00000-0000000000000001", "left");
   files.then = [&] {
     files.Plant("step-0000000001/shard-00001-0000000000000001", "late");
   };
-  auto coordinator = Coordinator::Open(&files);
-  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  auto repository = Repository::Open(&files);
+  ASSERT_TRUE(repository.ok()) << repository.status();
   files.then = [] {};
-  ASSERT_TRUE(world.Write(&files, coordinator->get(), 1, 2).ok());
+  ASSERT_TRUE(world.Write(&files, repository->get(), 1, 2).ok());
   // Now there is a checkpoint, and a shard that is not its own.
   const char kLeft[] = "step-0000000001/shard-00007-0000000000000001";
   files.Plant(kLeft, "left");
   files.then = [&] { files.Remove(kLeft).IgnoreError(); };
-  coordinator->reset();
-  coordinator = Coordinator::Open(&files);
-  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  repository->reset();
+  repository = Repository::Open(&files);
+  ASSERT_TRUE(repository.ok()) << repository.status();
   EXPECT_TRUE(FindLastGood(&files, Thoroughness::kFull).ok());
 }
 
-TEST_F(CoordinatorTest, ARunThatGoesOnFromAnOlderOneDiscardsTheNewer) {
+TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneDiscardsTheNewer) {
   for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
-  ASSERT_TRUE(coordinator_->DiscardNewer(1).ok());
+  ASSERT_TRUE(repository_->DiscardNewer(1).ok());
   EXPECT_EQ(List(), Steps{1});
 }
 

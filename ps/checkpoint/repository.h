@@ -1,7 +1,7 @@
 // Begins checkpoints, makes them valid, and removes what is no longer wanted.
 
-#ifndef PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_
-#define PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_
+#ifndef PENSTOCK_PS_CHECKPOINT_REPOSITORY_H_
+#define PENSTOCK_PS_CHECKPOINT_REPOSITORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -32,23 +32,23 @@ struct NewCheckpoint {
 
 // The one writer of a root. A checkpoint is written so:
 //
-//   the coordinator  Begin()
+//   the repository   Begin()
 //   each server      ShardWriter::Create() ... Finish()
-//   the coordinator  Commit()
+//   the repository   Commit()
 //
 // Until Commit() has renamed the manifest there is no checkpoint, and from then
 // on it is whole; a process that is killed, or a host that loses its power, at
 // any time leaves the last good one and perhaps leftovers. The next Open()
 // removes those. One attempt at a time. Not thread-safe.
-class Coordinator {
+class Repository {
  public:
   // Takes the lock of the root, and cleans up. FAILED_PRECONDITION: another
-  // process has it. `files` outlive the coordinator.
-  static absl::StatusOr<std::unique_ptr<Coordinator>> Open(Files* files);
+  // process has it. `files` outlive the repository.
+  static absl::StatusOr<std::unique_ptr<Repository>> Open(Files* files);
   // Aborts an attempt that is not committed.
-  ~Coordinator();
-  Coordinator(const Coordinator&) = delete;
-  Coordinator& operator=(const Coordinator&) = delete;
+  ~Repository();
+  Repository(const Repository&) = delete;
+  Repository& operator=(const Repository&) = delete;
 
   // Makes the folder. Returns ALREADY_EXISTS if there is a checkpoint of this
   // step, good or bad; FAILED_PRECONDITION if the base cannot be one: it is
@@ -81,7 +81,7 @@ class Coordinator {
   absl::Status DiscardNewer(uint64_t step);
 
  private:
-  Coordinator(Files* files, std::unique_ptr<FileLock> lock)
+  Repository(Files* files, std::unique_ptr<FileLock> lock)
       : files_(files), lock_(std::move(lock)) {}
 
   absl::Status CleanUp();
@@ -100,4 +100,4 @@ class Coordinator {
 
 }  // namespace penstock::ps::checkpoint
 
-#endif  // PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_
+#endif  // PENSTOCK_PS_CHECKPOINT_REPOSITORY_H_

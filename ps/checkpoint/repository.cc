@@ -1,4 +1,4 @@
-#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/repository.h"
 
 #include <algorithm>
 #include <set>
@@ -52,19 +52,19 @@ void AddSteps(const Chain& chain, std::set<uint64_t>* steps) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Open(Files* files) {
+absl::StatusOr<std::unique_ptr<Repository>> Repository::Open(Files* files) {
   auto lock = files->Lock(kLockName);
   if (!lock.ok()) return lock.status();
-  std::unique_ptr<Coordinator> coordinator(
-      new Coordinator(files, *std::move(lock)));
-  absl::Status status = coordinator->CleanUp();
+  std::unique_ptr<Repository> repository(
+      new Repository(files, *std::move(lock)));
+  absl::Status status = repository->CleanUp();
   if (!status.ok()) return status;
-  return coordinator;
+  return repository;
 }
 
-Coordinator::~Coordinator() { Abort(); }
+Repository::~Repository() { Abort(); }
 
-absl::Status Coordinator::CleanUp() {
+absl::Status Repository::CleanUp() {
   const auto entries = files_->List("");
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
@@ -76,7 +76,7 @@ absl::Status Coordinator::CleanUp() {
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::CleanFolder(uint64_t step) {
+absl::Status Repository::CleanFolder(uint64_t step) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(files_, step);
   if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(step);
   // It is said where the checkpoint is looked for.
@@ -98,7 +98,7 @@ absl::Status Coordinator::CleanFolder(uint64_t step) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Attempt> Coordinator::Begin(NewCheckpoint checkpoint) {
+absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
   if (current_.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat(StepFolder(current_->attempt.step), " is being written"));
@@ -136,7 +136,7 @@ absl::StatusOr<Attempt> Coordinator::Begin(NewCheckpoint checkpoint) {
   return current_->attempt;
 }
 
-absl::Status Coordinator::SetBase(const NewCheckpoint& checkpoint) {
+absl::Status Repository::SetBase(const NewCheckpoint& checkpoint) {
   if (!checkpoint.base_step.has_value()) return absl::OkStatus();
   const uint64_t step = *checkpoint.base_step;
   if (step >= checkpoint.step) return NoBase(step, "it is not older");
@@ -156,8 +156,8 @@ absl::Status Coordinator::SetBase(const NewCheckpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::Commit(std::vector<ShardInfo> shards,
-                                 std::vector<WorkerClock> clocks) {
+absl::Status Repository::Commit(std::vector<ShardInfo> shards,
+                                std::vector<WorkerClock> clocks) {
   if (!current_.has_value()) {
     return absl::FailedPreconditionError("no checkpoint has been begun");
   }
@@ -182,7 +182,7 @@ absl::Status Coordinator::Commit(std::vector<ShardInfo> shards,
   return status;
 }
 
-absl::Status Coordinator::CheckShards() {
+absl::Status Repository::CheckShards() {
   std::vector<Footer> footers;
   for (const ShardInfo& info : current_->shards) {
     if (info.shard != footers.size()) {
@@ -197,7 +197,7 @@ absl::Status Coordinator::CheckShards() {
   return CheckComplete(*current_, footers);
 }
 
-absl::Status Coordinator::WriteManifest() {
+absl::Status Repository::WriteManifest() {
   const absl::StatusOr<std::string> bytes = Encode(*current_);
   if (!bytes.ok()) return bytes.status();
   const uint64_t step = current_->attempt.step;
@@ -214,13 +214,13 @@ absl::Status Coordinator::WriteManifest() {
   return status;
 }
 
-void Coordinator::Abort() {
+void Repository::Abort() {
   if (!current_.has_value()) return;
   RemoveCheckpoint(current_->attempt.step).IgnoreError();
   current_.reset();
 }
 
-absl::Status Coordinator::RemoveCheckpoint(uint64_t step) {
+absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
@@ -244,7 +244,7 @@ absl::Status Coordinator::RemoveCheckpoint(uint64_t step) {
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 
-absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
+absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
   std::set<uint64_t> needed;
@@ -273,7 +273,7 @@ absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
   return removed;
 }
 
-absl::Status Coordinator::DiscardNewer(uint64_t step) {
+absl::Status Repository::DiscardNewer(uint64_t step) {
   if (current_.has_value()) {
     return absl::FailedPreconditionError("a checkpoint is being written");
   }
