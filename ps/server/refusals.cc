@@ -1,6 +1,8 @@
 #include "ps/server/refusals.h"
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/base/printable.h"
 
 namespace penstock::ps {
 
@@ -71,6 +73,18 @@ absl::Status Refusal(Verdict verdict, const absl::optional<WorkerId>& worker,
       return Draining();
   }
   return absl::InternalError(absl::StrCat(who, "unknown verdict"));
+}
+
+void LogLines(const std::function<void(const std::string&)>& log,
+              const std::vector<std::string>& lines) {
+  for (const std::string& each : lines) {
+    const std::string line = base::Printable(each, base::kMaxLogLineBytes);
+    if (log) {
+      log(line);
+    } else {
+      base::LogInfo("ps: " + line);
+    }
+  }
 }
 
 }  // namespace penstock::ps

@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +28,11 @@ absl::Status OtherRun(uint64_t run, uint64_t ours);
 absl::Status Refusal(Coordinator::Verdict verdict,
                      const absl::optional<WorkerId>& worker,
                      absl::string_view call);
+
+// Passes lines on in printable form: they may have names that a peer has
+// chosen. Writes them to Penstock's log if `log` is empty.
+void LogLines(const std::function<void(const std::string&)>& log,
+              const std::vector<std::string>& lines);
 
 }  // namespace penstock::ps
 

@@ -1,18 +1,9 @@
-// A server's life: what it is defined as, who is a member, its end.
-
 #include "ps/server/server.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "ps/model/wire.h"
-#include "ps/server/checkpoint_model.h"
 #include "ps/server/refusals.h"
-#include "transport/base/log.h"
-#include "transport/base/printable.h"
 
 namespace penstock::ps {
 
@@ -20,33 +11,26 @@ using base::SteadyNow;
 
 Server::Server(const Options& options)
     : options_(options),
-      row_epoch_(absl::Now() - (SteadyNow() - absl::UnixEpoch())),
-      thread_([this] { ThreadLoop(); }) {}
+      steps_(options.max_wait, &clock_, [this] { ExpireReady(); }) {}
 
 Server::~Server() {
   Drain();
-  {
-    absl::MutexLock lock(&mu_);
-    stop_ = true;
-    wake_thread_.Signal();
-  }
-  thread_.join();
-}
-
-absl::Time Server::RowNow() const {
-  return row_epoch_ + (SteadyNow() - absl::UnixEpoch());
+  steps_.Stop();
 }
 
 absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
   absl::MutexLock one_at_a_time(&define_mu_);
-  if (training() != nullptr) {
-    absl::Status same = CheckSame(definition);
+  if (const auto ours = training(); ours != nullptr) {
+    absl::Status same = CheckSame(*ours, definition);
     if (!same.ok()) return same;
     absl::MutexLock lock(&mu_);
     return Defined{false, training_->run, state_ == State::kDefined,
                    restored_step_};
   }
-  auto training = MakeTraining(definition);
+  const TrainingLimits limits{options_.tables,
+                              options_.membership.expected_workers,
+                              options_.max_held_bytes};
+  auto training = MakeTraining(definition, limits);
   if (!training.ok()) return training.status();
   RestoredModel restored;
   if (options_.restore) {
@@ -57,7 +41,7 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
     } else if (!absl::IsNotFound(found.status())) {
       return found.status();
     } else {
-      training = MakeTraining(definition);  // whatever was put into it
+      training = MakeTraining(definition, limits);  // whatever was put into it
       if (!training.ok()) return training.status();
     }
   }
@@ -66,116 +50,59 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
   return Defined{true, definition.run, !has_values(), restored.step};
 }
 
-absl::StatusOr<std::shared_ptr<Server::Training>> Server::MakeTraining(
-    const Definition& definition) const {
-  if (definition.run == 0) {
-    return absl::InvalidArgumentError("define: run is 0; draw one at random");
-  }
-  absl::Status status = CheckModel(definition.model);
-  if (!status.ok()) return status;
-  std::vector<TableLayout> layouts;
-  for (const TableSpec& table : definition.model.tables) {
-    auto layout = LayoutOf(table);
-    if (!layout.ok()) return layout.status();
-    layouts.push_back(*std::move(layout));
-  }
-  auto placement = PlacementMap::Make(layouts, definition.servers, {});
-  if (!placement.ok()) return placement.status();
-  auto tables = Tables::Create(
-      definition.model,
-      std::make_shared<const PlacementMap>(*std::move(placement)),
-      definition.server, options_.tables);
-  if (!tables.ok()) return tables.status();
-  status = CheckHeldBytes(**tables);
-  // Nobody is to find out at the first checkpoint.
-  if (status.ok()) status = CheckpointModelOf(definition.model).status();
-  if (!status.ok()) return status;
-  auto training = std::make_shared<Training>();
-  training->run = definition.run;
-  training->server = definition.server;
-  training->tables = *std::move(tables);
-  return training;
-}
-
-// A synchronous step needs the gradients of all workers at a time.
-absl::Status Server::CheckHeldBytes(const Tables& tables) const {
-  size_t bytes = 0;
-  for (const Part& part : tables.parts()) {
-    if (tables.model().policies()[part.policy].staleness != 0) continue;
-    auto size = tensor::ByteSize(part.dtype, part.shape);
-    if (size.ok()) bytes += *size;
-  }
-  const uint32_t workers = options_.membership.expected_workers;
-  if (bytes <= options_.max_held_bytes / workers) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "define: a synchronous step holds the gradients of ", workers,
-      " workers, of ", bytes, " bytes each, and this server may hold ",
-      options_.max_held_bytes,
-      " bytes of gradients: add servers, or raise --held-gradients"));
-}
-
-absl::Status Server::CheckSame(const Definition& definition) const {
-  const std::shared_ptr<const Training> ours = training();
-  const PlacementMap& placement = ours->tables->placement();
-  std::string difference =
-      Difference(ours->tables->model().model(), definition.model);
-  if (difference.empty() && definition.servers != placement.servers()) {
-    difference = absl::StrCat("its servers are ",
-                              absl::StrJoin(placement.servers(), ", "));
-  }
-  if (difference.empty() && definition.server != ours->server) {
-    difference = absl::StrCat("it is server ", ours->server);
-  }
-  if (difference.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("define: this server trains another model: ",
-                   base::Printable(difference, 1000),
-                   "; start the servers anew to train this one"));
-}
-
 absl::Status Server::Begin(std::shared_ptr<Training> training,
                            const RestoredModel& restored) {
-  Coordinator::Options options;
-  options.membership = options_.membership;
-  options.membership.clocks = restored.clocks;
-  options.policies = training->tables->model().policies();
-  options.max_wait = options_.max_wait;
-  uint64_t highest = 0;
-  uint64_t lowest =
-      restored.clocks.empty() ? 0 : std::numeric_limits<uint64_t>::max();
-  for (const RankClock& rank : restored.clocks) {
-    highest = std::max(highest, rank.clock);
-    lowest = std::min(lowest, rank.clock);
-  }
-  options.membership.floor = lowest;
-  for (ConsistencyPolicy::Options& policy : options.policies) {
-    // The step that the one who had come farthest was to do next.
-    if (policy.staleness == 0) policy.version = highest;
-  }
-  auto coordinator = Coordinator::Create(std::move(options));
-  if (!coordinator.ok()) return coordinator.status();
+  auto exchange =
+      Exchange::Create(options_, training, restored, &clock_, &steps_);
+  if (!exchange.ok()) return exchange.status();
   Due due;
   {
     absl::MutexLock lock(&mu_);
     if (state_ == State::kDraining) return Draining();
-    coordinator_.emplace(*std::move(coordinator));
+    exchange_ = *std::move(exchange);
     training_ = std::move(training);
-    has_small_steps_ = HasSmallSteps(*training_->tables);
     restored_step_ = restored.step;
+    steps_.Begin(exchange_, training_->tables);
     state_ = State::kDefined;
     if (training_->tables->has_values()) BecomeReadyLocked(&due);
   }
-  Run(due);
+  for (const auto& callback : due) callback();
   return absl::OkStatus();
 }
 
 void Server::BecomeReadyLocked(Due* due) {
   state_ = State::kServing;
+  EndReadyLocked(absl::OkStatus(), due);
+}
+
+void Server::EndReadyLocked(const absl::Status& status, Due* due) {
   for (auto& [ticket, ready] : pending_ready_) {
     due->push_back(
-        [callback = std::move(ready.callback)] { callback(absl::OkStatus()); });
+        [callback = std::move(ready.callback), status] { callback(status); });
   }
   pending_ready_.clear();
+  steps_.SetAlarm(absl::InfiniteFuture());
+}
+
+void Server::ExpireReady() {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    const absl::Time now = SteadyNow();
+    while (!pending_ready_.empty() &&
+           pending_ready_.begin()->second.deadline <= now) {
+      const auto first = pending_ready_.begin();
+      due.push_back([callback = std::move(first->second.callback)] {
+        callback(absl::DeadlineExceededError(
+            "worker 0 has not initialised the variables"));
+      });
+      pending_ready_.erase(first);
+    }
+    steps_.SetAlarm(pending_ready_.empty()
+                        ? absl::InfiniteFuture()
+                        : pending_ready_.begin()->second.deadline);
+  }
+  for (const auto& callback : due) callback();
 }
 
 absl::Status Server::CheckView(const View& view) const {
@@ -183,11 +110,58 @@ absl::Status Server::CheckView(const View& view) const {
   return CheckViewLocked(view);
 }
 
-absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
-  absl::MutexLock lock(&mu_);
-  absl::Status status = CheckServingLocked();
+absl::Status Server::CheckRunLocked(uint64_t run) const {
+  if (state_ == State::kDraining) return Draining();
+  if (training_ == nullptr) return HasNoModel(run);
+  if (run != training_->run) return OtherRun(run, training_->run);
+  return absl::OkStatus();
+}
+
+absl::Status Server::CheckViewLocked(const View& view) const {
+  absl::Status status = CheckRunLocked(view.run);
   if (!status.ok()) return status;
-  return coordinator_->AppliedClocks();
+  return training_->tables->placement().CheckEpoch(view.epoch);
+}
+
+absl::Status Server::CheckHasValuesLocked() const {
+  switch (state_) {
+    case State::kServing:
+      return absl::OkStatus();
+    case State::kEmpty:
+    case State::kDefined:
+      return absl::FailedPreconditionError(
+          "worker 0 has not initialised the variables; GetModel() can wait for "
+          "that");
+    case State::kDraining:
+      return Draining();
+  }
+  return Draining();
+}
+
+absl::StatusOr<Server::ExchangePtr> Server::Serving(const View& view) const {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = CheckViewLocked(view);
+  if (status.ok()) status = CheckHasValuesLocked();
+  if (!status.ok()) return status;
+  return exchange_;
+}
+
+Server::ExchangePtr Server::exchange() const {
+  absl::MutexLock lock(&mu_);
+  return exchange_;
+}
+
+absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
+  ExchangePtr exchange;
+  {
+    absl::MutexLock lock(&mu_);
+    absl::Status status = CheckHasValuesLocked();
+    if (!status.ok()) return status;
+    exchange = exchange_;
+  }
+  absl::Status status = exchange->failure();
+  if (!status.ok()) return status;
+  return exchange->ClocksOfApplied();
 }
 
 std::shared_ptr<const Server::Training> Server::training() const {
@@ -202,110 +176,57 @@ bool Server::has_values() const {
 
 uint64_t Server::AwaitValues(ReadyCallback callback) {
   absl::Status status;
-  uint64_t ticket = 0;
+  const uint64_t ticket = next_ticket_++;
+  ExchangePtr serving;
   {
     absl::MutexLock lock(&mu_);
-    ticket = next_ticket_++;
     const bool waits = state_ == State::kEmpty || state_ == State::kDefined;
     if (waits && pending_ready_.size() >= options_.max_waiting_calls) {
       status = TooManyWait(pending_ready_.size());
     } else if (waits) {
       pending_ready_[ticket] = {std::move(callback),
                                 SteadyNow() + options_.max_wait};
-      wake_thread_.Signal();
+      steps_.SetAlarm(pending_ready_.begin()->second.deadline);
       return ticket;
     } else {
-      status = CheckServingLocked();
+      status = CheckHasValuesLocked();
+      serving = exchange_;
     }
   }
+  if (status.ok()) status = serving->failure();
   callback(status);
   return ticket;
 }
 
-absl::Status Server::CheckViewLocked(const View& view) const {
-  if (state_ == State::kDraining) return Draining();
-  if (training_ == nullptr) return HasNoModel(view.run);
-  if (view.run != training_->run) return OtherRun(view.run, training_->run);
-  return training_->tables->placement().CheckEpoch(view.epoch);
-}
-
-absl::Status Server::CheckServingLocked() const {
-  switch (state_) {
-    case State::kServing:
-      return absl::OkStatus();
-    case State::kEmpty:
-    case State::kDefined:
-      return absl::FailedPreconditionError(
-          "worker 0 has not initialised the variables; GetModel() can wait for "
-          "that");
-    case State::kFailed:
-      return failure_;
-    case State::kDraining:
-      return Draining();
-  }
-  return Draining();
-}
-
-absl::StatusOr<std::shared_ptr<Server::Training>> Server::ServingLocked(
-    const View& view) const {
-  absl::Status status = CheckViewLocked(view);
-  if (status.ok()) status = CheckServingLocked();
-  if (!status.ok()) return status;
-  return training_;
-}
-
 absl::StatusOr<Server::Joined> Server::Join(const View& view,
                                             const WorkerId& worker) {
-  Due due;
-  Outcome outcome;
+  ExchangePtr exchange;
   {
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
-    if (status.ok() && state_ == State::kFailed) status = failure_;
     if (!status.ok()) return status;
-    outcome = coordinator_->Join(worker, SteadyNow());
-    HandleLocked(outcome, &due);
+    exchange = exchange_;
   }
-  Run(due);
-  absl::Status status = Refusal(outcome.verdict, worker, "join");
-  if (!status.ok()) return status;
-  return Joined{options_.membership.lease, outcome.clock};
+  return exchange->Join(worker);
 }
 
 absl::Status Server::Heartbeat(uint64_t run, const WorkerId& worker) {
-  Due due;
-  Outcome outcome;
+  ExchangePtr exchange;
   {
     absl::MutexLock lock(&mu_);
-    if (state_ == State::kDraining) return Draining();
-    if (training_ == nullptr) return HasNoModel(run);
-    if (run != training_->run) return OtherRun(run, training_->run);
-    if (state_ == State::kFailed) return failure_;
-    outcome = coordinator_->Heartbeat(worker, SteadyNow());
-    HandleLocked(outcome, &due);
+    absl::Status status = CheckRunLocked(run);
+    if (!status.ok()) return status;
+    exchange = exchange_;
   }
-  Run(due);
-  return Refusal(outcome.verdict, worker, "heartbeat");
+  return exchange->Heartbeat(worker);
 }
 
 void Server::Leave(const WorkerId& worker) {
-  Due due;
-  {
-    absl::MutexLock lock(&mu_);
-    if (!coordinator_.has_value()) return;
-    HandleLocked(coordinator_->Leave(worker), &due);
-  }
-  Run(due);
+  if (const ExchangePtr ours = exchange()) ours->Leave(worker);
 }
 
 void Server::Lost(const WorkerId& worker) {
-  Due due;
-  {
-    absl::MutexLock lock(&mu_);
-    if (!coordinator_.has_value()) return;
-    HandleLocked(coordinator_->Lost(worker), &due);
-  }
-  Run(due);
+  if (const ExchangePtr ours = exchange()) ours->Lost(worker);
 }
 
 absl::StatusOr<bool> Server::Initialize(const View& view,
@@ -321,8 +242,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
     // One that has not joined may, unless another has.
-    if (status.ok() && coordinator_->membership().StandingOf(worker) ==
-                           Membership::Standing::kSuperseded) {
+    if (status.ok() && exchange_->IsSuperseded(worker)) {
       status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
     }
     if (!status.ok()) return status;
@@ -333,7 +253,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   if (!taken.ok()) {
     const std::string refusal = absl::StrCat(
         "initialize from worker ", worker.rank, ": ", taken.message());
-    Log({refusal});
+    LogLines(options_.log, {refusal});
     return absl::Status(taken.code(), refusal);
   }
   Due due;
@@ -343,41 +263,112 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
       BecomeReadyLocked(&due);
     }
   }
-  Run(due);
+  for (const auto& callback : due) callback();
   return true;
+}
+
+uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
+                      const tensor::Bundle& gradients, PushCallback callback,
+                      bool will_help) {
+  const uint64_t ticket = next_ticket_++;
+  const auto serving = Serving(view);
+  if (serving.ok()) {
+    (*serving)->Push(ticket, worker, clock, gradients, std::move(callback),
+                     will_help);
+  } else {
+    callback(serving.status());
+  }
+  return ticket;
+}
+
+uint64_t Server::Pull(const View& view, const PullSpec& spec,
+                      PullCallback callback) {
+  const uint64_t ticket = next_ticket_++;
+  const auto serving = Serving(view);
+  if (serving.ok()) {
+    (*serving)->Pull(ticket, spec, std::move(callback));
+  } else {
+    callback(serving.status());
+  }
+  return ticket;
+}
+
+void Server::Help() { steps_.Help(); }
+
+void Server::Cancel(uint64_t ticket) {
+  ReadyCallback callback;
+  ExchangePtr serving;
+  {
+    absl::MutexLock lock(&mu_);
+    serving = exchange_;
+    const auto ready = pending_ready_.find(ticket);
+    if (ready != pending_ready_.end()) {
+      callback = std::move(ready->second.callback);
+      pending_ready_.erase(ready);
+    }
+  }
+  if (callback)
+    return callback(absl::CancelledError("the caller has given up"));
+  if (serving != nullptr) serving->Cancel(ticket);
+}
+
+absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
+    absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
+    absl::Duration timeout,
+    const std::function<void(uint64_t ticket)>& on_wait) {
+  ExchangePtr serving;
+  {
+    absl::MutexLock lock(&mu_);
+    absl::Status status = CheckHasValuesLocked();
+    if (!status.ok()) return status;
+    serving = exchange_;
+  }
+  return serving->TakeSnapshot(next_ticket_++, version, options, timeout,
+                               on_wait);
 }
 
 void Server::Drain() {
   Due due;
+  ExchangePtr serving;
   {
     absl::MutexLock lock(&mu_);
     if (state_ == State::kDraining) return;
     state_ = State::kDraining;
-    for (auto& [ticket, ready] : pending_ready_) {
-      due.push_back(
-          [callback = std::move(ready.callback)] { callback(Draining()); });
-    }
-    pending_ready_.clear();
-    EndSnapshotsLocked(Draining(), &due);
-    if (coordinator_.has_value()) HandleLocked(coordinator_->Drain(), &due);
+    EndReadyLocked(Draining(), &due);
+    serving = exchange_;
   }
-  Run(due);
-}
-
-void Server::Run(const Due& due) {
+  steps_.Drain();
+  if (serving != nullptr) serving->Drain();
   for (const auto& callback : due) callback();
 }
 
-void Server::Log(const std::vector<std::string>& notes) const {
-  for (const std::string& note : notes) {
-    // Notes may contain names that a worker has chosen.
-    const std::string line = base::Printable(note, base::kMaxLogLineBytes);
-    if (options_.log) {
-      options_.log(line);
-    } else {
-      base::LogInfo("ps: " + line);
-    }
+PushCounts Server::push_counts() const {
+  const ExchangePtr serving = exchange();
+  return serving == nullptr ? PushCounts() : serving->push_counts();
+}
+
+ServerReport Server::report() const {
+  ServerReport report;
+  report.held_bytes_limit = options_.max_held_bytes;
+  report.expected_workers = options_.membership.expected_workers;
+  std::shared_ptr<Training> training;
+  ExchangePtr exchange;
+  {
+    absl::MutexLock lock(&mu_);
+    training = training_;
+    exchange = exchange_;
+    report.restored_step = restored_step_;
   }
+  if (training == nullptr) return report;
+  exchange->Report(&report);
+  report.run = training->run;
+  report.epoch = training->tables->placement().epoch();
+  report.server = training->server;
+  report.servers =
+      static_cast<uint32_t>(training->tables->placement().servers().size());
+  report.has_values = training->tables->has_values();
+  report.tables = training->tables->Report();
+  return report;
 }
 
 }  // namespace penstock::ps

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/server/exchange.h"
 #include "ps/server/refusals.h"
-#include "ps/server/server.h"
 
 namespace penstock::ps {
 
@@ -25,9 +25,9 @@ size_t SizeOf(const Selection& selection) {
 
 // A push whose step is over is known by its clock, before anything is looked at
 // that it may have filled itself.
-absl::optional<Server::PushVerdict> Server::VerdictOnRepeatedLocked(
+absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
     const WorkerId& worker, uint64_t clock) const {
-  const Membership& members = coordinator_->membership();
+  const Membership& members = coordinator_.membership();
   if (!members.IsMember(worker) || clock >= members.ClockOf(worker.rank)) {
     return absl::nullopt;
   }
@@ -39,7 +39,7 @@ absl::optional<Server::PushVerdict> Server::VerdictOnRepeatedLocked(
   return has_counted ? PushVerdict::kDuplicate : PushVerdict::kLate;
 }
 
-absl::Status Server::CheckRoomLocked(size_t bytes) const {
+absl::Status Exchange::CheckRoomLocked(size_t bytes) const {
   const size_t most = options_.max_held_bytes;
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -54,52 +54,44 @@ absl::Status Server::CheckRoomLocked(size_t bytes) const {
                    ": come again, or raise its --held-gradients"));
 }
 
-void Server::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
+void Exchange::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
   const WorkerId worker = push->worker;
   const uint64_t clock = push->id.clock;
   const bool will_help = push->will_help;
   pending_bytes_ += push->held_bytes;
   pending_pushes_[ticket] = std::move(*push);
-  HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), due,
+  HandleLocked(coordinator_.Push(ticket, worker, clock, SteadyNow()), due,
                will_help);
 }
 
-void Server::RefusePush(const PendingPush& push, const absl::Status& why) {
+void Exchange::RefusePush(const PendingPush& push, const absl::Status& why) {
   const std::string refusal =
       absl::StrCat("push of worker ", push.worker.rank, " for step ",
                    push.id.clock, " refused: ", why.message());
-  Log({refusal});
+  LogLines(options_.log, {refusal});
   push.callback(absl::Status(why.code(), refusal));
 }
 
-uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
-                      const tensor::Bundle& bundle, PushCallback callback,
-                      bool will_help) {
-  absl::StatusOr<std::shared_ptr<Training>> training;
+void Exchange::Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
+                    const tensor::Bundle& bundle, PushCallback callback,
+                    bool will_help) {
+  absl::Status status;
   absl::optional<PushVerdict> repeated;
-  uint64_t ticket = 0;
   {
     absl::MutexLock lock(&mu_);
-    ticket = next_ticket_++;
-    training = ServingLocked(view);
-    if (training.ok()) repeated = VerdictOnRepeatedLocked(worker, clock);
+    status = failure_;
+    if (status.ok()) repeated = VerdictOnRepeatedLocked(worker, clock);
     if (repeated.has_value()) ++counts_.not_counted;
   }
-  if (repeated.has_value()) {
-    callback(*repeated);
-    return ticket;
-  }
-  if (!training.ok()) {
-    callback(training.status());
-    return ticket;
-  }
+  if (!status.ok()) return callback(status);
+  if (repeated.has_value()) return callback(*repeated);
   PendingPush push;
   push.worker = worker;
   push.id = {worker.rank, clock};
   push.callback = std::move(callback);
   push.will_help = will_help;
-  auto gradients = (*training)->tables->Check(bundle, RowNow());
-  absl::Status status = gradients.status();
+  auto gradients = training_->tables->Check(bundle, clock_->Now());
+  status = gradients.status();
   if (status.ok()) {
     push.held_bytes = gradients->held_bytes();
     push.gradients = *std::move(gradients);
@@ -116,31 +108,18 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
   }
   if (!status.ok()) RefusePush(push, status);
   Run(due);
-  return ticket;
 }
 
-uint64_t Server::Pull(const View& view, const PullSpec& spec,
-                      PullCallback callback) {
-  absl::StatusOr<std::shared_ptr<Training>> training;
-  uint64_t ticket = 0;
-  {
-    absl::MutexLock lock(&mu_);
-    ticket = next_ticket_++;
-    training = ServingLocked(view);
-  }
-  if (!training.ok()) {
-    callback(training.status());
-    return ticket;
-  }
+void Exchange::Pull(uint64_t ticket, const PullSpec& spec,
+                    PullCallback callback) {
+  absl::Status status = failure();
+  if (!status.ok()) return callback(status);
   auto selection =
-      (*training)->tables->Select(spec.ids, spec.parts, spec.all_parts);
-  if (!selection.ok()) {
-    callback(selection.status());
-    return ticket;
-  }
+      training_->tables->Select(spec.ids, spec.parts, spec.all_parts);
+  if (!selection.ok()) return callback(selection.status());
   selection->dtype = spec.dtype;
   const std::vector<size_t> policies =
-      (*training)->tables->PoliciesOf(*selection);
+      training_->tables->PoliciesOf(*selection);
   Due due;
   {
     absl::MutexLock lock(&mu_);
@@ -148,16 +127,15 @@ uint64_t Server::Pull(const View& view, const PullSpec& spec,
     waiting_bytes_ += bytes;
     pending_pulls_[ticket] = {spec.worker, *std::move(selection), bytes,
                               std::move(callback)};
-    HandleLocked(coordinator_->Pull(ticket, spec.worker, spec.clock, policies,
-                                    SteadyNow()),
+    HandleLocked(coordinator_.Pull(ticket, spec.worker, spec.clock, policies,
+                                   SteadyNow()),
                  &due);
     BoundPullsLocked(ticket, &due);
   }
   Run(due);
-  return ticket;
 }
 
-Server::PendingPull Server::TakePullLocked(
+Exchange::PendingPull Exchange::TakePullLocked(
     std::map<uint64_t, PendingPull>::iterator pull) {
   PendingPull taken = std::move(pull->second);
   waiting_bytes_ -= taken.bytes;
@@ -165,7 +143,7 @@ Server::PendingPull Server::TakePullLocked(
   return taken;
 }
 
-void Server::BoundPullsLocked(uint64_t ticket, Due* due) {
+void Exchange::BoundPullsLocked(uint64_t ticket, Due* due) {
   const auto pull = pending_pulls_.find(ticket);
   if (pull == pending_pulls_.end()) return;
   const size_t others = pending_pulls_.size() - 1;
@@ -173,14 +151,16 @@ void Server::BoundPullsLocked(uint64_t ticket, Due* due) {
       waiting_bytes_ <= options_.max_waiting_bytes) {
     return;
   }
-  coordinator_->Cancel(ticket);
+  coordinator_.Cancel(ticket);
   auto refused = std::make_shared<PendingPull>(TakePullLocked(pull));
   due->push_back([refused, others] { refused->callback(TooManyWait(others)); });
 }
 
-void Server::HandleLocked(Outcome outcome, Due* due, bool will_help) {
+void Exchange::HandleLocked(Outcome outcome, Due* due, bool will_help) {
   if (!outcome.notes.empty()) {
-    due->push_back([this, notes = std::move(outcome.notes)] { Log(notes); });
+    due->push_back([this, notes = std::move(outcome.notes)] {
+      LogLines(options_.log, notes);
+    });
   }
   for (const Coordinator::Answer& answer : outcome.answers) {
     if (auto push = pending_pushes_.find(answer.ticket);
@@ -193,21 +173,17 @@ void Server::HandleLocked(Outcome outcome, Due* due, bool will_help) {
       AnswerPullLocked(TakePullLocked(pull), answer, due);
     }
   }
-  if (!outcome.applies.empty()) {
-    if (!will_help || !CanBeHelpedLocked()) {
-      help_ends_ = absl::InfinitePast();
-    } else if (applies_.empty()) {
-      help_ends_ = SteadyNow() + kHelpLimit;
-    }
-  }
-  for (Coordinator::Apply& apply : outcome.applies) {
-    applies_.push_back(std::move(apply));
-  }
-  WakeThreadLocked();
+  Steps::News news;
+  news.version = VersionLocked();
+  news.deadline = coordinator_.NextDeadline();
+  news.held_bytes = held_.bytes();
+  news.applies = std::move(outcome.applies);
+  news.will_help = will_help;
+  steps_->Update(std::move(news));
 }
 
-void Server::AnswerPushLocked(PendingPush push,
-                              const Coordinator::Answer& answer, Due* due) {
+void Exchange::AnswerPushLocked(PendingPush push,
+                                const Coordinator::Answer& answer, Due* due) {
   pending_bytes_ -= push.held_bytes;
   absl::StatusOr<PushVerdict> result = PushVerdict::kCounted;
   const absl::Status status = StatusOfLocked(
@@ -230,8 +206,8 @@ void Server::AnswerPushLocked(PendingPush push,
                   dropped = std::move(dropped)] { callback(result); });
 }
 
-void Server::AnswerPullLocked(PendingPull pull,
-                              const Coordinator::Answer& answer, Due* due) {
+void Exchange::AnswerPullLocked(PendingPull pull,
+                                const Coordinator::Answer& answer, Due* due) {
   absl::Status status = StatusOfLocked(pull.worker, "pull", answer);
   if (!status.ok()) {
     due->push_back(
@@ -240,15 +216,15 @@ void Server::AnswerPullLocked(PendingPull pull,
   }
   due->push_back([this, training = training_, clock = answer.clock,
                   pull = std::move(pull)] {
-    auto bundle = training->tables->Read(pull.selection, RowNow());
+    auto bundle = training->tables->Read(pull.selection, clock_->Now());
     if (!bundle.ok()) return pull.callback(bundle.status());
     pull.callback(Pulled{*std::move(bundle), clock});
   });
 }
 
-absl::Status Server::StatusOfLocked(const absl::optional<WorkerId>& worker,
-                                    absl::string_view call,
-                                    const Coordinator::Answer& answer) const {
+absl::Status Exchange::StatusOfLocked(const absl::optional<WorkerId>& worker,
+                                      absl::string_view call,
+                                      const Coordinator::Answer& answer) const {
   if (answer.verdict == Verdict::kDraining && !failure_.ok()) return failure_;
   if (answer.verdict == Verdict::kTimedOut) {
     return absl::DeadlineExceededError(absl::StrCat(
@@ -259,12 +235,12 @@ absl::Status Server::StatusOfLocked(const absl::optional<WorkerId>& worker,
   return Refusal(answer.verdict, worker, call);
 }
 
-void Server::Cancel(uint64_t ticket) {
+void Exchange::Cancel(uint64_t ticket) {
   const absl::Status status = absl::CancelledError("the caller has given up");
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    if (coordinator_.has_value()) coordinator_->Cancel(ticket);
+    coordinator_.Cancel(ticket);
     if (auto push = pending_pushes_.find(ticket);
         push != pending_pushes_.end()) {
       AnswerPushLocked(std::move(push->second), {ticket, Verdict::kReplaced},
@@ -275,21 +251,11 @@ void Server::Cancel(uint64_t ticket) {
       due.push_back([callback = TakePullLocked(pull).callback, status] {
         callback(status);
       });
-    } else if (auto ready = pending_ready_.find(ticket);
-               ready != pending_ready_.end()) {
-      due.push_back([callback = std::move(ready->second.callback), status] {
-        callback(status);
-      });
-      pending_ready_.erase(ready);
-    } else if (auto snapshot = pending_snapshots_.find(ticket);
-               snapshot != pending_snapshots_.end()) {
-      due.push_back([callback = std::move(snapshot->second.callback), status] {
-        callback(status);
-      });
-      pending_snapshots_.erase(snapshot);
     }
   }
   Run(due);
+  const Steps::SnapshotCallback snapshot = steps_->RemoveSnapshot(ticket);
+  if (snapshot) snapshot(status);
 }
 
 }  // namespace penstock::ps

@@ -1,0 +1,229 @@
+#include "ps/server/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "ps/server/refusals.h"
+
+namespace penstock::ps {
+
+using base::SteadyNow;
+using Verdict = Coordinator::Verdict;
+
+absl::StatusOr<std::shared_ptr<Exchange>> Exchange::Create(
+    const Options& options, std::shared_ptr<const Training> training,
+    const RestoredModel& restored, const RowClock* clock, Steps* steps) {
+  Coordinator::Options calls = CoordinatorOptionsOf(*training, restored);
+  const Membership::Options from_checkpoint = calls.membership;
+  calls.membership = options.membership;
+  calls.membership.floor = from_checkpoint.floor;
+  calls.membership.clocks = from_checkpoint.clocks;
+  calls.max_wait = options.max_wait;
+  auto coordinator = Coordinator::Create(std::move(calls));
+  if (!coordinator.ok()) return coordinator.status();
+  return std::shared_ptr<Exchange>(new Exchange(
+      options, std::move(training), *std::move(coordinator), clock, steps));
+}
+
+Exchange::Exchange(const Options& options,
+                   std::shared_ptr<const Training> training,
+                   Coordinator coordinator, const RowClock* clock, Steps* steps)
+    : options_(options),
+      training_(std::move(training)),
+      clock_(clock),
+      steps_(steps),
+      coordinator_(std::move(coordinator)) {}
+
+absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
+  Due due;
+  Outcome outcome;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return failure_;
+    outcome = coordinator_.Join(worker, SteadyNow());
+    HandleLocked(outcome, &due);
+  }
+  Run(due);
+  absl::Status status = Refusal(outcome.verdict, worker, "join");
+  if (!status.ok()) return status;
+  return Joined{options_.membership.lease, outcome.clock};
+}
+
+absl::Status Exchange::Heartbeat(const WorkerId& worker) {
+  Due due;
+  Outcome outcome;
+  {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return failure_;
+    outcome = coordinator_.Heartbeat(worker, SteadyNow());
+    HandleLocked(outcome, &due);
+  }
+  Run(due);
+  return Refusal(outcome.verdict, worker, "heartbeat");
+}
+
+void Exchange::Leave(const WorkerId& worker) {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    HandleLocked(coordinator_.Leave(worker), &due);
+  }
+  Run(due);
+}
+
+void Exchange::Lost(const WorkerId& worker) {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    HandleLocked(coordinator_.Lost(worker), &due);
+  }
+  Run(due);
+}
+
+bool Exchange::IsSuperseded(const WorkerId& worker) const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.membership().StandingOf(worker) ==
+         Membership::Standing::kSuperseded;
+}
+
+std::vector<Gradients*> Exchange::GradientsOf(const Coordinator::Apply& apply) {
+  absl::MutexLock lock(&mu_);
+  return held_.Of(apply.pushes);
+}
+
+void Exchange::OnApplied(const Coordinator::Apply& apply) {
+  std::vector<Gradients> dropped;  // destroyed without the lock
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    dropped = held_.Drop(apply.pushes);
+    HandleLocked(coordinator_.Applied(apply.policy, SteadyNow()), &due);
+  }
+  Run(due);
+}
+
+void Exchange::OnFailed(const absl::Status& why) {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    if (is_draining_ || !failure_.ok()) return;
+    failure_ = why;
+    steps_->End();
+    HandleLocked(coordinator_.Drain(), &due);
+  }
+  LogLines(options_.log, {std::string(why.message())});
+  EndSnapshots(steps_->RemoveSnapshots(), why);
+  Run(due);
+}
+
+void Exchange::OnDeadline() {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    HandleLocked(coordinator_.Tick(SteadyNow()), &due);
+  }
+  Run(due);
+}
+
+void Exchange::Drain() {
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    if (is_draining_) return;
+    is_draining_ = true;
+    HandleLocked(coordinator_.Drain(), &due);
+  }
+  EndSnapshots(steps_->RemoveSnapshots(), Draining());
+  Run(due);
+}
+
+absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
+    uint64_t ticket, absl::optional<uint64_t> version,
+    const SparseSnapshotOptions& options, absl::Duration timeout,
+    const std::function<void(uint64_t ticket)>& on_wait) {
+  // Outlives the wait, if that ends before the answer.
+  struct Result {
+    absl::Notification is_there;
+    absl::StatusOr<ModelSnapshot> snapshot;
+  };
+  auto result = std::make_shared<Result>();
+  {
+    absl::MutexLock lock(&mu_);
+    if (!failure_.ok()) return failure_;
+    if (is_draining_) return Draining();
+    steps_->AddSnapshot(ticket, version, options,
+                        [result](absl::StatusOr<ModelSnapshot> snapshot) {
+                          result->snapshot = std::move(snapshot);
+                          result->is_there.Notify();
+                        });
+  }
+  if (on_wait) on_wait(ticket);
+  if (!result->is_there.WaitForNotificationWithTimeout(timeout) &&
+      steps_->RemoveSnapshot(ticket) != nullptr) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("checkpoint: step ", version.value_or(0),
+                     " was not done within ", absl::FormatDuration(timeout)));
+  }
+  result->is_there.WaitForNotification();
+  return std::move(result->snapshot);
+}
+
+void Exchange::EndSnapshots(std::vector<Steps::SnapshotCallback> snapshots,
+                            const absl::Status& why) {
+  for (const Steps::SnapshotCallback& callback : snapshots) callback(why);
+}
+
+void Exchange::Run(const Due& due) {
+  for (const auto& callback : due) callback();
+}
+
+absl::Status Exchange::failure() const {
+  absl::MutexLock lock(&mu_);
+  return failure_;
+}
+
+PushCounts Exchange::push_counts() const {
+  absl::MutexLock lock(&mu_);
+  return counts_;
+}
+
+std::vector<RankClock> Exchange::ClocksOfApplied() const {
+  absl::MutexLock lock(&mu_);
+  return coordinator_.AppliedClocks();
+}
+
+absl::optional<uint64_t> Exchange::VersionLocked() const {
+  absl::optional<uint64_t> version;
+  for (size_t at = 0; at < coordinator_.policies(); ++at) {
+    const ConsistencyPolicy& policy = coordinator_.policy(at);
+    if (!policy.synchronous()) continue;
+    version = std::min(version.value_or(kMaxClock), policy.version());
+  }
+  return version;
+}
+
+void Exchange::Report(ServerReport* report) const {
+  {
+    absl::MutexLock lock(&mu_);
+    report->pushes = counts_;
+    report->held_bytes = held_.bytes() + pending_bytes_;
+    report->failure = std::string(failure_.message());
+    report->version = VersionLocked().value_or(0);
+    const Membership& members = coordinator_.membership();
+    report->live_workers = static_cast<uint32_t>(members.size());
+    report->workers_lost = members.lost();
+    for (const RankClock& rank : members.Clocks()) {
+      report->workers.push_back(
+          {rank.worker.rank, rank.clock, members.HasMember(rank.worker.rank)});
+    }
+  }
+  uint64_t most = 0;
+  for (const WorkerReport& each : report->workers) {
+    most = std::max(most, each.clock);
+  }
+  for (WorkerReport& each : report->workers) each.behind = most - each.clock;
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,28 @@
+// The time of rows.
+
+#ifndef PENSTOCK_PS_SERVER_ROW_CLOCK_H_
+#define PENSTOCK_PS_SERVER_ROW_CLOCK_H_
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+
+// The system's time as it was at the start, and steady from then on: rows keep
+// it in checkpoints. Immutable.
+class RowClock {
+ public:
+  RowClock() : epoch_(absl::Now() - (base::SteadyNow() - absl::UnixEpoch())) {}
+
+  absl::Time Now() const {
+    return epoch_ + (base::SteadyNow() - absl::UnixEpoch());
+  }
+
+ private:
+  const absl::Time epoch_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_ROW_CLOCK_H_

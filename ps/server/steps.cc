@@ -1,0 +1,354 @@
+#include "ps/server/steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+namespace {
+
+// Rows whose time is over are removed so often, and so soon again while there
+// are more of them. Steps are taken in between.
+constexpr absl::Duration kMaintenanceInterval = absl::Seconds(1);
+constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
+// A step for which there is no memory is tried again after so long: readers may
+// have let go of old versions meanwhile.
+constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
+// Of values, and of gradients. Steps of any optimizer take less than a
+// millisecond of one core then; the threads that help are those that calls come
+// in on. Larger ones use all cores, and last longer than a thread takes to
+// wake.
+constexpr size_t kSmallStepBytes = size_t{512} << 10;
+
+// Rows take a time that is harder to foresee: tables grow, evict and spill.
+bool HasSmallSteps(const Tables& tables) {
+  size_t bytes = 0;
+  for (const Part& part : tables.parts()) {
+    auto size = tensor::ByteSize(part.dtype, part.shape);
+    if (!size.ok() || *size > kSmallStepBytes) return false;
+    bytes += *size;
+  }
+  return tables.model().rows().empty() && bytes <= kSmallStepBytes;
+}
+
+absl::StatusOr<ModelSnapshot> Snapshot(absl::optional<uint64_t> wanted,
+                                       absl::optional<uint64_t> version,
+                                       const SparseSnapshotOptions& options,
+                                       std::vector<RankClock> clocks,
+                                       Tables* tables) {
+  if (wanted.has_value() && version.has_value() && *version > *wanted) {
+    return absl::OutOfRangeError(
+        absl::StrCat("the server has done step ", *version, ", not ", *wanted,
+                     " any more: ask for a later one"));
+  }
+  ModelSnapshot snapshot;
+  snapshot.clocks = std::move(clocks);
+  for (size_t i = 0; i < tables->parts().size(); ++i) {
+    snapshot.parts.push_back(tables->part(i).TakeSnapshot());
+  }
+  for (size_t i = 0; i < tables->model().rows().size(); ++i) {
+    auto rows = tables->table(i).BeginSnapshot(
+        i < options.size() ? options[i] : sparse::SnapshotOptions());
+    if (!rows.ok()) return rows.status();
+    snapshot.tables.push_back({tables->sparse_steps(i), *std::move(rows)});
+  }
+  return snapshot;
+}
+
+}  // namespace
+
+using base::SteadyNow;
+
+Steps::Steps(absl::Duration max_wait, const RowClock* clock,
+             std::function<void()> on_alarm)
+    : max_wait_(max_wait),
+      clock_(clock),
+      on_alarm_(std::move(on_alarm)),
+      thread_([this] { ThreadLoop(); }) {}
+
+Steps::~Steps() { Stop(); }
+
+void Steps::Stop() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    wake_thread_.Signal();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Steps::Begin(std::shared_ptr<StepSource> source,
+                  std::shared_ptr<Tables> tables) {
+  absl::MutexLock lock(&mu_);
+  source_ = std::move(source);
+  tables_ = std::move(tables);
+  has_small_steps_ = HasSmallSteps(*tables_);
+}
+
+void Steps::SetAlarm(absl::Time alarm) {
+  absl::MutexLock lock(&mu_);
+  alarm_ = alarm;
+  WakeThreadLocked();
+}
+
+void Steps::Update(News news) {
+  absl::MutexLock lock(&mu_);
+  version_ = news.version;
+  deadline_ = news.deadline;
+  held_bytes_ = news.held_bytes;
+  if (!news.applies.empty()) {
+    if (!news.will_help || !CanBeHelpedLocked()) {
+      help_ends_ = absl::InfinitePast();
+    } else if (applies_.empty()) {
+      help_ends_ = SteadyNow() + kHelpLimit;
+    }
+  }
+  for (Coordinator::Apply& apply : news.applies) {
+    applies_.push_back(std::move(apply));
+  }
+  WakeThreadLocked();
+}
+
+void Steps::End() {
+  absl::MutexLock lock(&mu_);
+  is_over_ = true;
+}
+
+void Steps::Drain() {
+  absl::MutexLock lock(&mu_);
+  is_draining_ = true;
+}
+
+absl::Time Steps::NextDeadlineLocked() const {
+  absl::Time next = std::min(deadline_, alarm_);
+  if (tables_ != nullptr && !tables_->model().rows().empty()) {
+    next = std::min(next, next_maintenance_);
+  }
+  if (!applies_.empty()) next = std::min(next, help_ends_);
+  return next;
+}
+
+// Also when the last push can be helped no longer, though it was: the next one
+// then finds a time that is early enough, and need not wake the thread.
+absl::Time Steps::NextWakeLocked(absl::Time now) const {
+  if (is_applying_) return absl::InfiniteFuture();  // who does so wakes it
+  const absl::Time next = NextDeadlineLocked();
+  return help_ends_ > now ? std::min(next, help_ends_) : next;
+}
+
+// Not for each call: to wake a thread for nothing may cost more than the call.
+void Steps::WakeThreadLocked() {
+  if (!is_applying_ && NextDeadlineLocked() < wakes_at_) wake_thread_.Signal();
+}
+
+bool Steps::HasWorkLocked(absl::Time now) const {
+  if (is_applying_) return false;
+  if (stop_ || now >= NextDeadlineLocked()) return true;
+  return std::any_of(snapshots_.begin(), snapshots_.end(),
+                     [this](const auto& pending)
+                         ABSL_NO_THREAD_SAFETY_ANALYSIS {
+                           return IsDueLocked(pending.second);
+                         });
+}
+
+void Steps::ThreadLoop() {
+  while (true) {
+    bool has_apply = false;
+    {
+      absl::MutexLock lock(&mu_);
+      for (absl::Time now = SteadyNow(); !HasWorkLocked(now);
+           now = SteadyNow()) {
+        wakes_at_ = NextWakeLocked(now);
+        wake_thread_.WaitUntil(&mu_, wakes_at_);
+      }
+      if (stop_) return;
+      is_applying_ = true;
+      has_apply = !applies_.empty();
+    }
+    TakeSnapshots();
+    if (has_apply) {
+      ApplyNext(NoMemory::kWait);
+    } else {
+      Tick();
+    }
+    absl::MutexLock lock(&mu_);
+    is_applying_ = false;
+  }
+}
+
+// A snapshot may be of the values between two certain steps, and only the
+// thread takes those.
+bool Steps::CanBeHelpedLocked() const {
+  return has_small_steps_ && snapshots_.empty() &&
+         held_bytes_ <= kSmallStepBytes;
+}
+
+bool Steps::BeginHelp() {
+  absl::MutexLock lock(&mu_);
+  if (applies_.empty()) return false;
+  if (!is_applying_ && CanBeHelpedLocked()) {
+    is_applying_ = true;
+    return true;
+  }
+  help_ends_ = absl::InfinitePast();
+  WakeThreadLocked();
+  return false;
+}
+
+void Steps::EndHelp() {
+  absl::MutexLock lock(&mu_);
+  is_applying_ = false;
+  if (!applies_.empty()) help_ends_ = absl::InfinitePast();
+  // Also for a snapshot, which may have become due meanwhile.
+  if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
+  WakeThreadLocked();
+}
+
+void Steps::Help() {
+  if (!BeginHelp()) return;
+  ApplyNext(NoMemory::kLeaveToThread);
+  EndHelp();
+}
+
+void Steps::ApplyNext(NoMemory no_memory) {
+  Coordinator::Apply apply;
+  std::shared_ptr<StepSource> source;
+  std::shared_ptr<Tables> tables;
+  {
+    absl::MutexLock lock(&mu_);
+    apply = std::move(applies_.front());
+    applies_.pop_front();
+    if (is_over_) return;
+    source = source_;
+    tables = tables_;
+  }
+  const std::vector<Gradients*> pushes = source->GradientsOf(apply);
+  absl::Status status =
+      no_memory == NoMemory::kWait
+          ? ApplyWhenThereIsMemory(apply, pushes, tables.get())
+          : tables->Apply(apply.policy, pushes, clock_->Now());
+  if (no_memory == NoMemory::kLeaveToThread &&
+      absl::IsResourceExhausted(status)) {
+    absl::MutexLock lock(&mu_);
+    applies_.push_front(std::move(apply));
+    help_ends_ = absl::InfinitePast();
+    return;
+  }
+  if (status.ok()) return source->OnApplied(apply);
+  // Clients come again for room, and none will be made.
+  const absl::StatusCode code = absl::IsResourceExhausted(status)
+                                    ? absl::StatusCode::kAborted
+                                    : status.code();
+  source->OnFailed(absl::Status(
+      code, absl::StrCat("training has ended: step ", apply.version,
+                         " failed: ", status.message())));
+}
+
+absl::Status Steps::ApplyWhenThereIsMemory(const Coordinator::Apply& apply,
+                                           absl::Span<Gradients* const> pushes,
+                                           Tables* tables) {
+  const absl::Time limit = SteadyNow() + max_wait_;
+  while (true) {
+    absl::Status status = tables->Apply(apply.policy, pushes, clock_->Now());
+    if (!absl::IsResourceExhausted(status)) return status;
+    absl::MutexLock lock(&mu_);
+    const absl::Time again = SteadyNow() + kMemoryInterval;
+    if (again > limit || is_draining_) return status;
+    while (!stop_ && SteadyNow() < again) wake_thread_.WaitUntil(&mu_, again);
+  }
+}
+
+void Steps::Tick() {
+  const absl::Time now = SteadyNow();
+  std::shared_ptr<StepSource> source;
+  std::shared_ptr<Tables> tables;
+  bool is_alarm = false;
+  {
+    absl::MutexLock lock(&mu_);
+    is_alarm = alarm_ <= now;
+    source = source_;
+    if (now >= next_maintenance_) {
+      tables = tables_;
+      next_maintenance_ = now + kMaintenanceInterval;
+    }
+  }
+  if (is_alarm) on_alarm_();
+  if (source != nullptr) source->OnDeadline();
+  if (tables != nullptr) Maintain(source.get(), tables.get());
+}
+
+// A disk may fail while nobody pushes: a pull finds that, and here it ends the
+// training.
+void Steps::Maintain(StepSource* source, Tables* tables) {
+  if (tables->Maintain(clock_->Now())) {
+    absl::MutexLock lock(&mu_);
+    next_maintenance_ = SteadyNow() + kNextMaintenance;
+  }
+  const absl::Status tiers = tables->CheckTiers();
+  if (tiers.ok()) return;
+  source->OnFailed(absl::Status(
+      tiers.code(), absl::StrCat("training has ended: ", tiers.message())));
+}
+
+// Due: it can be taken, or never can.
+bool Steps::IsDueLocked(const PendingSnapshot& snapshot) const {
+  if (!snapshot.version.has_value()) return true;
+  return !version_.has_value() || *version_ >= *snapshot.version;
+}
+
+void Steps::TakeSnapshots() {
+  std::vector<PendingSnapshot> due;
+  std::shared_ptr<StepSource> source;
+  std::shared_ptr<Tables> tables;
+  absl::optional<uint64_t> version;
+  {
+    absl::MutexLock lock(&mu_);
+    for (auto it = snapshots_.begin(); it != snapshots_.end();) {
+      if (!IsDueLocked(it->second)) {
+        ++it;
+        continue;
+      }
+      due.push_back(std::move(it->second));
+      it = snapshots_.erase(it);
+    }
+    if (due.empty()) return;
+    source = source_;
+    tables = tables_;
+    version = version_;
+  }
+  const std::vector<RankClock> clocks = source->ClocksOfApplied();
+  for (PendingSnapshot& each : due) {
+    each.callback(
+        Snapshot(each.version, version, each.options, clocks, tables.get()));
+  }
+}
+
+void Steps::AddSnapshot(uint64_t ticket, absl::optional<uint64_t> version,
+                        const SparseSnapshotOptions& options,
+                        SnapshotCallback callback) {
+  absl::MutexLock lock(&mu_);
+  snapshots_[ticket] = {version, options, std::move(callback)};
+  wake_thread_.Signal();
+}
+
+Steps::SnapshotCallback Steps::RemoveSnapshot(uint64_t ticket) {
+  absl::MutexLock lock(&mu_);
+  const auto found = snapshots_.find(ticket);
+  if (found == snapshots_.end()) return nullptr;
+  SnapshotCallback callback = std::move(found->second.callback);
+  snapshots_.erase(found);
+  return callback;
+}
+
+std::vector<Steps::SnapshotCallback> Steps::RemoveSnapshots() {
+  absl::MutexLock lock(&mu_);
+  std::vector<SnapshotCallback> callbacks;
+  for (auto& [ticket, snapshot] : snapshots_) {
+    callbacks.push_back(std::move(snapshot.callback));
+  }
+  snapshots_.clear();
+  return callbacks;
+}
+
+}  // namespace penstock::ps
