@@ -67,12 +67,13 @@ class PagesTest(unittest.TestCase):
 
     def test_the_menu_has_the_sections_of_the_map(self):
         found = ["README.md", "docs/README.md", "docs/a.md", "docs/b.md",
-                 "python/README.md", "CHANGELOG.md", pages.API]
+                 "docs/c.md", "python/README.md", "CHANGELOG.md", pages.API]
         self.assertEqual(
-            pages.navigation(found, "# Map\n\n## Users\n[b](b.md#x), "
+            pages.navigation(found, "# Map\n\n[c](c.md)\n\n## Users\n[b](b.md#x), "
                              "[p](../python/README.md), [web](https://x.y)\n\n"
                              "## Others\n[b](b.md)\n"),
             ["README.md", "docs/README.md",
+             {"Everyone": ["docs/c.md"]},
              {"Users": ["docs/b.md", "python/README.md"]},
              {"More": ["docs/a.md"]}, pages.API,
              {"Project": ["CHANGELOG.md"]}])

@@ -5,7 +5,7 @@ import urllib.parse
 
 
 class Page(html.parser.HTMLParser):
-    """The links of one page, and its anchors."""
+    """The targets of the links of a page, and its anchors."""
 
     def __init__(self, text):
         super().__init__()

@@ -23,8 +23,8 @@ PATTERNS = [
 
 COMMENT = re.compile(r"^( *)//(?!/)(?: (.*)|)$")
 TRAILING = re.compile(r"^(.*\S) +// (.*)$")
-# Doxygen takes these characters for commands, tags or links, except between back
-# quotes.
+# Doxygen takes these characters for commands, tags or links, and leaves text
+# between back quotes alone.
 SPECIAL = re.compile(r"(`[^`]*`)|([\\@<>#%&])")
 
 

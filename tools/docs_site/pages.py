@@ -65,7 +65,9 @@ def navigation(pages, map_text):
     `map_text` is that of docs/README.md; empty where there is none.
     """
     sections, seen = [], {"README.md", MAP, API, *PROJECT}
-    for part in re.split(r"^## ", map_text, flags=re.MULTILINE)[1:]:
+    # The links before the first section are for everyone.
+    text = re.sub(r"\A# .*", "## Everyone", map_text)
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")
         listed = []
         for target in links(body):
