@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/client/dense_values.h"
+#include "ps/optim/gradient.h"
 #include "transport/base/printable.h"
 
 namespace penstock::ps {
@@ -77,6 +78,9 @@ absl::Status GradientSplitter::AddRows(const GradientRows& rows,
       SplitRows(*connection_->placement().Find(rows.table), servers->size(),
                 rows, absl::get<SparseSpec>(table->rows).dim, hash_);
   if (!pushes.ok()) return pushes.status();
+  absl::Status status =
+      CheckElements(rows.table, rows.gradients, tensor::DType::kF32);
+  if (!status.ok()) return status;
   for (size_t server = 0; server < servers->size(); ++server) {
     absl::optional<RowPush>& push = (*pushes)[server];
     if (!push.has_value()) continue;
@@ -87,12 +91,30 @@ absl::Status GradientSplitter::AddRows(const GradientRows& rows,
   return absl::OkStatus();
 }
 
+absl::Status GradientSplitter::CheckElements(const std::string& table,
+                                             const tensor::Tensor& gradients,
+                                             tensor::DType value) const {
+  if (connection_->servers() < 2) return absl::OkStatus();
+  const absl::Status status = optim::CheckGradient(
+      {gradients.dtype(), gradients.bytes().data(), gradients.num_elements()},
+      value, workers_);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("table ", base::Printable(table, kMaxNameBytesShown), ": ",
+                   status.message(), optim::kSmallerGradients));
+}
+
 absl::Status GradientSplitter::AddDense(const tensor::Bundle& dense,
                                         uint64_t step,
                                         std::vector<ServerGradients>* servers) {
   const Layout& layout = connection_->layout();
   auto parts = SplitTables(layout, dense, DenseKind::kGradients);
   if (!parts.ok()) return parts.status();
+  for (const tensor::NamedTensor& named : dense.tensors) {
+    const PlacedDense& table = layout.tables()[*layout.Find(named.name)];
+    absl::Status status = CheckElements(table.name, named.tensor, table.dtype);
+    if (!status.ok()) return status;
+  }
   for (PartTensor& part : *parts) {
     const PlacedPart& placed = layout.parts()[part.part];
     ServerGradients& server = (*servers)[placed.server];

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "ps/client/connection.h"
 #include "ps/client/sparse_rows.h"
+#include "ps/optim/workers.h"
 #include "ps/sparse/hash.h"
 #include "tensor_service/tensor.h"
 
@@ -71,7 +72,9 @@ class GradientSplitter {
 
   // Returns what each server gets. Returns INVALID_ARGUMENT, which names the
   // table, as SplitTables() and SplitRows() do, and for a table that comes
-  // twice or that the model does not have; and what a coder returns.
+  // twice or that the model does not have; and what a coder returns. Where
+  // there are several servers, also for a gradient that a server would refuse
+  // by optim::CheckGradient(): others would apply their parts of the step.
   absl::StatusOr<std::vector<ServerGradients>> Split(
       const StepGradients& gradients, uint64_t step);
 
@@ -83,9 +86,13 @@ class GradientSplitter {
                         std::vector<ServerGradients>* servers);
   absl::Status AddRows(const GradientRows& rows,
                        std::vector<ServerGradients>* servers);
+  absl::Status CheckElements(const std::string& table,
+                             const tensor::Tensor& gradients,
+                             tensor::DType value) const;
 
   const std::shared_ptr<const Connection> connection_;
   const sparse::HashKey hash_;
+  const optim::Workers workers_;
   std::vector<std::unique_ptr<GradientCoder>> coders_;  // by part; or null
   absl::Mutex mu_;
   std::vector<ServerGradients::Coded> returned_ ABSL_GUARDED_BY(mu_);

@@ -86,6 +86,7 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
     queues_.push_back(
         std::make_unique<PushQueue>(AsPuller(), server, reply.clock()));
   }
+  next_step_ = first_step_;
   heartbeats_ = std::make_unique<HeartbeatSender>(
       connection_->channels(), connection_->run(), id_, lease);
   return absl::OkStatus();
@@ -131,16 +132,35 @@ void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
   loop_.Post([done = std::move(done), status] { done(status); });
 }
 
+// A step that was left out would be waited for until the end of the training,
+// and an old one would count as a new one.
+absl::Status Worker::CheckMayPush(uint64_t step) const {
+  if (step == next_step_) return absl::OkStatus();
+  if (step > next_step_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("step ", next_step_,
+                     " is next; push each step, without gradients if there are "
+                     "none"));
+  }
+  if (step + 1 == next_step_ && step >= first_step_) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "this rank has pushed that step before; step ", next_step_, " is next",
+      next_step_ == first_step_ ? ", which clock() says"
+                                : ", and only the last push can be repeated"));
+}
+
 void Worker::StartPush(uint64_t step, const StepGradients& gradients,
                        PushCallback done) {
-  auto servers = splitter_.Split(gradients, step);
-  if (!servers.ok()) {
+  const auto refuse = [&](const absl::Status& why) {
     absl::Status status(
-        servers.status().code(),
-        absl::StrCat("push of step ", step, ": ", servers.status().message()));
+        why.code(), absl::StrCat("push of step ", step, ": ", why.message()));
     loop_.Post([done = std::move(done), status] { done(status); });
-    return;
-  }
+  };
+  const absl::Status may_push = CheckMayPush(step);
+  if (!may_push.ok()) return refuse(may_push);
+  auto servers = splitter_.Split(gradients, step);
+  if (!servers.ok()) return refuse(servers.status());
+  next_step_ = step + 1;
   auto result = std::make_shared<PushResult>();
   result->pushed.verdicts.resize(queues_.size());
   result->left = queues_.size();

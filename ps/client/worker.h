@@ -42,9 +42,10 @@ namespace penstock::ps {
 //     worker->StartPush(step, gradients, on_pushed);
 //     worker->StartPull(step + 1, spec, on_pulled);
 //
-// Steps are the worker's own numbers: a server may be at another one, if this
-// worker was away, or others have not waited for it. Each gets the clock that
-// it has answered with.
+// Steps are the worker's own numbers, from clock() on, and none is left out: a
+// step without gradients is pushed with none. A server may be at another step,
+// if this worker was away, or others have not waited for it. Each server gets
+// the clock that it has answered with.
 //
 // What is repeated is PatientCall's to say. A push counts at most once, however
 // often it is sent, and once if the verdict says so, even if the connection
@@ -110,6 +111,9 @@ class Worker {
   // memory of gradients is sent from, and must not change before that; a
   // Tensor sees to it.
   //
+  // Sends nothing, and returns INVALID_ARGUMENT, if `step` is neither the next
+  // step nor the last one that was pushed, or if a gradient is not finite.
+  //
   // Each server gets one push at a time; others wait here, and hold their
   // gradients.
   void StartPush(uint64_t step, const StepGradients& gradients,
@@ -128,6 +132,7 @@ class Worker {
   absl::Status JoinAll(absl::Duration timeout);
   PatientCall::Rejoin RejoinAt(size_t server);
   std::vector<uint64_t> ClocksFor(uint64_t step) const;
+  absl::Status CheckMayPush(uint64_t step) const;
   absl::Status CheckMayBlock() const;
   absl::Status InitializeAt(size_t server, tensor::Bundle values,
                             absl::Time deadline);
@@ -137,6 +142,7 @@ class Worker {
   v1::WorkerId id_;
   const sparse::HashKey hash_;
   uint64_t first_step_ = 0;
+  uint64_t next_step_ = 0;  // the first that was not pushed
   GradientSplitter splitter_;
   // Before the loop, whose callbacks use them: it ends first.
   std::vector<std::unique_ptr<PushQueue>> queues_;  // by server

@@ -135,7 +135,7 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
   auto worker = Join();
   Script({Fails(grpc::UNAVAILABLE), Fails(grpc::RESOURCE_EXHAUSTED),
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
-  auto pushed = worker->Push(3, Ones());
+  auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
   // By an attempt whose answer was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
@@ -147,8 +147,8 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
 TEST_F(PatienceTest, ADuplicateAtFirstIsNotThisPush) {
   auto worker = Join();
   Script({Verdict(v1::PushReply::DUPLICATE), Verdict(v1::PushReply::LATE)});
-  EXPECT_EQ(worker->Push(3, Ones())->verdicts[0], PushVerdict::kDuplicate);
-  EXPECT_EQ(worker->Push(4, Ones())->verdicts[0], PushVerdict::kLate);
+  EXPECT_EQ(worker->Push(0, Ones())->verdicts[0], PushVerdict::kDuplicate);
+  EXPECT_EQ(worker->Push(1, Ones())->verdicts[0], PushVerdict::kLate);
 }
 
 TEST_F(PatienceTest, AWorkerThatIsNoMemberAnyMoreJoinsAgain) {
@@ -181,9 +181,9 @@ TEST_F(PatienceTest, RejoiningForEverEnds) {
 TEST_F(PatienceTest, OtherErrorsEndItAndNameAll) {
   auto worker = Join();
   Script({Fails(grpc::INVALID_ARGUMENT, "not finite")});
-  absl::Status status = worker->Push(8, Ones()).status();
+  absl::Status status = worker->Push(0, Ones()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_EQ(status.message().rfind("push of step 8: server 0 (ps0:7000): ", 0),
+  EXPECT_EQ(status.message().rfind("push of step 0: server 0 (ps0:7000): ", 0),
             0u)
       << status;
   EXPECT_NE(status.message().find("not finite"), std::string::npos);

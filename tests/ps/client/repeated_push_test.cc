@@ -1,5 +1,6 @@
 // A worker that pushes a step again.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +14,8 @@
 
 namespace penstock::ps {
 namespace {
+
+using testing::HasSubstr;
 
 tensor::Bundle Values(float value) {
   return {
@@ -53,6 +56,78 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
     EXPECT_EQ((*pulled->Dense("w")->flat<float>())[3], 7);
     worker->Leave();
   }
+}
+
+// A step that is left out would be waited for until the end, and an old step
+// would count as a new one.
+TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
+  Cluster cluster(2);
+  auto defined =
+      Define(cluster.DefinitionOf(Model{{DenseSpecOf("w", {4}, 0)}}));
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  Worker::Options options;
+  options.connection = defined->connection;
+  auto worker = *Worker::Join(std::move(options));
+  ASSERT_TRUE(worker->Initialize(Values(10)).ok());
+  const auto refusal = [&](uint64_t step) {
+    return worker->Push(step, {Values(1), {}}).status();
+  };
+  EXPECT_THAT(refusal(1).message(), HasSubstr("step 0 is next"));
+  for (uint64_t step = 0; step < 3; ++step) {
+    ASSERT_TRUE(worker->Push(step, {Values(1), {}}).ok());
+  }
+  for (const uint64_t step : {uint64_t{0}, uint64_t{1}, uint64_t{4},
+                              uint64_t{8}, UINT64_MAX - 1, UINT64_MAX}) {
+    SCOPED_TRACE(step);
+    EXPECT_TRUE(absl::IsInvalidArgument(refusal(step)));
+    EXPECT_THAT(refusal(step).message(), HasSubstr("step 3 is next"));
+  }
+  // Nothing of that has changed the values, or keeps the worker from going on.
+  EXPECT_EQ((*worker->Pull(3)->Dense("w")->flat<float>())[3], 7);
+  EXPECT_TRUE(worker->Push(3, {Values(1), {}})->counted());
+  // A new worker of the rank begins at step 4.
+  Worker::Options again;
+  again.connection = defined->connection;
+  worker = *Worker::Join(std::move(again));
+  EXPECT_EQ(worker->clock(), 4u);
+  EXPECT_THAT(refusal(3).message(), HasSubstr("step 4 is next, which clock()"));
+  EXPECT_TRUE(worker->Push(4, {Values(1), {}})->counted());
+  worker->Leave();
+}
+
+// The other server would apply its part of the step.
+TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
+  Cluster cluster(2);
+  auto defined = Define(cluster.DefinitionOf(
+      Model{{DenseSpecOf("w", {4}, 0), DenseSpecOf("x", {4}, 0),
+             SparseSpecOf("rows", 2, 0)}}));
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  Worker::Options options;
+  options.connection = defined->connection;
+  auto worker = *Worker::Join(std::move(options));
+  const auto both = [](float w, float x) {
+    tensor::Bundle bundle = Values(w);
+    bundle.tensors.push_back({"x", Values(x).tensors[0].tensor});
+    return bundle;
+  };
+  ASSERT_TRUE(worker->Initialize(both(10, 10)).ok());
+  const float nan = std::nanf("");
+  for (const StepGradients& gradients :
+       {StepGradients{both(1, nan), {}}, StepGradients{both(-1e19F, 1), {}},
+        StepGradients{
+            both(1, 1),
+            {{"rows",
+              {1, 2},
+              *tensor::Tensor::Of<float>({2, 2}, {1, 2, 3, nan})}}}}) {
+    const auto refused = worker->Push(0, gradients);
+    ASSERT_TRUE(absl::IsInvalidArgument(refused.status()));
+    EXPECT_THAT(refused.status().message(), HasSubstr("clip the gradients"));
+  }
+  for (size_t server = 0; server < 2; ++server) {
+    EXPECT_EQ(cluster.core(server).report().pushes.counted, 0u);
+  }
+  EXPECT_TRUE(worker->Push(0, {both(1, 1), {}})->counted());
+  worker->Leave();
 }
 
 // The values are those that it was computed on, and nobody is waited for.

@@ -338,14 +338,20 @@ TEST_F(WorkerTest, ABlockingCallInACallbackIsRefused) {
 
 TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   auto worker = Chief(TestModel(), 5);
+  Worker::Options options;
+  options.rank = 1;
+  options.connection =
+      *Connection::Open({cluster_.Channels(), absl::Seconds(60), true});
+  auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
   // Nobody does the steps before it.
   for (int i = 0; i < 5; ++i) {
     worker->StartPull(
         7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
   }
-  // The push of a step that was not pulled waits for that.
-  worker->StartPush(9, {Values(1), {}}, [&](const auto& pushed) {
+  // The push of a step that was not pulled waits as a pull would, for `other`.
+  ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());
+  worker->StartPush(1, {Values(1), {}}, [&](const auto& pushed) {
     ends.push_back(pushed.status());
   });
   worker = nullptr;
