@@ -876,19 +876,6 @@ class ServeTest(CommandTest):
         self.server.send_signal(signal.SIGINT)
         self.assertEqual(self.server.wait(LIMIT), 0)
 
-    def test_it_ends_with_0_if_the_signal_comes_twice_at_once(self):
-        """As `timeout` sends it: to the process, and to its group."""
-        for _ in range(10):
-            self.serve()
-            self.server.send_signal(signal.SIGTERM)
-            self.server.send_signal(signal.SIGTERM)
-            self.assertEqual(self.server.wait(LIMIT), 0)
-        done = subprocess.run(
-            ["timeout", "--preserve-status", "-s", "TERM", "1", PROGRAM,
-             "serve", "--port=0"], timeout=LIMIT, check=False,
-            stdout=subprocess.DEVNULL, env=clean_environment())
-        self.assertEqual(done.returncode, 0)
-
     def test_it_is_at_loopback_only_unless_told_otherwise(self):
         self.assertRegex(self.serve(), r"^127\.0\.0\.1:\d+$")
 
