@@ -1,5 +1,5 @@
 // A proxy that drops silent connections does not drop one in use, though its
-// calls go over another path. BUILD runs this in each polling mode.
+// calls go over another path.
 
 #include <chrono>
 #include <cstdlib>
