@@ -86,6 +86,11 @@ class Attack {
     }
   }
 
+  // Returns true if the address wraps, or the key has more than 32 bits.
+  static bool IsImpossible(const RemotePart& part, uint64_t offset) {
+    return part.key > UINT32_MAX || offset > UINT64_MAX - part.offset;
+  }
+
   // As a session does: reads pieces of what the list says, and gives it back.
   void Use(const RemoteRegion& region) {
     for (const RemotePart& part : region) {
@@ -97,6 +102,10 @@ class Attack {
       ends_.client->Read(part, offset, absl::MakeSpan(buffers_.back()),
                          ++reads_);
       ends_.client.events.within_read = false;
+      if (IsImpossible(part, offset)) {
+        EXPECT_EQ(ends_.client.events.reads[reads_].code(),
+                  absl::StatusCode::kOutOfRange);
+      }
     }
     ends_.client->GiveBack(region);
     ends_.Exchange();
@@ -119,6 +128,36 @@ TEST(VerbsPartsBounds, EachListCostsInProportionToItsBytes) {
   }
   std::printf("%d connections, %d lists\n", runs, lists);
   EXPECT_GT(lists, runs);
+}
+
+// Each case has one wrong number. No request for it reaches the device.
+TEST(VerbsPartsBounds, ReadBeyondAPartIsRefused) {
+  constexpr size_t kBytes = 100;
+  constexpr uint64_t kLength = 1000;
+  constexpr uint64_t kEnd = UINT64_MAX;
+  const struct {
+    RemotePart part;  // key, address, length
+    uint64_t offset;
+  } cases[] = {{{1, 0, kBytes - 1}, 0},
+               {{1, 0, kLength}, kLength - kBytes + 1},
+               {{1, 0, kLength}, kEnd},
+               {{1, kEnd - 10, kLength}, 11},
+               {{uint64_t{UINT32_MAX} + 1, 0, kLength}, 0}};
+  Ends ends;
+  ASSERT_TRUE(ends.Connect().ok());
+  std::vector<uint8_t> buffer(kBytes);
+  uint64_t reads = 0;
+  for (const auto& each : cases) {
+    SCOPED_TRACE(reads);
+    ends.client.events.within_read = true;
+    ends.client->Read(each.part, each.offset, absl::MakeSpan(buffer), ++reads);
+    ends.client.events.within_read = false;
+    ASSERT_EQ(ends.client.events.reads.count(reads), 1u);
+    EXPECT_EQ(ends.client.events.reads[reads].code(),
+              absl::StatusCode::kOutOfRange);
+  }
+  ends.Exchange();
+  EXPECT_TRUE(ends.client.events.broken.empty());
 }
 
 }  // namespace
