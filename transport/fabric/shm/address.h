@@ -43,11 +43,8 @@ absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address);
 // Returns true if there is a socket at `address` on which nobody listens.
 bool IsDead(const SocketAddress& address);
 
-// Returns the offer for `address`: "<host id>\
-// <name>\
-// <network namespace>" for an abstract socket, or "<host id>\
-// <name>\
-// <directory>" for a file.
+// Returns the offer for `address`, three lines: host id, name and network
+// namespace for an abstract socket; host id, name and directory for a file.
 absl::StatusOr<std::string> MakeOffer(const SocketAddress& address);
 // Returns the address of the socket of `offer`, as seen from this process.
 // Looks for files in `directory`, this process's own setting, because the
