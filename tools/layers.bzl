@@ -91,6 +91,18 @@ LAYERS = {
         "transport/settings",
         "transport/session",
     ],
+    # One connection for every front end.
+    "transport/connection": [
+        "transport/base",
+        "transport/metrics",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/fabric/tcp",
+        "transport/settings",
+        "transport/session",
+        "transport/paths",
+    ],
     # The front end for frameworks that bring their own gRPC, or none.
     "transport/rpc": [
         "transport/base",
@@ -104,6 +116,7 @@ LAYERS = {
         "transport/settings",
         "transport/session",
         "transport/paths",
+        "transport/connection",
     ],
     "transport/grpc": [
         "transport/base",
@@ -117,6 +130,7 @@ LAYERS = {
         "transport/settings",
         "transport/session",
         "transport/paths",
+        "transport/connection",
     ],
     # Shows the counters of the process.
     "transport/monitoring": [
@@ -385,6 +399,7 @@ LAYERS = {
         "transport/protocol",
         "transport/session",
         "transport/paths",
+        "transport/connection",
         "transport/rpc",
         "transport/grpc",
         "transport/monitoring",

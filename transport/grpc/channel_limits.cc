@@ -23,9 +23,9 @@ int Count(const grpc_core::ChannelArgs& args, const char* name, int fallback) {
   return std::max(0, args.GetInt(name).value_or(fallback));
 }
 
-session::Keepalive::Config ReadKeepalive(const grpc_core::ChannelArgs& args,
-                                         bool is_client) {
-  session::Keepalive::Config keepalive;
+connection::Keepalive::Config ReadKeepalive(const grpc_core::ChannelArgs& args,
+                                            bool is_client) {
+  connection::Keepalive::Config keepalive;
   keepalive.time = Milliseconds(args, GRPC_ARG_KEEPALIVE_TIME_MS,
                                 is_client ? INT_MAX : kTwoHoursMs, 1);
   keepalive.timeout =
@@ -38,8 +38,9 @@ session::Keepalive::Config ReadKeepalive(const grpc_core::ChannelArgs& args,
   return keepalive;
 }
 
-session::PingPolice::Config ReadPingPolice(const grpc_core::ChannelArgs& args) {
-  session::PingPolice::Config police;
+connection::PingPolice::Config ReadPingPolice(
+    const grpc_core::ChannelArgs& args) {
+  connection::PingPolice::Config police;
   police.min_interval =
       Milliseconds(args, GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                    5 * 60 * 1000, 0);

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "src/core/lib/channel/channel_args.h"
+#include "transport/connection/keepalive.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/session/keepalive.h"
 
 namespace penstock {
 namespace core {
@@ -22,8 +22,8 @@ struct ChannelLimits {
   size_t max_metadata_bytes = 8 * 1024;
   // How many streams a client may have open at a server.
   uint32_t max_streams = UINT32_MAX;
-  session::Keepalive::Config keepalive;
-  session::PingPolice::Config ping_police;
+  connection::Keepalive::Config keepalive;
+  connection::PingPolice::Config ping_police;
 };
 
 ChannelLimits ReadChannelLimits(const grpc_core::ChannelArgs& args,

@@ -31,7 +31,7 @@ grpc_core::Duration Liveness::UntilTimer() const {
       absl::ToInt64Milliseconds(keepalive_.NextLook(now) - now) + 1);
 }
 
-session::Keepalive::Action Liveness::OnTimer(bool has_calls) {
+connection::Keepalive::Action Liveness::OnTimer(bool has_calls) {
   return keepalive_.OnTimer(Now(), has_calls);
 }
 

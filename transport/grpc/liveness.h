@@ -31,14 +31,14 @@ class Liveness {
   // Returns the time until the next OnTimer() is due.
   grpc_core::Duration UntilTimer() const;
   // Returns what to do now.
-  session::Keepalive::Action OnTimer(bool has_calls);
+  connection::Keepalive::Action OnTimer(bool has_calls);
 
  private:
   void OnInputs(uint64_t inputs);
   void OnFramesSent(uint64_t frames);
 
-  session::Keepalive keepalive_;
-  session::PingPolice police_;
+  connection::Keepalive keepalive_;
+  connection::PingPolice police_;
   uint64_t inputs_ = 0;
   uint64_t stream_frames_sent_ = 0;
 };

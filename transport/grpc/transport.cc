@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
+#include "transport/connection/session_setup.h"
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
 #include "transport/memory/device_ranges.h"
-#include "transport/paths/session_setup.h"
 #include "transport/paths/short_lives.h"
 #include "transport/progress/fork_count.h"
 #include "transport/session/refusal.h"
@@ -21,7 +21,7 @@ namespace {
 
 session::Config SessionConfig(const Transport::Config& config,
                               const paths::SidePaths& side_paths) {
-  session::Config result = paths::SessionConfig(
+  session::Config result = connection::SessionConfig(
       config.settings, config.is_client, config.version, side_paths);
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
@@ -98,7 +98,7 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       poller_(this),
       liveness_(config.limits),
       heartbeat_(
-          paths::MakeHeartbeat(config.settings, config.limits.keepalive)),
+          connection::MakeHeartbeat(config.settings, config.limits.keepalive)),
       defers_path_(config.is_client &&
                    config.settings.policy != Policy::kRequire &&
                    paths::ShortLives::OfProcess()->AreUsual(began_)),
@@ -144,7 +144,7 @@ void Transport::Start() {
                        OnSidePath());
   }
   session_->Start();
-  StartTimer(&hello_timer_, ToGrpc(paths::kHelloLimit),
+  StartTimer(&hello_timer_, ToGrpc(connection::kHelloLimit),
              &Transport::OnHelloTimer);
   StartKeepaliveTimer();
   DeliverReadBuffer();
@@ -175,7 +175,7 @@ void Transport::StartTimer(Timer* timer, grpc_core::Duration delay,
 
 void Transport::OnHelloTimer() {
   if (session_->greeted()) return;
-  session_->Close(paths::NoHelloError());
+  session_->Close(connection::NoHelloError());
 }
 
 void Transport::OnLingerTimer() {
@@ -191,14 +191,14 @@ void Transport::StartKeepaliveTimer() {
 void Transport::OnKeepaliveTimer() {
   if (session_->closed()) return;
   switch (liveness_.OnTimer(!streams_.empty())) {
-    case session::Keepalive::Action::kPeerIsDead:
+    case connection::Keepalive::Action::kPeerIsDead:
       return session_->Close(
           absl::UnavailableError("keepalive watchdog timeout"));
-    case session::Keepalive::Action::kPing:
+    case connection::Keepalive::Action::kPing:
       socket_node_->RecordKeepaliveSent();
       session_->SendPing(kKeepalivePing);
       break;
-    case session::Keepalive::Action::kNone:
+    case connection::Keepalive::Action::kNone:
       break;
   }
   StartKeepaliveTimer();
@@ -345,7 +345,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   drain_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
-  StartTimer(&linger_timer_, ToGrpc(paths::kLingerLimit),
+  StartTimer(&linger_timer_, ToGrpc(connection::kLingerLimit),
              &Transport::OnLingerTimer);
   // In the child of a fork the channel would connect anew, and its descriptors
   // go into an epoll set that is the parent's, too, which then follows the

@@ -23,6 +23,9 @@
 #include "transport/base/limited_log.h"
 #include "transport/base/mutex.h"
 #include "transport/base/steady_time.h"
+#include "transport/connection/heartbeat.h"
+#include "transport/connection/path_backoff.h"
+#include "transport/connection/path_poller.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
@@ -35,11 +38,8 @@
 #include "transport/grpc/timer.h"
 #include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
-#include "transport/paths/path_poller.h"
 #include "transport/paths/side_paths.h"
 #include "transport/session/departure.h"
-#include "transport/session/heartbeat.h"
-#include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
 #include "transport/settings/settings.h"
 
@@ -60,7 +60,7 @@ class Stream;
 // path hold one each.
 class Transport final : public grpc_transport,
                         public EndpointStreamEvents,
-                        public paths::PathPoller::Owner,
+                        public connection::PathPoller::Owner,
                         public metrics::Source,
                         public session::SessionEvents {
  public:
@@ -294,12 +294,12 @@ class Transport final : public grpc_transport,
   fabric::tcp::Endpoint* lifeline_;  // owned by session_
   std::unique_ptr<session::Session> session_ ABSL_GUARDED_BY(mu_);
   session::Departure departure_ ABSL_GUARDED_BY(mu_);
-  paths::PathPoller poller_;
+  connection::PathPoller poller_;
   std::shared_ptr<fabric::Endpoint> woken_path_
       ABSL_GUARDED_BY(mu_);  // the path that wakers_ watch
   std::vector<std::shared_ptr<PathWaker>> wakers_ ABSL_GUARDED_BY(mu_);
   Liveness liveness_ ABSL_GUARDED_BY(mu_);
-  session::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
+  connection::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
   Timer hello_timer_ ABSL_GUARDED_BY(mu_);
   Timer settle_timer_ ABSL_GUARDED_BY(mu_);
   uint32_t settle_epoch_ ABSL_GUARDED_BY(mu_) =
@@ -319,7 +319,7 @@ class Transport final : public grpc_transport,
     std::string offer;
     std::string token;
   } deferred_ ABSL_GUARDED_BY(mu_);
-  session::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);  // for retry_timer_
+  connection::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);  // for retry_timer_
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::string path_logged_ ABSL_GUARDED_BY(mu_);
 

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/connection/path_policy.h"
+#include "transport/connection/session_setup.h"
 #include "transport/grpc/left_input.h"
 #include "transport/grpc/transport.h"
-#include "transport/paths/path_policy.h"
-#include "transport/paths/session_setup.h"
 #include "transport/paths/short_lives.h"
 
 namespace penstock {
@@ -22,7 +22,7 @@ void Transport::SyncSettleTimer() {
   settle_epoch_ = session_->path_epoch();
   StartTimer(&settle_timer_,
              grpc_core::Duration::Milliseconds(
-                 absl::ToInt64Milliseconds(paths::kSettleLimit)),
+                 absl::ToInt64Milliseconds(connection::kSettleLimit)),
              &Transport::OnSettleTimer);
 }
 
@@ -30,7 +30,7 @@ void Transport::OnSettleTimer() {
   if (!session_->negotiates_path()) return;
   // A later attempt has begun, and gets a timer of its own.
   if (settle_epoch_ != session_->path_epoch()) return;
-  session_->Close(paths::NoPathError());
+  session_->Close(connection::NoPathError());
 }
 
 bool Transport::PollPath() {
@@ -86,7 +86,7 @@ void Transport::AddSidePath(
   grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
   grpc_core::ExecCtx exec_ctx;
   Section section(this);
-  paths::EndAttempt(session_.get(), epoch, fabric, std::move(path));
+  connection::EndAttempt(session_.get(), epoch, fabric, std::move(path));
 }
 
 // Adds the path to the PollSet, which arms it, before it starts the wakers.
@@ -103,7 +103,7 @@ void Transport::SyncPathPoller() {
 }
 
 bool Transport::MayGiveUpPath() const {
-  return paths::ToleratesTcp(config_.settings);
+  return connection::ToleratesTcp(config_.settings);
 }
 
 void Transport::GiveUpPath(const absl::Status& why) {
@@ -132,12 +132,12 @@ void Transport::OnPathWakeup() {
 void Transport::SyncHeartbeat() {
   if (heartbeat_timer_.pending() || !session_->using_fast_path()) return;
   switch (heartbeat_.OnUse(session_->counters())) {
-    case session::Heartbeat::Action::kNone:
+    case connection::Heartbeat::Action::kNone:
       return;
-    case session::Heartbeat::Action::kBeat:
+    case connection::Heartbeat::Action::kBeat:
       session_->RingLifeline();
       break;
-    case session::Heartbeat::Action::kStartTimer:
+    case connection::Heartbeat::Action::kStartTimer:
       break;
   }
   StartHeartbeatTimer();
@@ -182,7 +182,7 @@ void Transport::OnDeferTimer() {
 }
 
 void Transport::OnListenWanted() {
-  paths::ListenAnew(session_.get(), &side_paths_, OnSidePath());
+  connection::ListenAnew(session_.get(), &side_paths_, OnSidePath());
 }
 
 void Transport::OnPathChosen(const session::PathDescription& path) {
@@ -191,7 +191,7 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
   settle_timer_.Cancel();
   config_.half_open = nullptr;
   backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), Now());
-  const absl::Status status = paths::CheckPath(config_.settings, path);
+  const absl::Status status = connection::CheckPath(config_.settings, path);
   if (!status.ok()) session_->Close(status);
   Settle(status);
   RetryPathLater();
@@ -200,7 +200,7 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
 // Logs the path, unless it logged the same last time: an attempt may fail again
 // and again for the same reason.
 void Transport::LogPath(const session::PathDescription& path) {
-  std::string text = paths::PathText(path);
+  std::string text = connection::PathText(path);
   if (text == path_logged_) return;
   log_.Info(
       absl::StrCat(config_.is_client ? "connection to " : "connection from ",

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace rpc {
 
-session::Keepalive::Config DefaultKeepalive() {
-  session::Keepalive::Config config;
+connection::Keepalive::Config DefaultKeepalive() {
+  connection::Keepalive::Config config;
   config.time = absl::Seconds(30);
   config.timeout = absl::Seconds(60);
   config.permit_without_calls = true;

@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "transport/connection/keepalive.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/rpc/call.h"
 #include "transport/session/counters.h"
 #include "transport/session/events.h"
-#include "transport/session/keepalive.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
@@ -24,7 +24,7 @@ namespace rpc {
 
 // Pings a peer of which nothing was heard for half a minute, and gives it up
 // after a minute more: its machine is gone, or it was stopped.
-session::Keepalive::Config DefaultKeepalive();
+connection::Keepalive::Config DefaultKeepalive();
 
 // Thread-safe. Connects once: when the connection is lost, the client is over,
 // and so are its calls. In the child of a fork, destroy clients that were made
@@ -38,7 +38,7 @@ class Client {
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
     // For the name, the connection and the greeting together.
     absl::Duration connect_timeout = absl::Seconds(10);
-    session::Keepalive::Config keepalive = DefaultKeepalive();
+    connection::Keepalive::Config keepalive = DefaultKeepalive();
     int64_t max_receive_bytes = -1;  // of one answer; negative: no limit
   };
   // Identifies a call. Never 0, and never used again.

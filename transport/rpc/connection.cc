@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
+#include "transport/connection/session_setup.h"
 #include "transport/paths/path_relief.h"
-#include "transport/paths/session_setup.h"
 #include "transport/rpc/head.h"
 
 namespace penstock {
@@ -18,7 +18,7 @@ namespace {
 
 session::Config SessionConfig(const Connection::Config& config,
                               const paths::SidePaths& side_paths) {
-  session::Config result = paths::SessionConfig(
+  session::Config result = connection::SessionConfig(
       config.settings, config.is_client, config.version, side_paths);
   result.max_receive_bytes = config.max_receive_bytes;
   result.max_streams = config.max_streams;
@@ -71,7 +71,7 @@ Connection::Connection(const Config& config, progress::EventLoop* loop,
       retry_timer_(loop),
       linger_timer_(loop),
       keepalive_(config.keepalive, base::SteadyNow()),
-      heartbeat_(paths::MakeHeartbeat(config.settings, config.keepalive)),
+      heartbeat_(connection::MakeHeartbeat(config.settings, config.keepalive)),
       counted_(this) {}
 
 void Connection::Unref() {
@@ -99,7 +99,7 @@ void Connection::Start(absl::string_view received) {
                        OnSidePath());
   }
   session_->Start();
-  StartTimer(&hello_timer_, paths::kHelloLimit, &Connection::OnHelloTimer);
+  StartTimer(&hello_timer_, connection::kHelloLimit, &Connection::OnHelloTimer);
   StartKeepaliveTimer();
   lifeline_->OnBytes(
       {reinterpret_cast<const uint8_t*>(received.data()), received.size()});
@@ -199,7 +199,8 @@ void Connection::EndWhenWritten() {
   if (!session_->closed() || socket_ended_) return;
   if (lifeline_->idle()) return EndSocket();
   if (!linger_timer_.pending()) {
-    StartTimer(&linger_timer_, paths::kLingerLimit, &Connection::EndSocket);
+    StartTimer(&linger_timer_, connection::kLingerLimit,
+               &Connection::EndSocket);
   }
 }
 
@@ -216,20 +217,21 @@ void Connection::SyncWatch() {
 
 void Connection::OnHelloTimer() {
   if (session_->greeted()) return;
-  session_->Close(paths::NoHelloError());
+  session_->Close(connection::NoHelloError());
 }
 
 void Connection::SyncSettleTimer() {
   if (!session_->negotiates_path() || settle_timer_.pending()) return;
   settle_epoch_ = session_->path_epoch();
-  StartTimer(&settle_timer_, paths::kSettleLimit, &Connection::OnSettleTimer);
+  StartTimer(&settle_timer_, connection::kSettleLimit,
+             &Connection::OnSettleTimer);
 }
 
 void Connection::OnSettleTimer() {
   if (!session_->negotiates_path()) return;
   // A later attempt has begun, and gets a timer of its own.
   if (settle_epoch_ != session_->path_epoch()) return;
-  session_->Close(paths::NoPathError());
+  session_->Close(connection::NoPathError());
 }
 
 void Connection::ObserveKeepalive() {
@@ -254,14 +256,14 @@ void Connection::StartKeepaliveTimer() {
 void Connection::OnKeepaliveTimer() {
   if (session_->closed()) return;
   switch (keepalive_.OnTimer(base::SteadyNow(), calls_ > 0)) {
-    case session::Keepalive::Action::kPeerIsDead:
+    case connection::Keepalive::Action::kPeerIsDead:
       return session_->Close(absl::UnavailableError(
           absl::StrCat("the peer did not answer within ",
                        absl::FormatDuration(config_.keepalive.timeout))));
-    case session::Keepalive::Action::kPing:
+    case connection::Keepalive::Action::kPing:
       session_->SendPing(kKeepalivePing);
       break;
-    case session::Keepalive::Action::kNone:
+    case connection::Keepalive::Action::kNone:
       break;
   }
   StartKeepaliveTimer();
@@ -271,12 +273,12 @@ void Connection::OnKeepaliveTimer() {
 void Connection::SyncHeartbeat() {
   if (heartbeat_timer_.pending() || !session_->using_fast_path()) return;
   switch (heartbeat_.OnUse(session_->counters())) {
-    case session::Heartbeat::Action::kNone:
+    case connection::Heartbeat::Action::kNone:
       return;
-    case session::Heartbeat::Action::kBeat:
+    case connection::Heartbeat::Action::kBeat:
       session_->RingLifeline();
       break;
-    case session::Heartbeat::Action::kStartTimer:
+    case connection::Heartbeat::Action::kStartTimer:
       break;
   }
   StartHeartbeatTimer();

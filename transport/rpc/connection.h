@@ -15,18 +15,18 @@
 #include "absl/types/span.h"
 #include "transport/base/limited_log.h"
 #include "transport/base/mutex.h"
+#include "transport/connection/heartbeat.h"
+#include "transport/connection/keepalive.h"
+#include "transport/connection/path_backoff.h"
+#include "transport/connection/path_poller.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
-#include "transport/paths/path_poller.h"
 #include "transport/paths/side_paths.h"
 #include "transport/progress/event_loop.h"
 #include "transport/rpc/late_release.h"
 #include "transport/rpc/loop_timer.h"
 #include "transport/rpc/socket.h"
-#include "transport/session/heartbeat.h"
-#include "transport/session/keepalive.h"
-#include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
 #include "transport/settings/settings.h"
 
@@ -40,7 +40,7 @@ namespace rpc {
 // its socket, timers, the poll set, attempts to connect a path. All let go of
 // it when the session has ended, at the latest after Close().
 class Connection final : public session::SessionEvents,
-                         private paths::PathPoller::Owner,
+                         private connection::PathPoller::Owner,
                          public metrics::Source {
  public:
   struct Config {
@@ -48,7 +48,7 @@ class Connection final : public session::SessionEvents,
     uint8_t version = wire::kVersion;  // on which both sides have agreed
     Settings settings;
     std::string peer;  // its address, for people
-    session::Keepalive::Config keepalive;
+    connection::Keepalive::Config keepalive;
     int64_t max_receive_bytes = -1;  // of one payload; negative: no limit
     // A server's: calls that the client may have open at once.
     uint32_t max_streams = UINT32_MAX;
@@ -205,7 +205,7 @@ class Connection final : public session::SessionEvents,
   paths::SidePaths side_paths_ ABSL_GUARDED_BY(mu_);
   fabric::tcp::Endpoint* const lifeline_;  // owned by session_
   std::unique_ptr<session::Session> session_ ABSL_GUARDED_BY(mu_);
-  paths::PathPoller poller_;
+  connection::PathPoller poller_;
   std::shared_ptr<fabric::Endpoint> watched_path_ ABSL_GUARDED_BY(mu_);
   std::vector<progress::EventLoop::Id> path_watches_ ABSL_GUARDED_BY(mu_);
   progress::EventLoop::Id watch_ ABSL_GUARDED_BY(mu_) = 0;
@@ -219,11 +219,11 @@ class Connection final : public session::SessionEvents,
   LoopTimer heartbeat_timer_ ABSL_GUARDED_BY(mu_);
   LoopTimer retry_timer_ ABSL_GUARDED_BY(mu_);
   LoopTimer linger_timer_ ABSL_GUARDED_BY(mu_);
-  session::Keepalive keepalive_ ABSL_GUARDED_BY(mu_);
-  session::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
+  connection::Keepalive keepalive_ ABSL_GUARDED_BY(mu_);
+  connection::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
   uint64_t inputs_seen_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t frames_seen_ ABSL_GUARDED_BY(mu_) = 0;
-  session::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);
+  connection::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::string path_logged_ ABSL_GUARDED_BY(mu_);
 

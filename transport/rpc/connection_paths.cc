@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
-#include "transport/paths/path_policy.h"
-#include "transport/paths/session_setup.h"
+#include "transport/connection/path_policy.h"
+#include "transport/connection/session_setup.h"
 #include "transport/rpc/connection.h"
 
 namespace penstock {
@@ -61,7 +61,7 @@ void Connection::SyncPath() {
 }
 
 bool Connection::MayGiveUpPath() const {
-  return paths::ToleratesTcp(config_.settings);
+  return connection::ToleratesTcp(config_.settings);
 }
 
 void Connection::GiveUpPath(const absl::Status& why) {
@@ -95,7 +95,7 @@ void Connection::AddSidePath(
     uint32_t epoch, const std::string& fabric,
     absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
   Section section(this);
-  paths::EndAttempt(session_.get(), epoch, fabric, std::move(path));
+  connection::EndAttempt(session_.get(), epoch, fabric, std::move(path));
 }
 
 void Connection::OnConnectWanted(const std::string& fabric,
@@ -105,7 +105,7 @@ void Connection::OnConnectWanted(const std::string& fabric,
 }
 
 void Connection::OnListenWanted() {
-  paths::ListenAnew(session_.get(), &side_paths_, OnSidePath());
+  connection::ListenAnew(session_.get(), &side_paths_, OnSidePath());
 }
 
 void Connection::OnPathChosen(const session::PathDescription& path) {
@@ -114,7 +114,7 @@ void Connection::OnPathChosen(const session::PathDescription& path) {
   settle_timer_.Cancel();
   config_.half_open = nullptr;
   backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), base::SteadyNow());
-  const absl::Status status = paths::CheckPath(config_.settings, path);
+  const absl::Status status = connection::CheckPath(config_.settings, path);
   if (!status.ok()) return session_->Close(status);
   if (!std::exchange(settled_, true)) events_->OnSettled(this);
   if (session_->CanRetryPath() && !retry_timer_.pending()) {
@@ -127,7 +127,7 @@ void Connection::OnRetryTimer() { session_->RetryPath(); }
 // Logs the path, unless it logged the same last time: an attempt may fail again
 // and again for the same reason.
 void Connection::LogPath(const session::PathDescription& path) {
-  std::string text = paths::PathText(path);
+  std::string text = connection::PathText(path);
   if (text == path_logged_) return;
   log_.Info(
       absl::StrCat(config_.is_client ? "connection to " : "connection from ",

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/connection/keepalive.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/client.h"
 #include "transport/session/counters.h"
 #include "transport/session/events.h"
-#include "transport/session/keepalive.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
@@ -57,7 +57,7 @@ class Server {
     std::string token;
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
-    session::Keepalive::Config keepalive = DefaultKeepalive();
+    connection::Keepalive::Config keepalive = DefaultKeepalive();
     int64_t max_receive_bytes = 64 * 1024 * 1024;  // of one request's payload
     uint32_t max_calls = 100 * 1000;  // of one client, open at once
   };

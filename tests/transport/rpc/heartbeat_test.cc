@@ -72,7 +72,7 @@ class HeartbeatTest : public testing::Test {
     return absl::OkStatus();
   }
 
-  session::Keepalive::Config keepalive_ = DefaultKeepalive();
+  connection::Keepalive::Config keepalive_ = DefaultKeepalive();
   CuttingProxy proxy_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> client_;

@@ -1,7 +1,7 @@
-#include "transport/session/keepalive.h"
+#include "transport/connection/keepalive.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 namespace {
 
 // What RFC 1122 asks of TCP's own keepalive: the most that a connection without
@@ -50,5 +50,5 @@ void PingPolice::OnDataSent() {
   strikes_ = 0;
 }
 
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock

@@ -1,10 +1,10 @@
-#include "transport/session/path_backoff.h"
+#include "transport/connection/path_backoff.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 namespace {
 
 absl::Time At(int seconds) {
@@ -43,5 +43,5 @@ TEST(PathBackoff, TimeWithoutTheBestPathDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock

@@ -1,4 +1,4 @@
-#include "transport/paths/path_poller.h"
+#include "transport/connection/path_poller.h"
 
 #include <cstdint>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 
 // Keeps the path and the owner alive while a thread may poll.
 class PathPoller::Polled : public progress::Pollable {
@@ -49,16 +49,16 @@ void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
 
 void PathPoller::OfferToGiveUp() {
   if (!owner_->MayGiveUpPath()) return;
-  relief_ = PathRelief::Get();
+  relief_ = paths::PathRelief::Get();
   relief_id_ = relief_->Add(owner_);
 }
 
 // In the child of a fork the parent's offers are not there.
 void PathPoller::WithdrawOffer() {
   if (relief_ == nullptr) return;
-  if (relief_ == PathRelief::Get()) relief_->Remove(relief_id_);
+  if (relief_ == paths::PathRelief::Get()) relief_->Remove(relief_id_);
   relief_ = nullptr;
 }
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock

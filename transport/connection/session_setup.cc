@@ -1,4 +1,4 @@
-#include "transport/paths/session_setup.h"
+#include "transport/connection/session_setup.h"
 
 #include <chrono>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "transport/base/token.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 namespace {
 
 uint64_t MonotonicNanoseconds() {
@@ -31,7 +31,8 @@ absl::Status NoPathError() {
 }
 
 session::Config SessionConfig(const Settings& settings, bool is_client,
-                              uint8_t version, const SidePaths& side_paths) {
+                              uint8_t version,
+                              const paths::SidePaths& side_paths) {
   session::Config config;
   config.is_client = is_client;
   config.version = version;
@@ -47,14 +48,14 @@ session::Config SessionConfig(const Settings& settings, bool is_client,
   return config;
 }
 
-session::Heartbeat MakeHeartbeat(const Settings& settings,
-                                 const session::Keepalive::Config& keepalive) {
-  return session::Heartbeat(absl::Milliseconds(settings.heartbeat_ms),
-                            keepalive);
+connection::Heartbeat MakeHeartbeat(
+    const Settings& settings, const connection::Keepalive::Config& keepalive) {
+  return connection::Heartbeat(absl::Milliseconds(settings.heartbeat_ms),
+                               keepalive);
 }
 
-void ListenAnew(session::Session* session, SidePaths* side_paths,
-                const SidePaths::Done& done) {
+void ListenAnew(session::Session* session, paths::SidePaths* side_paths,
+                const paths::SidePaths::Done& done) {
   absl::StatusOr<std::string> token = base::NewToken();
   if (!token.ok()) {
     for (const wire::FabricOffer& offer : session->config().offers) {
@@ -78,5 +79,5 @@ void EndAttempt(session::Session* session, uint32_t epoch,
   }
 }
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock

@@ -1,12 +1,12 @@
-#include "transport/session/heartbeat.h"
+#include "transport/connection/heartbeat.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "transport/connection/keepalive.h"
 #include "transport/session/counters.h"
-#include "transport/session/keepalive.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 namespace {
 
 using Action = Heartbeat::Action;
@@ -24,7 +24,7 @@ class HeartbeatTest : public ::testing::Test {
   void Send() { ++counters_.stream_frames_sent; }
 
   Heartbeat heartbeat_{absl::Seconds(20), Keepalive::Config()};
-  Counters counters_;
+  session::Counters counters_;
 };
 
 TEST_F(HeartbeatTest, ZeroNeverBeats) {
@@ -81,5 +81,5 @@ TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
 }
 
 }  // namespace
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock

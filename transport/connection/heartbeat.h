@@ -1,17 +1,17 @@
 // When the lifeline of a busy session needs a sign of life. Pure.
 
-#ifndef PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
-#define PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
 
 #include <algorithm>
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "transport/connection/keepalive.h"
 #include "transport/session/counters.h"
-#include "transport/session/keepalive.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 
 // While a fast path carries a session, nothing need pass over its lifeline.
 // Load balancers, proxies and NATs drop a connection that is silent for long.
@@ -41,14 +41,14 @@ class Heartbeat {
 
   // Call this while a path is in use and the timer is not pending. kBeat: start
   // the timer as well.
-  Action OnUse(const Counters& counters) {
+  Action OnUse(const session::Counters& counters) {
     if (!enabled() || ActivityOf(counters) == seen_) return Action::kNone;
     const bool is_first = seen_ == 0;
     seen_ = ActivityOf(counters);
     return is_first ? Action::kStartTimer : Action::kBeat;
   }
   // Returns true if a beat is due. Then start the timer again.
-  bool OnTimer(const Counters& counters) {
+  bool OnTimer(const session::Counters& counters) {
     if (ActivityOf(counters) == seen_) return false;
     seen_ = ActivityOf(counters);
     return true;
@@ -57,7 +57,7 @@ class Heartbeat {
  private:
   // Returns a count of all input and of the stream frames sent. Leaves beats
   // out, because two idle sides would answer each other's beats for ever.
-  static uint64_t ActivityOf(const Counters& counters) {
+  static uint64_t ActivityOf(const session::Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;
   }
 
@@ -65,7 +65,7 @@ class Heartbeat {
   uint64_t seen_ = 0;
 };
 
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_

@@ -1,4 +1,4 @@
-#include "transport/paths/path_poller.h"
+#include "transport/connection/path_poller.h"
 
 #include <functional>
 #include <memory>
@@ -8,7 +8,7 @@
 #include "transport/paths/path_relief.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 namespace {
 
 // A path of which only what a poller sees is real.
@@ -112,10 +112,10 @@ base::Descriptors OneTooMany() {
 }
 
 TEST_F(PathPollerTest, PathMayBeGivenUpWhileItIsWatched) {
-  PathRelief::Get()->Relieve(OneTooMany());
+  paths::PathRelief::Get()->Relieve(OneTooMany());
   EXPECT_EQ(owner_.given_up, 0);
   poller_.Watch(path_);
-  PathRelief::Get()->Relieve(OneTooMany());
+  paths::PathRelief::Get()->Relieve(OneTooMany());
   EXPECT_EQ(owner_.given_up, 1);
   EXPECT_EQ(owner_.refs, 1);
 }
@@ -125,7 +125,7 @@ TEST_F(PathPollerTest, PathThatIsGoneIsNotGivenUp) {
   poller_.Watch(nullptr);
   base::Descriptors none;
   none.limit = 100;
-  PathRelief::Get()->Relieve(none);
+  paths::PathRelief::Get()->Relieve(none);
   EXPECT_EQ(owner_.given_up, 0);
 }
 
@@ -134,7 +134,7 @@ TEST_F(PathPollerTest, RequiredPathIsNotGivenUp) {
   poller_.Watch(path_);
   base::Descriptors none;
   none.limit = 100;
-  PathRelief::Get()->Relieve(none);
+  paths::PathRelief::Get()->Relieve(none);
   EXPECT_EQ(owner_.given_up, 0);
 }
 
@@ -144,5 +144,5 @@ TEST_F(PathPollerTest, NothingIsScheduledForAPathWithoutInput) {
 }
 
 }  // namespace
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock

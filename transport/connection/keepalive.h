@@ -1,15 +1,15 @@
 // Whether the peer is alive, and whether it asks too often: gRPC's keepalive.
 // Pure: the caller brings the time.
 
-#ifndef PENSTOCK_TRANSPORT_SESSION_KEEPALIVE_H_
-#define PENSTOCK_TRANSPORT_SESSION_KEEPALIVE_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
 
 #include <algorithm>
 
 #include "absl/time/time.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 
 // Pings a peer of which nothing was heard for a while.
 //
@@ -81,7 +81,7 @@ class PingPolice {
   int strikes_ = 0;
 };
 
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_SESSION_KEEPALIVE_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_

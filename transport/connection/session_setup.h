@@ -1,8 +1,8 @@
 // Sets up the session of a connection, from the hello until a path carries it:
 // what gRPC's front end and the one of transport/rpc have in common.
 
-#ifndef PENSTOCK_TRANSPORT_PATHS_SESSION_SETUP_H_
-#define PENSTOCK_TRANSPORT_PATHS_SESSION_SETUP_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
 
 #include <cstdint>
 #include <memory>
@@ -11,14 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/connection/heartbeat.h"
+#include "transport/connection/keepalive.h"
 #include "transport/paths/side_paths.h"
-#include "transport/session/heartbeat.h"
-#include "transport/session/keepalive.h"
 #include "transport/session/session.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 
 // How long the hellos may take. Both sides say hello right after the
 // negotiation, which takes a few round trips even if some packets are lost.
@@ -39,23 +39,24 @@ absl::Status NoPathError();
 // peer may send are the defaults: a caller that has others sets them.
 // `side_paths` says what is offered.
 session::Config SessionConfig(const Settings& settings, bool is_client,
-                              uint8_t version, const SidePaths& side_paths);
+                              uint8_t version,
+                              const paths::SidePaths& side_paths);
 
 // Returns the heartbeat of a connection by its settings and its keepalive.
-session::Heartbeat MakeHeartbeat(const Settings& settings,
-                                 const session::Keepalive::Config& keepalive);
+connection::Heartbeat MakeHeartbeat(
+    const Settings& settings, const connection::Keepalive::Config& keepalive);
 
 // Handles SessionEvents::OnListenWanted(): ends the earlier attempt, and
 // listens for the client with a new token.
-void ListenAnew(session::Session* session, SidePaths* side_paths,
-                const SidePaths::Done& done);
+void ListenAnew(session::Session* session, paths::SidePaths* side_paths,
+                const paths::SidePaths::Done& done);
 
 // Reports the result of an attempt to the session, unless another has begun.
 void EndAttempt(session::Session* session, uint32_t epoch,
                 const std::string& fabric,
                 absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_PATHS_SESSION_SETUP_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_

@@ -1,13 +1,13 @@
 // When a better path that was lost, or could not be had, is tried again. Pure:
 // the caller brings the time.
 
-#ifndef PENSTOCK_TRANSPORT_SESSION_PATH_BACKOFF_H_
-#define PENSTOCK_TRANSPORT_SESSION_PATH_BACKOFF_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
 
 #include "absl/time/time.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 
 // Pauses double from a second to a minute: most losses are over soon, and an
 // attempt costs both sides some work, and each loss the time until it is
@@ -27,7 +27,7 @@ class PathBackoff {
   absl::Time best_since_ = absl::InfiniteFuture();
 };
 
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_SESSION_PATH_BACKOFF_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_

@@ -1,10 +1,10 @@
-#include "transport/session/keepalive.h"
+#include "transport/connection/keepalive.h"
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
-namespace session {
+namespace connection {
 namespace {
 
 using Action = Keepalive::Action;
@@ -165,5 +165,5 @@ TEST_F(PingPoliceTest, ZeroStrikesMeansNoLimit) {
 }
 
 }  // namespace
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock

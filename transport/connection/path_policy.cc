@@ -1,9 +1,9 @@
-#include "transport/paths/path_policy.h"
+#include "transport/connection/path_policy.h"
 
 #include "absl/strings/str_cat.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 
 absl::Status CheckPath(const Settings& settings,
                        const session::PathDescription& path) {
@@ -29,5 +29,5 @@ std::string PathText(const session::PathDescription& path) {
   return text;
 }
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock

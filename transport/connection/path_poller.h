@@ -1,7 +1,7 @@
 // Lets waiting threads poll a session's fast path.
 
-#ifndef PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_
-#define PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_POLLER_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_PATH_POLLER_H_
 
 #include <memory>
 
@@ -10,14 +10,14 @@
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 
 // Adds the path to the process's PollSet, and to those that may be given up.
 // Call everything under the owner's lock.
 class PathPoller {
  public:
   // The transport.
-  class Owner : public PathRelief::Owner {
+  class Owner : public paths::PathRelief::Owner {
    public:
     // Returns whether the session may go on without a path. Called under the
     // lock.
@@ -49,11 +49,11 @@ class PathPoller {
   Owner* const owner_;
   std::shared_ptr<fabric::Endpoint> path_;
   progress::PollSet::SlotId slot_ = 0;
-  PathRelief* relief_ = nullptr;  // where relief_id_ is from
-  PathRelief::Id relief_id_ = 0;
+  paths::PathRelief* relief_ = nullptr;  // where relief_id_ is from
+  paths::PathRelief::Id relief_id_ = 0;
 };
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_PATH_POLLER_H_

@@ -1,7 +1,7 @@
 // What a front end makes of the path that a session has chosen.
 
-#ifndef PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_
-#define PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_POLICY_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_PATH_POLICY_H_
 
 #include <string>
 
@@ -10,7 +10,7 @@
 #include "transport/settings/settings.h"
 
 namespace penstock {
-namespace paths {
+namespace connection {
 
 // Returns UNAVAILABLE, with the reason and the remedy, if the settings require
 // a fabric that does not carry the session.
@@ -24,7 +24,7 @@ bool ToleratesTcp(const Settings& settings);
 // better because the peer is on another host".
 std::string PathText(const session::PathDescription& path);
 
-}  // namespace paths
+}  // namespace connection
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_PATH_POLICY_H_

@@ -1,9 +1,9 @@
-#include "transport/session/path_backoff.h"
+#include "transport/connection/path_backoff.h"
 
 #include <algorithm>
 
 namespace penstock {
-namespace session {
+namespace connection {
 
 // C++14 wants them defined.
 constexpr absl::Duration PathBackoff::kFirst;
@@ -24,5 +24,5 @@ absl::Duration PathBackoff::Next() {
   return pause;
 }
 
-}  // namespace session
+}  // namespace connection
 }  // namespace penstock
