@@ -18,7 +18,7 @@ struct Attack {
   VictimOptions victim = {};
 };
 
-// The same attack by a peer that is hostile within TLS.
+// Returns the same attack by a peer that is hostile only inside TLS.
 inline Attack UnderTls(Attack attack) {
   attack.victim.has_tls = true;
   return attack;
@@ -32,7 +32,7 @@ inline std::string NameOfTest(const ::testing::TestParamInfo<Attack>& info) {
   return info.param.name;
 }
 
-// Runs an attack against a victim of its own.
+// Runs each attack against a separate victim.
 class AttackTest : public ::testing::TestWithParam<Attack> {
  protected:
   virtual VictimOptions options() const { return GetParam().victim; }
@@ -44,7 +44,7 @@ class AttackTest : public ::testing::TestWithParam<Attack> {
   }
 };
 
-// The fixtures of files of attacks.
+// Fixtures for files of attacks.
 class AgainstServer : public AttackTest {};
 class AgainstClient : public AttackTest {
  protected:

@@ -18,26 +18,26 @@
 
 namespace penstock::adversary {
 
-// Makes a channel to 127.0.0.1 with a connection of its own.
+// Makes a channel to 127.0.0.1 with its own connection.
 std::shared_ptr<grpc::Channel> NewChannel(int port, const Options& options,
                                           const Identity& identity = {});
 
-// Makes a unary call of kEcho with `size` bytes. Returns INTERNAL if other
-// bytes come back.
+// Makes a unary call of kEcho with `size` bytes. Returns INTERNAL if the reply
+// has other bytes.
 grpc::Status Echo(grpc::Channel* channel, size_t size);
 
-// An honest client, which must be served: it calls over a tcp connection and an
-// shm connection that it keeps, and over new ones all the time, whatever path
-// these get, until it is stopped.
+// An honest client, which the victim must serve. The client calls until it is
+// stopped: over one tcp connection and one shm connection, and repeatedly over
+// new connections on any path.
 class Bystander {
  public:
-  // Without `has_tcp` it calls over shared memory only.
+  // Without `has_tcp`, calls only over shared memory.
   explicit Bystander(int port, bool has_tcp = true,
                      const Identity& identity = {});
   ~Bystander();
 
-  // Blocks until each kind of connection has carried one more call, or one
-  // failed.
+  // Blocks until each kind of connection has carried another call, or a call
+  // has failed.
   void AwaitCalls();
   // Ends the calls.
   void Stop();
@@ -49,7 +49,7 @@ class Bystander {
  private:
   void Run();
   void CallOnEach();
-  // Waits until it is time for the next round. Returns false if there is none.
+  // Waits for the next round. Returns false if there is none.
   bool Pause();
   void Check(const char* what, const grpc::Status& status);
 

@@ -18,26 +18,26 @@
 namespace penstock::adversary {
 
 enum class Kind {
-  kDuplex,  // writes eight bytes, and reads to the end
+  kDuplex,  // writes eight bytes, and reads until the end
   kUnread,  // writes eight bytes, and reads nothing
-  kLarge,   // writes messages of 1 MiB without end, and reads to the end
+  kLarge,   // writes endless messages of 1 MiB, and reads until the end
 };
 
-// How a call ended, and when.
+// The result of a call, and its time.
 struct Outcome {
   int code = 0;
   double seconds = 0;
   std::string message;
 };
 
-// The deadline of each call. An attack lasts no longer.
+// The deadline of each call, and so the maximal duration of an attack.
 constexpr std::chrono::seconds kCallDeadline(20);
 
 Kind KindOf(const std::string& name);
 std::string NameOf(Kind kind);
 
-// Makes `calls` calls of kEcho at `port` at once, on one channel. When all have
-// ended, does so again on a new channel. Owns one thread.
+// Makes `calls` simultaneous calls of kEcho at `port`, on one channel. Once all
+// have ended, repeats this on a new channel. Owns one thread.
 class Quarry {
  public:
   Quarry(int port, Kind kind, int calls, const Identity& identity = {});
@@ -45,8 +45,8 @@ class Quarry {
 
   // Describes the paths of the channel in use.
   std::vector<PathReport> Describe();
-  // Returns the outcomes of the calls that have ended since the last call of
-  // this.
+  // Returns the outcomes of calls that have ended since the last
+  // TakeOutcomes().
   std::vector<Outcome> TakeOutcomes();
 
  private:

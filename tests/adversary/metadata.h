@@ -1,4 +1,4 @@
-// Entries of metadata at their extremes.
+// Extreme metadata entries.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_METADATA_H_
 #define PENSTOCK_TESTS_ADVERSARY_METADATA_H_
@@ -8,12 +8,12 @@
 
 namespace penstock::adversary {
 
-// Returns blocks of one or two entries each: every numbered key and pair, known
-// keys as literals, and odd keys, with odd values.
+// Returns blocks of one or two entries: every numbered key and pair, known keys
+// as literals, and unusual keys, with unusual values.
 std::vector<std::string> OddEntries();
 
-// Returns requests that lack one of the entries that a request must have, or
-// all of them, or have odd entries in their place.
+// Returns requests without one of the mandatory entries, or without all of
+// them, or with unusual entries instead.
 std::vector<std::string> LackingRequests();
 
 }  // namespace penstock::adversary

@@ -1,4 +1,4 @@
-// What a peer may pass in the place of shared memory.
+// Descriptors that a hostile peer may pass in place of shared memory.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_ODD_DESCRIPTORS_H_
 #define PENSTOCK_TESTS_ADVERSARY_ODD_DESCRIPTORS_H_
@@ -9,8 +9,8 @@
 
 namespace penstock::adversary {
 
-// One descriptor of every kind that a process has, and memory with the head of
-// a control page that is not sealed or is too small. Closes them all.
+// A descriptor of every kind, and memory with the head of a control page that
+// is unsealed or too small. The destructor closes all of them.
 class OddDescriptors {
  public:
   OddDescriptors();

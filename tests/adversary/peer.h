@@ -1,4 +1,4 @@
-// A connection whose user speaks the wire format by hand.
+// A connection on which the test speaks the wire format itself.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_PEER_H_
 #define PENSTOCK_TESTS_ADVERSARY_PEER_H_
@@ -17,80 +17,80 @@
 
 namespace penstock::adversary {
 
-// How long a peer waits for what has to come.
+// The timeout for expected input.
 constexpr std::chrono::seconds kPatience(10);
-// A victim that takes nothing for this long pushes back.
+// The time after which a victim that reads nothing counts as pushing back.
 constexpr std::chrono::milliseconds kStall(500);
 
-// What all the peers of an attack have sent.
+// The traffic of all peers of an attack.
 struct Traffic {
   uint64_t connections = 0;
   uint64_t bytes = 0;
   uint64_t frames = 0;   // including units that are not messages
-  uint64_t headers = 0;  // frames that are headers; most begin a call
+  uint64_t headers = 0;  // header frames; most begin a call
 };
 
-// One side of a connection to a victim. Reads only in the functions that say
-// so, so that its user can leave the victim's answers unread. Not thread-safe.
+// One side of a connection to a victim. Reads only in functions that document
+// it, so that a test can leave the victim's answers unread. Not thread-safe.
 class Peer {
  public:
   enum class Side { kClient, kServer };
 
-  // Takes the connected socket. `traffic` outlives the peer.
+  // Takes ownership of the connected socket. `traffic` must outlive the peer.
   Peer(Side side, int socket, Traffic* traffic);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Connects. Returns null if nobody listens.
+  // Connects to a port. Returns null if nobody listens.
   static std::unique_ptr<Peer> Connect(int port, Traffic* traffic);
 
   bool is_client() const { return side_ == Side::kClient; }
-  // The newest version that it speaks. Set it before Negotiate().
+  // The newest version that the peer speaks. Set it before Negotiate().
   uint8_t version = kNewest;
 
-  // Uses TLS from now on, if the identity has it. Returns false if the victim
-  // refuses that.
+  // Starts TLS, if the identity has certificates. Returns false if the victim
+  // refuses.
   bool Secure(const Identity& identity);
 
-  // Negotiates, up to but not including the hello. Returns false if the victim
-  // does not answer as it should.
+  // Negotiates, up to but excluding the hello. Returns false if the victim's
+  // answer is wrong.
   bool Negotiate();
-  // Sends `hello` and reads the victim's.
+  // Sends `hello`, and reads the victim's hello.
   bool Greet(const Hello& hello);
   const Hello& peer_hello() const { return peer_hello_; }
 
-  // What Write() does with input while there is no room to write.
+  // The treatment of input while Write() waits for room.
   enum class Reading {
     kKept,     // reads it; Next() returns it
     kDropped,  // reads it and drops it
     kNone,     // leaves it unread
   };
   Reading reading = Reading::kKept;
-  // Writes bytes as they are; past TLS, if there is TLS.
+  // Writes raw bytes, bypassing TLS.
   void WriteRaw(absl::string_view bytes);
-  // Writes bytes as they are, or in TLS. Returns false if the victim has
-  // closed, or takes nothing more for kStall.
+  // Writes raw bytes, or TLS-encrypted bytes if there is TLS. Returns false if
+  // the victim has closed, or reads nothing for kStall.
   bool Write(absl::string_view bytes);
   bool stalled() const { return stalled_; }
 
-  // Sends a frame in a unit of its own. Fills in the fields that the frame
-  // leaves unset.
+  // Sends a frame in its own unit. Fills in the unset fields.
   bool Send(Frame frame);
-  // The same, together with others in one unit. Sends it when it is full, or in
+  // Adds a frame to a shared unit, which is sent when it is full, or by
   // Flush().
   bool Queue(Frame frame);
   bool Flush();
   bool SendUnit(uint8_t type, uint64_t cookie, absl::string_view body);
-  // Sends the frame in as many fragments as it takes.
+  // Sends the frame in as many fragments as necessary.
   bool SendLong(Frame frame);
 
-  // Returns a stream that is open on both sides: begun by this client with
-  // `metadata`, or by the victim's next call. Returns 0 if no call comes.
+  // Returns a stream that is open on both sides. A client opens it with
+  // `metadata`; a server waits for the victim's next call. Returns 0 if no call
+  // comes.
   uint32_t OpenStream(absl::string_view metadata);
 
-  // What came: a frame; or a unit of another type with its cookie and body, of
-  // bulk data only the size.
+  // A received frame, or another unit with its cookie and body. Bulk data has
+  // only a size.
   struct Received {
     uint8_t unit = 0;
     uint64_t cookie = 0;
@@ -98,36 +98,36 @@ class Peer {
     std::string body;
     Frame frame;
   };
-  // Returns the next; nothing at the connection's end, or once kPatience is
-  // over.
+  // Returns the next input. Returns nothing at the end of the connection, or
+  // after kPatience.
   absl::optional<Received> Next() { return NextIfAny(kPatience); }
   absl::optional<Received> NextIfAny(std::chrono::milliseconds patience);
-  // Returns the next frame of that type, and drops others.
+  // Returns the next frame of this type, and drops others.
   absl::optional<Frame> Await(uint8_t type,
                               std::chrono::milliseconds patience = kPatience);
-  // Reads whatever is there, without waiting, and drops it.
+  // Reads and drops all available input, without waiting.
   void Discard();
   uint64_t sequence_of_next() const { return sequence_; }
   uint64_t last_received() const { return received_; }
 
-  // Half-closes, and reads to the victim's end, which shows that it has seen
-  // all. Returns false if that does not come.
+  // Half-closes, and reads until the victim's end, which proves that the victim
+  // has read everything. Returns false if the end does not come.
   bool Finish();
-  // Reads to the victim's end. Returns false if that does not come.
+  // Reads until the victim's end. Returns false if it does not come.
   bool AwaitEnd();
-  // Returns whether the victim's end has been seen.
+  // Returns true if the victim's end has been read.
   bool ended() const { return ended_; }
-  // Ends the connection by a reset.
+  // Resets the connection.
   void Abort();
 
  private:
-  // Returns false at the end, or when `until` has come.
+  // Returns false at the end, or after `until`.
   bool ReadSome(std::chrono::steady_clock::time_point until);
-  // Moves the whole frames and units of bytes_ to parsed_.
+  // Moves complete frames and units from bytes_ to parsed_.
   void Parse();
   void ParseMessage(absl::string_view body);
   bool WaitToWrite();
-  // Like send() and recv(), on the socket or on TLS over it.
+  // Like send() and recv(), on the socket or on TLS.
   ssize_t SendBytes(absl::string_view bytes);
   ssize_t ReceiveBytes(char* into, size_t size);
 
@@ -144,11 +144,11 @@ class Peer {
   uint32_t next_stream_ = 1;
   std::string queued_;
   std::string bytes_;      // received, not parsed
-  uint64_t skipping_ = 0;  // bytes of bulk data that are still to come
+  uint64_t skipping_ = 0;  // bytes of bulk data that are still missing
   std::deque<Received> parsed_;
 };
 
-// A port where a victim's clients connect.
+// A port to which a victim's clients connect.
 class Listener {
  public:
   Listener();
@@ -157,7 +157,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
-  // Returns null if nobody connects.
+  // Accepts a connection. Returns null if nobody connects.
   std::unique_ptr<Peer> Accept(std::chrono::milliseconds patience,
                                Traffic* traffic);
 

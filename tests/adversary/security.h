@@ -1,4 +1,4 @@
-// How a victim, and those around it, secure their connections.
+// TLS of a victim and of its peers.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
 #define PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::adversary {
 
-// Whom a process trusts, and who it is, in PEM. If all are empty, there is no
-// TLS; else both sides show a certificate.
+// The trusted authority and the own certificate of a process, in PEM. If all
+// are empty, there is no TLS. Otherwise both sides present a certificate.
 struct Identity {
   std::string authority;
   std::string key;
@@ -22,7 +22,7 @@ struct Identity {
   bool has_tls() const { return !authority.empty(); }
 };
 
-// Pass an identity by the environment, from a test to its victim.
+// Pass an identity from a test to its victim, by the environment.
 std::vector<std::string> ToEnvironment(const Identity& identity);
 Identity FromEnvironment();
 

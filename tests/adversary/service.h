@@ -1,4 +1,4 @@
-// The service of a victim: calls of any method, with messages of plain bytes.
+// The victim's service: accepts calls of any method, with raw messages.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SERVICE_H_
 #define PENSTOCK_TESTS_ADVERSARY_SERVICE_H_
@@ -10,17 +10,17 @@
 
 namespace penstock::adversary {
 
-// Sends back each message.
+// Echoes each message.
 constexpr char kEcho[] = "/victim/Echo";
 // The first message is "COUNT SIZE". Sends COUNT messages of SIZE zeros.
 constexpr char kReply[] = "/victim/Reply";
-// Reads nothing, until it is cancelled.
+// Reads nothing, until the call is cancelled.
 constexpr char kUnread[] = "/victim/Unread";
 
 grpc::ByteBuffer ToBuffer(const std::string& text);
 std::string ToText(const grpc::ByteBuffer& buffer);
 
-// Serves calls without a thread for each.
+// Serves calls without a thread per call.
 class Service final : public grpc::CallbackGenericService {
  public:
   grpc::ServerGenericBidiReactor* CreateReactor(

@@ -1,5 +1,5 @@
-// The shared memory side of a hostile peer: the set-up and the control page of
-// docs/protocol.md, by hand.
+// The shared memory side of a hostile peer: implements the set-up and the
+// control page of docs/protocol.md independently.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SHM_PEER_H_
 #define PENSTOCK_TESTS_ADVERSARY_SHM_PEER_H_
@@ -15,9 +15,9 @@
 
 namespace penstock::adversary {
 
-// Returns a client's hello that offers shm, as of a process on this host.
+// Returns a client's hello that offers shm, like a process on this host.
 Hello ShmHello();
-// Returns a server's hello, which offers shm at the socket of that name.
+// Returns a server's hello that offers shm at the socket with this name.
 Hello ShmHello(const std::string& socket_name);
 
 namespace setup {
@@ -31,10 +31,10 @@ constexpr uint16_t kVersion = 5;
 std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
                          absl::string_view token);
 
-// Writes the head of a control page, with a ring of kRingBytes.
+// Writes the head of a control page with a ring of kRingBytes.
 void WritePageHead(uint8_t* page);
 
-// Shared memory as the product makes it: allocated and sealed; still writable
+// Shared memory like the product's, allocated and sealed, but still writable
 // here.
 class SharedMemory {
  public:
@@ -53,7 +53,7 @@ class SharedMemory {
   uint8_t* data_;
 };
 
-// Where fields of the control page lie.
+// Offsets of the control page's fields.
 namespace page {
 constexpr uint64_t kHead = 64;
 constexpr uint64_t kSenderWaits = 72;
@@ -67,10 +67,10 @@ constexpr uint64_t kFirstRingBytes = 8192;
 constexpr uint64_t kRingBytes = 256 * 1024;
 }  // namespace page
 
-// The victim's control page and the beginning of its ring, for reading.
+// The victim's control page and the beginning of its ring, read-only.
 class VictimMemory {
  public:
-  // Takes the descriptor.
+  // Takes ownership of the descriptor.
   explicit VictimMemory(int fd);
   ~VictimMemory();
   VictimMemory(const VictimMemory&) = delete;
@@ -78,44 +78,44 @@ class VictimMemory {
 
   uint64_t Load(uint64_t offset) const;
   // Returns the frames that the victim has written, until its ring first wraps
-  // round.
+  // around.
   std::vector<Frame> Frames() const;
 
  private:
   const uint8_t* const data_;
 };
 
-// One connection over a server's UNIX socket.
+// A connection to a server's UNIX socket.
 class SetupSocket {
  public:
-  // Connects to the socket that the server's hello names. If there is none,
-  // Send() fails.
+  // Connects to the socket in the server's hello. If there is none, Send()
+  // fails.
   explicit SetupSocket(const Hello& hello);
-  // Takes the connected socket.
+  // Takes ownership of the connected socket.
   explicit SetupSocket(int fd) : fd_(fd) {}
   ~SetupSocket();
   SetupSocket(const SetupSocket&) = delete;
   SetupSocket& operator=(const SetupSocket&) = delete;
 
   bool Send(absl::string_view message, const std::vector<int>& fds);
-  // Returns the other side's message, and its descriptor; -1 if it has hung up.
+  // Returns the descriptor of the other side's message, or -1 after a hang-up.
   int Receive(std::string* message);
 
  private:
   int fd_;
 };
 
-// Where a server's clients connect: an abstract UNIX socket.
+// An abstract UNIX socket to which a server's clients connect.
 class SetupListener {
  public:
-  // `backlog` connections may wait to be accepted.
+  // Up to `backlog` connections may wait.
   explicit SetupListener(int backlog = 8);
   ~SetupListener();
   SetupListener(const SetupListener&) = delete;
   SetupListener& operator=(const SetupListener&) = delete;
 
   const std::string& name() const { return name_; }
-  // Null if nobody comes.
+  // Returns null if nobody connects.
   std::unique_ptr<SetupSocket> Accept();
 
  private:
@@ -123,18 +123,18 @@ class SetupListener {
   const int fd_;
 };
 
-// An shm path in use, beside a session whose hello was ShmHello(). Null if the
-// victim does not take part.
+// An shm path in use, next to a session with the hello ShmHello(). Null if the
+// victim does not cooperate.
 class ShmPath {
  public:
   static std::unique_ptr<ShmPath> Connect(Peer* peer);
   static std::unique_ptr<ShmPath> Accept(Peer* peer, SetupListener* listener);
   ~ShmPath();
 
-  // Puts a message into the ring. It must be small, and so must all messages
-  // together: the ring does not wrap round.
+  // Puts a message into the ring. All messages together must fit into the ring,
+  // which does not wrap around.
   void Send(absl::string_view message);
-  // This side's page and ring, and the victim's.
+  // Return this side's page and ring, and the victim's.
   SharedMemory* own() { return &own_; }
   SetupSocket* socket() { return socket_.get(); }
   const VictimMemory& victim_memory() const { return *victim_memory_; }
@@ -143,7 +143,7 @@ class ShmPath {
 
  private:
   explicit ShmPath(std::unique_ptr<SetupSocket> socket);
-  // Returns false if the victim does not say that it is ready too.
+  // Returns false if the victim does not confirm that it is ready.
   bool Agree(Peer* peer);
 
   const std::unique_ptr<SetupSocket> socket_;

@@ -1,5 +1,5 @@
-// TLS over a peer's socket, as gRPC speaks it, by OpenSSL. Not itself under
-// test: that is what comes after the handshake.
+// TLS over a peer's socket, compatible with gRPC, by OpenSSL. The tests attack
+// only the bytes after the handshake.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_TLS_H_
 #define PENSTOCK_TESTS_ADVERSARY_TLS_H_
@@ -15,8 +15,8 @@
 
 namespace penstock::adversary {
 
-// Does not own the socket, which is non-blocking, and never waits for it. Not
-// thread-safe.
+// A TLS connection. Does not own the socket, which is non-blocking, and never
+// waits for it. Not thread-safe.
 class Tls {
  public:
   // Returns null if the identity is not valid.
@@ -24,14 +24,14 @@ class Tls {
                                      const Identity& identity);
 
   enum class Progress { kDone, kFailed, kWantsToRead, kWantsToWrite };
-  // Call it again when the socket can do what it wants.
+  // Continues the handshake. Call it again when the socket is ready for the
+  // wanted direction.
   Progress Handshake();
 
-  // Like send() and recv(): return -1, with EAGAIN in errno, if they would
-  // wait.
+  // Like send() and recv(): return -1 with EAGAIN if they would block.
   ssize_t Send(absl::string_view bytes);
   ssize_t Receive(char* into, size_t size);
-  // Says that nothing more will come.
+  // Announces the end of the data.
   void Finish();
 
  private:

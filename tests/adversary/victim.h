@@ -1,5 +1,5 @@
-// A process with real gRPC over Penstock, its bystander, and the limits that it
-// must keep.
+// A process with real gRPC over Penstock, an honest bystander, and the limits
+// that the process must respect.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
 #define PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
@@ -23,21 +23,21 @@
 
 namespace penstock::adversary {
 
-// How much memory one hostile session may make its victim hold: the budget of
-// what is read (64 MiB), unread eager messages (16 MiB), windows, what waits to
-// be written; and the allocator's slack. In bytes.
+// Limits the memory that one hostile session may occupy in its victim, in
+// bytes. The sum of the read budget (64 MiB), unread eager messages (16 MiB),
+// windows, pending output and the allocator's slack.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
-// The same if nothing is announced and nothing left unread: a joined payload of
-// 16 MiB, as it grows, or frames that came early.
+// The same without announcements and unread messages: a joined payload of 16
+// MiB while it grows, or frames that came early.
 constexpr uint64_t kMemoryOfAPayload = 64 << 20;
 // The same if only answers wait to be written.
 constexpr uint64_t kMemoryOfAnswers = 24 << 20;
 
 struct Limits {
   uint64_t memory = kMemoryPerSession;
-  // In addition to what each connection allows.
+  // In addition to the allowance per connection.
   uint64_t log = 16 * 1024;
-  // In addition to what the traffic and the bystander's calls allow.
+  // In addition to the allowance for the traffic and the bystander's calls.
   double cpu_seconds = 1;
 };
 
@@ -45,57 +45,57 @@ enum class Role { kServer, kClient };
 
 struct VictimOptions {
   Role role = Role::kServer;
-  uint8_t version = kNewest;  // that the attacker speaks
+  uint8_t version = kNewest;  // the attacker's version
   std::vector<std::string> environment;
-  // All connections, the attacker's too, are TLS with certificates on both
-  // sides. The attacker is hostile only after the handshake.
+  // Secures all connections, including the attacker's, by TLS with certificates
+  // on both sides. The attacker is hostile only after the handshake.
   bool has_tls = false;
-  // A server's.
+  // Options of a server.
   int max_streams = -1;
   int max_receive = 4 << 20;
-  bool has_tcp = true;  // false: its bystander calls over shm only
-  // A client's.
+  bool has_tcp = true;  // false: the bystander calls only over shm
+  // Options of a client.
   Kind kind = Kind::kDuplex;
   int calls = 1;
 };
 
-// Failures fail the running test.
+// A victim. Failures fail the running test.
 class Victim {
  public:
   explicit Victim(const VictimOptions& options);
-  // Replaces a process that has died, so that a table goes on with its next
-  // row.
+  // Replaces a process that has died, so that a table can continue with its
+  // next row.
   void Restart();
   ~Victim();
 
-  // If there is no session, fails the test and returns a dead peer.
+  // Makes a session. On failure, fails the test and returns a dead peer.
   std::unique_ptr<Peer> NewConnection();
-  // The same without the handshake of TLS, even if there is TLS.
+  // Makes a connection without the TLS handshake, even if there is TLS.
   std::unique_ptr<Peer> NewConnectionInClear();
-  // Returns a connection that has negotiated, before the hellos.
+  // Returns a connection that has negotiated, but has not exchanged hellos.
   std::unique_ptr<Peer> NewNegotiation();
-  // Returns a session after the hellos of both sides.
+  // Returns a session after both hellos.
   std::unique_ptr<Peer> NewSession(Hello hello = Hello());
-  // The same, where that may fail: then returns null.
+  // Returns a session after both hellos, or null on failure.
   std::unique_ptr<Peer> TrySession(Hello hello = Hello());
 
   bool is_server() const { return options_.role == Role::kServer; }
-  int port() const { return port_; }            // a server's
-  int calls() const { return options_.calls; }  // a client's, at once
+  int port() const { return port_; }            // of a server
+  int calls() const { return options_.calls; }  // of a client, simultaneous
   process::Child* process() { return process_.get(); }
   const Traffic& traffic() const { return traffic_; }
-  // Returns what the victim has written to stderr since it was attacked.
+  // Returns the victim's output on stderr since the start of the attack.
   std::string Log() const { return log_file_.Text(log_); }
-  // A client's connections to the attacker, as DescribePaths gives them.
+  // Returns a client's connections to the attacker, as of DescribePaths().
   const std::vector<std::string>& paths() const { return paths_; }
 
-  // Returns how the client's next call ended, of those not returned yet.
-  // Returns nothing if none ends in time.
+  // Returns the outcome of the client's next call. Returns nothing if no call
+  // ends in time.
   absl::optional<Outcome> AwaitOutcome();
 
-  // Waits until the bystander has called once more on each connection.
+  // Waits until the bystander has made another call on each connection.
   void AwaitCalls() { CheckBystander(); }
-  // Lets the bystander call again, and compares everything with the limits.
+  // Lets the bystander call again, and checks all limits.
   void Examine(const Limits& limits);
 
  private:
@@ -106,32 +106,32 @@ class Victim {
   std::unique_ptr<Peer> Connect();
   std::unique_ptr<Peer> ConnectInClear();
   using Step = std::function<bool(Peer*)>;
-  // Returns a connection with which `step` succeeds, or null. A client may end
-  // one that it has just made: a call that queued while the last session ended
-  // wakes its channel, though it fails at once and nobody needs the channel.
+  // Returns a connection on which `step` succeeds, or null. A client may close
+  // a new connection: a call that was queued while the last session ended wakes
+  // its channel and fails immediately, and nobody needs the channel.
   std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
-  // Waits for calls of the bystander that begin now. Fails the test if one has
-  // failed until then.
+  // Waits for new calls of the bystander. Fails the test if one has failed.
   void CheckBystander();
   void AddOutcome(const std::string& line);
   void CheckMemory(const Limits& limits);
   void CheckCpu(const Limits& limits);
   void CheckLog(const Limits& limits);
   void CheckDescriptors();
-  // Counts the attacker's and the bystander's connections, since the beginning.
+  // Returns the number of the attacker's and the bystander's connections so
+  // far.
   uint64_t Connections() const;
 
   const VictimOptions options_;
   Identity identity_;  // the victim's
-  Identity others_;    // that of everybody else
+  Identity others_;    // of all other processes
   Traffic traffic_;
   process::LogFile log_file_;
   std::unique_ptr<process::Child> process_;
   int port_ = 0;
-  // A server's bystander; for a client, the server that its own bystander
-  // calls.
+  // The bystander of a server. For a client, the server that the client's own
+  // bystander calls.
   std::unique_ptr<Bystander> bystander_;
   Service service_;
   std::unique_ptr<grpc::Server> honest_;
@@ -140,7 +140,7 @@ class Victim {
   int connections_ = 0;
   std::vector<std::string> paths_;
   std::deque<Outcome> outcomes_;
-  // At the beginning.
+  // Values at the beginning.
   uint64_t memory_ = 0;
   double cpu_seconds_ = 0;
   uint64_t log_ = 0;

@@ -1,6 +1,6 @@
-// The bytes of docs/protocol.md, written a second time, from the document. This
-// encoder shares nothing with the product, and can say what the product never
-// says.
+// A second implementation of docs/protocol.md, written from the document. The
+// encoder shares no code with the product, and can produce bytes that the
+// product never sends.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_WIRE_H_
 #define PENSTOCK_TESTS_ADVERSARY_WIRE_H_
@@ -14,14 +14,14 @@
 
 namespace penstock::adversary {
 
-// Little-endian.
+// Numbers in little-endian order.
 std::string U8(uint64_t number);
 std::string U16(uint64_t number);
 std::string U32(uint64_t number);
 std::string U64(uint64_t number);
 uint64_t Number(absl::string_view bytes);
 
-// Numbers instead of enumerations, since an attack may use any.
+// Numbers instead of enumerations, because an attack may use any value.
 namespace unit {
 constexpr uint8_t kPacket = 1;
 constexpr uint8_t kDoorbell = 2;
@@ -32,7 +32,7 @@ constexpr uint8_t kPush = 6;
 constexpr uint8_t kPushVoid = 7;
 constexpr uint64_t kHeaderBytes = 16;
 constexpr uint64_t kMaxPacketBytes = 64 * 1024;
-// Set in the key of a region whose first chunk is pushed.
+// A bit in the key of a region whose first chunk is pushed.
 constexpr uint64_t kPushed = uint64_t{1} << 63;
 }  // namespace unit
 
@@ -63,16 +63,15 @@ constexpr size_t kFrameHeaderBytes = 32;
 constexpr size_t kMaxFramePayload = 16352;
 constexpr size_t kMaxJoinedBytes = 16 << 20;
 
-// The newest version of the protocol, which a peer speaks unless it is told
-// otherwise.
+// The newest version of the protocol, and the peers' default.
 constexpr uint8_t kNewest = 2;
 
-// The preface of a client that speaks all versions up to `newest`, with its
-// SETTINGS, and the SETTINGS of a server that has chosen a version.
+// The preface and SETTINGS of a client that speaks all versions up to `newest`,
+// and the SETTINGS of a server that has chosen a version.
 std::string ClientPreface(uint8_t newest = kNewest);
 std::string ServerSettings(uint8_t chosen = kNewest);
 
-// The header of a unit, and the unit.
+// The header of a unit, and the whole unit.
 std::string UnitHeader(uint64_t length, uint8_t type, uint64_t cookie);
 std::string Unit(uint8_t type, uint64_t cookie, absl::string_view body);
 
@@ -82,7 +81,7 @@ struct Frame {
   uint16_t zero = 0;
   uint32_t stream = 0;
   uint32_t aux = 0;
-  // If unset, the peer that sends the frame fills in the right value.
+  // The sending peer fills in the right values of unset fields.
   absl::optional<uint64_t> sequence;
   absl::optional<uint64_t> ack;
   absl::optional<uint32_t> length;
@@ -92,9 +91,10 @@ struct Frame {
 Frame FrameOf(uint8_t type, uint32_t stream, absl::string_view payload = "",
               uint32_t aux = 0);
 bool IsSequenced(uint8_t type);
-// Encodes the frame. Unset fields become 0, and an unset length the payload's.
+// Encodes the frame. Unset fields become 0; an unset length becomes the
+// payload's length.
 std::string Encode(const Frame& frame);
-// Takes the first frame off `bytes`; returns nothing if there is none.
+// Removes the first frame from `bytes`. Returns nothing if there is none.
 absl::optional<Frame> TakeFrame(absl::string_view* bytes);
 
 struct Offer {
@@ -116,15 +116,15 @@ absl::optional<Hello> ParseHello(absl::string_view bytes);
 // Returns the announcement of a message of `length` bytes on the lifeline, as
 // region `key`.
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
-// The same of version 1.
+// Returns the same for version 1.
 std::string AnnouncementV1(uint64_t id, uint64_t length, uint64_t key);
-// Return a part of a region, a region, and an announcement of such regions.
+// Return a part of a region, a region, and an announcement of regions.
 std::string Part(uint64_t key, uint64_t offset, uint64_t length);
 std::string Region(uint32_t path, const std::vector<std::string>& parts);
 std::string AnnouncementOf(uint64_t id, uint64_t length,
                            const std::vector<std::string>& regions);
 
-// Entries of metadata, with the numbers of the keys that attacks name.
+// Metadata entries, with the numbers of the keys that attacks use.
 namespace key {
 constexpr uint8_t kPath = 1;
 constexpr uint8_t kAuthority = 2;
@@ -141,7 +141,7 @@ constexpr uint8_t kFirstEntry = 192;
 
 std::string Known(uint8_t key, absl::string_view value);
 std::string Literal(absl::string_view key, absl::string_view value);
-// Return what a client, and a server, must say to be understood.
+// Return the minimal valid metadata of a client and of a server.
 std::string RequestMetadata(absl::string_view path);
 std::string ResponseMetadata();
 

@@ -1,4 +1,4 @@
-// A machine for tests: a Host whose files are a tree that the test writes.
+// A simulated machine: a Host whose files are a tree that the test writes.
 
 #ifndef PENSTOCK_TESTS_CLI_FAKE_HOST_H_
 #define PENSTOCK_TESTS_CLI_FAKE_HOST_H_
@@ -10,8 +10,8 @@
 
 namespace penstock::cli {
 
-// Owns a folder, which it removes in the end. A machine without RDMA or GPUs,
-// whose /proc and /sys are empty.
+// A machine without RDMA or GPUs, with empty /proc and /sys. Owns a folder,
+// which the destructor removes.
 class FakeHost {
  public:
   FakeHost();
@@ -19,10 +19,10 @@ class FakeHost {
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
 
-  // Writes a file, and the folders above it.
+  // Writes a file, and makes its folders.
   void Write(const std::string& path, const std::string& text);
   void Link(const std::string& path, const std::string& target);
-  // Makes a folder where a file is looked for, so that reading it fails.
+  // Makes a folder in place of a file, so that reading the file fails.
   void MakeUnreadable(const std::string& path);
   void MakePipe(const std::string& path);
   void Remove(const std::string& path);
@@ -30,7 +30,7 @@ class FakeHost {
 
   // Adds mlx5_0 with port 1, on interface "eth2", to /sys and /dev.
   void AddAdapter();
-  // Makes the survey find 10.0.0.1 there.
+  // Makes the survey find 10.0.0.1 on the adapter.
   void AddAddress();
 
   Host* operator->() { return &host_; }
@@ -41,8 +41,8 @@ class FakeHost {
   Host host_;
 };
 
-// Returns the only finding with that subject. Fails the test, and returns an
-// empty one, if there is not exactly one.
+// Returns the only finding with this subject. If there is not exactly one,
+// fails the test and returns an empty finding.
 Finding Only(const Findings& findings, const std::string& subject);
 bool Mentions(const Findings& findings, const std::string& text);
 

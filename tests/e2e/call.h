@@ -1,4 +1,4 @@
-// Calls of the interoperability service, as most tests make them.
+// Calls of the interoperability service.
 
 #ifndef PENSTOCK_TESTS_E2E_CALL_H_
 #define PENSTOCK_TESTS_E2E_CALL_H_
@@ -13,8 +13,8 @@
 
 namespace penstock::e2e {
 
-// How long a call may take at most: one that takes longer hangs. Under tsan,
-// which sees gRPC too, everything is ten times slower.
+// The timeout after which a call counts as hung. tsan makes everything,
+// including gRPC, ten times slower.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::chrono::seconds kPatience(100);
 #else
@@ -26,7 +26,7 @@ inline std::chrono::system_clock::time_point In(
   return std::chrono::system_clock::now() + time;
 }
 
-// The context of a call. A call that would hang fails with DEADLINE_EXCEEDED.
+// The context of a call, with a deadline of kPatience.
 struct Call : public grpc::ClientContext {
   Call() { set_deadline(In(kPatience)); }
 };
@@ -43,7 +43,7 @@ inline StreamingOutputCallRequest RequestOf(size_t response_size,
   return request;
 }
 
-// Sends one such request and receives its response.
+// Sends one such request, and receives its response.
 inline bool PingPong(Stream* stream, size_t bytes = 8) {
   StreamingOutputCallResponse response;
   return stream->Write(RequestOf(bytes, bytes)) && stream->Read(&response) &&

@@ -1,5 +1,4 @@
-// Makes keys and certificates with the openssl command, when a test asks for
-// them.
+// Makes keys and certificates on demand, with the openssl command.
 
 #ifndef PENSTOCK_TESTS_E2E_CERTIFICATES_H_
 #define PENSTOCK_TESTS_E2E_CERTIFICATES_H_
@@ -10,7 +9,7 @@
 
 namespace penstock::e2e {
 
-// In PEM.
+// A key and a certificate in PEM.
 struct Identity {
   std::string key;
   std::string certificate;
@@ -19,11 +18,11 @@ struct Identity {
 struct Certificates {
   Identity authority;
   Identity server;    // for 127.0.0.1 and "penstock.test"
-  Identity client;    // "client.test", by its common name too
-  Identity impostor;  // as the client, but by an authority that nobody trusts
+  Identity client;    // "client.test", also as the common name
+  Identity impostor;  // like the client, but signed by an untrusted authority
 };
 
-// Returns the same in each call; nothing if openssl fails.
+// Returns the same certificates in each call, or nothing if openssl fails.
 const absl::optional<Certificates>& TestCertificates();
 
 }  // namespace penstock::e2e

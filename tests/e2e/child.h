@@ -1,4 +1,4 @@
-// Runs the program "peer" of this folder in a process of its own.
+// Runs this folder's program "peer" in a child process.
 
 #ifndef PENSTOCK_TESTS_E2E_CHILD_H_
 #define PENSTOCK_TESTS_E2E_CHILD_H_

@@ -12,17 +12,17 @@
 
 namespace penstock::e2e {
 
-// How a call ended, and the sizes of the responses that came before.
+// The end of a call, and the sizes of the responses before it.
 struct Ending {
   grpc::Status status;
   std::vector<size_t> sizes;
 };
 
-// Makes a UnaryCall with one message of `size` each way.
+// Makes a UnaryCall with one message of `size` in each direction.
 Ending MakeUnaryCall(Api api, TestService::Stub* stub, size_t size);
 
-// Makes a FullDuplexCall with one message of each size each way, by turns.
-// After the last one it half-closes, or cancels.
+// Makes a FullDuplexCall that alternates between sending and receiving a
+// message of each size. After the last message, half-closes or cancels.
 Ending MakeDuplexCall(Api api, TestService::Stub* stub,
                       const std::vector<size_t>& sizes, bool cancel);
 

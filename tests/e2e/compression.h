@@ -1,4 +1,4 @@
-// Tells whether a message was compressed.
+// Detects compressed messages.
 
 #ifndef PENSTOCK_TESTS_E2E_COMPRESSION_H_
 #define PENSTOCK_TESTS_E2E_COMPRESSION_H_
@@ -7,13 +7,13 @@
 
 #include "grpc/grpc.h"
 
-// Exported by libgrpc for interoperability tests; the header that declares it
-// is in no package.
+// Exported by libgrpc for interoperability tests. No package has the header
+// that declares it.
 uint32_t grpc_call_test_only_get_message_flags(grpc_call* call);
 
 namespace penstock::e2e {
 
-// Returns whether the last message that this side of `call` received was
+// Returns true if the last message that this side of `call` received was
 // compressed.
 inline bool CameCompressed(grpc_call* call) {
   constexpr uint32_t kWasCompressed = 0x40000000;

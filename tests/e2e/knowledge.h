@@ -1,4 +1,4 @@
-// What the two sides of a connection know of each other.
+// The properties that each side of a connection knows of its peer.
 
 #ifndef PENSTOCK_TESTS_E2E_KNOWLEDGE_H_
 #define PENSTOCK_TESTS_E2E_KNOWLEDGE_H_
@@ -12,7 +12,7 @@
 
 namespace penstock::e2e {
 
-// What one side knows of the other.
+// The properties of a peer.
 struct Knowledge {
   bool authenticated = false;
   std::string identity_name;

@@ -1,4 +1,4 @@
-// A port behind which there is no gRPC server.
+// A port without a gRPC server.
 
 #ifndef PENSTOCK_TESTS_E2E_ODD_PORT_H_
 #define PENSTOCK_TESTS_E2E_ODD_PORT_H_
@@ -11,29 +11,29 @@
 
 namespace penstock::e2e {
 
-// How the port treats who connects.
+// The behaviour of the port towards a client.
 enum class Manner {
-  kHttp1,             // answers "HTTP/1.1 400", and hangs up
-  kHttp1Stays,        // answers "HTTP/1.1 400"
-  kTls,               // answers with an alert, and hangs up
-  kSsh,               // says its version first
-  kNothing,           // says nothing
-  kHangsUp,           // hangs up at once
-  kHangsUpLater,      // reads the preface, and hangs up
-  kHalfSettings,      // begins a SETTINGS frame, and says no more
-  kHalfThenHangsUp,   // begins a SETTINGS frame, and hangs up
-  kOtherFrame,        // sends another frame of HTTP/2 first
-  kAcknowledges,      // acknowledges the client's SETTINGS, has none of its own
-  kSettings,          // sends SETTINGS, as a gRPC server does, and no more
-  kPenstock,          // answers as a Penstock server does, and says no more
-  kPenstockHangsUp,   // answers as a Penstock server does, and hangs up
-  kPenstockNonsense,  // answers as a Penstock server does, then with nonsense
+  kHttp1,            // answers "HTTP/1.1 400", and hangs up
+  kHttp1Stays,       // answers "HTTP/1.1 400"
+  kTls,              // answers with a TLS alert, and hangs up
+  kSsh,              // sends its version first
+  kNothing,          // sends nothing
+  kHangsUp,          // hangs up immediately
+  kHangsUpLater,     // reads the preface, and hangs up
+  kHalfSettings,     // sends the beginning of a SETTINGS frame
+  kHalfThenHangsUp,  // sends the beginning of a SETTINGS frame, and hangs up
+  kOtherFrame,       // first sends another frame of HTTP/2
+  kAcknowledges,  // acknowledges the client's SETTINGS without sending its own
+  kSettings,      // sends SETTINGS like a gRPC server, and nothing else
+  kPenstock,      // answers like a Penstock server, and sends nothing else
+  kPenstockHangsUp,   // answers like a Penstock server, and hangs up
+  kPenstockNonsense,  // answers like a Penstock server, then sends nonsense
 };
 
 std::string NameOf(Manner manner);
 std::ostream& operator<<(std::ostream& out, Manner manner);
 
-// Listens on a free port of 127.0.0.1 from a thread of its own.
+// Listens on a free port of 127.0.0.1, on its own thread.
 class OddPort {
  public:
   explicit OddPort(Manner manner);
@@ -44,9 +44,8 @@ class OddPort {
 
   std::string address() const;
   int connections() const { return connections_; }
-  // Blocks until a connection has got its answer and its client hangs up. Call
-  // it for manners that leave connections open. Returns false if that takes too
-  // long.
+  // Blocks until a client has received its answer and hangs up. Call it for
+  // manners that leave connections open. Returns false after a timeout.
   bool ClientHangsUp();
 
  private:
@@ -56,7 +55,7 @@ class OddPort {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<int> connections_{0};
-  std::promise<int> first_open_;  // the first connection that is left open
+  std::promise<int> first_open_;  // the first connection that stays open
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// The ways that a test's calls can take, and how to make both sides take one.
+// The paths of a test's calls, and functions that make both sides use one.
 
 #ifndef PENSTOCK_TESTS_E2E_PATH_H_
 #define PENSTOCK_TESTS_E2E_PATH_H_
@@ -15,11 +15,11 @@ namespace penstock::e2e {
 
 enum class Path {
   kShm,          // Penstock, over shared memory
-  kVerbs,        // Penstock, over RDMA: where there is a device
+  kVerbs,        // Penstock, over RDMA; needs a device
   kTcp,          // Penstock's frames on the TCP connection
-  kStockServer,  // HTTP/2, since the server is stock
-  kStockClient,  // HTTP/2, since the client is stock
-  kStock,        // HTTP/2, since both are stock: to compare the others with
+  kStockServer,  // HTTP/2, because the server is stock
+  kStockClient,  // HTTP/2, because the client is stock
+  kStock,        // HTTP/2 between stock sides, for comparison
 };
 
 // Returns "Shm", "Tcp", "StockServer" and so on.
@@ -27,19 +27,19 @@ std::string NameOf(Path path);
 absl::optional<Path> PathOfName(const std::string& name);
 std::ostream& operator<<(std::ostream& out, Path path);
 
-// Returns whether Penstock carries the calls; only then can they be counted.
+// Returns true if Penstock carries the calls, which can then be counted.
 bool IsPenstock(Path path);
 
-// Returns whether this is tools/rdma-vm, where tests use kVerbs only.
+// Returns true in tools/rdma-vm, where tests use only kVerbs.
 bool IsInVm();
 
-// Returns the name that DescribePaths has for it.
+// Returns the name of the path in DescribePaths().
 std::string FabricOf(Path path);
 
-// Does what the server side needs for `path`, before BuildAndStart.
+// Prepares the server side for `path`. Call it before BuildAndStart().
 void EnableFor(Path path, grpc::ServerBuilder* builder);
 
-// Returns `credentials` as the client side needs them for `path`.
+// Returns the client's credentials for `path`, based on `credentials`.
 std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(
     Path path, std::shared_ptr<grpc::ChannelCredentials> credentials);
 

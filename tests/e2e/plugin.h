@@ -1,5 +1,5 @@
-// What a shared library that contains Penstock offers to a program that does
-// not.
+// The interface of a shared library that contains Penstock, for a program
+// without Penstock.
 
 #ifndef PENSTOCK_TESTS_E2E_PLUGIN_H_
 #define PENSTOCK_TESTS_E2E_PLUGIN_H_
@@ -17,11 +17,11 @@ struct Plugin {
   void (*enable)(grpc::ServerBuilder*);
   std::shared_ptr<grpc::ChannelCredentials> (*credentials)(
       std::shared_ptr<grpc::ChannelCredentials>);
-  // Returns DescribePaths, a line for each.
+  // Returns the result of DescribePaths(), with one line per path.
   std::string (*describe)(grpc::Channel*);
 };
 
-// The library's one symbol: extern "C" const Plugin* GetPlugin().
+// The library's only symbol: extern "C" const Plugin* GetPlugin().
 constexpr char kGetPlugin[] = "GetPlugin";
 
 }  // namespace penstock::e2e

@@ -1,5 +1,5 @@
-// Messages of an exact number of bytes: a generic service that sends back what
-// it gets, and a generic stub's stream.
+// Messages with exact sizes: a generic service that echoes messages, and a
+// stream of a generic stub.
 
 #ifndef PENSTOCK_TESTS_E2E_RAW_H_
 #define PENSTOCK_TESTS_E2E_RAW_H_
@@ -19,14 +19,14 @@
 
 namespace penstock::e2e {
 
-// Returns `size` bytes that do not repeat with any period by which a transport
-// may cut messages. Another seed gives other bytes.
+// Returns `size` bytes without a period at which a transport may cut messages.
+// Different seeds give different bytes.
 std::string Pattern(size_t size, unsigned seed = 1);
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);
 std::string ToBytes(const grpc::ByteBuffer& buffer);
 
-// Serves every method: sends back each message, and ends with OK.
+// Serves every method: echoes each message, and ends with OK.
 class RawEchoService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -34,11 +34,11 @@ class RawEchoService final : public grpc::CallbackGenericService {
 
 constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
 
-// One call. Its functions block, and are for one thread. Call Finish() before
-// it is destroyed.
+// One call. The functions block. Use it on one thread, and call Finish() before
+// its destruction.
 class RawStream {
  public:
-  // `context` must outlive it.
+  // `context` must outlive the stream.
   RawStream(const std::shared_ptr<grpc::Channel>& channel,
             grpc::ClientContext* context,
             const std::string& method = kRawMethod);
@@ -51,7 +51,7 @@ class RawStream {
   grpc::Status Finish();
 
  private:
-  // Waits for the one operation that runs.
+  // Waits for the outstanding operation.
   bool Await();
 
   grpc::GenericStub stub_;

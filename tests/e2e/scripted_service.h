@@ -1,4 +1,4 @@
-// A service whose test says what its methods do.
+// A service whose methods are defined by the test.
 
 #ifndef PENSTOCK_TESTS_E2E_SCRIPTED_SERVICE_H_
 #define PENSTOCK_TESTS_E2E_SCRIPTED_SERVICE_H_
@@ -39,8 +39,8 @@ struct ScriptedService final : public TestService::Service {
   }
 };
 
-// Reads until the client has half-closed, or the call is over. Returns how many
-// messages came.
+// Reads until the client has half-closed, or the call has ended. Returns the
+// number of messages.
 inline int ReadAll(ServerStream* stream) {
   StreamingOutputCallRequest request;
   int count = 0;

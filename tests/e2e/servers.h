@@ -11,21 +11,22 @@ namespace penstock::e2e {
 
 enum class Api { kSync, kAsync, kCallback };
 
-// Returns "Sync" and so on.
+// Returns "Sync", "Async" or "Callback".
 const char* NameOf(Api api);
 
-// A server of TestService. UnaryCall answers with as many zeros as the request
-// asks for, and FullDuplexCall does so for each message.
+// A server of TestService. UnaryCall answers with the requested number of
+// zeros, and FullDuplexCall does so for each message.
 class ApiServer {
  public:
   virtual ~ApiServer() = default;
   virtual void Register(grpc::ServerBuilder* builder) = 0;
-  // Serves one UnaryCall and then one FullDuplexCall, perhaps more. Call it
-  // after BuildAndStart.
+  // Serves at least one UnaryCall and then one FullDuplexCall. Call it after
+  // BuildAndStart().
   virtual void Begin() = 0;
-  // Blocks until a FullDuplexCall has ended. Returns whether it was cancelled.
+  // Blocks until a FullDuplexCall has ended. Returns true if it was cancelled.
   virtual bool AwaitCancelled() = 0;
-  // Call it between the server's Shutdown and its destruction.
+  // Ends the service. Call it between the server's Shutdown() and its
+  // destruction.
   virtual void End() = 0;
 };
 

@@ -1,5 +1,5 @@
-// One server and its channels in this process, over one path. Uses gRPC's
-// public API only.
+// One server and its channels in this process, over one path. Uses only gRPC's
+// public API.
 
 #ifndef PENSTOCK_TESTS_E2E_STACK_H_
 #define PENSTOCK_TESTS_E2E_STACK_H_
@@ -20,8 +20,8 @@
 
 namespace penstock::e2e {
 
-// Failures fail the running test. Any thread may call on a channel; only the
-// test's own thread may use the rest.
+// A server and its channels. Failures fail the running test. Any thread may
+// call on a channel; only the test's thread may use other functions.
 class Stack {
  public:
   using Configure = std::function<void(grpc::ServerBuilder*)>;
@@ -31,32 +31,32 @@ class Stack {
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
-  // Sets the credentials of servers and channels that are made later. Without
-  // it they are insecure.
+  // Sets the credentials of servers and channels that are made later. The
+  // default is insecure.
   void Secure(std::shared_ptr<grpc::ServerCredentials> server,
               std::shared_ptr<grpc::ChannelCredentials> channel);
 
-  // Serves `service`, which must outlive the server, on a free port; on the
-  // same port when called again. `configure` may add to the builder.
+  // Serves `service`, which must outlive the server, on a free port. Later
+  // calls use the same port. `configure` may modify the builder.
   void Serve(grpc::Service* service, const Configure& configure = {});
-  // Ends the server. Calls that still run have `grace` to finish.
+  // Ends the server. Running calls have `grace` to finish.
   void StopServing(std::chrono::milliseconds grace);
 
-  // Makes a channel with connections of its own.
+  // Makes a channel with its own connections.
   std::shared_ptr<grpc::Channel> NewChannel(
       grpc::ChannelArguments arguments = {}) const;
-  // Returns the stack's own channel, which the first use makes.
+  // Returns the stack's own channel, which is made on first use.
   std::shared_ptr<grpc::Channel> channel();
 
-  // Expects that `channel` has one connection, over this stack's path, and that
-  // as many messages went over it. The numbers are checked only if Penstock
-  // carries them.
+  // Expects that `channel` has one connection, over this stack's path, with
+  // these numbers of messages. Checks the numbers only if Penstock carries the
+  // messages.
   void ExpectTraffic(grpc::Channel& channel, uint64_t sent,
                      uint64_t received) const;
   void ExpectTraffic(uint64_t sent, uint64_t received) {
     ExpectTraffic(*channel(), sent, received);
   }
-  // The same without the numbers, for tests in which they vary.
+  // Expects the path only, for tests with varying numbers.
   void ExpectPath(grpc::Channel& channel) const;
 
   Path path() const { return path_; }
@@ -70,7 +70,7 @@ class Stack {
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   int port_ = 0;
-  int reservation_ = -1;  // a socket that keeps the port
+  int reservation_ = -1;  // a socket that reserves the port
 };
 
 }  // namespace penstock::e2e

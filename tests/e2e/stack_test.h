@@ -1,4 +1,4 @@
-// Fixtures of the tests here, over the path that is the test's parameter.
+// Fixtures of the tests in this folder, parameterised by path.
 
 #ifndef PENSTOCK_TESTS_E2E_STACK_TEST_H_
 #define PENSTOCK_TESTS_E2E_STACK_TEST_H_
@@ -28,7 +28,7 @@ class ServiceTest : public StackTest {
     Serve(&service_);
     stub_ = TestService::NewStub(channel());
   }
-  // Stops serving before the service is destroyed.
+  // Stops the server before the service is destroyed.
   ~ServiceTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   // Opens a stream, and sends a message to the server and back.
@@ -42,14 +42,14 @@ class ServiceTest : public StackTest {
   std::unique_ptr<TestService::Stub> stub_;
 };
 
-// For INSTANTIATE_TEST_SUITE_P: every path but kStock.
+// For INSTANTIATE_TEST_SUITE_P: every path except kStock.
 inline auto EachPath() {
   return testing::ValuesIn(IsInVm() ? std::vector<Path>{Path::kVerbs}
                                     : std::vector<Path>{Path::kShm, Path::kTcp,
                                                         Path::kStockServer,
                                                         Path::kStockClient});
 }
-// Every path that is Penstock's.
+// Every path of Penstock.
 inline auto EachPenstockPath() {
   return testing::ValuesIn(IsInVm()
                                ? std::vector<Path>{Path::kVerbs}

@@ -14,14 +14,14 @@
 
 namespace penstock::e2e {
 
-// Returns a payload of `size` zeros, as in the published cases.
+// Returns a payload of `size` zeros, as in the published test cases.
 Payload ZeroPayload(size_t size);
 
-// The metadata that the service sends back if a client sends it.
+// Metadata keys that the service echoes.
 constexpr char kEchoInitial[] = "x-grpc-test-echo-initial";
 constexpr char kEchoTrailing[] = "x-grpc-test-echo-trailing-bin";
 
-// Thread-safe, since gRPC calls it on any thread.
+// Thread-safe, because gRPC calls it on any thread.
 class TestServiceImpl final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty* request,
@@ -41,8 +41,8 @@ class TestServiceImpl final : public TestService::Service {
       grpc::ServerReaderWriter<StreamingOutputCallResponse,
                                StreamingOutputCallRequest>* stream) override;
 
-  // Block until as many streams of requests have begun, or have ended because
-  // their calls were cancelled. Return false if that takes too long.
+  // Block until `count` request streams have begun, or were ended by a
+  // cancellation. Return false after a timeout.
   bool AwaitBegun(int count) { return Await(begun_, count); }
   bool AwaitCancelled(int count) { return Await(cancelled_, count); }
 

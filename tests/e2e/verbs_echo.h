@@ -1,5 +1,5 @@
-// Messages that show whether they were lost, repeated or changed on their way,
-// and a service that sends them back. For the test and for processes beside it.
+// Messages that reveal loss, repetition and changes, and a service that echoes
+// them. For the test and for other processes.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_ECHO_H_
 #define PENSTOCK_TESTS_E2E_VERBS_ECHO_H_
@@ -16,14 +16,14 @@
 
 namespace penstock::e2e {
 
-// Returns `size` bytes, which differ for each `number`.
+// Returns `size` bytes that depend on `number`.
 Payload NumberedPayload(uint32_t number, size_t size);
 bool IsNumbered(const Payload& payload, uint32_t number, size_t size);
 
-// Metadata that makes the process of EchoService end, as `kill -9` would.
+// Metadata that makes the process of EchoService die like after `kill -9`.
 constexpr char kDie[] = "x-die";
 
-// Sends back each payload. Thread-safe, since gRPC calls it on any thread.
+// Echoes each payload. Thread-safe, because gRPC calls it on any thread.
 class EchoService final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty* request,
@@ -37,12 +37,12 @@ class EchoService final : public TestService::Service {
                                StreamingOutputCallRequest>* stream) override;
 };
 
-// Returns arguments of a channel with connections of its own and messages of
-// any size.
+// Returns arguments for a channel with its own connections and messages of any
+// size.
 grpc::ChannelArguments OwnConnection();
 
-// Makes one call of a numbered message. Returns DATA_LOSS if another message
-// comes back.
+// Makes one call with a numbered message. Returns DATA_LOSS if the reply
+// differs.
 grpc::Status Echo(TestService::Stub* stub, uint32_t number, size_t size,
                   int deadline_s = 30);
 

@@ -1,6 +1,6 @@
-// What the tests of verbs share: a server and channels in this process, over
-// the devices of tools/rdma-vm. Calls go to 127.0.0.1 and RDMA to 10.9.0.x, so
-// that a link can die under RDMA alone.
+// The fixture of verbs tests: a server and channels in this process, over the
+// devices of tools/rdma-vm. Calls use 127.0.0.1 and RDMA uses 10.9.0.x, so that
+// a link failure affects only RDMA.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_RIG_H_
 #define PENSTOCK_TESTS_E2E_VERBS_RIG_H_
@@ -20,23 +20,24 @@
 
 namespace penstock::e2e {
 
-// Options that prefer verbs, at `device`, or at any if that is empty.
+// Returns options that prefer verbs, at `device`, or at any device if empty.
 Options VerbsAt(const std::string& device = "");
-// Options that require verbs.
+// Returns options that require verbs.
 Options OnlyVerbsAt(const std::string& device = "");
 Options OnlyTcp();
 
-// Runs a shell command. Returns what it writes, without the last line's end.
-// Fails the running test if the command fails.
+// Runs a shell command, and returns its output without the final newline. Fails
+// the running test if the command fails.
 std::string Shell(const std::string& command);
 
-// Calls `condition` again and again. Returns whether it was true before the
-// time was up.
+// Calls `condition` repeatedly. Returns true once the condition is true, or
+// false after `time`.
 bool Await(std::chrono::seconds time, const std::function<bool()>& condition);
 
-// Returns the path of a channel's one connection; an empty one if it has none,
-// or several. Fails the running test if it is verbs, and windows are used
-// although they are not wanted or the other way round (tests/vm/windows.h).
+// Returns the path of a channel's one connection, or an empty path if the
+// number of connections is not one. Fails the running test if a verbs path uses
+// windows although they are not wanted, or the other way round
+// (tests/vm/windows.h).
 PathReport PathOf(grpc::Channel* channel);
 
 // Failures fail the running test.
@@ -49,14 +50,14 @@ class VerbsRig : public VmTest {
   void Serve(grpc::Service* service, const Options& options,
              std::shared_ptr<grpc::ServerCredentials> credentials =
                  grpc::InsecureServerCredentials());
-  // What `add` adds to the builder.
+  // Serves on a free port. `add` modifies the builder.
   void Serve(const std::function<void(grpc::ServerBuilder*)>& add,
              const Options& options,
              std::shared_ptr<grpc::ServerCredentials> credentials =
                  grpc::InsecureServerCredentials());
   void StopServing();
 
-  // Makes a channel with connections of its own.
+  // Makes a channel with its own connections.
   std::shared_ptr<grpc::Channel> Connect(
       const Options& options,
       std::shared_ptr<grpc::ChannelCredentials> credentials =

@@ -1,4 +1,4 @@
-// Makes calls while something happens to the devices under them.
+// Makes calls during events of the underlying devices.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_TRAFFIC_H_
 #define PENSTOCK_TESTS_E2E_VERBS_TRAFFIC_H_
@@ -19,21 +19,20 @@
 namespace penstock::e2e {
 
 // Runs two threads of unary calls and two streams, to an EchoService, until
-// Stop(). A stream has many messages under way. A message that is lost,
-// repeated, out of order or changed fails the running test, and so does a call
-// that fails.
+// Stop(). A stream has many messages in flight. A lost, repeated, reordered or
+// changed message, or a failed call, fails the running test.
 class Traffic {
  public:
-  // Messages have these sizes, by turns.
+  // Messages rotate through these sizes.
   Traffic(std::shared_ptr<grpc::Channel> channel, std::vector<size_t> sizes);
   ~Traffic() { Stop(); }
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  // Returns whether each thread gets as many messages back before the time is
-  // up.
+  // Returns true once each thread has received `count` more messages, or false
+  // after `time`.
   bool AwaitMessages(int count, std::chrono::seconds time) const;
-  // Waits until the messages under way have come back, and ends the calls.
+  // Waits for the messages in flight, and ends the calls.
   void Stop();
 
  private:
@@ -52,13 +51,13 @@ class Traffic {
   std::vector<std::thread> threads_;
 };
 
-// Captures standard error while it lives.
+// Captures standard error during its lifetime.
 class ErrorTap {
  public:
   ErrorTap();
   ~ErrorTap();
-  // Returns what was captured so far. At the end it also appears in the test's
-  // own output.
+  // Returns the output captured so far. The destructor copies the output to the
+  // test's own.
   std::string Text() const;
 
  private:
@@ -66,8 +65,8 @@ class ErrorTap {
   int file_;
 };
 
-// Counts the objects that the kernel's RDMA subsystem has for this process, by
-// kind. Without memory windows, which it does not count.
+// Counts this process's objects in the kernel's RDMA subsystem, by kind.
+// Excludes memory windows, which the kernel does not count.
 struct RdmaObjects {
   RdmaObjects();
   std::string text;  // "cm_id 1, cq 2, mr 6, pd 2, qp 1, srq 1"

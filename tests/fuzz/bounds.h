@@ -1,4 +1,4 @@
-// Random inputs whose numbers have any size, and limits on what an input costs.
+// Log-uniform random inputs, and limits on the cost of an input.
 
 #ifndef PENSTOCK_TESTS_FUZZ_BOUNDS_H_
 #define PENSTOCK_TESTS_FUZZ_BOUNDS_H_
@@ -17,13 +17,12 @@
 namespace penstock {
 namespace fuzz {
 
-// Draws inputs until a time budget is used up. Prints its seed.
-// BOUNDS_SEED repeats a run. BOUNDS_SECONDS is the budget; 1 if
-// unset. Not thread-safe.
+// Draws inputs until a time budget is used up. Prints its seed. BOUNDS_SEED
+// repeats a run. BOUNDS_SECONDS is the budget, by default 1. Not thread-safe.
 class Random {
  public:
-  // Limits the address space of the process, so that a runaway allocation fails
-  // in this process and harms no other.
+  // Limits the process's address space, so that a runaway allocation fails
+  // without affecting other processes.
   Random();
 
   // Returns true until the time budget is used up.
@@ -32,20 +31,20 @@ class Random {
   // Returns a number below `limit`, uniformly. Needs limit > 0.
   uint64_t Below(uint64_t limit) { return bits_() % limit; }
   bool OneIn(uint64_t n) { return Below(n) == 0; }
-  // Returns a number of at most `bits` bits, log-uniformly: each length in bits
-  // is as likely as the others. One in four is next to a power of two.
+  // Returns a number of at most `bits` bits, log-uniformly: each bit length is
+  // equally likely. A quarter of the numbers is next to a power of two.
   uint64_t Number(int bits);
   // Returns Number() as little-endian bytes.
   template <typename T>
   std::string Field() {
     return fuzz::Number(static_cast<T>(Number(8 * sizeof(T))));
   }
-  // Returns `good` mostly, else Number().
+  // Usually returns `good`, and otherwise Number().
   template <typename T>
   T Mostly(T good) {
     return OneIn(32) ? static_cast<T>(Number(8 * sizeof(T))) : good;
   }
-  // Returns random bytes, log-uniformly many and at most `most`.
+  // Returns up to `most` random bytes. The length is log-uniform.
   std::string Text(size_t most);
 
  private:
@@ -53,14 +52,14 @@ class Random {
   time_t end_;
 };
 
-// Measures from its construction on: the growth of the heap, and the processor
-// time of this thread. Needs no other thread that allocates.
+// Measures the growth of the heap and this thread's CPU time since
+// construction. No other thread may allocate.
 class Cost {
  public:
   Cost();
 
-  // Fails if more than `budget` and 64 bytes for each byte of the input are
-  // held, or if more than 0.1 s and 1 us for each byte were used.
+  // Fails if more than `budget` plus 64 bytes per input byte are held, or if
+  // more than 0.1 s plus 1 us per byte were used.
   ::testing::AssertionResult IsWithin(size_t input_bytes,
                                       uint64_t budget) const;
 
@@ -69,8 +68,8 @@ class Cost {
   const double seconds_before_;
 };
 
-// Feeds inputs of `make` to `consume` as long as `random` goes on. What
-// consume() returns is held while the cost is looked at.
+// Feeds inputs of `make` to `consume` while `random` continues. Holds the
+// result of consume() while measuring the cost.
 template <typename Make, typename Consume>
 void HoldsItsBounds(Random* random, uint64_t budget, const Make& make,
                     const Consume& consume) {

@@ -1,4 +1,4 @@
-// The peer of a session that is being fuzzed.
+// The peer of a fuzzed session.
 
 #ifndef PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
 #define PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
@@ -16,7 +16,8 @@
 namespace penstock {
 namespace fuzz {
 
-// Sends what steps say. Checks the form of what comes.
+// Sends packets according to the input's steps. Checks the form of received
+// packets.
 class HostilePeer : public fabric::EndpointEvents {
  public:
   explicit HostilePeer(std::unique_ptr<fabric::Endpoint> lifeline);
@@ -25,13 +26,13 @@ class HostilePeer : public fabric::EndpointEvents {
   // Sends a hello as a server or as a client.
   void SendHello(bool as_server);
   void SendPathReady();
-  // Takes one of the peer's steps.
+  // Executes one of the peer's steps.
   void Take(Step step, Input* input);
-  // Sends a frame, and numbers it if its type is sequenced and it has no
-  // number. Path 0 is the lifeline.
+  // Sends a frame. Numbers a sequenced frame without a number. Path 0 is the
+  // lifeline.
   void Send(int path, wire::FrameHeader header, absl::string_view payload);
 
-  // Bytes of all packets so far.
+  // Returns the bytes of all packets so far.
   uint64_t sent_bytes() const { return sent_bytes_; }
   uint64_t received_bytes() const { return received_bytes_; }
   uint64_t next_announce() { return next_announce_++; }

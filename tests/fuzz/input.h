@@ -1,4 +1,4 @@
-// Takes fuzz input apart, and puts seeds together.
+// Parses fuzz inputs, and builds seeds.
 
 #ifndef PENSTOCK_TESTS_FUZZ_INPUT_H_
 #define PENSTOCK_TESTS_FUZZ_INPUT_H_
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace fuzz {
 
-// Aborts the process unless a target's promise holds.
+// Aborts the process if a promise of the fuzz target is broken.
 inline void Require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
@@ -31,7 +31,7 @@ inline absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes numbers and bytes from the front. Once it is empty, numbers are zero.
+// Takes numbers and bytes from the front. Returns zeros once it is empty.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(data, size) {}
@@ -62,7 +62,7 @@ class Input {
   absl::Span<const uint8_t> rest_;
 };
 
-// Returns the bytes from which Input::Number<T>() gives `value`.
+// Returns the bytes that Input::Number<T>() parses as `value`.
 template <typename T>
 std::string Number(T value) {
   std::string out;

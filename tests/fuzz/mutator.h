@@ -1,4 +1,4 @@
-// Changes fuzz inputs at random; the same way for the same seed.
+// Changes fuzz inputs randomly but reproducibly.
 
 #ifndef PENSTOCK_TESTS_FUZZ_MUTATOR_H_
 #define PENSTOCK_TESTS_FUZZ_MUTATOR_H_
@@ -12,19 +12,19 @@
 namespace penstock {
 namespace fuzz {
 
-// Unlike libFuzzer, does not know what its changes reach. Needs at least one
-// seed; the seeds outlive it.
+// Unlike libFuzzer, does not know the coverage of its changes. Needs at least
+// one seed. The seeds must outlive the mutator.
 class Mutator {
  public:
   Mutator(const std::vector<std::string>& seeds, uint32_t random_seed)
       : seeds_(seeds), random_(random_seed) {}
 
-  // Returns one of the seeds, changed in one place or a few.
+  // Returns one of the seeds with one or more changes.
   std::string Next();
 
  private:
-  // Returns a number below `bound`, which is not 0. Does not use std's
-  // distribution, whose numbers differ between libraries.
+  // Returns a number below `bound`, which is not 0. std's distributions differ
+  // between libraries.
   size_t Below(size_t bound) { return random_() % bound; }
   const std::string& AnySeed() { return seeds_[Below(seeds_.size())]; }
   std::string SomeOf(const std::string& text);

@@ -1,4 +1,4 @@
-// A rendezvous whose peers send any bytes.
+// A rendezvous whose peers send arbitrary bytes.
 
 #ifndef PENSTOCK_TESTS_FUZZ_RENDEZVOUS_CALLS_H_
 #define PENSTOCK_TESTS_FUZZ_RENDEZVOUS_CALLS_H_
@@ -17,7 +17,7 @@ namespace penstock {
 namespace fuzz {
 
 // Makes the calls of rendezvous_service.cc, without gRPC, and checks that the
-// rendezvous keeps within its limits.
+// rendezvous respects its limits.
 class RendezvousCalls {
  public:
   enum Call : uint8_t {
@@ -26,17 +26,17 @@ class RendezvousCalls {
     kExchange,    // RendezvousExchangeRequest
     kCancelStep,  // CancelStepRequest
     kFinishStep,  // FinishStepRequest
-    kCancelWait,  // none: the oldest receive that waits is cancelled
+    kCancelWait,  // none: cancels the oldest waiting receive
     kCalls
   };
 
-  // Small, for short inputs to reach them: what the tensors that nobody has
-  // fetched may take, and the receives that may wait.
+  // Limits of unfetched tensors and of waiting receives, small enough for short
+  // inputs to reach.
   static constexpr size_t kBudgetBytes = 2 * 1024;
   static constexpr size_t kMaxWaiters = 3;
 
   RendezvousCalls();
-  // Ends the waits that are left. Aborts if a call was answered twice or never.
+  // Ends the remaining waits. Aborts if a call was answered twice or never.
   ~RendezvousCalls();
 
   void Make(Call call, const std::string& bytes);
@@ -46,7 +46,7 @@ class RendezvousCalls {
     uint64_t number = 0;
     int answers = 0;
   };
-  // A key of 1 KiB at most, and what is said of it.
+  // Limits the length of an error, which quotes a key of up to 1 KiB.
   static constexpr size_t kMaxErrorBytes = 4 * 1024;
 
   absl::Status HandleSend(const tensor::v1::SendHeader& header,

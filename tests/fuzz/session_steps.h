@@ -1,4 +1,4 @@
-// The parts of an input of the session's fuzz target.
+// The structure of an input of the session's fuzz target.
 
 #ifndef PENSTOCK_TESTS_FUZZ_SESSION_STEPS_H_
 #define PENSTOCK_TESTS_FUZZ_SESSION_STEPS_H_
@@ -13,20 +13,20 @@ namespace fuzz {
 // Bits of the first byte.
 enum SessionOptions : uint8_t {
   kIsClient = 1,   // the session is a client
-  kSaysHello = 2,  // its peer says hello at once
-  kHasPath = 4,    // there is a fast path at once
-  kCanLoad = 8,    // that path's memory can be used in place
-  kIsRpc = 16,     // the application is transport/rpc, else transport/grpc
+  kSaysHello = 2,  // the peer sends a hello immediately
+  kHasPath = 4,    // the fast path exists from the beginning
+  kCanLoad = 8,    // the fast path's memory can be used in place
+  kIsRpc = 16,     // the application is transport/rpc, otherwise transport/grpc
 };
 
-// The steps: one byte each, and what follows.
+// The steps: one byte each, followed by arguments.
 enum Step : uint8_t {
   // Steps of the peer. Path 0 is the lifeline.
   kFrame,  // u8 path, u8 type, u8 flags, u8 stream, u16 aux, u8 length, bytes
   kOddFrame,   // the same, then i8 to add to the sequence number, u8 ack
   kBytes,      // u8 path, u8 length, bytes
   kLong,       // u8 path, u8 type, u8 flags, u8 stream, u16 length
-  kAnnounced,  // u8 regions, u8 stream, u16 length; can be read; see below
+  kAnnounced,  // u8 regions, u8 stream, u16 length; readable; see below
   kHello,
   // Steps of the links.
   kAddPath,
@@ -46,13 +46,13 @@ enum Step : uint8_t {
   kSendReset,
   kDetach,
   kDropUnsent,
-  kSessionCall,  // the stream says which
+  kSessionCall,  // the stream selects the call
   kSteps
 };
 
-// Of kAnnounced's regions: one over the lifeline, and one over the fast path;
-// one less than the number of their parts, in three bits; and whether the
-// announcement goes over the fast path.
+// Flags of kAnnounced: a region over the lifeline, a region over the fast path,
+// the number of parts minus one (three bits), and an announcement over the fast
+// path.
 enum AnnouncedRegions : uint8_t {
   kOverLifeline = 1,
   kOverFastPath = 2,

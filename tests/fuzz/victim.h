@@ -1,4 +1,4 @@
-// A session that is being fuzzed, and its application.
+// A fuzzed session and its application.
 
 #ifndef PENSTOCK_TESTS_FUZZ_VICTIM_H_
 #define PENSTOCK_TESTS_FUZZ_VICTIM_H_
@@ -20,14 +20,14 @@
 namespace penstock {
 namespace fuzz {
 
-// Whose calls a stream makes.
+// The owner of a stream's calls.
 enum class Manner {
-  kGrpc,  // core::Stream: a message is consumed when the application asks
-  kRpc,   // rpc::ServerCall and ClientCall: as soon as it is there
+  kGrpc,  // core::Stream: consumes a message when the application asks
+  kRpc,   // rpc::ServerCall and ClientCall: consume messages immediately
 };
 
-// Checks that a stream's events come as events.h says. Calls the session as
-// real consumers do.
+// Checks that a stream's events respect events.h. Calls the session like real
+// consumers.
 class VictimStream : public session::StreamEvents {
  public:
   VictimStream(session::Session* session, uint32_t id, bool is_client,
@@ -45,10 +45,11 @@ class VictimStream : public session::StreamEvents {
   void OnSendAccepted() override;
 
   bool ended() const { return ended_; }
-  // Ends the stream; after this no event may come.
+  // Ends the stream. No event may come afterwards.
   void Detach();
   void NoteSendWaits() { ++sends_waiting_; }
-  // Takes the oldest message, and ends a client's stream if that was refused.
+  // Consumes the oldest message, and ends a client's stream if the message was
+  // refused.
   void Consume();
 
  private:
@@ -70,16 +71,16 @@ class VictimStream : public session::StreamEvents {
   std::deque<Message> messages_;
 };
 
-// Calls the session as its owner may, with whatever the input says.
+// Calls the session like its owner, as the input demands.
 class Victim : public session::SessionEvents {
  public:
   Victim(bool is_client, Manner manner,
          std::unique_ptr<fabric::Endpoint> lifeline);
 
   session::Session& session() { return *session_; }
-  // Takes one of the application's steps.
+  // Executes one of the application's steps.
   void Take(Step step, Input* input);
-  // Closes the session and drops everything.
+  // Closes the session and drops all objects.
   void End();
 
   void OnStreamOpened(uint32_t stream) override;
@@ -106,8 +107,9 @@ class Victim : public session::SessionEvents {
   const Manner manner_;
   uint32_t last_opened_ = 0;
   bool closed_ = false;
-  std::map<uint32_t, VictimStream> streams_;   // by id
-  std::unique_ptr<session::Session> session_;  // calls the others
+  std::map<uint32_t, VictimStream> streams_;  // by id
+  // Calls the others, so destroyed first.
+  std::unique_ptr<session::Session> session_;
 };
 
 }  // namespace fuzz

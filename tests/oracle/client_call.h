@@ -1,5 +1,4 @@
-// A call of any kind by any of gRPC's client APIs, behind one interface that
-// blocks.
+// A blocking interface to calls of any kind by any of gRPC's client APIs.
 
 #ifndef PENSTOCK_TESTS_ORACLE_CLIENT_CALL_H_
 #define PENSTOCK_TESTS_ORACLE_CLIENT_CALL_H_
@@ -18,30 +17,30 @@
 namespace penstock::oracle {
 
 // A call. One thread may write while another reads; Finish() comes after both.
-// A call of a kind with one request begins with that request.
+// A call of a kind with one request starts with that request.
 class ClientCall {
  public:
   virtual ~ClientCall() = default;
-  // Writes a message. Returns false if the call is over. Options with "last"
+  // Writes a message. Returns false if the call has ended. Options with "last"
   // also half-close.
   virtual bool Write(const grpc::ByteBuffer& message,
                      grpc::WriteOptions options) = 0;
   virtual bool WritesDone() = 0;
-  // Reads a message. Returns false if no more comes.
+  // Reads a message. Returns false if there are no more.
   virtual bool Read(grpc::ByteBuffer* message) = 0;
-  // Blocks until the server's initial metadata has come, where the API can.
+  // Blocks until the server's initial metadata has come, if the API can.
   virtual void AwaitInitialMetadata() {}
   // Returns the status. Call it after Read() has returned false.
   virtual grpc::Status Finish() = 0;
 };
 
-// What a call is made with. All of it outlives the call.
+// The parameters of a call, which must outlive the call.
 struct ClientParts {
   std::shared_ptr<grpc::Channel> channel;
   grpc::CompletionQueue* queue;  // of a ClientPump
   std::string method;
   grpc::ClientContext* context;
-  bool corked;  // as the context says
+  bool corked;  // as in `context`
 };
 
 std::unique_ptr<ClientCall> NewSyncCall(Kind kind, const ClientParts& parts);

@@ -1,4 +1,4 @@
-// What messages consist of, and what is kept of received ones.
+// The contents of messages, and digests of received messages.
 
 #ifndef PENSTOCK_TESTS_ORACLE_CONTENT_H_
 #define PENSTOCK_TESTS_ORACLE_CONTENT_H_
@@ -13,7 +13,7 @@
 
 namespace penstock::oracle {
 
-// Equal for two messages only if they have the same bytes.
+// A digest that differs for messages with different bytes.
 struct Digest {
   size_t size = 0;
   uint64_t sum = 0;
@@ -25,7 +25,7 @@ inline bool operator==(const Digest& a, const Digest& b) {
 
 grpc::ByteBuffer ToBuffer(const Message& message);
 Digest DigestOf(const grpc::ByteBuffer& buffer);
-// Returns the digest of the message as it is sent.
+// Returns the digest of the message's contents.
 Digest DigestOf(const Message& message);
 
 }  // namespace penstock::oracle

@@ -11,7 +11,7 @@
 
 namespace penstock::oracle {
 
-// Thread-safe.
+// A set of threads. Thread-safe.
 class Crew {
  public:
   ~Crew() { Join(); }
@@ -19,7 +19,7 @@ class Crew {
     std::lock_guard<std::mutex> lock(mu_);
     threads_.emplace_back(std::move(work));
   }
-  // Joins all threads, and those that are started meanwhile.
+  // Joins all threads, including those that are started in the meantime.
   void Join() {
     while (true) {
       std::vector<std::thread> threads;

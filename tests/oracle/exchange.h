@@ -1,4 +1,4 @@
-// Sends and receives messages, which both sides of a call do in the same way.
+// Sends and receives messages, identically for both sides of a call.
 
 #ifndef PENSTOCK_TESTS_ORACLE_EXCHANGE_H_
 #define PENSTOCK_TESTS_ORACLE_EXCHANGE_H_
@@ -19,9 +19,9 @@ namespace penstock::oracle {
 template <typename Call>
 class Exchange {
  public:
-  // `settle` waits until everything that is under way, in both directions, has
-  // come. `peer_runs`: the peer certainly runs. All arguments outlive the
-  // exchange. Received messages go to `received`.
+  // `settle` waits until everything in flight, in both directions, has arrived.
+  // `peer_runs` says that the peer certainly runs. All arguments must outlive
+  // the exchange. Appends received messages to `received`.
   Exchange(Call* call, Meeting* meeting, Side self, bool peer_runs,
            std::function<void()> settle, std::vector<Digest>* received)
       : call_(call),
@@ -32,8 +32,8 @@ class Exchange {
         settle_(std::move(settle)),
         received_(received) {}
 
-  // Plays one phase. Returns false if the call is over. `ends`: nothing is sent
-  // after it.
+  // Plays one phase. Returns false if the call has ended. With `ends`, nothing
+  // is sent afterwards.
   bool Play(size_t index, const std::vector<Message>& out,
             const std::vector<Message>& in, bool late, bool ends) {
     if (in.empty()) return Send(index, out, ends);
@@ -76,9 +76,10 @@ class Exchange {
   }
 
  private:
-  // The patience with a peer that may never come.
+  // The timeout for a peer that may never come.
   static constexpr std::chrono::milliseconds kShortPatience{30};
-  // How much gRPC takes without a reader: less than HTTP/2's first window.
+  // The bytes that gRPC accepts without a reader: less than HTTP/2's first
+  // window.
   static constexpr size_t kUnreadBytes = 16 * 1024;
 
   static grpc::WriteOptions OptionsOf(const Message& message, bool is_first,
@@ -86,8 +87,8 @@ class Exchange {
     grpc::WriteOptions options;
     if (message.plain) options.set_no_compression();
     if (message.hint && !is_first && !is_last && message.size < kUnreadBytes) {
-      // Stock gRPC may keep the message back until another one follows. Until
-      // then the write of a first or a large one does not end.
+      // Stock gRPC may hold back the message until another one follows. Until
+      // then, the write of a first or a large message does not complete.
       options.set_buffer_hint();
     }
     if (is_last && ends) options.set_last_message();
@@ -109,8 +110,8 @@ class Exchange {
   std::vector<Digest>* const received_;
 };
 
-// Returns metadata in the form in which it is compared: values of one key in
-// order, and without the user agent, which names the transport.
+// Returns metadata in a comparable form: values of each key in order, without
+// the user agent, which names the transport.
 template <typename Map>
 Metadata ToMetadata(const Map& map) {
   Metadata metadata;

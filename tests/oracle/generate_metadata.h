@@ -1,4 +1,4 @@
-// Draws a program's metadata and statuses.
+// Draws the metadata and statuses of a program.
 
 #ifndef PENSTOCK_TESTS_ORACLE_GENERATE_METADATA_H_
 #define PENSTOCK_TESTS_ORACLE_GENERATE_METADATA_H_
@@ -10,8 +10,8 @@ namespace penstock::oracle {
 
 grpc::Status AnyStatus(Random* random);
 
-// Draws the metadata of both sides. Puts a call whose metadata may exceed a
-// limit, with the status that it has by now, on the rough channel.
+// Draws the metadata of both sides. Moves a call whose metadata, with its
+// current status, may exceed a limit to the rough channel.
 void DrawMetadata(Random* random, const Settings& settings, Plan* plan);
 
 }  // namespace penstock::oracle

@@ -1,5 +1,5 @@
-// Lets the two sides of a call, which are in one process, wait for each other
-// beside the call, so that one begins when the other has come far enough.
+// Lets the two sides of a call, in one process, wait for each other outside the
+// call.
 
 #ifndef PENSTOCK_TESTS_ORACLE_MEETING_H_
 #define PENSTOCK_TESTS_ORACLE_MEETING_H_
@@ -17,32 +17,33 @@ namespace penstock::oracle {
 
 enum class Side { kClient, kServer };
 
-// How long a wait here, or a call, may take at most: a longer one hangs.
+// The timeout of a wait or a call, after which it counts as hung.
 constexpr std::chrono::seconds kPatience(60);
 
-// Thread-safe.
+// The meeting point of a call's two sides. Thread-safe.
 class Meeting {
  public:
-  // Call it before the call begins. `client` lives until Leave(kClient).
+  // Registers the client. Call it before the call begins. `client` must live
+  // until Leave(kClient).
   void Begin(grpc::ClientContext* client) {
     std::lock_guard<std::mutex> lock(mu_);
     client_ = client;
   }
-  // Says that `side` has come to its point `point`.
+  // Records that `side` has reached `point`.
   void Reach(Side side, size_t point) {
     std::lock_guard<std::mutex> lock(mu_);
     reached_[Index(side)].insert(point);
     changed_.notify_all();
   }
-  // Says that `side` will come to no more points.
+  // Records that `side` will reach no more points.
   void Leave(Side side) {
     std::lock_guard<std::mutex> lock(mu_);
     left_[Index(side)] = true;
     if (side == Side::kClient) client_ = nullptr;
     changed_.notify_all();
   }
-  // Blocks until `side` has come to `point`. Returns false if it has left, or
-  // the time is up.
+  // Blocks until `side` has reached `point`. Returns false if the side has
+  // left, or after the timeout.
   bool Await(Side side, size_t point,
              std::chrono::milliseconds time = kPatience) {
     std::unique_lock<std::mutex> lock(mu_);
@@ -52,12 +53,13 @@ class Meeting {
     return reached_[at].count(point) > 0;
   }
 
-  // Cancels the client's call, on any thread, if it still runs.
+  // Cancels the client's call, if it is still running. Any thread may call
+  // this.
   void CancelClient() {
     std::lock_guard<std::mutex> lock(mu_);
     if (client_ != nullptr) client_->TryCancel();
   }
-  // The same after that time, unless the client leaves before.
+  // Cancels the client's call after `time`, unless the client leaves before.
   void CancelClientAfter(std::chrono::microseconds time) {
     std::unique_lock<std::mutex> lock(mu_);
     const size_t at = Index(Side::kClient);
@@ -76,11 +78,11 @@ class Meeting {
   grpc::ClientContext* client_ = nullptr;
 };
 
-// Points of both sides.
+// Points that both sides have.
 constexpr size_t kPhasesDone = 1000;  // all phases are done
-constexpr size_t kEnding = 1001;      // its last operation begins
-constexpr size_t kGone = 1002;        // it is done
-// The side has sent as much of phase `index` as can be sent without a reader.
+constexpr size_t kEnding = 1001;      // the side's last operation begins
+constexpr size_t kGone = 1002;        // the side's last operation is done
+// The side has sent as much of phase `index` as possible without a reader.
 inline size_t SentPoint(size_t index) { return index; }
 
 }  // namespace penstock::oracle

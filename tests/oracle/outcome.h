@@ -1,4 +1,4 @@
-// What the applications on both sides saw of a call.
+// The results of a call that the applications of both sides see.
 
 #ifndef PENSTOCK_TESTS_ORACLE_OUTCOME_H_
 #define PENSTOCK_TESTS_ORACLE_OUTCOME_H_
@@ -13,20 +13,20 @@
 namespace penstock::oracle {
 
 struct Outcome {
-  // The client's.
+  // The client's results.
   grpc::Status status;
   Metadata initial;
   Metadata trailing;
   std::vector<Digest> received;
 
-  // The server's.
-  int runs = 0;  // of its handler
+  // The server's results.
+  int runs = 0;  // calls of the handler
   Metadata client_metadata;
   std::vector<Digest> server_received;
 };
 
-// Returns how two outcomes differ, a line for each difference, with the names
-// in front; an empty string if applications see no difference.
+// Returns the differences between two outcomes, one per line, with the names
+// first. Returns an empty string if applications see no difference.
 std::string DifferenceOf(const std::string& a_name, const Outcome& a,
                          const std::string& b_name, const Outcome& b);
 

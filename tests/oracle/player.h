@@ -1,4 +1,4 @@
-// Does what a plan says, on either side of its call.
+// Executes a plan on either side of its call.
 
 #ifndef PENSTOCK_TESTS_ORACLE_PLAYER_H_
 #define PENSTOCK_TESTS_ORACLE_PLAYER_H_
@@ -16,7 +16,7 @@ namespace penstock::oracle {
 // The metadata key by which a server finds the plan of a call.
 constexpr char kPlanKey[] = "oracle-call";
 
-// Plays the client's side. For `settle` see Exchange.
+// Plays the client's side. For `settle`, see Exchange.
 void PlayClient(const Plan& plan, const std::shared_ptr<grpc::Channel>& channel,
                 grpc::CompletionQueue* queue, Meeting* meeting,
                 const std::function<void()>& settle, Outcome* outcome);

@@ -1,5 +1,6 @@
-// A random program of calls, which says what each side of each call does. It
-// depends on its seed alone, so it can run over stock gRPC and over Penstock.
+// A random program of calls, with the actions of each side of each call. The
+// program depends only on its seed, so it can run over stock gRPC and over
+// Penstock.
 
 #ifndef PENSTOCK_TESTS_ORACLE_PROGRAM_H_
 #define PENSTOCK_TESTS_ORACLE_PROGRAM_H_
@@ -16,7 +17,7 @@
 namespace penstock::oracle {
 
 enum class Kind { kUnary, kUpload, kDownload, kChat };
-// A generic client has no stub, and knows only unary calls and chats.
+// A generic client has no stub, and supports only unary calls and chats.
 enum class ClientApi {
   kSync,
   kAsync,
@@ -27,78 +28,81 @@ enum class ClientApi {
 // A generic server serves every method that no other server serves.
 enum class ServerApi { kSync, kAsync, kCallback, kGeneric };
 
-// How a call ends after its phases. Unless it says otherwise, what both sides
-// see is determined.
+// The end of a call after its phases. Unless noted otherwise, the results on
+// both sides are deterministic.
 enum class Ending {
-  kFinish,  // the server reads the end of the requests and gives its status
-  kEarly,   // it gives it while requests come, which it does not read
-  kClientCancels,   // the server waits for that
-  kServerCancels,   // and then gives its status, which nobody gets
-  kDeadline,        // a short one, for which both sides wait
-  kPastDeadline,    // passed before the call begins
-  kCancelBehind,    // the client cancels when the end has come, still unread
-  kDeadlineBehind,  // the deadline passes then
+  kFinish,  // the server reads the end of the requests and returns its status
+  kEarly,   // the server returns its status before reading all requests
+  kClientCancels,   // the server waits for the cancellation
+  kServerCancels,   // the server then returns its status, which nobody receives
+  kDeadline,        // a short one, which both sides wait for
+  kPastDeadline,    // expired before the call begins
+  kCancelBehind,    // the client cancels when the end has arrived, unread
+  kDeadlineBehind,  // the deadline expires when the end has arrived, unread
   kRandomCancel,    // by the client at any time: a race
-  kRandomDeadline,  // likewise
+  kRandomDeadline,  // at any time: a race
 };
 
 struct Message {
   size_t size = 0;
-  uint64_t seed = 0;   // of the bytes; 0: zeros, which can be compressed well
-  int slices = 1;      // in which it is sent
-  bool plain = false;  // not to be compressed
-  bool hint = false;   // more will follow soon
+  uint64_t seed = 0;   // of the bytes; 0: zeros, which compress well
+  int slices = 1;      // number of slices
+  bool plain = false;  // must not be compressed
+  bool hint = false;   // more messages follow soon
 };
 
-// The client sends `up` while the server sends `down`, and both receive all of
-// it before the next phase begins.
+// The client sends `up` while the server sends `down`. Both receive all
+// messages before the next phase begins.
 struct Phase {
   std::vector<Message> up;
   std::vector<Message> down;
-  // The receiver begins only when as much has come as can.
+  // The receiver starts only once as much as possible has arrived.
   bool late = false;
 };
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 struct Plan {
-  int number = 0;  // in its program
+  int number = 0;  // within its program
   Kind kind = Kind::kUnary;
   ClientApi client = ClientApi::kSync;
   ServerApi server = ServerApi::kSync;
   int channel = 0;
 
-  // The phases of a unary call and of a download begin with one message up.
+  // The first phase of a unary call or a download has one message up.
   std::vector<Phase> phases;
-  // After how many phases the client says that it sends no more.
+  // The number of phases after which the client half-closes.
   size_t half_close_after = 0;
-  bool coalesced = false;  // each side's end goes with its last message
-  bool corked = false;     // the call's beginning goes with the first message
-  bool waits_for_initial = false;  // the client asks for it before messages
+  bool coalesced = false;  // each side's end is sent with its last message
+  // The beginning of the call is sent with the first message.
+  bool corked = false;
+  // The client waits for initial metadata before messages.
+  bool waits_for_initial = false;
 
   Ending ending = Ending::kFinish;
-  std::vector<Message> unread;  // of kEarly: requests that nobody reads
-  // What the server sends before its status: one message of a unary call or an
-  // upload, unless the status is an error.
+  std::vector<Message> unread;  // for kEarly: requests that nobody reads
+  // Messages that the server sends before its status. A unary call or an upload
+  // has one, unless the status is an error.
   std::vector<Message> last;
-  size_t last_reads = 0;  // of k*Behind: how many are read before the end
-  int wait_us = 0;        // of kRandom*, kDeadline*
+  // For k*Behind: the number of messages read before the end.
+  size_t last_reads = 0;
+  int wait_us = 0;  // for kRandom*, kDeadline*
 
   Metadata client_metadata;
   Metadata initial;
   Metadata trailing;
   bool initial_early = false;  // sent before the first phase
   grpc::Status status;
-  bool may_not_run = false;  // something may keep it from the server
+  bool may_not_run = false;  // an event may keep the call from the server
 
   grpc_compression_algorithm up_compression = GRPC_COMPRESS_NONE;
   grpc_compression_algorithm down_compression = GRPC_COMPRESS_NONE;
 };
 
-constexpr int kDefault = -2;    // what gRPC takes if nothing is set
-constexpr int kUnlimited = -1;  // of messages
+constexpr int kDefault = -2;    // gRPC's default
+constexpr int kUnlimited = -1;  // no limit on messages
 
-// What is set for all calls of a program.
+// The settings of all calls of a program.
 struct Settings {
   int server_receives = kDefault;
   int client_receives = kDefault;
@@ -108,14 +112,14 @@ struct Settings {
   bool generic_is_callback = true;
 };
 
-// What happens during a program. Calls notice only the shutdown.
+// An event during a program. Only the shutdown is visible to calls.
 enum class Event { kNone, kPathLoss, kChannelGone, kShutdown };
 
-// The size of most messages of a program.
+// The size of most of a program's messages.
 enum class Style {
   kMixed,
-  kSmall,  // many more calls
-  kLarge,  // 20 KB to 300 KB: many are read or pushed at once
+  kSmall,  // with many more calls
+  kLarge,  // 20 KB to 300 KB: many are read or pushed simultaneously
 };
 
 struct Program {
@@ -130,13 +134,13 @@ struct Program {
 
 constexpr int kChannels = 2;
 // The channel for calls with more metadata than the limit. Stock gRPC may end
-// the connection for it, so these calls are made one by one.
+// the connection because of them, so these calls are sequential.
 constexpr int kRoughChannel = 1;
 
-// Returns whether a message of the plan is larger than a limit.
+// Returns true if a message of the plan exceeds a limit.
 bool ExceedsLimit(const Settings& settings, const Plan& plan);
 
-// Makes a program, which is the same for the same seed on each machine.
+// Makes the program of a seed, identically on each machine.
 Program MakeProgram(uint64_t seed);
 
 std::string ToText(Kind kind);

@@ -1,4 +1,4 @@
-// Makes random choices, which are the same on each machine.
+// Makes random choices that are equal on each machine.
 
 #ifndef PENSTOCK_TESTS_ORACLE_RANDOM_H_
 #define PENSTOCK_TESTS_ORACLE_RANDOM_H_
@@ -10,7 +10,8 @@
 
 namespace penstock::oracle {
 
-// The standard's distributions differ between libraries; its engine does not.
+// Uses the standard's engine, but not its distributions, which differ between
+// libraries.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) { engine_.discard(8); }

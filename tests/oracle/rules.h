@@ -1,5 +1,5 @@
-// Which differences from stock gRPC are allowed, because stock gRPC itself has
-// races there, and which rules always hold.
+// The allowed differences from stock gRPC, where stock gRPC itself has races,
+// and the rules that always hold.
 
 #ifndef PENSTOCK_TESTS_ORACLE_RULES_H_
 #define PENSTOCK_TESTS_ORACLE_RULES_H_
@@ -11,35 +11,35 @@
 
 namespace penstock::oracle {
 
-// Which parts of a call's outcome stock gRPC repeats. The rest is a race.
+// The parts of a call's outcome that stock gRPC reproduces. Other parts are
+// races.
 struct Certainty {
   bool status = false;
-  bool metadata = false;  // that the client receives
-  bool messages = false;  // and what the server's handler sees
+  bool metadata = false;  // received by the client
+  bool messages = false;  // and the results of the server's handler
 };
 Certainty CertaintyOf(const Program& program, const Plan& plan);
 
-// Returns how the outcome breaks a rule that always holds; an empty string if
-// it breaks none. The rules:
+// Returns the rule that the outcome breaks, or an empty string. The rules:
 //
-//   1. What comes is a beginning of what was sent: in order, unchanged, no gap.
-//   2. With the server's status come all its messages and all its metadata.
-//   3. Only the server says OK.
-//   4. Other codes are those of what happened to the call.
+//   1. Received messages are a prefix of the sent ones: in order, unchanged.
+//   2. The server's status comes with all its messages and all its metadata.
+//   3. Only the server returns OK.
+//   4. Other codes match the events of the call.
 std::string BrokenRule(const Program& program, const Plan& plan,
                        const Outcome& outcome);
 
-// Returns what is wrong with how a call ended, if stock gRPC ended it as in
+// Returns the error in a call's end, given that stock gRPC ended the call as in
 // `stock`.
 std::string Judge(const Program& program, const Plan& plan,
                   const Outcome& stock, const Outcome& outcome);
 
-// Whether the message of a call that failed tells of a connection that gRPC
-// 1.51.1 misread. It looks at the errno of connect() only after other calls
-// (tcp_client_posix.cc), which may have changed it, and then takes a connection
-// that is on its way for one that has failed. Stock gRPC does so, too, and
-// Penstock is not asked before there is a connection. Known by EINVAL, which
-// connect() does not say of a server's address.
+// Returns true if the message of a failed call comes from a connection that
+// gRPC 1.51.1 misjudged. gRPC reads the errno of connect() only after other
+// calls (tcp_client_posix.cc), which may have changed it, and then treats a
+// pending connection as failed. Stock gRPC has the same bug, and Penstock is
+// not involved before there is a connection. The sign is EINVAL, which
+// connect() does not return for a server's address.
 bool TellsOfMisreadConnect(const std::string& message);
 
 }  // namespace penstock::oracle

@@ -1,5 +1,5 @@
-// A call of any kind at any of gRPC's server APIs, behind one interface that
-// blocks, and the service that takes them.
+// A blocking interface to calls of any kind at any of gRPC's server APIs, and
+// the service that accepts them.
 
 #ifndef PENSTOCK_TESTS_ORACLE_SERVER_CALL_H_
 #define PENSTOCK_TESTS_ORACLE_SERVER_CALL_H_
@@ -27,22 +27,22 @@ class ServerCall {
   virtual ~ServerCall() = default;
   virtual grpc::ServerContextBase* context() = 0;
   virtual void SendInitialMetadata() {}
-  // Reads a message. Returns false if no more comes.
+  // Reads a message. Returns false if there are no more.
   virtual bool Read(grpc::ByteBuffer* message) = 0;
-  // Writes a message. Returns false if the call is over.
+  // Writes a message. Returns false if the call has ended.
   virtual bool Write(const grpc::ByteBuffer& message,
                      grpc::WriteOptions options) = 0;
-  // Ends the call; the last operation. The call may end only after this
+  // Ends the call, as the last operation. The call may end only after Finish()
   // returns.
   virtual void Finish(const grpc::Status& status) = 0;
-  // Does both at once, if the API can. In a call with one response, the message
-  // is sent only if the status is OK.
+  // Writes and finishes in one operation, if the API can. In a call with one
+  // response, sends the message only if the status is OK.
   virtual void WriteAndFinish(const grpc::ByteBuffer& message,
                               const grpc::Status& status) {
     Write(message, grpc::WriteOptions());
     Finish(status);
   }
-  // Returns whether the call is cancelled before the patience ends.
+  // Returns true if the call is cancelled within kPatience.
   virtual bool AwaitCancelled() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (!context()->IsCancelled()) {
@@ -53,21 +53,22 @@ class ServerCall {
   }
 };
 
-// What a server does for each call, on a thread of the call's own.
+// The server's actions for each call, on the call's own thread.
 using Handler = std::function<void(ServerCall*)>;
 
-// A service with methods of each kind, at one of the APIs.
+// A service with methods of each kind, for one API.
 class ApiService {
  public:
   virtual ~ApiService() = default;
   virtual void Register(grpc::ServerBuilder* builder) = 0;
-  // Call it after BuildAndStart.
+  // Starts serving. Call it after BuildAndStart().
   virtual void Begin() {}
-  // Call it between the server's Shutdown and its destruction.
+  // Ends the service. Call it between the server's Shutdown() and its
+  // destruction.
   virtual void End() {}
 };
 
-// `handler` and `crew` outlive the service.
+// `handler` and `crew` must outlive the service.
 std::unique_ptr<ApiService> NewSyncService(const Handler* handler);
 std::unique_ptr<ApiService> NewCallbackService(const Handler* handler,
                                                Crew* crew);
@@ -77,7 +78,7 @@ std::unique_ptr<ApiService> NewAsyncService(const Handler* handler, Crew* crew);
 std::unique_ptr<ApiService> NewGenericAsyncService(const Handler* handler,
                                                    Crew* crew);
 
-// Returns "/oracle.Sync/Unary" and so on.
+// Returns the name of a method: "/oracle.Sync/Unary".
 std::string MethodName(ServerApi api, Kind kind);
 
 }  // namespace penstock::oracle

@@ -1,5 +1,4 @@
-// One operation that runs: lets one waiter wait until it is done. May be used
-// again and again.
+// One outstanding operation, which one waiter can wait for. Reusable.
 
 #ifndef PENSTOCK_TESTS_ORACLE_TAG_H_
 #define PENSTOCK_TESTS_ORACLE_TAG_H_
@@ -14,18 +13,18 @@
 
 namespace penstock::oracle {
 
-// Used again and again, by one waiter.
+// A completion-queue tag. Reusable, by one waiter.
 class Tag {
  public:
   virtual ~Tag() = default;
-  // Says that the operation is done, well or not.
+  // Records that the operation has ended, successfully or not.
   virtual void Set(bool ok) {
     std::lock_guard<std::mutex> lock(mu_);
     done_ = true;
     ok_ = ok;
     changed_.notify_one();
   }
-  // Waits for the operation. Returns whether it ended well, and resets the tag.
+  // Waits for the operation. Returns true if it succeeded, and resets the tag.
   bool Await() {
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait(lock, [this] { return done_; });
@@ -40,7 +39,7 @@ class Tag {
   bool ok_ = false;
 };
 
-// A thread that takes tags out of a queue. `Queue` is one of gRPC's two.
+// A thread that takes tags from a queue. `Queue` is one of gRPC's two kinds.
 template <typename Queue>
 class Pump {
  public:
@@ -51,7 +50,7 @@ class Pump {
       while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Set(ok);
     });
   }
-  // Needs all operations to be done.
+  // All operations must be done.
   ~Pump() { Stop(); }
   void Stop() {
     if (!thread_.joinable()) return;

@@ -1,5 +1,5 @@
-// A server and its channels in this process, over one route, where a program
-// runs.
+// A server and its channels in this process, over one route, which run a
+// program.
 
 #ifndef PENSTOCK_TESTS_ORACLE_WORLD_H_
 #define PENSTOCK_TESTS_ORACLE_WORLD_H_
@@ -27,20 +27,20 @@ namespace penstock::oracle {
 // The result of a program.
 struct Result {
   std::vector<Outcome> outcomes;  // of its calls
-  // What else went wrong: calls of bystanders, which must all succeed.
+  // Other problems: failures of bystanders' calls, which must all succeed.
   std::vector<std::string> complaints;
-  std::vector<std::string> paths;  // what carried its connections
+  std::vector<std::string> paths;  // the paths of its connections
 };
 
 class World {
  public:
-  // `route` and `program` outlive the world.
+  // `route` and `program` must outlive the world.
   World(const Route& route, const Program& program);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Runs the program. Blocks until all is over. Call it once.
+  // Runs the program, and blocks until everything has ended. Call it once.
   Result Run();
 
  private:
@@ -53,7 +53,7 @@ class World {
 
   void StartServer();
   std::shared_ptr<grpc::Channel> NewChannel() const;
-  // Returns null when all is over.
+  // Returns a channel, or null at the end.
   std::shared_ptr<grpc::Channel> ChannelAt(size_t index);
   void DropChannels();
 
@@ -61,8 +61,7 @@ class World {
   void Echo(ServerCall* call);
   void MakeCall(const Plan& plan);
   void MakeCalls(bool rough);
-  // Makes a call that has nothing to do with the program's. Returns how it
-  // ended.
+  // Makes a call outside the program. Returns its status.
   grpc::Status MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
                         const Message& message);
   void Settle(size_t channel);
@@ -73,7 +72,7 @@ class World {
 
   const Route& route_;
   const Program& program_;
-  Crew crew_;  // of the server's calls
+  Crew crew_;  // for the server's calls
   const Handler handler_ = [this](ServerCall* call) { Serve(call); };
   std::vector<std::unique_ptr<ApiService>> services_;
   std::unique_ptr<grpc::Server> server_;

@@ -1,4 +1,4 @@
-// A process that a test starts.
+// A child process of a test.
 
 #ifndef PENSTOCK_TESTS_PROCESS_CHILD_H_
 #define PENSTOCK_TESTS_PROCESS_CHILD_H_
@@ -14,14 +14,13 @@
 
 namespace penstock::process {
 
-// A child process. Its standard input is ours to write, and its output ours to
-// read. It is killed and reaped with the object. Not thread-safe.
+// A child process. The test writes its standard input and reads its output. The
+// destructor kills and reaps the process. Not thread-safe.
 class Child {
  public:
-  // Starts a process. `environment`, as "NAME=value", is added to this
-  // process's own, without any PENSTOCK_*. Its log, stderr, goes to the
-  // descriptor `log`, or to its output if that is -1. Returns null if it cannot
-  // be started.
+  // Starts a process. Adds `environment`, as "NAME=value", to this process's
+  // environment without PENSTOCK_* variables. stderr goes to the descriptor
+  // `log`, or to the output if `log` is -1. Returns null on failure.
   static std::unique_ptr<Child> Start(
       std::vector<std::string> command,
       const std::vector<std::string>& environment = {}, int log = -1);
@@ -29,31 +28,29 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Returns what follows `prefix` in the next line that begins with it. Returns
-  // nothing if the output ends first, or if nothing comes for ten seconds.
+  // Returns the rest of the next line that begins with `prefix`. Returns
+  // nothing if the output ends, or if nothing comes for ten seconds.
   absl::optional<std::string> Find(absl::string_view prefix);
 
-  // Writes to its input.
+  // Writes to the process's input.
   void Tell(absl::string_view text);
 
-  // Returns all output up to its end; an empty string if that does not come in
-  // ten seconds.
+  // Returns all output until its end, or an empty string after ten seconds.
   std::string ReadAll();
 
-  // Sends SIGKILL, and returns when the process has ended.
+  // Sends SIGKILL, and waits until the process has ended.
   void Kill();
-  // Sends SIGSTOP. When this returns the process does nothing, and keeps what
-  // it has.
+  // Sends SIGSTOP. On return, the process is stopped and keeps its resources.
   void Suspend();
   // Sends SIGCONT.
   void Resume();
 
-  // Closes its input, which tells it to end. Returns its exit code, or -1 if a
-  // signal has ended it.
+  // Closes the process's input, which makes it end. Returns the exit code, or
+  // -1 after a signal.
   int Finish();
 
   bool IsAlive();
-  // Returns what became of it: "alive", "signal 11", "exit code 1".
+  // Returns the state of the process: "alive", "signal 11", "exit code 1".
   std::string Fate();
   pid_t pid() const { return pid_; }
 
@@ -61,7 +58,7 @@ class Child {
   Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
   // Returns false at the end, or after ten seconds.
   bool ReadSome();
-  // Waits, with the options of waitpid(), and keeps the status of its end.
+  // Waits with options of waitpid(), and stores the exit status.
   void Wait(int options);
 
   const pid_t pid_;

@@ -1,4 +1,4 @@
-// The log of a process that a test starts.
+// The log of a child process.
 
 #ifndef PENSTOCK_TESTS_PROCESS_LOG_FILE_H_
 #define PENSTOCK_TESTS_PROCESS_LOG_FILE_H_
@@ -8,7 +8,7 @@
 
 namespace penstock::process {
 
-// A file in memory. Whatever is written to it, nobody has to wait.
+// A file in memory, to which writes never block.
 class LogFile {
  public:
   LogFile();
@@ -16,10 +16,10 @@ class LogFile {
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // For Child::Start().
+  // Returns the descriptor for Child::Start().
   int fd() const { return fd_; }
   uint64_t size() const;
-  // Returns what has been written since the file had size `from`.
+  // Returns the text that was written since the file had the size `from`.
   std::string Text(uint64_t from) const;
 
  private:

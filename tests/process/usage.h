@@ -1,4 +1,4 @@
-// Tells what another process uses, from /proc.
+// Reads another process's resource usage from /proc.
 
 #ifndef PENSTOCK_TESTS_PROCESS_USAGE_H_
 #define PENSTOCK_TESTS_PROCESS_USAGE_H_
@@ -11,8 +11,8 @@ namespace penstock::process {
 
 // Return zero if the process is gone.
 uint64_t ResidentBytes(pid_t pid);
-// Returns the highest value of ResidentBytes() since ForgetPeak(), or since the
-// start if the kernel does not let us reset it.
+// Returns the maximum of ResidentBytes() since ForgetPeak(), or since the start
+// if the kernel does not allow a reset.
 uint64_t PeakBytes(pid_t pid);
 void ForgetPeak(pid_t pid);
 double CpuSeconds(pid_t pid);

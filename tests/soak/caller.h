@@ -1,4 +1,4 @@
-// The client's side of the soak test: makes one call after the other.
+// The client's side of the soak test: makes sequential calls.
 
 #ifndef PENSTOCK_TESTS_SOAK_CALLER_H_
 #define PENSTOCK_TESTS_SOAK_CALLER_H_
@@ -14,19 +14,19 @@
 
 namespace penstock::soak {
 
-// For one thread.
+// Makes calls. Use it on one thread.
 class Caller {
  public:
   explicit Caller(const std::shared_ptr<grpc::Channel>& channel)
       : stub_(Soak::NewStub(channel)) {}
   ~Caller();
 
-  // Makes the call and checks its results. Returns what was wrong, or an empty
+  // Makes the call and checks the results. Returns the error, or an empty
   // string.
   std::string Make(const Plan& plan);
 
  private:
-  // What calls of all kinds have.
+  // The common state of all kinds of calls.
   struct Call;
 
   void MakeUnary(Call* call);

@@ -1,4 +1,4 @@
-// A stream in both directions through each of gRPC's client APIs.
+// A bidirectional stream through each of gRPC's client APIs.
 
 #ifndef PENSTOCK_TESTS_SOAK_CHAT_H_
 #define PENSTOCK_TESTS_SOAK_CHAT_H_
@@ -13,8 +13,8 @@
 
 namespace penstock::soak {
 
-// One operation runs at a time, and each blocks until it is over. Finish() must
-// be called, as the last one.
+// A stream. Each operation blocks; only one may be in progress. Finish() must
+// be called last.
 class ChatStream {
  public:
   virtual ~ChatStream() = default;
@@ -24,7 +24,7 @@ class ChatStream {
   virtual grpc::Status Finish() = 0;
 };
 
-// Starts the stream. Nobody else may use `queue` meanwhile.
+// Starts the stream. Nobody else may use `queue` until the stream ends.
 std::unique_ptr<ChatStream> StartChat(Api api, Soak::Stub* stub,
                                       grpc::ClientContext* context,
                                       grpc::CompletionQueue* queue);

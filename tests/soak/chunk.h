@@ -1,4 +1,4 @@
-// Payloads that show whether they have been changed.
+// Payloads that reveal changes.
 
 #ifndef PENSTOCK_TESTS_SOAK_CHUNK_H_
 #define PENSTOCK_TESTS_SOAK_CHUNK_H_
@@ -11,13 +11,13 @@
 
 namespace penstock::soak {
 
-// Returns a sum that changes if a byte, or its place, changes.
+// Returns a sum that depends on each byte and its position.
 uint64_t SumOf(const std::string& bytes);
 
 // Fills a chunk with `size` bytes, which depend on the seed, and their sum.
 void Fill(size_t size, uint64_t seed, Chunk* chunk);
 
-// Returns whether the chunk's bytes have the sum that it states.
+// Returns true if the chunk's sum is correct.
 bool IsIntact(const Chunk& chunk);
 
 }  // namespace penstock::soak

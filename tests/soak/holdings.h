@@ -1,4 +1,4 @@
-// Tells what this process holds, and whether that grows.
+// Measures the resources of this process, and detects growth.
 
 #ifndef PENSTOCK_TESTS_SOAK_HOLDINGS_H_
 #define PENSTOCK_TESTS_SOAK_HOLDINGS_H_
@@ -9,16 +9,15 @@
 
 namespace penstock::soak {
 
-// From now on malloc returns free memory to the system, except for small
-// pieces. Otherwise it keeps, by chance, as much as a few of the largest
-// messages.
+// Makes malloc return free memory to the system, except for small blocks.
+// Otherwise malloc may keep the memory of a few large messages.
 void KeepNoFreeMemory();
 
 // Measures by /proc/self.
 Holdings MeasureSelf();
 
-// Returns whether `now` holds no more than `before`, apart from threads that
-// gRPC's pools keep and memory that the allocator keeps.
+// Returns true if `now` holds no more than `before`. Ignores threads of gRPC's
+// pools and memory that the allocator keeps.
 bool IsFlat(const Holdings& before, const Holdings& now);
 
 // Returns "31 descriptors, 14 threads, 6 memory files, 25600 private KiB".

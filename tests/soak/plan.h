@@ -1,4 +1,4 @@
-// What one call of the soak test should do.
+// The plan of one call of the soak test.
 
 #ifndef PENSTOCK_TESTS_SOAK_PLAN_H_
 #define PENSTOCK_TESTS_SOAK_PLAN_H_
@@ -13,13 +13,13 @@ enum class Kind { kUnary, kUpload, kDownload, kChat };
 enum class Api { kSync, kAsync, kCallback };
 enum class Ending {
   kOk,
-  kError,     // a status that the server is told to return
+  kError,     // a status that the request demands
   kCancel,    // by the client, during the call
-  kDeadline,  // after a few milliseconds; the client waits for it
+  kDeadline,  // after a few milliseconds, which the client waits for
 };
 
-// A unary call has one message each way, an upload one response, a download one
-// request. A chat has as many of both, by turns.
+// A unary call has one message in each direction, an upload one response, and a
+// download one request. A chat alternates between equal numbers of both.
 struct Plan {
   Kind kind = Kind::kUnary;
   Api api = Api::kSync;
@@ -31,7 +31,7 @@ struct Plan {
   uint64_t seed = 0;  // of the bytes
 };
 
-// Six in ten are unary, half are async or callback, one in eight ends badly.
+// Draws a plan: 60 % are unary, half use async or callback, one in eight fails.
 Plan AnyPlan(std::mt19937_64* random);
 
 }  // namespace penstock::soak

@@ -10,12 +10,11 @@
 
 namespace penstock::soak {
 
-// Metadata that is sent back if a client sends it: with the headers, and with
-// the status.
+// Metadata keys that the service echoes: in the headers, and with the status.
 constexpr char kEchoInitial[] = "echo-initial";
 constexpr char kEchoTrailing[] = "echo-trailing-bin";
 
-// Checks each chunk. One that was changed ends its call with DATA_LOSS.
+// Checks each chunk. A changed chunk ends its call with DATA_LOSS.
 class SoakService final : public Soak::Service {
  public:
   grpc::Status Unary(grpc::ServerContext* context, const Order* order,

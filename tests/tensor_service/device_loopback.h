@@ -1,5 +1,5 @@
-// Clients and services whose transport hands up messages that lie on devices:
-// gRPC's own within a process, which moves slices and reads none.
+// Clients and services whose transport delivers messages on devices. The
+// transport is gRPC's in-process one, which moves slices without reading them.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_LOOPBACK_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_LOOPBACK_H_
@@ -32,7 +32,7 @@
 
 namespace penstock::tensor {
 
-// Takes down what it is told, and receives nothing into destinations.
+// Records its calls, and receives nothing into destinations.
 class Listener final : public DirectReceiver {
  public:
   struct Call {
@@ -105,7 +105,7 @@ class DeviceLoopback : public testing::TestWithParam<DeviceTensors> {
   Bundle Here(size_t max_bytes = 1 << 20) {
     return RandomBundle(&random_, max_bytes, HeapAllocator(), HeapAllocator());
   }
-  // Long enough to be lent.
+  // Returns a tensor that is large enough to be lent.
   Tensor Long() {
     Tensor tensor = *Tensor::Allocate(DType::kUint8, {100000});
     for (int i = 0; i < 100000; ++i) {
@@ -135,7 +135,7 @@ class DeviceLoopback : public testing::TestWithParam<DeviceTensors> {
     }
     return places;
   }
-  // Where a tensor lies that a peer has sent from `sent`.
+  // Returns the location of a received tensor that the peer sent from `sent`.
   static Device KeptAt(const Tensor& sent) {
     return GetParam() == DeviceTensors::kKeep &&
                    sent.byte_size() >= kLendAtLeast

@@ -1,4 +1,4 @@
-// Messages of which parts lie on devices, for tests.
+// Messages with parts on devices, for tests.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_MESSAGES_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_MESSAGES_H_
@@ -41,7 +41,7 @@ inline Tensor OnHost(absl::string_view bytes) {
   return tensor;
 }
 
-// The slices of a message, by which it is put together anew.
+// The slices of a message, for building another message.
 class Slices {
  public:
   explicit Slices(FakeDevices* devices) : devices_(devices) {}
@@ -63,14 +63,14 @@ class Slices {
   std::vector<grpc::Slice> slices_;
 };
 
-// What a transport does that receives into destinations on devices.
+// Imitates a transport that receives into destinations on devices.
 class Lander {
  public:
   Lander(FakeDevices* devices, std::vector<Destination>* places)
       : devices_(devices), places_(places) {}
 
-  // Returns the message with slices in places of their size, as `choose(n)`
-  // says: of n places, or not at all.
+  // Returns the message with some slices moved to destinations of equal size.
+  // Of n candidates, choose(n) selects one or none.
   template <typename Choose>
   grpc::ByteBuffer Land(const grpc::ByteBuffer& message, Choose choose) {
     std::vector<grpc::Slice> slices;
@@ -112,7 +112,7 @@ class Lander {
   std::vector<Destination>* const places_;
 };
 
-// Two devices that lend, and what is made of their memory.
+// Two lending devices, and helpers for their memory.
 class DeviceSlices : public testing::Test {
  protected:
   DeviceSlices() {
@@ -146,8 +146,8 @@ class DeviceSlices : public testing::Test {
     });
   }
 
-  // The message of one tensor of so many bytes, which lie on a device, all or
-  // in parts of those sizes and whatever is left.
+  // Returns a message with one tensor whose bytes lie on a device, whole or in
+  // parts of these sizes and a rest.
   grpc::ByteBuffer InParts(const std::string& bytes,
                            const std::vector<size_t>& parts) {
     const std::string flat =

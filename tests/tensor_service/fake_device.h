@@ -1,4 +1,4 @@
-// Devices that are not there: a test's stand-in for GPUs.
+// Simulated devices in place of GPUs.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
@@ -23,14 +23,13 @@
 
 namespace penstock::tensor {
 
-// As many devices as it is made with, whose addresses the CPU cannot touch: a
-// read or a write of one kills the process. What lies there is shown by Peek().
+// Simulated devices with addresses that the CPU cannot access: a read or a
+// write kills the process. Peek() shows the contents.
 //
-// Its streams are lazy: what is queued in one runs only once somebody waits for
-// an event behind it, in the order of the stream; one piece each time that
-// somebody asks whether it has come, who is told about those before. So who
-// forgets to wait sees what was there before, and who waits for too much has
-// run what should not have. Thread-safe.
+// Streams are lazy. Work in a stream runs in order, and only once somebody
+// waits for a later event. Each HasCome() runs one piece of work. Therefore
+// code that forgets to wait sees the old contents, and code that waits for too
+// much runs work that should not have run. Thread-safe.
 class FakeDevices : public DeviceMemory {
  public:
   explicit FakeDevices(int devices) : devices_(devices) {}
@@ -47,43 +46,43 @@ class FakeDevices : public DeviceMemory {
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
-  // Fails unless LetLend() says otherwise. Has run what the buffer comes after,
-  // as a transport waits for it.
+  // Fails unless LetLend() permits lending. Runs the work before the buffer's
+  // event, like a transport that waits for it.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
-  // Has every call of Lend() succeed, or every so many; 0, as at first: none,
-  // as the process has no transport for it.
+  // Makes every call of Lend() succeed, or every n-th call. 0, the initial
+  // value, makes all calls fail, as in a process without a suitable transport.
   void LetLend(int every = 1) { lend_every_ = every; }
-  // Returns a slice on a device that has a copy of `bytes`, not none, as a
-  // transport makes it of what a peer has lent.
+  // Returns a slice on a device with a copy of `bytes`, which must not be
+  // empty, like a transport for a peer's lent memory.
   grpc::Slice SliceOn(const Device& device, absl::string_view bytes);
-  // Returns the bytes of a message, wherever they are.
+  // Returns the bytes of a message from all locations.
   std::string Flat(const grpc::ByteBuffer& message);
 
-  // What a program does on its own. Allocates `bytes` bytes, and returns their
-  // address on the device.
+  // Allocates `bytes` bytes like a program, and returns the address on the
+  // device.
   uintptr_t Malloc(const Device& device, size_t bytes);
   void Free(uintptr_t address);
-  // Returns the memory behind an address, as the device sees it.
+  // Returns the memory behind an address.
   char* Peek(uintptr_t address);
-  // Queues work, as a kernel.
+  // Queues work, like a kernel.
   void Queue(const Device& device, Stream stream, std::function<void()> work);
-  // Returns how much work of a stream has not run.
+  // Returns the number of queued pieces of work of a stream.
   size_t Queued(const Device& device, Stream stream);
 
-  // Has no stream get on, so that who waits for an event does so until this is
-  // called with false.
+  // Stops or continues all streams. While they are stopped, waits for events
+  // block.
   void SetStalled(bool stalled);
 
-  // The call of DeviceMemory's functions after `calls` more fails.
+  // Makes one call of DeviceMemory's functions fail, after `calls` more.
   void FailAfter(int calls);
-  // Returns whether it has.
+  // Returns true if this call has failed.
   bool has_failed();
-  // The calls so far, and those that copy.
+  // Return the number of all calls, and of those that copy.
   int calls();
   int copies();
-  // Memory that is not freed.
+  // Returns the number of allocations that are not freed.
   size_t allocations();
 
  private:
@@ -108,7 +107,7 @@ class FakeDevices : public DeviceMemory {
                                     size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns whether nothing of it was left.
+  // Returns true if no work was left.
   bool RunOneLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int devices_;
@@ -118,7 +117,7 @@ class FakeDevices : public DeviceMemory {
   std::map<uintptr_t, Memory> memory_ ABSL_GUARDED_BY(mu_);
   std::map<Key, Work> streams_ ABSL_GUARDED_BY(mu_);
   bool stalled_ ABSL_GUARDED_BY(mu_) = false;
-  int left_ ABSL_GUARDED_BY(mu_) = -1;  // calls before the one that fails
+  int left_ ABSL_GUARDED_BY(mu_) = -1;  // calls before the failing one
   bool failed_ ABSL_GUARDED_BY(mu_) = false;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   int copies_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,4 +1,4 @@
-// Bundles that nobody would think of.
+// Random bundles.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_RANDOM_BUNDLE_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_RANDOM_BUNDLE_H_
@@ -13,8 +13,8 @@
 
 namespace penstock::tensor {
 
-// Returns a tensor of any type, of about 0 to `max_bytes` bytes, small ones as
-// often as large ones, with any elements.
+// Returns a tensor of random type and elements, of about 0 to `max_bytes`
+// bytes. The size is log-uniform.
 inline Tensor RandomTensor(std::mt19937* random, size_t max_bytes,
                            Allocator* allocator) {
   const auto dtype = static_cast<DType>(1 + (*random)() % 10);
@@ -31,8 +31,8 @@ inline Tensor RandomTensor(std::mt19937* random, size_t max_bytes,
   return tensor;
 }
 
-// Returns up to ten such tensors, each named after its place, in memory of
-// `some` or `others`.
+// Returns up to ten such tensors, named by their positions, in memory of `some`
+// or `others`.
 inline Bundle RandomBundle(std::mt19937* random, size_t max_bytes,
                            Allocator* some, Allocator* others) {
   Bundle bundle;

@@ -1,4 +1,4 @@
-// Whether a tensor was received without a copy.
+// Detects tensors that were received without a copy.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_SAME_MEMORY_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_SAME_MEMORY_H_
@@ -9,9 +9,9 @@
 
 namespace penstock::tensor {
 
-// Returns whether `got` is the memory of `sent`: then it shows a write, which
-// nobody should make, and which is undone. Addresses cannot tell, since the
-// same memory is mapped twice.
+// Returns true if `got` shares the memory of `sent`: changes a byte of `sent`,
+// checks that `got` shows the change, and undoes it. Addresses differ, because
+// the memory is mapped twice.
 inline bool IsSameMemory(const Tensor& sent, const Tensor& got) {
   const size_t middle = sent.byte_size() / 2;
   const char before = got.bytes()[middle];

@@ -1,5 +1,4 @@
-// Both services of tensors on one server, with small budgets, and clients that
-// know the protocol and ignore its manners.
+// Both tensor services on one server, with small budgets, and impolite clients.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
@@ -41,7 +40,7 @@ inline Bundle Only(const std::string& name, const Tensor& tensor) {
   return bundle;
 }
 
-// Waits, as gRPC may still be delivering.
+// Waits, because gRPC may still be delivering.
 inline bool Becomes(const std::function<bool()>& is_so) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!is_so()) {
@@ -70,7 +69,7 @@ class SharesTest : public testing::Test {
     server_->Wait();
   }
 
-  // A connection of its own, as each process has.
+  // Makes a channel with its own connection, like a separate process.
   std::shared_ptr<grpc::Channel> Channel() const {
     grpc::ChannelArguments arguments = UnlimitedMessages();
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -110,8 +109,8 @@ class SharesTest : public testing::Test {
   int port_ = 0;
 };
 
-// A call whose answer its client does not read. The connection's window stops
-// what does not fit into it.
+// A call whose answer the client does not read. The connection's window blocks
+// the rest of the answer.
 class Stalled {
  public:
   Stalled(const std::shared_ptr<grpc::Channel>& channel,

@@ -7,9 +7,10 @@
 
 namespace penstock {
 
-// Base of tests that run in tools/rdma-vm. Elsewhere they skip themselves. They
-// do not check for the device, since a missing one must be a failure in there.
-// A SetUp() of a derived class calls this one, and returns if IsSkipped().
+// Base of tests that run in tools/rdma-vm. Elsewhere, the tests skip
+// themselves. They do not check for the device, because a missing device in the
+// machine must be a failure. A SetUp() of a derived class calls this one, and
+// returns if IsSkipped().
 class VmTest : public testing::Test {
  protected:
   void SetUp() override {

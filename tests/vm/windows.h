@@ -1,4 +1,4 @@
-// Memory windows on Soft-RoCE: the switch of tests.
+// Memory windows on Soft-RoCE: a switch for tests.
 
 #ifndef PENSTOCK_TESTS_VM_WINDOWS_H_
 #define PENSTOCK_TESTS_VM_WINDOWS_H_
@@ -7,14 +7,13 @@
 
 namespace penstock {
 
-// Returns whether this program runs "with windows" (vm_test.bzl): it trusts
-// memory windows whose range is not enforced, as those of Soft-RoCE. To link
-// this library is what makes it do so, before main().
+// Returns true if this program runs "with windows" (vm_test.bzl): it trusts
+// memory windows without an enforced range, like those of Soft-RoCE. Linking
+// this library enables that before main().
 bool TrustsWindows();
 
-// Returns whether `description`, of a path over verbs, says that payloads are
-// read as this program wants it: through windows if TrustsWindows(), and else
-// not.
+// Returns true if `description`, of a path over verbs, shows the right way of
+// reading payloads: through windows if TrustsWindows(), and otherwise not.
 bool UsesWindowsAsWanted(const std::string& description);
 
 }  // namespace penstock

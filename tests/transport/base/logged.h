@@ -1,4 +1,4 @@
-// Captures what another process writes to stderr.
+// Captures another process's stderr.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
 #define PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
@@ -8,11 +8,11 @@
 
 namespace penstock {
 
-// Runs `body` in a forked child with `fd` as its stderr. Expects that it ends
-// by itself within a minute, and kills it otherwise.
+// Runs `body` in a forked child with `fd` as its stderr. Expects that the child
+// ends within a minute, and kills it otherwise.
 void RunWithStderr(int fd, const std::function<void()>& body);
 
-// Returns what a child that runs `body` writes to stderr.
+// Returns the stderr output of a child that runs `body`.
 std::string LoggedBy(const std::function<void()>& body);
 
 }  // namespace penstock

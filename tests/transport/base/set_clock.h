@@ -7,13 +7,14 @@
 
 namespace penstock {
 
-// Moves the time of day that this process reads by `offset` from the true one.
-// The kernel keeps the true time: a wait until a time of day behaves as if the
-// clock had been set back by `offset` meanwhile. Programs that link this have a
-// clock_gettime of their own.
+// Shifts the time of day that this process reads by `offset`. The kernel keeps
+// the true time: a wait until a time of day behaves as if the clock had been
+// set back by `offset` in the meantime. Programs that link this have their own
+// clock_gettime().
 void SetClockBy(absl::Duration offset);
 
-// Moves the steady clock, which nothing else moves. Waits keep the true time.
+// Shifts the steady clock, which normally cannot be set. Waits keep the true
+// time.
 void MoveSteadyClockBy(absl::Duration offset);
 
 }  // namespace penstock

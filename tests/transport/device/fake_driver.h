@@ -1,5 +1,5 @@
-// CUDA's driver in memory, for tests: devices whose copies run late, and whose
-// calls fail on demand.
+// A simulated CUDA driver for tests, with copies that run late and calls that
+// fail on demand.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_DRIVER_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_DRIVER_H_
@@ -19,69 +19,67 @@
 namespace penstock {
 namespace device {
 
-// Behaves as the driver is documented to, in what this project uses:
+// Implements the documented behaviour of the driver functions that this project
+// uses:
 //
-//   addresses   of device memory cannot be read by the CPU: it crashes
-//   streams     run only when somebody waits for them, and no further than
-//   that;
-//               so memory that is used again too early has the wrong bytes
-//   pageable    memory of the host is copied at once, after what is queued;
-//   only
+//   addresses   of device memory crash the CPU
+//   streams     run only when somebody waits for them, and no further; memory
+//               that is reused too early then has the wrong bytes
+//   pageable    host memory is copied immediately, after queued work; only
 //               pinned memory is copied late
 //   contexts    are current on a thread, and calls without one fail
-//   IPC         goes between two of this class, which stand for two processes:
-//               a handle names memory of the other, and is worthless once it
-//               was freed or the other has gone
-//
-//   captures    of a stream of the program's refuse what may spoil them, on
+//   IPC         connects two objects of this class, which represent two
+//               processes. A handle names memory of the other process, and is
+//               invalid once the memory is freed or the other process has ended
+//   captures    of a program's stream reject calls that may invalidate them, on
 //               each thread that has not relaxed its mode
 //
-// What a program must never do is kept as a violation. Thread-safe.
+// Records forbidden calls as violations. Thread-safe.
 class FakeDriver : public Api {
  public:
   explicit FakeDriver(int devices = 2, uint64_t bytes_of_each = 256 << 20);
   ~FakeDriver() override;
 
-  // Has one call, after `after` others, fail. Calls that destroy are not
-  // counted: what they return is dropped.
+  // Makes one call fail, after `after` other calls. Does not count calls that
+  // destroy, whose result is ignored.
   void FailAfter(int after, abi::Result result);
-  // Takes that back, if the call has not come.
+  // Cancels FailAfter(), if the call has not come.
   void FailNoMore();
-  // Has every call fail from now on, as after an error of a kernel's.
+  // Makes every later call fail, as after an error in a kernel.
   void Lose(abi::Result result);
-  // Has an attribute of all devices be `value`, as of a device that lacks
-  // something: 0.
+  // Sets an attribute of all devices, for example to 0 for a missing feature.
   void SetAttribute(int attribute, int value);
-  // Says which of the machine's devices cuda:0, cuda:1 ... are, as
-  // CUDA_VISIBLE_DEVICES does: 0, 1, 2 ... at first. Call it before others.
+  // Selects the machine's devices for cuda:0, cuda:1 ..., like
+  // CUDA_VISIBLE_DEVICES. The default is 0, 1, 2 ... Call it before other
+  // functions.
   void SetVisible(const std::vector<int>& hardware);
-  // Whether memory is of a kind that IPC does not share.
+  // Sets whether memory is of a kind that IPC cannot share.
   void RefuseIpc(bool refuse);
-  // Has no device reach another's memory.
+  // Makes each device unable to access other devices' memory.
   void RefusePeers();
-  // Whether `device` was told to reach the memory of `peer`.
+  // Returns true if `device` was enabled to access the memory of `peer`.
   bool Reaches(int device, int peer) const;
-  // Returns how many allocations of others are open.
+  // Returns the number of open allocations of other drivers.
   size_t OpenCount() const;
-  // Whether no host memory is pinned from now on.
+  // Sets whether host memory can no longer be pinned.
   void RefusePinning(bool refuse);
-  // Returns how many calls were counted.
+  // Returns the number of counted calls.
   int calls() const;
-  // Returns how often the call of that name was made.
+  // Returns the number of calls of a function.
   int CallsOf(const std::string& name) const;
-  // Returns what there is of streams, events, memory and contexts, as text: ""
-  // if there is nothing.
+  // Returns the remaining streams, events, memory and contexts as text, or ""
+  // if there are none.
   std::string Remains() const;
   std::vector<std::string> violations() const;
 
-  // A program's stream, which is not counted among the remains, and work in it:
-  // fills memory with a byte when it runs.
+  // Make a program's stream, which does not count as remaining, and queue work
+  // in it that fills memory with a byte.
   abi::Stream ProgramStream(int device);
   void QueueFill(abi::Stream stream, abi::Address at, char value, size_t bytes);
-  // Begins and ends a capture of the program's stream, in the global mode.
+  // Begin and end a capture of the program's stream, in global mode.
   void BeginCapture(abi::Stream stream);
   void EndCapture(abi::Stream stream);
-  // Reads and writes device memory at once.
+  // Read and write device memory immediately.
   std::string Read(abi::Address at, size_t bytes) const;
   void Write(abi::Address at, const std::string& bytes);
 
@@ -109,7 +107,7 @@ class FakeDriver : public Api {
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
-  // Work that is asked for runs when it is asked for the second time.
+  // Work that somebody queries runs at the second query.
   abi::Result EventQuery(abi::Event event) override;
   abi::Result EventSynchronize(abi::Event event) override;
   abi::Result MemAlloc(abi::Address* address, size_t bytes) override;
@@ -130,7 +128,7 @@ class FakeDriver : public Api {
                                const abi::IpcMemHandle& handle,
                                unsigned flags) override;
   abi::Result IpcCloseMemHandle(abi::Address address) override;
-  // The descriptor is of a copy of the pages, for the test to read.
+  // The descriptor refers to a copy of the pages, which the test reads.
   abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
                                           size_t bytes, int type,
                                           uint64_t flags) override;
@@ -159,24 +157,25 @@ class FakeDriver : public Api {
  private:
   struct Block;  // of device memory
 
-  // Counts the call, and returns how it must fail.
+  // Counts the call. Returns the result with which it must fail.
   abi::Result Begin(const char* name, bool destroys = false);
-  // Returns how the call must fail that needs a context, or one of these.
+  // Returns the failure of a call that needs a context or one of these objects.
   abi::Result BeginHere(const char* name, bool destroys = false);
-  // Returns how a call of that name must fail because of a capture.
+  // Returns the failure of a call that a capture forbids.
   abi::Result CheckCaptures(const char* name);
-  // Says that the call is a violation if the stream is being captured.
+  // Records a violation if the stream is being captured.
   void CheckNotCaptured(const char* name, abi::Stream stream);
   bool Knows(abi::Stream stream) const { return streams_.count(stream) > 0; }
   static abi::Context Current();
 
-  // Where the CPU finds device memory; null: it is not all of one block.
+  // Returns the CPU's address of device memory, or null if the range is not in
+  // one block.
   char* Backing(abi::Address at, size_t bytes) const;
-  // Returns the block that `at` lies in, or null, and where it begins.
+  // Returns the block that contains `at`, and its beginning, or null.
   const Block* FindBlock(abi::Address at, abi::Address* begin) const;
   void Unmap(abi::Address begin, const Block& block);
   bool IsPinned(const void* memory, size_t bytes) const;
-  // Queues a copy, of which `host` is the side on the host, or null.
+  // Queues a copy. `host` is the side in host memory, or null.
   abi::Result QueueCopy(const char* name, abi::Stream stream, char* to,
                         const char* from, size_t bytes, const void* host);
   void RunUntil(abi::Stream stream, uint64_t target);
@@ -194,7 +193,7 @@ class FakeDriver : public Api {
   bool refuses_pinning_ = false;
   std::vector<std::string> violations_;
   std::vector<std::unique_ptr<abi::ContextObject>> contexts_;
-  std::vector<uint64_t> used_;  // of each device's memory
+  std::vector<uint64_t> used_;  // per device
   std::vector<int> hardware_;
   std::map<int, int> attributes_;
   bool refuses_ipc_ = false;
@@ -202,7 +201,7 @@ class FakeDriver : public Api {
   std::set<std::pair<int, int>> reaches_;
   std::map<abi::Address, Block> blocks_;
   std::map<const char*, size_t> pinned_;      // allocated
-  std::map<const char*, size_t> registered_;  // of the program's
+  std::map<const char*, size_t> registered_;  // of the program
   std::set<abi::Stream> streams_;
   std::set<abi::Stream> program_streams_;
   std::set<abi::Stream> captured_;

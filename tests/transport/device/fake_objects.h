@@ -1,4 +1,4 @@
-// What the driver in memory is made of.
+// The objects of the simulated driver.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_OBJECTS_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_OBJECTS_H_
@@ -24,8 +24,7 @@ struct ContextObject {
   int retained;
 };
 
-// Work that a stream has before it: bytes to move, or another stream to wait
-// for.
+// Queued work of a stream: bytes to move, or another stream to wait for.
 struct Work {
   std::function<void()> run;
   const char* begin = nullptr;  // of the pinned memory that it touches
@@ -45,7 +44,7 @@ struct EventObject {
   int device;
   Stream stream = nullptr;
   uint64_t target = 0;
-  bool is_asked_for = false;  // by EventQuery()
+  bool is_asked_for = false;  // queried by EventQuery()
 };
 
 struct ModuleObject {
@@ -59,7 +58,7 @@ struct FunctionObject {
 
 }  // namespace abi
 
-// The CPU's view of device memory, as long as any process has it.
+// The CPU's view of device memory, which lives as long as any process has it.
 using Behind = std::shared_ptr<char>;
 
 struct FakeDriver::Block {
@@ -67,31 +66,32 @@ struct FakeDriver::Block {
   size_t bytes = 0;
   Behind backing;
   uint64_t id = 0;
-  std::string handle;  // by which others open it, or it was opened; may be ""
-  int opened = 0;      // how often, if it is another process's
+  // Handle for others, or of another process's memory; may be "".
+  std::string handle;
+  int opened = 0;  // number of opens, for another process's memory
 };
 
-// Memory that one driver has shared with the others of this process.
+// Memory that one driver has shared with other drivers of this process.
 struct SharedMemory {
   const FakeDriver* owner;
   abi::Address address;
   int hardware;
   size_t bytes;
   Behind backing;
-  int opened = 0;  // by how many
+  int opened = 0;  // number of drivers that have it open
 };
 
-// All that is shared. Thread-safe. Never destroyed.
+// All shared memory. Thread-safe. Never destroyed.
 class SharedMemories {
  public:
   static SharedMemories* Get();
 
-  // Returns the handle of what was added.
+  // Returns the handle of the added memory.
   std::string Add(const SharedMemory& memory);
-  // Returns whether it is there, and counts that it is open.
+  // Opens memory by its handle. Returns false if there is none.
   bool Open(const std::string& handle, SharedMemory* memory);
   void Close(const std::string& handle);
-  // Returns by how many it is still open.
+  // Returns the number of drivers that still have the memory open.
   int Remove(const std::string& handle);
   void RemoveAllOf(const FakeDriver* owner);
 
@@ -101,10 +101,10 @@ class SharedMemories {
   std::map<std::string, SharedMemory> memories_;
 };
 
-// Returns fresh memory of this process, with `access` of mmap().
+// Returns new memory of this process, with `access` of mmap().
 char* MapMemory(size_t bytes, int access);
 
-// Returns an id that no block of any driver's has had.
+// Returns an id that no block of any driver has had.
 uint64_t NewBlockId();
 
 }  // namespace device

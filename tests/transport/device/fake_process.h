@@ -1,4 +1,4 @@
-// A process with devices, of which a test may have several.
+// A simulated process with devices. A test may have several.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_PROCESS_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_FAKE_PROCESS_H_
@@ -20,7 +20,7 @@
 namespace penstock {
 namespace device {
 
-// Fails the test if anything is left of it when it goes, or if its driver was
+// Fails the test if resources remain at destruction, or if the driver was
 // misused.
 class FakeProcess {
  public:
@@ -41,8 +41,8 @@ class FakeProcess {
   Devices* devices() { return devices_.get(); }
   ProcessDevices* access() { return access_.get(); }
 
-  // Returns the bytes in memory of the device's, which Free() frees, or the
-  // end.
+  // Copies the bytes to device memory, and returns their address. Free() or the
+  // destructor frees the memory.
   absl::Span<const uint8_t> OnDevice(const std::string& bytes, int device = 0) {
     const auto open = devices_->At(device);
     EXPECT_TRUE(open.ok()) << open.status();
@@ -54,16 +54,16 @@ class FakeProcess {
     return {reinterpret_cast<const uint8_t*>(blocks_.back().get()),
             bytes.size()};
   }
-  // Frees what was allocated last.
+  // Frees the last allocation.
   void Free() { blocks_.pop_back(); }
 
   std::string Read(const uint8_t* data, size_t size) const {
     return driver_.Read(reinterpret_cast<abi::Address>(data), size);
   }
 
-  // Runs `use`, which returns a status, each time with another of its calls
-  // made to fail with `result`, until none is left. `check` gets each error.
-  // Returns how many failed, and of those how many were errors of `use`.
+  // Runs `use` repeatedly. Each time, another driver call fails with `result`,
+  // until all calls have failed once. Calls `check` for each error of `use`.
+  // Returns the number of failed calls, and of errors of `use`.
   struct Failures {
     int calls = 0;
     int errors = 0;

@@ -1,4 +1,4 @@
-// A number by which two processes compare bytes.
+// A checksum by which two processes compare bytes.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_SUM_OF_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_SUM_OF_H_
@@ -9,7 +9,7 @@
 namespace penstock {
 namespace device {
 
-// FNV-1a: each byte and its place counts.
+// FNV-1a, which depends on each byte and its position.
 inline uint64_t SumOf(const std::string& bytes) {
   uint64_t sum = 14695981039346656037u;
   for (const char byte : bytes) {

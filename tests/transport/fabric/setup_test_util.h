@@ -1,4 +1,4 @@
-// Records what the callbacks of attempts are told.
+// Records the results of attempts.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace fabric {
 
-// An attempt and how it ended.
+// An attempt and its result.
 class Told {
  public:
   explicit Told(const std::string& token = "token")
@@ -26,7 +26,7 @@ class Told {
               state->status = result.status();
             })) {}
 
-  // Returns the attempt, for the one who finishes it. This object keeps no
+  // Returns the attempt, for the code that finishes it. This object keeps no
   // share.
   std::shared_ptr<Attempt> Give() { return std::move(attempt_); }
 
@@ -57,8 +57,8 @@ inline progress::EventLoop* Loop() {
   return progress::EventLoop::Get().value();
 }
 
-// Returns when everything that was posted to the loop before has run, and the
-// timers that are due.
+// Returns once everything that was posted to the loop before, and all due
+// timers, have run.
 inline void DrainLoop() {
   absl::Notification posted;
   Loop()->Post([&posted] { posted.Notify(); });

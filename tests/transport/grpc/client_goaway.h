@@ -1,4 +1,4 @@
-// A gRPC client before servers that speak Penstock's bytes by hand.
+// A gRPC client of servers that speak Penstock's bytes explicitly.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_CLIENT_GOAWAY_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_CLIENT_GOAWAY_H_
@@ -26,8 +26,8 @@ namespace core {
 
 constexpr std::chrono::seconds kPatience(10);
 
-// A call of the client's. A thread of its own polls for it, because gRPC's
-// threads may be held up by a StateGate.
+// A call of the client. A separate thread polls for the call, because a
+// StateGate may block gRPC's threads.
 class PendingCall {
  public:
   explicit PendingCall(const std::shared_ptr<grpc::Channel>& channel,
@@ -78,7 +78,7 @@ class ClientGoawayTest : public testing::Test {
         absl::StrCat("127.0.0.1:", listener_.port()),
         Credentials(grpc::InsecureChannelCredentials()), arguments);
   }
-  // A connection, and a call on it.
+  // Makes a connection, and a call on it.
   void Begin(uint32_t max_streams = UINT32_MAX) {
     first_ = std::make_unique<PendingCall>(channel_);
     ASSERT_NO_FATAL_FAILURE(Accept(&server_, max_streams));

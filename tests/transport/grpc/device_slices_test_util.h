@@ -1,5 +1,5 @@
-// Slices in the memory of a device that is none, and a fixture of calls that
-// carry them.
+// Slices in a simulated device's memory, and a fixture of calls that carry
+// them.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
@@ -27,7 +27,7 @@ namespace penstock::e2e {
 
 constexpr size_t kLarge = 300 * 1000;
 
-// The process's devices.
+// Returns the process's devices.
 inline memory::FakeDeviceAccess* Device() {
   static auto* const device = [] {
     auto* const made = new memory::FakeDeviceAccess;
@@ -55,7 +55,7 @@ inline grpc::Slice OnDevice(const std::string& content) {
   return OnDevice(Device()->Put(content));
 }
 
-// What a producer of bytes says of them.
+// The state that a producer of bytes reports.
 struct Producer {
   std::atomic<bool> ready{false};
   std::atomic<int> asked{0};
@@ -67,7 +67,7 @@ struct Producer {
       return absl::OkStatus();
     };
   }
-  // Returns once it has been asked some times.
+  // Returns once the producer was polled `times` times.
   void AwaitAsked(int times) {
     while (asked < times) std::this_thread::yield();
   }
@@ -93,7 +93,7 @@ class DeviceSlicesTest : public StackTest {
     });
   }
 
-  // Returns what the server sends back, or why it does not.
+  // Returns the server's echo, or its error.
   static grpc::Status Send(
       const std::shared_ptr<grpc::Channel>& channel,
       const grpc::ByteBuffer& message, std::string* echo,
@@ -101,7 +101,7 @@ class DeviceSlicesTest : public StackTest {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(60));
-    // Else it would stand against the channel's.
+    // An explicit algorithm would override the channel's.
     if (compression != GRPC_COMPRESS_NONE) {
       context.set_compression_algorithm(compression);
     }

@@ -1,4 +1,4 @@
-// A service that ends each call with OK as soon as its requests end.
+// A service that ends each call with OK once its requests end.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_FINISHING_SERVICE_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_FINISHING_SERVICE_H_
@@ -14,11 +14,11 @@
 namespace penstock {
 namespace core {
 
-// Takes calls of any method.
+// Accepts calls of any method.
 class FinishingService final : public grpc::CallbackGenericService {
  public:
-  // Waits until the application has `count` calls. A shutdown takes away calls
-  // that gRPC has not given it yet.
+  // Waits until the application has `count` calls. A shutdown drops calls that
+  // gRPC has not delivered yet.
   void AwaitCalls(int count) const {
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -1,4 +1,4 @@
-// Holds up the notice by which gRPC's channel hears that a connection is left.
+// Delays the notification of gRPC's channel about a closing connection.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_STATE_GATE_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_STATE_GATE_H_
@@ -8,16 +8,16 @@
 namespace penstock {
 namespace core {
 
-// Watches the state of one connection, and blocks the thread that tells its
-// watchers. Not more than 64 may be made.
+// Watches the state of one connection, and blocks the thread that notifies its
+// watchers. At most 64 may be made.
 class StateGate {
  public:
-  // Closes the gate of the Penstock client connection that was made last.
-  // Returns null if there is none.
+  // Closes the gate of the newest Penstock client connection. Returns null if
+  // there is none.
   static std::unique_ptr<StateGate> Close();
   // Opens the gate.
   ~StateGate();
-  // Blocks until a notice is held up. Returns false after ten seconds.
+  // Blocks until a notification is delayed. Returns false after ten seconds.
   bool AwaitNotice();
   void Open();
 

@@ -1,5 +1,5 @@
-// A peer that speaks Penstock's bytes by hand, over a socket of its own. It can
-// say what no real peer says, and see each frame.
+// A peer that speaks Penstock's bytes explicitly, over its own socket. The peer
+// can send bytes that no real peer sends, and sees each frame.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
@@ -20,36 +20,37 @@ namespace core {
 std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs);
 
-// Offers no fabric, so everything goes over the one connection. Its functions
-// block, and are for one thread. A peer that says nothing for 25 seconds counts
-// as gone.
+// Offers no fabric, so all traffic uses the one connection. The functions
+// block, and must be called on one thread. A peer that is silent for 25 seconds
+// counts as gone.
 class WirePeer {
  public:
-  // Takes the socket.
+  // Takes ownership of the socket.
   explicit WirePeer(int socket) : socket_(socket) {}
   ~WirePeer();
   WirePeer(const WirePeer&) = delete;
   WirePeer& operator=(const WirePeer&) = delete;
 
-  // Negotiate as a client, or as a server, and say hello. RPCs may come then.
+  // Negotiate as a client or as a server, and send a hello. RPCs are possible
+  // afterwards.
   static std::unique_ptr<WirePeer> Connect(int port);
   bool Serve(uint32_t max_streams = UINT32_MAX);
 
   // Sends a sequenced frame.
   void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
             absl::string_view payload = absl::string_view());
-  // Sends a unit of the tcp fabric that holds no message.
+  // Sends a unit of the tcp fabric without a message.
   void SendUnit(uint8_t type, uint64_t cookie,
                 absl::string_view body = absl::string_view());
   struct Received {
     wire::FrameHeader header;
     std::string payload;
   };
-  // Receives the next sequenced frame. Returns false if the peer has gone.
+  // Receives the next sequenced frame. Returns false if the peer is gone.
   bool Receive(Received* frame);
-  // The same, and returns it as text: "goaway 4294967295", "ping", "closed".
+  // Receives the next frame as text: "goaway 4294967295", "ping", "closed".
   std::string Next();
-  // Answers the last ping that Next() gave.
+  // Answers the last ping of Next().
   void Pong() { Send(wire::FrameType::kPong, 0, 0, ping_); }
 
  private:
@@ -65,13 +66,13 @@ class WirePeer {
   std::string ping_;
 };
 
-// Where clients of a WirePeer connect.
+// A port to which clients of a WirePeer connect.
 class WireListener {
  public:
   WireListener();
   ~WireListener();
   int port() const { return port_; }
-  // Returns null if nobody connects for 25 seconds.
+  // Accepts a client. Returns null after 25 seconds.
   std::unique_ptr<WirePeer> Accept();
 
  private:

@@ -1,4 +1,4 @@
-// Device memory without a device, for tests of what hands it on.
+// Simulated device memory, for tests of code that passes it on.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_MEMORY_FAKE_DEVICE_ACCESS_H_
 #define PENSTOCK_TESTS_TRANSPORT_MEMORY_FAKE_DEVICE_ACCESS_H_
@@ -17,38 +17,36 @@ namespace penstock {
 namespace memory {
 
 // Memory at addresses where the CPU crashes, over pages of a memfd. Another
-// process of this host opens an allocation through /proc; the owning object
-// must not have been destroyed. Not for more than some hundred allocations.
-// Thread-safe.
+// process on this host opens an allocation through /proc; the owning object
+// must still live. Supports some hundred allocations. Thread-safe.
 class FakeDeviceAccess : public DeviceAccess {
  public:
   FakeDeviceAccess();
   ~FakeDeviceAccess() override;
 
-  // Allocates device memory with these bytes, on the device of that number. The
-  // last share frees it, but not before SharedAllocation::memory has been let
-  // go of.
+  // Allocates device memory with these bytes, on device `ordinal`. The last
+  // share frees the memory, once SharedAllocation::memory has been released.
   Bytes Put(absl::string_view content, int ordinal = 0);
-  // Returns what is there.
+  // Returns the contents of the range.
   std::string Get(absl::Span<const uint8_t> range) const;
 
-  // Have all such calls fail from now on; OK: succeed again.
+  // Make all such calls fail from now on; OK makes them succeed again.
   void FailCopies(absl::Status error);
   void FailShares(absl::Status error);
   void FailOpens(absl::Status error);
   void FailExports(absl::Status error);
   void FailFlushes(absl::Status error);
-  // Has what network devices write to memory that is allocated from now on not
-  // be seen before FlushWrites().
+  // Makes writes of network devices, to memory that is allocated from now on,
+  // invisible until FlushWrites().
   void NeedFlushes();
   int flushes() const;
-  // Returns where network devices find the range, or null if it is none.
+  // Returns the network devices' address of the range, or null.
   uint8_t* Backing(absl::Span<const uint8_t> range) const;
   int copies() const;
   int opens() const;
-  // How many allocations of other objects are open.
+  // Returns the number of open allocations of other objects.
   int open_now() const;
-  // How many allocations of this object's have not been freed.
+  // Returns the number of this object's allocations that are not freed.
   int allocated() const;
 
   absl::Status CopyToHost(absl::Span<const uint8_t> from, uint8_t* to) override;
@@ -66,7 +64,7 @@ class FakeDeviceAccess : public DeviceAccess {
   struct Allocation;
   struct State;
 
-  // Outlives this while there are shares of its memory.
+  // Outlives this object while shares of its memory exist.
   const std::shared_ptr<State> state_;
 };
 

@@ -1,4 +1,4 @@
-// Which counters of a process moved between two looks at its metrics page.
+// Finds a process's counters that changed between two metrics pages.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_METRICS_MOVED_COUNTERS_H_
 #define PENSTOCK_TESTS_TRANSPORT_METRICS_MOVED_COUNTERS_H_
@@ -8,18 +8,18 @@
 
 namespace penstock::metrics {
 
-// Takes the text of the page before and after. Returns each series of a counter
-// whose value differs, as `name{labels} +difference`.
+// Takes the page before and after. Returns each changed counter series as
+// `name{labels} +difference`.
 std::vector<std::string> MovedCounters(const std::string& before,
                                        const std::string& after);
 
-// Returns the same without the counters that count ordinary work: connections
-// that begin and end, calls and messages. A counter that is new counts as one
-// that must stay, until moved_counters.cc names it.
+// Returns the same without counters of ordinary work: connections that begin
+// and end, calls and messages. A new counter must stay unchanged, unless
+// moved_counters.cc names it.
 std::vector<std::string> MovedWithoutCause(const std::string& before,
                                            const std::string& after);
 
-// Returns how many sessions the page shows as begun and not yet ended.
+// Returns the number of sessions on the page that have not ended.
 double OpenSessions(const std::string& page);
 
 }  // namespace penstock::metrics

@@ -1,4 +1,4 @@
-// Descriptors whose closing takes as long as their sender likes.
+// Descriptors whose close() takes as long as their sender wants.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_PROGRESS_LINGERING_H_
 #define PENSTOCK_TESTS_TRANSPORT_PROGRESS_LINGERING_H_
@@ -18,8 +18,8 @@ namespace penstock {
 
 constexpr int kLingerSeconds = 3600;
 
-// A TCP connection of which one end has unsent data and lingers: whoever closes
-// that last waits, until the other end is gone.
+// A TCP connection whose one end has unsent data and lingers: the last close()
+// of this end blocks until the other end is gone.
 class Lingering {
  public:
   Lingering() {
@@ -45,11 +45,11 @@ class Lingering {
   }
 
   int fd() const { return near_.get(); }
-  // The last owner is now whoever it was passed to.
+  // Makes the recipient of the descriptor its last owner.
   void LetGo() { near_.Reset(); }
 
  private:
-  base::UniqueFd far_;  // goes last: its end is the other's
+  base::UniqueFd far_;  // destroyed last
   base::UniqueFd near_;
 };
 

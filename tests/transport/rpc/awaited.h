@@ -1,4 +1,4 @@
-// A value that another thread brings.
+// A value that another thread provides.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace rpc {
 
-// Shared by its copies. Takes several values, and gives them in their order.
+// Shared by its copies. Accepts several values, and returns them in order.
 template <typename T>
 class Awaited {
  public:
@@ -25,7 +25,7 @@ class Awaited {
     state_->values.push_back(std::move(value));
     state_->changed.notify_all();
   }
-  // Returns nothing if no value comes in 20 s.
+  // Returns nothing if no value comes within 20 s.
   absl::optional<T> Get() const {
     std::unique_lock<std::mutex> lock(state_->mu);
     if (!state_->changed.wait_for(lock, std::chrono::seconds(20), [this] {

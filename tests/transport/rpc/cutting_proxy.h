@@ -1,5 +1,5 @@
-// A TCP proxy whose connections break after so many bytes, or when they are
-// silent for too long.
+// A TCP proxy that breaks connections after a number of bytes, or after
+// silence.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
@@ -36,7 +36,7 @@ class CuttingProxy {
     port_ = ntohs(address.sin_port);
     acceptor_ = std::thread([this] { Accept(); });
   }
-  // Cuts what is left.
+  // Cuts the remaining connections.
   ~CuttingProxy() {
     stopped_ = true;
     shutdown(listener_.get(), SHUT_RDWR);
@@ -45,27 +45,27 @@ class CuttingProxy {
   }
 
   int port() const { return port_; }
-  // How many there have been.
+  // Returns the number of connections so far.
   size_t connections() {
     std::lock_guard<std::mutex> lock(mu_);
     return threads_.size();
   }
-  // For connections from now on: where they go, and how many bytes they carry
-  // in both directions together before they break.
+  // Sets the target of later connections, and the bytes that they carry in both
+  // directions together before they break.
   void Set(int target, size_t bytes) {
     std::lock_guard<std::mutex> lock(mu_);
     target_ = target;
     bytes_ = bytes;
   }
-  // Breaks connections from now on when nothing has passed in one of their two
-  // directions for so long, as load balancers do.
+  // Breaks later connections when one of their directions was silent for this
+  // time, like load balancers.
   void CutAfterSilence(std::chrono::milliseconds silence) {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
   }
-  // Returns how many bytes all connections have carried.
+  // Returns the number of bytes that all connections have carried.
   size_t carried() const { return carried_; }
-  // Returns how many connections have ended by themselves or were cut.
+  // Returns the number of connections that have ended or were cut.
   size_t ended() const { return ended_; }
 
  private:
@@ -108,7 +108,8 @@ class CuttingProxy {
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       const int count = poll(ready, 2, 20);
       if (count < 0) return;
-      // Where something waits, it is this thread that was late.
+      // If input is waiting, this thread was late, and the connection was not
+      // silent.
       if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
         return;
       }
@@ -125,7 +126,7 @@ class CuttingProxy {
     }
   }
 
-  // Waits for a reader no longer than the proxy lives.
+  // Stops waiting for a reader when the proxy ends.
   bool Forward(int fd, const char* bytes, ssize_t left) {
     while (left > 0) {
       pollfd ready = {fd, POLLOUT, 0};

@@ -1,4 +1,4 @@
-// Clients and servers over each fabric that works here.
+// Clients and servers over each fabric that is available here.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_RPC_FIXTURE_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_RPC_FIXTURE_H_

@@ -1,4 +1,4 @@
-// A message reader over fake links, whose peer exposes by hand.
+// A message reader over fake links, whose peer exposes messages explicitly.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_MESSAGE_READER_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_MESSAGE_READER_TEST_UTIL_H_
@@ -24,9 +24,9 @@
 namespace penstock {
 namespace session {
 
-// A fixture whose reader is side B of both links. It may read 10,000 bytes at a
-// time, and the fake pieces have 4,096. Records "message 7 of 1, budget 5000:
-// m", "failed 7 of 1: why", "released 7".
+// A fixture whose reader is side B of both links. The reader may read 10,000
+// bytes at a time, and fake pieces have 4,096 bytes. Records "message 7 of 1,
+// budget 5000: m", "failed 7 of 1: why", "released 7".
 class MessageReaderTest : public ::testing::Test,
                           public MessageReader::Owner,
                           public fabric::EndpointEvents {
@@ -71,8 +71,8 @@ class MessageReaderTest : public ::testing::Test,
   void OnDoorbell() override {}
   void OnBroken(const absl::Status&) override { reader_->LoseFastPath(); }
 
-  // Returns what the peer says of Letters(size, id), which it exposes on both
-  // links.
+  // Returns the peer's announcement of Letters(size, id), which the peer
+  // exposes on both links.
   wire::Announce Expose(uint64_t id, size_t size) {
     return Expose(id, ToPayload(Letters(size, id)), 1);
   }

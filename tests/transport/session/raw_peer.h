@@ -1,4 +1,4 @@
-// A session whose peer is the test itself, frame by frame.
+// A session whose peer is the test, frame by frame.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
@@ -18,8 +18,8 @@
 namespace penstock {
 namespace session {
 
-// Takes frames apart and records them: "headers 1 open", "release 0 7", "ack"
-// with what it acknowledges; a hello as "hello".
+// Parses frames and records them: "headers 1 open", "release 0 7", "ack" with
+// the acknowledged number, and "hello".
 class RawPeer : public fabric::EndpointEvents {
  public:
   explicit RawPeer(std::unique_ptr<fabric::Endpoint> endpoint);
@@ -32,12 +32,12 @@ class RawPeer : public fabric::EndpointEvents {
 
   fabric::Endpoint* endpoint() { return endpoint_.get(); }
   void SendBytes(absl::string_view bytes);
-  // Sends a frame. Numbers it if it is sequenced, unless `header` has a number.
+  // Sends a frame. Numbers a sequenced frame, unless `header` has a number.
   void Send(wire::FrameHeader header, absl::string_view payload = "");
   void SendHello(uint32_t stream_window = 4096,
                  uint32_t max_streams = UINT32_MAX);
   Lines Take();
-  // Returns the highest sequence number that has come.
+  // Returns the highest received sequence number.
   uint64_t received() const { return received_; }
 
   uint64_t next_sequence = 1;
@@ -57,15 +57,15 @@ std::string IdPayload(uint64_t id);
 class RawPeerTest : public ::testing::Test {
  protected:
   explicit RawPeerTest(const LinkOptions& fast = LinkOptions()) : fast_(fast) {}
-  // Starts the session: both hellos are under way.
+  // Starts the session, with both hellos in flight.
   void Begin(const Config& config = ServerConfig());
-  // The same, until the hellos have arrived and nothing is left to be taken.
+  // Starts the session, and delivers the hellos and everything else.
   void Open(const Config& config = ServerConfig());
-  // Adds a fast path between the two, the first one.
+  // Adds the first fast path between the two.
   void AddPath();
   void SendPathFrame(wire::FrameType type, uint32_t epoch,
                      absl::string_view payload = "why");
-  // Delivers everything.
+  // Delivers all packets.
   void Run();
 
   Link lifeline_{LifelineOptions()};

@@ -1,4 +1,4 @@
-// Two sessions over fake links, with owners that record what they are told.
+// Two sessions over fake links, with owners that record their events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
@@ -31,27 +31,27 @@ using Lines = std::vector<std::string>;
 // A token of the right length.
 extern const char kToken[];
 
-// Returns `size` letters without a short period. Another seed gives other
+// Returns `size` letters without a short period. Different seeds give different
 // letters.
 std::string Letters(size_t size, uint32_t seed = 0);
-// Returns `text` in two pieces, in memory of its own.
+// Returns `text` in two pieces, in separate memory.
 memory::Payload ToPayload(absl::string_view text);
 // Returns the bytes of all pieces.
 std::string ToString(const memory::Payload& payload);
-// Returns `payload` with copies of those pieces that have no owner.
+// Returns `payload` with copies of the pieces that have no owner.
 memory::Payload Owned(const memory::Payload& payload);
-// Returns what an announcement says of `region`.
+// Returns the announcement of `region`.
 wire::AnnouncedRegion Announced(uint32_t path,
                                 const fabric::RemoteRegion& region);
-// Returns a short text as it is, and a long one as its length and a hash.
+// Returns a short text unchanged, and a long text as length and hash.
 std::string Brief(absl::string_view text);
-// Returns what StreamRecorder records for this message.
+// Returns StreamRecorder's line for this message.
 std::string MessageLine(absl::string_view text);
 
-// Return a client's and a server's configuration, with "shm" on offer.
+// Return a client's and a server's configuration that offers "shm".
 Config ClientConfig();
 Config ServerConfig();
-// Returns options with the capabilities of a lifeline.
+// Returns options with a lifeline's capabilities.
 LinkOptions LifelineOptions();
 
 // Records a stream's events: "headers h", "message m", "reset UNAVAILABLE: why,
@@ -66,7 +66,7 @@ class StreamRecorder : public StreamEvents {
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 
-  // What has been written down since the last call.
+  // Returns the lines since the last call.
   Lines Take();
 
   std::function<void()> on_event;
@@ -79,8 +79,8 @@ class StreamRecorder : public StreamEvents {
   Lines lines_;
 };
 
-// One side: a session and its owner, who records "opened 1", "path shm" and so
-// on.
+// One side: a session, and its owner, which records "opened 1", "path shm" and
+// so on.
 class Peer : public SessionEvents {
  public:
   Peer(const Config& config, std::unique_ptr<fabric::Endpoint> lifeline);
@@ -99,9 +99,9 @@ class Peer : public SessionEvents {
   Session* operator->() { return session_.get(); }
   // Destroys the session, and with it its end of the lifeline.
   void Destroy() { session_.reset(); }
-  // Flushes, as owners do before they unlock.
+  // Flushes, like owners before they unlock.
   void Flush();
-  // Polls until nothing waits on the fast path, as after a doorbell.
+  // Polls until the fast path is empty, like after a doorbell.
   void PollAll();
 
   void Attach(uint32_t stream);
@@ -109,11 +109,11 @@ class Peer : public SessionEvents {
   void Open(uint32_t stream);
   bool Send(uint32_t stream, absl::string_view message);
   StreamRecorder& stream(uint32_t id) { return streams_[id]; }
-  // What has been written down since the last call.
+  // Returns the lines since the last call.
   Lines Take();
 
-  absl::Status entry_status;  // what OnEntry() returns
-  bool attaches = true;       // attaches streams of the peer's at once
+  absl::Status entry_status;  // the result of OnEntry()
+  bool attaches = true;       // attaches the peer's streams immediately
   std::function<void()> on_event;
 
  private:
@@ -121,12 +121,12 @@ class Peer : public SessionEvents {
 
   std::map<uint32_t, StreamRecorder> streams_;
   Lines lines_;
-  // Last, since it calls the others.
+  // Last, because it calls the other members.
   std::unique_ptr<Session> session_;
 };
 
-// A fixture with a client (side A) and a server (side B). Nothing moves by
-// itself.
+// A fixture with a client (side A) and a server (side B). Data moves only when
+// the test moves it.
 class SessionTest : public ::testing::Test {
  protected:
   static constexpr Side kClient = Side::kA;
@@ -136,25 +136,25 @@ class SessionTest : public ::testing::Test {
 
   // Makes the sessions, which send their hellos.
   void Begin();
-  // The same, until the hellos have arrived and nothing is left to be taken.
+  // Makes the sessions, and delivers the hellos and everything else.
   void Open();
-  // The same, until both have added a path and send over it.
+  // Makes the sessions, and adds a path that both use.
   void OpenWithPath();
 
   Peer& peer(Side side) { return side == kClient ? *client_ : *server_; }
-  // Makes a new fast link. Its ends are not added yet.
+  // Makes a new fast link, without adding the ends.
   void NewLink();
   void AddPath(Side side, const std::string& fabric = "shm");
-  // The newest fast link.
+  // Returns the newest fast link.
   Link& fast() { return *fast_links_.back(); }
 
   void FlushBoth();
   // Delivers one event of `link` to `to`, which then flushes. Returns false if
-  // nothing waits.
+  // there is none.
   bool Step(Link* link, Side to);
-  // Delivers everything that waits there for `to`.
+  // Delivers all waiting events of `link` to `to`.
   void StepAll(Link* link, Side to);
-  // Delivers everything, on all links.
+  // Delivers all events on all links.
   void Run();
 
   // Change these before Begin() and NewLink().

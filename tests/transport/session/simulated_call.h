@@ -1,5 +1,5 @@
-// One end of a simulated RPC: an application that does random things at random
-// times, and checks what it is told.
+// One end of a simulated RPC: an application that acts randomly, and checks its
+// events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
@@ -21,36 +21,36 @@ namespace session {
 
 using Random = std::mt19937;
 
-// What the two ends of an RPC intend to do, and what they have done to end it.
-// Shared by both.
+// The intentions of the two ends of an RPC, and their actions that ended it.
+// Shared by both ends.
 struct CallPlan {
   uint32_t stream = 0;
   std::vector<size_t> requests;   // sizes
   std::vector<size_t> responses;  // sizes
-  // The server may end the call before the client has closed its half.
+  // True if the server may end the call before the client has half-closed.
   bool ends_early = false;
-  // The chance of each step to give the call up, in percent.
+  // The probability that a step gives up the call, in percent.
   int client_cancels = 0;
   int server_aborts = 0;
 
   bool cancelled = false;     // by the client
-  bool aborted = false;       // by the server: its trailers cut the rest off
-  bool session_lost = false;  // the call may end in any way now
+  bool aborted = false;       // by the server: its trailers drop the rest
+  bool session_lost = false;  // the call may now end in any way
 };
 
-// What all calls of a simulation share.
+// State that all calls of a simulation share.
 struct CallWorld {
   explicit CallWorld(uint32_t seed) : random(seed) {}
   Random random;
-  // Every payload that was sent. All must be dropped in the end.
+  // Every payload that was sent. All must be dropped at the end.
   std::vector<std::weak_ptr<const void>> payloads;
   std::vector<std::string> errors;
 };
 
 class SimulatedCall : public StreamEvents {
  public:
-  // `world` and `plan` outlive the call. The caller attaches it to its stream;
-  // a server's once the stream was opened.
+  // `world` and `plan` must outlive the call. The caller attaches the call to
+  // its stream; a server's call once the stream was opened.
   SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
                 bool is_client);
 
@@ -62,13 +62,13 @@ class SimulatedCall : public StreamEvents {
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 
-  // Does one of the things that can be done now. In a `hurry` it gives nothing
-  // up. Returns false if it can only wait.
+  // Makes one of the possible actions. With `hurry`, never gives up. Returns
+  // false if the call can only wait.
   bool Act(bool hurry);
   bool ended() const { return ended_; }
-  // Drops messages that were taken and kept: they may keep loans.
+  // Drops kept messages, which may hold loans.
   void LetGo() { held_.clear(); }
-  // Returns what it waits for, for somebody who looks for a bug.
+  // Returns the event that the call waits for, for debugging.
   std::string Describe() const;
 
  private:
@@ -97,10 +97,10 @@ class SimulatedCall : public StreamEvents {
   bool headers_received_ = false;
   size_t sent_ = 0;
   bool waits_for_window_ = false;
-  bool sent_all_ = false;  // with half-close or trailers
+  bool sent_all_ = false;  // including half-close or trailers
   size_t received_ = 0;
   bool receives_ = false;     // the application waits for a message
-  bool read_closed_ = false;  // the client has closed its half
+  bool read_closed_ = false;  // the client has half-closed
   std::deque<memory::Payload> queue_;
   std::vector<memory::Payload> held_;
   bool ended_ = false;

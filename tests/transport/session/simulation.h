@@ -1,5 +1,5 @@
-// Two sessions and their owners, where chance decides which link delivers next,
-// what fails, and who does what. The same seed gives the same run.
+// Two sessions and their owners, with random deliveries, failures and actions.
+// A seed determines the run.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATION_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATION_H_
@@ -24,7 +24,7 @@ namespace session {
 
 struct SimulationOptions {
   bool offers_path = false;
-  // The chance of each step that something happens to a path, in 1000.
+  // The probability that a step affects a path, in 1000.
   int path_faults = 0;
   bool loses_lifeline = false;
 };
@@ -33,14 +33,14 @@ class Simulation {
  public:
   Simulation(uint32_t seed, const SimulationOptions& options);
 
-  // Takes random steps, then does all that is left, then checks what must hold
-  // in the end. Returns what did not hold.
+  // Makes random steps, completes all remaining work, and checks the final
+  // state. Returns the violations.
   std::vector<std::string> Run();
 
  private:
-  // One side with its owner. The owner polls its fast path when it likes. While
-  // the path is armed, it polls only if it was rung, or if its own reads wait
-  // there.
+  // One side with its owner. The owner polls its fast path at random times.
+  // While the path is armed, the owner polls only after a doorbell, or while
+  // its own reads wait there.
   struct Owner : public SessionEvents {
     void OnStreamOpened(uint32_t stream) override { opened.push_back(stream); }
     void OnGoaway(uint32_t, const absl::Status&) override {}
@@ -63,11 +63,11 @@ class Simulation {
     std::vector<uint32_t> opened;  // not attached yet
     bool connect_wanted = false;
     bool listen_wanted = false;
-    std::unique_ptr<fabric::Endpoint> path;  // connected, not added yet
+    std::unique_ptr<fabric::Endpoint> path;  // connected, but not added yet
     uint32_t path_epoch = 0;
     bool armed = false;
-    bool awake = true;   // has a reason to poll, armed or not
-    uint64_t reads = 0;  // on the fast path, when it last slept
+    bool awake = true;   // has a reason to poll, even if armed
+    uint64_t reads = 0;  // on the fast path, at the last sleep
     int reports = 0;
     int closed = 0;
   };
@@ -81,14 +81,14 @@ class Simulation {
   // Returns the newest fast link, or null.
   Link* fast() { return links_.empty() ? nullptr : links_.back().get(); }
 
-  // simulation_setup.cc
+  // Defined in simulation_setup.cc.
   void MakeOwner(Side side);
   LinkOptions RandomLink(bool is_lifeline);
   Config RandomConfig(Side side);
   size_t RandomSize();
   void RandomPlan(CallPlan* plan);
 
-  // simulation_paths.cc
+  // Defined in simulation_paths.cc.
   void Connect();
   void Listen();
   void AddPath(Owner* owner);
@@ -97,7 +97,7 @@ class Simulation {
   bool PollPath(Owner* owner);
   void ToggleArmed(Owner* owner);
 
-  // simulation.cc
+  // Defined in simulation.cc.
   void Step();
   void OpenCall();
   void AttachOpened(Owner* owner);
@@ -113,7 +113,7 @@ class Simulation {
 
   CallWorld world_;
   const SimulationOptions options_;
-  const uint8_t version_;  // that both sides speak
+  const uint8_t version_;  // of both sides
   Link lifeline_;
   std::vector<std::unique_ptr<Link>> links_;
   bool lifeline_lost_ = false;

@@ -1,4 +1,4 @@
-// Two sessions over a fake fast path with latency and bandwidth, by a clock
+// Two sessions over a fake fast path with latency and bandwidth, and a clock
 // that the test advances.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
@@ -19,13 +19,13 @@ namespace session {
 
 using fabric::fake::Speed;
 
-// Moves only when the test moves it.
+// A clock that only the test advances.
 class ManualClock {
  public:
   uint64_t now_ns() const { return now_ns_; }
   void AdvanceTo(uint64_t now_ns) { now_ns_ = std::max(now_ns_, now_ns); }
-  // Does `work`, which takes `ns`. If the clock is read twice during it, the
-  // whole time lies between the two.
+  // Does `work`, which takes `ns`. If the work reads the clock twice, the whole
+  // time lies between the two reads.
   template <typename Work>
   void Spend(uint64_t ns, Work work) {
     pending_ns_ = ns;
@@ -45,32 +45,33 @@ class ManualClock {
   uint64_t pending_ns_ = 0;
 };
 
-// How often the sender's eager limit changed, and the receiver's chunk size.
+// The numbers of changes of the sender's eager limit and of the receiver's
+// chunk size.
 struct Changes {
   int eager = 0;
   int chunk = 0;
 };
 
-// What sending costs a processor, besides the link.
+// The CPU cost of sending, in addition to the link.
 struct Costs {
   double copy_ns_per_byte = 0;
   uint64_t announce_ns = 0;
 };
 
-// A fixture whose fast path starts with eager messages up to 12 KiB and pieces
-// of 16 KiB, four at once.
+// A fixture whose fast path starts with eager messages up to 12 KiB, and pieces
+// of 16 KiB, four in parallel.
 class TuningSimulation : public SessionTest {
  protected:
   TuningSimulation();
 
   void Begin(const Speed& to_server, const Speed& to_client);
   void SetSpeed(Side from, const Speed& speed);
-  // Sends `count` messages of random sizes, each after the one before it has
-  // arrived and been read.
+  // Sends `count` messages of random sizes. Each waits until the previous one
+  // has arrived and been read.
   Changes Send(Side from, int count, size_t least, size_t most);
 
-  // The same, but four are under way at any time. Returns how often the
-  // receiver's chunk size changed.
+  // Sends messages with four in flight at any time. Returns the number of
+  // changes of the receiver's chunk size.
   int SendWithoutPause(Side from, int count, size_t least, size_t most);
 
   uint64_t chunk(Side reader) {
@@ -87,8 +88,8 @@ class TuningSimulation : public SessionTest {
   }
 
   Costs costs_;
-  // The noise: before each message latency and bandwidth change, in both
-  // directions, by a factor of up to this, either way.
+  // The noise: before each message, latency and bandwidth in both directions
+  // change by a random factor of up to this value.
   double noise_ = 1;
   // One message in this many is delayed by a hundred times the latency.
   int delayed_ = 0;

@@ -1,4 +1,4 @@
-// Bytes in hexadecimal, and damage to bytes with a fixed seed.
+// Hexadecimal bytes, and reproducible damage to bytes.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_WIRE_WIRE_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_WIRE_WIRE_TEST_UTIL_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace wire {
 
-// Returns "01 02ff" as three bytes. Ignores spaces.
+// Returns three bytes for "01 02ff". Ignores spaces.
 inline std::string FromHex(absl::string_view hex) {
   return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}}));
 }
@@ -35,8 +35,8 @@ class Mutator {
 
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 
-  // Makes one to four changes: changes a byte, flips a bit, cuts bytes off, or
-  // adds some.
+  // Makes one to four changes: changes a byte, flips a bit, truncates, or
+  // appends.
   std::string Mutate(std::string bytes) {
     for (uint64_t times = 1 + Below(4); times > 0; --times) {
       switch (bytes.empty() ? 3 : Below(4)) {

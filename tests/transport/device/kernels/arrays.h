@@ -1,4 +1,4 @@
-// Arrays of elements at any alignment, with numbers by chance.
+// Arrays with any alignment, and random elements.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_ARRAYS_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_ARRAYS_H_
@@ -13,11 +13,11 @@ namespace penstock::device::kernels {
 
 using Random = std::mt19937_64;
 
-// Returns a number from `low` to `high`.
+// Returns a random number between `low` and `high`, inclusive.
 uint64_t Draw(Random* random, uint64_t low, uint64_t high);
 
-// `count` elements, `offset` elements behind a multiple of 64 bytes, between
-// guards.
+// `count` elements between guards. The first element is `offset` elements after
+// a multiple of 64 bytes.
 class Array {
  public:
   Array(ElementType type, uint64_t count, uint64_t offset);
@@ -25,20 +25,20 @@ class Array {
   void* data();
   const void* data() const;
 
-  // Of an element, in the low bits.
+  // Returns an element's bits, in the low bits.
   uint32_t BitsAt(uint64_t index) const;
   void SetBits(uint64_t index, uint32_t bits);
-  // Exact.
+  // Returns the exact value.
   float At(uint64_t index) const;
 
-  // Elements of any bits: numbers of all sizes, subnormal ones, infinities and
-  // NaNs; every fourth is one of a few that lie close together, so that sums
-  // cancel, tie and overflow.
+  // Fills the array with random bits: numbers of all magnitudes, subnormal
+  // numbers, infinities and NaNs. A quarter comes from a few close values, so
+  // that sums cancel, tie and overflow.
   void FillWithAnything(Random* random);
-  // Numbers between -1 and 1.
+  // Fills the array with numbers between -1 and 1.
   void FillWithFractions(Random* random);
 
-  // Whether the bytes around the elements are as they were.
+  // Returns true if the bytes around the elements are unchanged.
   bool GuardsStand() const;
 
  private:

@@ -1,4 +1,4 @@
-// Reductions by chance, and what they must give.
+// Random reductions, with their expected results.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_CASES_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_CASES_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::device::kernels {
 
-// A reduction of arrays that it owns, which are aligned alike or not. In a
-// third of all cases the output is one of the inputs.
+// A reduction of arrays that the object owns, with equal or different
+// alignment. In a third of all cases, the output is one of the inputs.
 class Case {
  public:
   explicit Case(Random* random);
@@ -22,14 +22,14 @@ class Case {
 
   const Reduction& reduction() const { return reduction_; }
 
-  // The bits of each element of the output, computed from what the arrays have
-  // now, by reference.h.
+  // Returns the expected bits of each output element, computed from the arrays'
+  // current contents by reference.h.
   std::vector<uint32_t> Expected() const;
 
-  // What the output has now.
+  // Returns the current bits of the output.
   std::vector<uint32_t> Output() const;
 
-  // Whether nothing but the output has been written to.
+  // Returns true if only the output was written.
   bool NothingElseWasWritten() const;
 
  private:
@@ -39,7 +39,7 @@ class Case {
   std::vector<Array> arrays_;  // the inputs, and an output
   size_t output_;              // of arrays_
   std::vector<const void*> inputs_;
-  std::vector<std::vector<uint32_t>> before_;  // of each array
+  std::vector<std::vector<uint32_t>> before_;  // copies of all arrays
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& one);

@@ -1,4 +1,4 @@
-// Takes a fatbin apart, as cuobjdump does, which not each toolkit has.
+// Parses a fatbin like cuobjdump, which some toolkits lack.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_FATBIN_READER_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_FATBIN_READER_H_
@@ -12,14 +12,14 @@
 
 namespace penstock::device::kernels {
 
-// What a fatbin has for one architecture.
+// The code of a fatbin for one architecture.
 struct Image {
-  std::string architecture;  // "sm_80"; of PTX "compute_80"
+  std::string architecture;  // "sm_80", or "compute_80" for PTX
   std::string content;       // an ELF file, or text
 };
 
-// Returns all of a fatbin's images. UNIMPLEMENTED: they are compressed by what
-// this machine has no library for.
+// Returns all images of a fatbin. Returns UNIMPLEMENTED if they are compressed
+// and this machine has no library for that.
 absl::StatusOr<std::vector<Image>> ReadFatbin(absl::string_view fatbin);
 
 // Returns the names of the kernels in an ELF file or in PTX.

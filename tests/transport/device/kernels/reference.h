@@ -1,5 +1,5 @@
-// What the kernels' arithmetic is held against, which shares no code with it:
-// Eigen's conversions, and sums in double.
+// The reference for the kernels' arithmetic, with independent code: Eigen's
+// conversions, and sums in double.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_REFERENCE_H_
 #define PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_REFERENCE_H_
@@ -10,8 +10,8 @@
 
 namespace penstock::device::kernels {
 
-// The bits of the f16 and bf16 nearest to `value`. All NaNs are the one that
-// the kernels promise.
+// The bits of the f16 and bf16 nearest to `value`. Every NaN becomes the NaN
+// that the kernels promise.
 inline uint16_t NearestHalf(float value) {
   if (std::isnan(value)) return 0x7e00;
   return Eigen::half(value).x;
@@ -30,10 +30,10 @@ inline float ValueOfBfloat16(uint16_t bits) {
   return static_cast<float>(Eigen::numext::bit_cast<Eigen::bfloat16>(bits));
 }
 
-// Sums and products of f32 in double, rounded to f32. That is their correct
-// rounding: a product is exact in double, and a sum that is rounded to the 53
-// bits of a double, more than twice 24 and two, and then to 24, is what one
-// rounding would give (Figueroa, "When is double rounding innocuous?").
+// Sums and products of f32 in double, rounded to f32. The result is correctly
+// rounded: a product is exact in double. A sum that is first rounded to the 53
+// bits of a double, more than twice 24 plus two, and then to 24 bits, equals
+// the result of one rounding (Figueroa, "When is double rounding innocuous?").
 inline float Sum(float a, float b) {
   return static_cast<float>(static_cast<double>(a) + static_cast<double>(b));
 }

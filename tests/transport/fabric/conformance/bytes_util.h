@@ -32,7 +32,7 @@ inline std::string RandomBytes(size_t size, uint32_t seed) {
   return bytes;
 }
 
-// Returns a size from 0 to `max`; small ones are as likely as large ones.
+// Returns a size from 0 to `max`, log-uniformly.
 inline size_t RandomSize(std::mt19937_64* random, size_t max) {
   size_t limit = max;
   for (uint64_t halvings = (*random)() % 12; halvings > 0; --halvings) {
@@ -41,14 +41,15 @@ inline size_t RandomSize(std::mt19937_64* random, size_t max) {
   return (*random)() % (limit + 1);
 }
 
-// Returns a copy on the heap, so that a sanitizer sees accesses beyond it.
+// Returns a copy on the heap, so that a sanitizer detects out-of-bounds
+// accesses.
 inline memory::Bytes HeapCopy(absl::string_view bytes) {
   memory::Block block = memory::AllocateBlock(bytes.size()).value();
   memcpy(block.data.get(), bytes.data(), bytes.size());
   return block.AsBytes();
 }
 
-// Returns `bytes` in pieces of these sizes, and a last one of the rest.
+// Returns `bytes` in pieces of these sizes, and a last piece with the rest.
 inline memory::Payload PayloadOf(absl::string_view bytes,
                                  std::initializer_list<size_t> sizes = {}) {
   memory::Payload payload;
@@ -71,7 +72,7 @@ inline std::string TextOf(const memory::Payload& payload) {
   return text;
 }
 
-// Memory to read into, with a margin on both sides that nobody may touch.
+// Memory to read into, with margins that must not change.
 class Target {
  public:
   explicit Target(size_t size)

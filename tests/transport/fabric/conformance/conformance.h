@@ -1,5 +1,5 @@
-// The fixture of the suite: a connected pair, a recorder at each end, and the
-// calls of an endpoint with the checks that all tests need.
+// The fixture of the suite: a connected pair, a recorder at each end, and
+// checked calls of an endpoint.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
@@ -26,9 +26,9 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   void SetUp() override { Connect(); }
   void TearDown() override { Disconnect(); }
 
-  // Makes a new pair in place of the present one.
+  // Replaces the pair by a new one.
   void Connect();
-  // Destroys both ends, with all that is under way.
+  // Destroys both ends, and all operations in progress.
   void Disconnect();
 
   Endpoint* end(Side side) const { return harness_->end(side); }
@@ -39,30 +39,31 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   Recorder& at_b() { return at(Side::kB); }
   const Capabilities& capabilities() const { return capabilities_; }
   size_t max_packet() const { return capabilities_.max_packet_bytes; }
-  // Of a region that takes several chunks, the last one short.
+  // Returns the size of a region with several chunks, the last one short.
   size_t several_chunks() const;
 
-  // No event may come from within it, at either end.
+  // Sends a packet. No event may come within the call, at either end.
   bool Send(Side from, absl::string_view packet);
-  // Sends when there is credit, for which it pumps.
+  // Sends a packet once there is credit, for which it pumps.
   void SendSurely(Side from, absl::string_view packet);
-  // Sends full packets until one is refused. Returns how many were taken.
+  // Sends full packets until one is refused. Returns the number of accepted
+  // packets.
   int SendUntilRefused(Side from);
   void Read(Side reader, const RemotePart& part, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
   // Exposes the payload. Fails the test if there is no room, or if the parts
-  // are not as they should be.
+  // are wrong.
   Exposure Expose(Side owner, const memory::Payload& payload,
                   size_t max_parts = 1);
-  // Has side A expose the bytes, in one part.
+  // Exposes the bytes at side A, in one part.
   RemotePart ExposePart(absl::string_view bytes);
-  // Reads the whole region as the session does: chunk by chunk, as many at once
-  // as the fabric wants.
+  // Reads the whole region like the session: chunk by chunk, with as many reads
+  // in parallel as the fabric prefers.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Ends an exposure that was read and not loaded, as both sessions do.
+  // Ends an exposure that was read and not loaded, like both sessions.
   void Release(Side owner, const RemoteRegion& region);
-  // Packets pass both ways, and so do regions.
+  // Expects that packets and regions pass in both directions.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }
   void Kill(Side side);
@@ -76,7 +77,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   void AllowEvents();
   void ReadChunks(Side reader, const RemoteRegion& region, Target* target);
 
-  Capabilities capabilities_;  // a copy, since an end may die
+  Capabilities capabilities_;  // a copy, because an end may die
 };
 
 }  // namespace conformance

@@ -1,5 +1,5 @@
-// What the suite needs to know of a fabric to check it. To add a fabric, write
-// one file with a Harness and Fabrics(); see fake_test.cc.
+// The interface between the suite and a fabric. To add a fabric, write one file
+// with a Harness and Fabrics(); see fake_test.cc.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
@@ -26,8 +26,8 @@ constexpr Side kSides[] = {Side::kA, Side::kB};
 
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
-// A pair of connected endpoints in this process. Nothing moves outside Step()
-// and Pump(), as far as the fabric lets its user decide that.
+// A pair of connected endpoints in this process. As far as the fabric allows,
+// data moves only in Step() and Pump().
 class Harness {
  public:
   virtual ~Harness() = default;
@@ -35,8 +35,8 @@ class Harness {
   // Returns the end, or null once it is dead.
   Endpoint* end(Side side) const { return ends_[Index(side)].get(); }
 
-  // Does once what the owner of each living end would do: for most fabrics,
-  // Poll(). Returns whether there was anything.
+  // Makes one step of the owner of each living end, usually Poll(). Returns
+  // true if there was work.
   virtual bool Step() {
     bool any = false;
     for (Side side : kSides) {
@@ -44,42 +44,42 @@ class Harness {
     }
     return any;
   }
-  // Lets what was sent arrive, as far as it does so by itself: by a device's
-  // own work, which Step() would then find.
+  // Waits until a device's own work has made sent data arrive.
   virtual void Settle() {}
-  // Delivers all that is under way.
+  // Delivers all data in flight.
   virtual void Pump() {
     int left = kMaxSteps;
     while (--left > 0 && Step()) {
-      // An error that repeats in each step need not be reported a million
-      // times.
+      // Limits the reports of an error that repeats in each step.
       if (::testing::Test::HasFailure()) left = std::min(left, kFewSteps);
     }
     EXPECT_GT(left, 0) << "the two ends answer one another for ever";
   }
   // Destroys the end, as if its process had died.
   virtual void Kill(Side side) { ends_[Index(side)].reset(); }
-  // Breaks the connection under two living ends. Returns false if there is no
-  // way to do that.
+  // Breaks the connection between two living ends. Returns false if the fabric
+  // cannot.
   virtual bool Cut() { return false; }
 
-  // False where a frame does not fit into a packet: a fake with small limits.
+  // Returns false if a frame does not fit into a packet, as for a fake with
+  // small limits.
   virtual bool takes_frames() const { return true; }
   // Returns false if a withdrawn region may still be read, and may give bytes
-  // that were exposed to the same peer later.
+  // that were later exposed to the same peer.
   virtual bool withdraw_ends_reads() const { return true; }
-  // Returns false if a read that the peer refuses breaks the connection.
+  // Returns false if a refused read breaks the connection.
   virtual bool survives_bad_reads() const { return true; }
 
-  // Returns false if reads go to memory of the fabric's only.
+  // Returns false if reads can only go to the fabric's own memory.
   virtual bool reads_into_memory() const { return true; }
 
-  // Returns memory that `side` can expose where it lies, if its fabric has any.
+  // Returns memory that `side` can expose in place, if its fabric has such
+  // memory.
   virtual memory::Block AllocateReachable(Side side, size_t size) {
     return end(side)->AllocateForRead(size).value();
   }
-  // Leaves no room for what `side` may expose, until FreeMemory(). Returns
-  // false if there always is room.
+  // Uses up the memory for exposures of `side`, until FreeMemory(). Returns
+  // false if the memory is unlimited.
   virtual bool FillMemory(Side side) { return false; }
   virtual void FreeMemory() {}
 
@@ -93,23 +93,23 @@ class Harness {
   static constexpr int kFewSteps = 1000;
 };
 
-// How the owner of an end learns of input while it sleeps.
+// The way in which a sleeping owner learns of input.
 enum class Waking {
-  kDoorbell,    // the peer asks for it to be rung
-  kDescriptor,  // one of wakeup_fds() becomes readable
-  kPushed,      // the owner hands input to the endpoint; Poll() does nothing
+  kDoorbell,    // the peer requests a doorbell
+  kDescriptor,  // a descriptor of wakeup_fds() becomes readable
+  kPushed,      // the owner passes input to the endpoint; Poll() does nothing
 };
 
 // The parameter of the suite: a fabric, with one set of options.
 struct FabricCase {
   std::string name;
   std::function<std::unique_ptr<Harness>()> make;
-  // The capability of that name. If true, loading is tested too.
+  // The capability with this name. If true, loading is tested too.
   bool can_load = false;
   Waking waking = Waking::kDoorbell;
 };
 
-// Returns the fabrics that a test checks. Each test defines it.
+// Returns the fabrics to test. Each test defines it.
 std::vector<FabricCase> Fabrics();
 
 inline std::vector<FabricCase> FabricsWhere(

@@ -1,4 +1,4 @@
-// Records the events of one end, and checks what the contract says of each.
+// Records the events of one end, and checks them against the contract.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
@@ -19,9 +19,9 @@ namespace penstock {
 namespace fabric {
 namespace conformance {
 
-// Fails the test for an event at a forbidden time; for one after OnBroken();
-// for a read that ends twice or was never started; and for an OnBroken() before
-// the end of a read.
+// Fails the test for a violation: an event at a forbidden time or after
+// OnBroken(), a read that ends twice or was never started, and an OnBroken()
+// before the end of a read.
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -53,12 +53,12 @@ class Recorder : public EndpointEvents {
     broken.push_back(cause);
   }
 
-  // Returns whether the read has ended well.
+  // Returns true if the read has succeeded.
   bool Succeeded(uint64_t cookie) const {
     auto it = reads.find(cookie);
     return it != reads.end() && it->second.ok();
   }
-  // Returns whether the read has ended with an error.
+  // Returns true if the read has failed.
   bool Failed(uint64_t cookie) const {
     auto it = reads.find(cookie);
     return it != reads.end() && !it->second.ok();
@@ -69,20 +69,20 @@ class Recorder : public EndpointEvents {
   }
 
   std::vector<std::string> packets;
-  std::map<uint64_t, absl::Status> reads;  // that have ended
+  std::map<uint64_t, absl::Status> reads;  // reads that have ended
   std::vector<absl::Status> broken;
   int writable = 0;
   int doorbells = 0;
 
-  // After the event has been noted.
+  // Called after the event has been recorded.
   std::function<void(absl::Span<const uint8_t>)> on_packet;
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 
-  // The caller of the endpoint keeps these up to date.
+  // Maintained by the caller of the endpoint.
   std::set<uint64_t> under_way;
   bool within_read = false;
-  // Why no event may come now; null if one may.
+  // The reason for forbidding events now; null if they are allowed.
   const char* forbidden = nullptr;
 
  private:

@@ -1,5 +1,5 @@
-// Two connected ends of the verbs fabric in one process, each with a fabric of
-// its own, over any devices.
+// Two connected ends of the verbs fabric in one process, each with its own
+// fabric, over any devices.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_VERBS_PAIR_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_VERBS_PAIR_H_
@@ -29,7 +29,7 @@ class Outcome {
       state->changed.notify_all();
     };
   }
-  // Waits for the result, for a bounded time.
+  // Waits for the result, up to a minute.
   absl::StatusOr<std::unique_ptr<Endpoint>> Take() {
     std::unique_lock<std::mutex> lock(state_->mu);
     if (!state_->changed.wait_for(lock,

@@ -1,5 +1,5 @@
-// The connection between the two ends of the tcp fabric. It takes bytes at one
-// side and gives them out at the other, in order.
+// The connection between two ends of the tcp fabric. Bytes come out at the
+// other side in order.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
@@ -20,23 +20,23 @@ namespace conformance {
 class Wire {
  public:
   virtual ~Wire() = default;
-  // Takes some of `bytes`, perhaps none. Returns how many.
+  // Accepts some of `bytes`, possibly none. Returns the number of accepted
+  // bytes.
   virtual size_t Put(Side from, absl::Span<const uint8_t> bytes) = 0;
-  // Returns the next bytes for `to`, in memory of exactly their size; none if
-  // there are none now.
+  // Returns the next bytes for `to`, in memory of exactly their size, or none.
   virtual std::vector<uint8_t> Take(Side to) = 0;
-  // Says that `side` neither puts nor takes any more.
+  // Declares that `side` will neither put nor take bytes any more.
   virtual void Close(Side side) = 0;
-  // Returns whether the other side has closed and `to` has taken all its bytes.
+  // Returns true if the other side has closed and `to` has taken all bytes.
   virtual bool HasEnded(Side to) = 0;
 };
 
-// A wire in memory. Holds a bounded number of bytes, as a socket does.
+// A wire in memory. Holds a limited number of bytes, like a socket.
 class MemoryWire : public Wire {
  public:
   enum class Cuts {
     kNone,    // all bytes at once
-    kRandom,  // one byte as often as many
+    kRandom,  // log-uniform pieces
   };
   explicit MemoryWire(Cuts cuts) : cuts_(cuts) {}
 

@@ -24,7 +24,7 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Writes down what happens, in order: "packet hi", "read 3 OK".
+// Records events in order: "packet hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -74,7 +74,7 @@ class FakeLinkTest : public ::testing::Test {
     }
     return payload;
   }
-  // Has side A expose them, in one part.
+  // Exposes letters at side A, in one part.
   absl::StatusOr<Exposure> ExposeLetters(size_t size) {
     return a_->Expose(Letters(size), /*max_parts=*/1);
   }

@@ -1,5 +1,5 @@
 // Runs parts of a test that need another user, namespace or limit in a forked
-// child, and lets it talk to the test.
+// child, and connects the child with the test.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_CHILD_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_CHILD_H_
@@ -15,8 +15,8 @@ namespace shm {
 
 constexpr uid_t kOtherUid = 12345;
 
-// Runs `body` in a child of this process. Failed expectations are printed
-// there, and make Join() return false. The child ends by _exit().
+// Runs `body` in a child of this process. The child prints failed expectations,
+// which make Join() return false. The child ends by _exit().
 class ForkedChild {
  public:
   explicit ForkedChild(const std::function<void()>& body);
@@ -24,14 +24,15 @@ class ForkedChild {
   ForkedChild(const ForkedChild&) = delete;
   ForkedChild& operator=(const ForkedChild&) = delete;
 
-  // Waits for the child. Returns whether it ended without a failure.
+  // Waits for the child. Returns true if it ended without a failure.
   bool Join();
 
  private:
   pid_t pid_ = -1;
 };
 
-// Makes this process, a child, that user for good. Fails the test if it cannot.
+// Makes this process, a child, run as the user permanently. Fails the test on
+// failure.
 void BecomeUser(uid_t uid);
 
 bool IsRoot();

@@ -1,4 +1,4 @@
-// What a peer may say about memory of devices, to a side that a test attacks.
+// Claims about device memory that a hostile peer may send.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEVICE_ATTACKS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEVICE_ATTACKS_H_
@@ -72,7 +72,8 @@ class ShmDeviceAttacks : public ::testing::Test {
     return pair_->end.endpoint->Load({{RegionKey(id, 1), offset, length}})
         .status();
   }
-  // What is lent after the nonsense is out of reach, and it is said why.
+  // Expects that memory which is lent after the invalid claim is refused, with
+  // the reason.
   void ExpectRefused(const std::string& why) {
     Lend(kDeviceBit | 1000);
     const absl::Status refused = Load(kDeviceBit | 1000);
@@ -84,13 +85,13 @@ class ShmDeviceAttacks : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([this] { return CountFds() < fds_; }));
     Connect(kOpensDevices);
   }
-  // Ends the first loan of what is lent to the test.
+  // Ends the first loan of memory to the test.
   void GiveBack(const RemoteRegion& region) {
     ControlPage* const page = PageOf(*pair_->control);
     page->releases[0] = LoanOfKey(region[0].key);
     page->release_head = 1;
   }
-  // Returns how many of such messages have come.
+  // Returns the number of received messages of this kind.
   int CountAnswers(Kind kind) {
     int count = 0;
     for (;;) {

@@ -1,4 +1,4 @@
-// Two ends of shared memory in one process, each with devices of its own.
+// Two ends of shared memory in one process, each with its own devices.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEVICE_PAIR_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEVICE_PAIR_H_
@@ -32,7 +32,7 @@ inline std::string Content(size_t size, uint8_t seed) {
   return content;
 }
 
-// What is there, wherever that is.
+// Returns the payload's bytes from any location.
 inline std::string Read(const memory::Payload& payload) {
   std::string content(payload.size(), '\0');
   const absl::Status copied =
@@ -80,7 +80,7 @@ class ShmDevices : public ::testing::Test {
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     return loaded.ok() ? *std::move(loaded) : memory::Payload();
   }
-  // Sends the piece in place, uses it, and gives it back.
+  // Sends the piece in place, uses it, and releases it.
   void Pass(const memory::Bytes& piece) {
     const memory::Payload loaded = Load(Expose(memory::Payload(piece)));
     EXPECT_FALSE(loaded.on_host());
@@ -102,7 +102,7 @@ class ShmDevices : public ::testing::Test {
     EXPECT_TRUE(absl::StrContains(endpoint->Describe(), text))
         << endpoint->Describe();
   }
-  // Until the memory of what nobody uses any more is free.
+  // Returns true once unused memory is freed.
   bool IsFreed(const std::weak_ptr<const void>& owner) {
     return WaitUntil([&] {
       lender()->Poll();

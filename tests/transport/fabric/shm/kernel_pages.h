@@ -1,4 +1,4 @@
-// Changes the kernel's settings of huge pages for tests, and counts such pages.
+// Changes the kernel's huge page settings for tests, and counts huge pages.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_KERNEL_PAGES_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_KERNEL_PAGES_H_
@@ -12,8 +12,9 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// A lock among tests. While it lives, no other test changes a setting, or takes
-// reserved pages while one counts them. Waits for the other tests.
+// A lock between tests. While it is held, no other test changes a setting, or
+// takes reserved pages while they are counted. The constructor waits for other
+// tests.
 class KernelPagesLock {
  public:
   KernelPagesLock();
@@ -22,7 +23,7 @@ class KernelPagesLock {
   const base::UniqueFd fd_;
 };
 
-// Gives a file of the kernel's another value while it lives.
+// Sets a kernel file to another value during its lifetime.
 class KernelSetting {
  public:
   KernelSetting(const std::string& path, const std::string& value);
@@ -30,8 +31,8 @@ class KernelSetting {
   KernelSetting(const KernelSetting&) = delete;
   KernelSetting& operator=(const KernelSetting&) = delete;
 
-  // Returns why the value was not set, mostly for lack of rights; an empty
-  // string if it was.
+  // Returns the reason why the value was not set, usually missing rights, or an
+  // empty string.
   const std::string& why_not() const { return why_not_; }
 
  private:
@@ -40,11 +41,11 @@ class KernelSetting {
   std::string why_not_;
 };
 
-// Returns "never" for "always [never]", and a plain value as it is.
+// Returns "never" for "always [never]", and a plain value unchanged.
 std::string ChosenOf(const std::string& text);
 std::string ReadSetting(const std::string& path);
-// Huge pages of the default size: that are free, that may be added beyond the
-// reserved ones, and that exist.
+// Huge pages of the default size: free pages, pages that may be added beyond
+// the reserved ones, and all pages.
 struct ReservedPages {
   uint64_t free = 0;
   uint64_t overcommit = 0;
@@ -52,7 +53,7 @@ struct ReservedPages {
 };
 ReservedPages CountReservedPages();
 
-// How many bytes of this process's mapping at `data` are mapped as huge pages.
+// The bytes of this process's mapping at `data` that are mapped as huge pages.
 struct HugelyMapped {
   uint64_t transparent = 0;
   uint64_t reserved = 0;

@@ -44,13 +44,13 @@ class RingTest : public ::testing::Test {
     ASSERT_EQ(Send(std::string(kFirstRingBytes, 'g')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kPacket);
   }
-  // Returns how much memory of the machine the writer's segment has.
+  // Returns the memory that the writer's segment occupies.
   uint64_t AllocatedBytes() {
     struct stat status;
     EXPECT_EQ(fstat(writer_.fd(), &status), 0);
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
-  // Functions that write what a hostile peer writes.
+  // Functions that write a hostile peer's bytes.
   uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
   void WriteLength(uint32_t length, uint64_t position = 0) {
     const RingHeader header = RingHeaderAt(position, length);
@@ -82,7 +82,8 @@ class RingTest : public ::testing::Test {
     }
   }
 
-  uint64_t read_ = 0;  // where the next packet begins, whatever the page says
+  // The position of the next packet, regardless of the page.
+  uint64_t read_ = 0;
   Segment writer_;
   Segment reader_;
   RingSender sender_;

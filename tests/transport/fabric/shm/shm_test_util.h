@@ -30,8 +30,7 @@ namespace shm {
 
 constexpr absl::Duration kTestDeadline = absl::Seconds(20);
 
-// Calls `condition` until it is true. Returns false once the deadline has
-// passed.
+// Calls `condition` until it is true. Returns false after the deadline.
 bool WaitUntil(const std::function<bool()>& condition);
 
 // Waits for the result of a Listen() or a Connect().
@@ -45,7 +44,7 @@ class Outcome {
   bool finished() const;
 
  private:
-  // Not absl's notification: ThreadSanitizer does not see its locks.
+  // Not absl's notification, whose locks ThreadSanitizer does not see.
   struct State {
     std::mutex mu;
     std::condition_variable changed;
@@ -86,7 +85,7 @@ struct Pair {
   End connecting;
 };
 
-// Makes two started ends, between two fabrics or within one. On failure fails
+// Makes two started ends, between two fabrics or within one. On failure, fails
 // the test and returns null.
 std::unique_ptr<Pair> MakePair(ShmFabric* listening, ShmFabric* connecting);
 
@@ -102,8 +101,8 @@ size_t CountFds();
 // Makes a raw connection to the socket in `offer`.
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
-// A started end whose peer is the test itself. What the peer says beside the
-// ring, it says by `socket`. Its control page has `features`.
+// A started end whose peer is the test. The peer sends by `socket` everything
+// that does not go through the ring. The peer's control page has `features`.
 struct RawPair {
   absl::optional<Segment> control;
   base::UniqueFd socket;
@@ -111,7 +110,7 @@ struct RawPair {
 };
 std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening,
                                      uint32_t features = 0);
-// Returns whether the other side has closed the connection.
+// Returns true if the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 
 }  // namespace shm

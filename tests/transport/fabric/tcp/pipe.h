@@ -1,4 +1,4 @@
-// One direction of a connection in memory, which the test moves by hand.
+// One direction of a connection in memory, which the test moves explicitly.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
@@ -20,7 +20,7 @@ namespace penstock {
 namespace fabric {
 namespace tcp {
 
-// Holds the write under way until its bytes are taken. Fails the test if a call
+// Holds the current write until its bytes are taken. Fails the test if a call
 // breaks the contract of byte_stream.h.
 class Pipe : public ByteStream {
  public:
@@ -40,7 +40,7 @@ class Pipe : public ByteStream {
   // Returns true between Write() and Finish().
   bool writing() const { return writing_; }
   int writes() const { return writes_; }
-  // Returns the bytes of the write under way that were not taken yet.
+  // Returns the bytes of the current write that were not taken yet.
   const std::deque<memory::Bytes>& left() const { return left_; }
 
   // Takes the next bytes, at most `size`.
@@ -61,8 +61,7 @@ class Pipe : public ByteStream {
     front = front.Part(size, front.size - size);
     if (front.size == 0) left_.pop_front();
   }
-  // Ends the write, whether its bytes were taken or are lost. Does not tell the
-  // endpoint.
+  // Ends the write; remaining bytes are lost. Does not notify the endpoint.
   void Finish() {
     left_.clear();
     writing_ = false;

@@ -1,4 +1,5 @@
-// One endpoint of the tcp fabric, its events as lines, its stream as units.
+// One endpoint of the tcp fabric, with its events as lines and its stream as
+// units.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
@@ -29,7 +30,7 @@ namespace tcp {
 
 using Lines = std::vector<std::string>;
 
-// Writes down what happens, in order: "packet hi", "read 3 OK".
+// Records events in order: "packet hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -55,7 +56,7 @@ class Recorder : public EndpointEvents {
   absl::Status cause_;
 };
 
-// Returns "01 02ff" as three bytes. Ignores spaces.
+// Returns three bytes for "01 02ff". Ignores spaces.
 inline std::string FromHex(absl::string_view hex) {
   return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}}));
 }
@@ -84,7 +85,7 @@ struct Unit {
   std::string body;
 };
 
-// Splits bytes into units. Fails the test if they are not whole units.
+// Splits bytes into units. Fails the test if the last unit is incomplete.
 inline std::vector<Unit> SplitUnits(absl::string_view bytes) {
   std::vector<Unit> units;
   while (bytes.size() >= kUnitHeaderBytes) {
@@ -111,8 +112,8 @@ class TcpEndpointTest : public ::testing::Test {
     endpoint_ = absl::make_unique<Endpoint>(&pipe_);
     endpoint_->Start(&events_);
   }
-  // Delivers bytes in memory of exactly their size, so that a sanitizer sees
-  // accesses beyond.
+  // Delivers bytes in memory of exactly their size, so that a sanitizer detects
+  // out-of-bounds accesses.
   void Receive(absl::string_view bytes) {
     std::vector<uint8_t> copy(bytes.size());
     bytes.copy(reinterpret_cast<char*>(copy.data()), bytes.size());
@@ -121,7 +122,7 @@ class TcpEndpointTest : public ::testing::Test {
   bool Send(absl::string_view packet) {
     return endpoint_->Send(AsSpan(packet));
   }
-  // Lets the write under way succeed. Returns its bytes.
+  // Completes the current write. Returns its bytes.
   std::string TakeWrite() {
     EXPECT_TRUE(pipe_.writing());
     std::string bytes = pipe_.Take();
@@ -129,13 +130,13 @@ class TcpEndpointTest : public ::testing::Test {
     endpoint_->OnWritten();
     return bytes;
   }
-  // Lets all writes succeed, until none is under way. Returns their bytes.
+  // Completes writes until there are no more. Returns their bytes.
   std::string TakeWrites() {
     std::string bytes;
     while (pipe_.writing()) bytes += TakeWrite();
     return bytes;
   }
-  // Begins a write, for which everything that follows waits until TakeWrite().
+  // Starts a write. Later writes wait until TakeWrite().
   void BeginWrite() {
     ASSERT_TRUE(Send("first"));
     ASSERT_TRUE(pipe_.writing());

@@ -36,8 +36,8 @@ class ConnectedTest : public testing::Test {
     client_ = &pair_->client;
     server_ = &pair_->server;
   }
-  // Returns the only completion of `side`. Fails the test if there is not just
-  // one.
+  // Returns the only completion of `side`. Fails the test if there is not
+  // exactly one.
   ibv_wc Only(FakeSide* side) {
     const std::vector<ibv_wc> completions = pair_->Poll(side);
     EXPECT_EQ(completions.size(), 1u);

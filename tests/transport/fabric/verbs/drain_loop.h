@@ -12,8 +12,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Returns when the event loop has done what there was to do. What one round
-// does may give the next one work.
+// Returns once the event loop has done its current work. Several rounds,
+// because one round may create work for the next.
 inline void DrainLoop(int rounds = 3) {
   progress::EventLoop* const loop = progress::EventLoop::Get().value();
   for (int round = 0; round < rounds; ++round) {

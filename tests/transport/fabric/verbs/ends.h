@@ -37,7 +37,7 @@ class Recorder : public EndpointEvents {
     ++writable;
   }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
-    // A dead endpoint answers a Read() at once.
+    // A dead endpoint answers a Read() immediately.
     if (!within_read) CheckAlive();
     EXPECT_TRUE(reads.emplace(cookie, status).second) << "ended twice";
     if (on_read_done) on_read_done(cookie);
@@ -73,8 +73,8 @@ struct End {
   Endpoint* operator->() const { return endpoint.get(); }
 };
 
-// The devices "client" at 10.0.0.1 and "server" at 10.0.0.2, each with a
-// fabric.
+// The devices "client" at 10.0.0.1 and "server" at 10.0.0.2, with a fabric
+// each.
 class Ends {
  public:
   explicit Ends(DeviceOptions device = {}, Options options = {},
@@ -88,22 +88,22 @@ class Ends {
   absl::Status Connect();
   // Polls both ends until nothing happens.
   void Exchange();
-  // The same until `condition` is true, for some seconds. Returns false if it
-  // never was.
+  // Polls both ends until `condition` is true. Returns false after some
+  // seconds.
   bool ExchangeUntil(const std::function<bool()>& condition);
   // Destroys both ends, and waits until the event loop has done its part.
   void Close();
-  // Counts the connections that are alive beyond what each fabric keeps for
-  // good.
+  // Counts living connections, excluding those that each fabric keeps
+  // permanently.
   int CountOfConnections();
 
   static bool Send(const End& end, absl::string_view text);
   static memory::Payload PayloadOf(const std::string& text);
-  // Read all of it at `end`. Return an empty string if that failed.
+  // Read all bytes at `end`. Return an empty string on failure.
   std::string ReadAll(End* end, const RemoteRegion& region);
   std::string ReadPart(End* end, const RemotePart& part);
 
-  // Never destroyed, since what a test still holds of a connection uses it.
+  // Never destroyed, because remaining parts of a connection use it.
   FakeVerbs* const api;
   std::unique_ptr<VerbsFabric> listening;
   std::unique_ptr<VerbsFabric> connecting;

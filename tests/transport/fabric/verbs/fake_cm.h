@@ -1,4 +1,4 @@
-// The connection manager of a fake network, as librdmacm shows it.
+// The connection manager of a fake network, like librdmacm's.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_CM_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_CM_H_
@@ -20,8 +20,8 @@ namespace fabric {
 namespace verbs {
 
 // Not thread-safe. Functions that return an int return 0 or the error number.
-// As in librdmacm, an id learns its device, and a queue pair becomes ready,
-// when the event that says so is taken.
+// As in librdmacm, taking the corresponding event gives an id its device and
+// makes a queue pair ready.
 class FakeCm {
  public:
   explicit FakeCm(FakeNetwork* network) : network_(network) {}
@@ -29,15 +29,15 @@ class FakeCm {
 
   int CreateChannel(rdma_event_channel** made);
   void DestroyChannel(rdma_event_channel* channel);
-  // Returns false if none waits.
+  // Takes an event. Returns false if there is none.
   bool TakeEvent(rdma_event_channel* channel, rdma_cm_event** event);
   int Ack(rdma_cm_event* event);
 
   int CreateId(rdma_event_channel* channel, rdma_cm_id** made, void* context,
                rdma_port_space space);
   int DestroyId(rdma_cm_id* id);
-  // Returns whether a thread other than `destroyer` has events of `id` to
-  // acknowledge.
+  // Returns true if a thread other than `destroyer` has unacknowledged events
+  // of `id`.
   bool AwaitsAck(const rdma_cm_id* id, std::thread::id destroyer) const;
   int Bind(rdma_cm_id* id, const sockaddr* address);
   int SetOption(rdma_cm_id* id, int level, int name, const void* value,
@@ -53,7 +53,7 @@ class FakeCm {
   int Reject(rdma_cm_id* id, const void* data, uint8_t length);
   int Disconnect(rdma_cm_id* id);
   void RemoveDevice(FakeDevice* device);
-  // Counts the ids that their owner knows of.
+  // Counts the ids that their owner knows.
   int CountIds() const;
 
  private:
@@ -64,8 +64,8 @@ class FakeCm {
   uint16_t FreePort() const;
   bool PortIsTaken(const FakeId& id, const sockaddr* address) const;
 
-  // Queues an event. `private_data` is padded by its sender to what the
-  // message on the wire holds.
+  // Queues an event. `private_data` was padded by its sender to the size of the
+  // message on the wire.
   void Report(FakeId* id, rdma_cm_event_type type, int status,
               OnGet on_get = nullptr);
   void ReportConnection(FakeId* id, rdma_cm_event_type type, int status,
@@ -75,7 +75,7 @@ class FakeCm {
   void Push(FakeId* owner, FakeCmEvent* event);
   void ForgetEvents(FakeId* owner, const rdma_cm_id* id);
 
-  // What arrives at the other side.
+  // Handle messages that arrive at the other side.
   void OnRequest(uint64_t from, const std::string& private_data);
   void OnReply(uint64_t to, const std::string& private_data);
   void OnReject(uint64_t to, int reason, const std::string& private_data);

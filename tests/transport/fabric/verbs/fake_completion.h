@@ -27,9 +27,9 @@ class FakeCompletions {
                ibv_comp_channel* channel, int vector, ibv_cq** made);
   int DestroyCq(ibv_cq* cq);
 
-  // Arms for the next completion, not for those that are there.
+  // Arms for the next completion, ignoring existing ones.
   int Arm(ibv_cq* cq, bool solicited_only);
-  // Returns null if none waits.
+  // Takes an event. Returns null if there is none.
   ibv_cq* TakeEvent(ibv_comp_channel* channel);
   void Ack(ibv_cq* cq, unsigned int count);
 

@@ -1,4 +1,4 @@
-// The devices of a fake network, and the events of each.
+// The devices of a fake network, and their events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_DEVICE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_DEVICE_H_
@@ -18,7 +18,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Returns whether two addresses are of one host. Ignores ports.
+// Returns true if two addresses belong to one host. Ignores ports.
 bool SameHost(const sockaddr* a, const sockaddr* b);
 
 // Not thread-safe. Functions that return an int return 0 or the error number.
@@ -32,8 +32,8 @@ class FakeDevices {
   // Return null if there is none.
   FakeDevice* Find(absl::string_view name) const;
   FakeDevice* FindByAddress(const sockaddr* address) const;
-  // Returns the device where packets of `from` to this address arrive; null if
-  // nowhere.
+  // Returns the device that receives packets from `from` to the address, or
+  // null.
   FakeDevice* FindByRoute(const FakeDevice& from,
                           const ibv_ah_attr& address) const;
   const std::vector<std::unique_ptr<FakeDevice>>& all() const { return all_; }
@@ -43,13 +43,13 @@ class FakeDevices {
   size_t QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
                        size_t max_entries) const;
 
-  // Adds an event of the device.
+  // Queues an event of the device.
   void Report(ibv_context* context, ibv_event_type type,
               decltype(ibv_async_event::element) element = {});
-  // Returns false if there is none.
+  // Takes an event. Returns false if there is none.
   bool TakeAsync(ibv_context* context, ibv_async_event* event);
-  // Drops events that were not taken and concern `object`, any of the element's
-  // pointers.
+  // Drops queued events that concern `object`, which may be any of the
+  // element's pointers.
   void ForgetAsync(ibv_context* context, const void* object);
 
  private:

@@ -1,4 +1,4 @@
-// A descriptor that is readable while something waits.
+// A descriptor that is readable while events wait.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_EVENT_FD_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_EVENT_FD_H_
@@ -14,8 +14,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// It blocks, like those of the real libraries, until its user changes that with
-// fcntl.
+// The descriptor blocks, like those of the real libraries, unless its user
+// changes that with fcntl().
 class FakeEventFd {
  public:
   FakeEventFd() : fd_(eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC)) {}
@@ -28,14 +28,14 @@ class FakeEventFd {
     const uint64_t one = 1;
     (void)!write(fd_, &one, sizeof one);
   }
-  // Takes one Signal() back. Never blocks.
+  // Takes back one Signal(). Never blocks.
   void TakeBack() {
     uint64_t one;
     iovec part = {&one, sizeof one};
     (void)!preadv2(fd_, &part, 1, -1, RWF_NOWAIT);
   }
-  // Takes one Signal(). Blocks, if the descriptor does. Returns false with
-  // errno.
+  // Takes one Signal(). Blocks if the descriptor does. Returns false, with
+  // errno, on failure.
   static bool Take(int fd) {
     uint64_t one;
     ssize_t got;

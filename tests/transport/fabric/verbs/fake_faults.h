@@ -1,4 +1,4 @@
-// The failures that a test has ordered.
+// The failures that a test has requested.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_FAULTS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_FAULTS_H_
@@ -19,18 +19,17 @@ namespace verbs {
 class FakeFaults {
  public:
   void FailNext(Call call, int error_number, int after);
-  // Returns the error number with which this call must fail, or 0. Counts the
-  // call.
+  // Counts the call. Returns the error number with which it must fail, or 0.
   int TakeFailure(Call call);
   size_t failures_to_come() const { return failures_.size(); }
 
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
-  // Returns IBV_WC_SUCCESS if nothing is ordered for this opcode.
+  // Returns the requested status for the opcode, or IBV_WC_SUCCESS.
   ibv_wc_status TakeCompletion(ibv_wr_opcode opcode);
 
   void Cut(const FakeDevice* a, const FakeDevice* b);
   void Restore(const FakeDevice* a, const FakeDevice* b);
-  // Returns whether anything gets from one to the other.
+  // Returns true if the two devices can communicate.
   bool IsUp(const FakeDevice* a, const FakeDevice* b) const;
 
  private:

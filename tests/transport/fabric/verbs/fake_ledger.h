@@ -1,4 +1,4 @@
-// Records which objects are alive, and which misuse there was.
+// Records living objects and misuse.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_LEDGER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_LEDGER_H_
@@ -17,11 +17,11 @@ namespace verbs {
 
 class FakeLedger {
  public:
-  // `kind` is a literal: "ibv_pd".
+  // Records a new object. `kind` is a literal: "ibv_pd".
   void Made(absl::string_view kind, const void* object) {
     living_[object] = std::string(kind);
   }
-  // Returns whether the object lives. If not, records the misuse.
+  // Returns true if the object lives. Otherwise records the misuse.
   bool IsAlive(absl::string_view kind, const void* object) {
     const auto found = living_.find(object);
     if (found != living_.end() && found->second == kind) return true;

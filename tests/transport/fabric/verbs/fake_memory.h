@@ -1,5 +1,5 @@
-// Protection domains, regions and windows of a fake network: who may touch
-// what.
+// Protection domains, regions and windows of a fake network, and their access
+// rights.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_MEMORY_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_MEMORY_H_
@@ -32,30 +32,30 @@ class FakeMemory {
   int AllocMw(ibv_pd* pd, ibv_mw_type type, ibv_mw** made);
   int DeallocMw(ibv_mw* mw);
 
-  // Returns the memory of `part`; null if there is no such key in `pd`, or if
-  // it does not allow this.
+  // Returns the memory of `part`. Returns null if `pd` has no such key, or if
+  // the key does not permit the access.
   void* Local(const ibv_pd* pd, const ibv_sge& part, bool for_writing) const;
-  // Says that other pages will be mapped at [address, address + length).
-  // Regions keep those that are there.
+  // Announces that other pages will be mapped at [address, address + length).
+  // Regions keep the current pages.
   void ReplacePages(uint64_t address, uint64_t length);
   // Returns the memory that a peer of `qp` may access by `rkey`, or null.
   // `access` is one of IBV_ACCESS_REMOTE_*.
   void* Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
                uint64_t length, int access) const;
-  // Do the two local operations; the latter is also what SEND_WITH_INV does at
-  // its receiver. Return false if that is not allowed.
+  // Do the two local operations. The receiver of SEND_WITH_INV also uses
+  // Invalidate(). Return false if the operation is not permitted.
   bool Bind(const FakeQp& qp, const FakeSend& work);
   bool Invalidate(const FakeQp& qp, uint32_t rkey);
-  // Ends the windows of a queue pair that is gone. Returns how many there were.
+  // Ends the windows of a destroyed queue pair. Returns their number.
   int UnbindAll(uint32_t qp_num);
-  // Returns how many windows are bound.
+  // Returns the number of bound windows.
   int CountBound() const;
 
  private:
-  // Registers what the checks have let through.
+  // Registers memory after the checks.
   int Add(ibv_pd* pd, uint64_t address, size_t length, int access,
           FakeMr* region, ibv_mr** made);
-  // Three bytes of index, and one that its owner chooses.
+  // Returns a key: three bytes of index, and one byte that the owner chooses.
   uint32_t NextKey() { return (key_index_ += 3) << 8; }
   bool MayBind(const FakeQp& qp, const FakeSend& work, const FakeMw& mw) const;
   void Unbind(FakeMw* mw);
@@ -64,7 +64,7 @@ class FakeMemory {
   uint32_t key_index_ = 0x100;
   std::map<uint32_t, FakeMr*> by_lkey_;
   std::map<uint32_t, FakeMr*> by_rkey_;
-  std::map<uint32_t, FakeMw*> windows_;  // By key, less its last byte.
+  std::map<uint32_t, FakeMw*> windows_;  // By key, without its last byte.
 };
 
 }  // namespace verbs

@@ -1,5 +1,4 @@
-// All of a fake network below the connection manager, and the order in which
-// things happen in it.
+// A fake network below the connection manager, and the order of its events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
@@ -43,12 +42,12 @@ class FakeNetwork {
   int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
     return queue_pairs.PostSend(qp, request, bad, &next_sequence_);
   }
-  // Runs `deliver` in its turn, once the link between the two is up.
+  // Runs `deliver` in order, once the link between the two is up.
   void Send(const FakeDevice* from, const FakeDevice* to,
             std::function<void()> deliver);
-  // Does the oldest thing that can be done. Returns false if there is none.
+  // Does the oldest possible work. Returns false if there is none.
   bool Step();
-  // Does everything, unless held.
+  // Does all work, unless held.
   void Run();
 
  private:
@@ -60,7 +59,7 @@ class FakeNetwork {
   };
 
   bool Deliver(uint64_t sequence);
-  // Return false if it must wait.
+  // Return false if the work must wait.
   bool TryHead(FakeQp* qp);
   bool TryRemote(FakeQp* qp, const FakeSend& work, FakeQp* peer);
   bool TryMessage(FakeQp* qp, FakeSend* work, FakeQp* peer);
@@ -68,11 +67,11 @@ class FakeNetwork {
   ibv_wc_status DoLocal(const FakeQp& qp, const FakeSend& work);
   ibv_wc_status DoAccess(const FakeQp& qp, const FakeSend& work, FakeQp* peer);
   ibv_wc_status CheckLocal(const FakeQp& qp, const FakeSend& work) const;
-  // Returns where the CPU finds the memory of `work` that is read into.
+  // Returns the CPU's addresses of the memory that `work` reads into.
   std::vector<ibv_sge> TargetsOf(const FakeQp& qp, const FakeSend& work) const;
 
-  // Ends the oldest request of `qp`: adds its completion, if it has one, and
-  // breaks the queue pair, if it failed.
+  // Ends the oldest request of `qp`: adds its completion, if any, and breaks
+  // the queue pair on failure.
   void Complete(FakeQp* qp, ibv_wc_status status);
   void CompleteReceive(FakeQp* qp, const FakeReceive& receive, ibv_wc wc,
                        bool solicited);

@@ -1,5 +1,5 @@
-// The objects that FakeVerbs makes. Each is the public structure that callers
-// see, and what the device knows beside it.
+// The objects that FakeVerbs makes. Each consists of the public structure and
+// the device's own state.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
@@ -38,7 +38,7 @@ struct FakePd : ibv_pd {
   int users = 0;
 };
 
-// Pages of a file, as long as this exists.
+// Mapped pages of a file, unmapped on destruction.
 struct FakeMapping {
   FakeMapping() = default;
   FakeMapping(const FakeMapping&) = delete;
@@ -54,18 +54,18 @@ struct FakeMapping {
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
-  // The bytes of its pinned pages, once others are mapped there.
+  // The bytes of the pinned pages, once other pages are mapped there.
   std::vector<uint8_t> old_pages;
-  // Where the CPU finds what lies there, if it is a GPU's.
+  // The CPU's address of the memory, if it belongs to a GPU.
   uint8_t* gpu = nullptr;
-  FakeMapping mapping;             // has that, if it is of a dmabuf
-  std::vector<uint8_t> elsewhere;  // where accesses that go astray end
+  FakeMapping mapping;             // the mapping of a dmabuf
+  std::vector<uint8_t> elsewhere;  // the target of misdirected accesses
 };
 
 struct FakeMw : ibv_mw {
-  // The key that the device knows; ibv_mw::rkey is the caller's to keep.
+  // The device's key; ibv_mw::rkey belongs to the caller.
   uint32_t key = 0;
-  FakeMr* region = nullptr;  // Null: not bound.
+  FakeMr* region = nullptr;  // Null if not bound.
   uint32_t qp_num = 0;
   uint64_t address = 0;
   uint64_t length = 0;
@@ -80,7 +80,7 @@ struct FakeCompChannel : ibv_comp_channel {
 
 struct FakeCompletion {
   ibv_wc wc;
-  // For a send. Polling this gives back the queue's slots up to `slot`.
+  // For a send: polling the completion frees the queue's slots up to `slot`.
   bool is_send = false;
   uint64_t slot = 0;
 };
@@ -112,17 +112,17 @@ struct FakeSend {
   ibv_send_wr wr = {};
   std::vector<ibv_sge> parts;
   std::string inlined;
-  // For IBV_WR_BIND_MW: the window's key as its owner knew it when posting.
+  // For IBV_WR_BIND_MW: the window's key at the time of posting.
   uint32_t window_key = 0;
   int rnr_attempts = 0;
 };
 
 struct FakeQp : ibv_qp {
-  // Made by libibverbs, and brought to each state by its owner.
+  // Made by libibverbs; the owner makes all state changes.
   bool is_raw = false;
   uint32_t send_psn = 0;
   uint32_t receive_psn = 0;
-  // What peers may do; the connection manager allows everything.
+  // The rights of peers; the connection manager grants all.
   unsigned access = ~0u;
   ibv_qp_init_attr init = {};
   uint64_t posted = 0;
@@ -157,7 +157,7 @@ struct FakeId : rdma_cm_id {
   FakeIdState state = FakeIdState::kIdle;
   FakeDevice* device = nullptr;
   bool reuse_addr = false;
-  bool handed_out = true;  // False: a request that nobody has taken yet.
+  bool handed_out = true;  // False for a request that nobody has taken yet.
   int backlog = 0;
   int unacked = 0;
   std::thread::id taker;  // Of the last event that was taken.
@@ -171,9 +171,10 @@ struct FakeId : rdma_cm_id {
 };
 
 struct FakeCmEvent : rdma_cm_event {
-  FakeId* owner = nullptr;  // Whose destruction waits for the acknowledgement.
+  // The owner's destruction waits for the acknowledgement.
+  FakeId* owner = nullptr;
   std::string private_data;
-  // What librdmacm does when the event is taken.
+  // The actions of librdmacm when the event is taken.
   std::function<void()> on_get;
 };
 

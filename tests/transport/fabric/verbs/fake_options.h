@@ -1,4 +1,4 @@
-// What a test tells the simulated network of FakeVerbs, and asks of it.
+// Options and counters of FakeVerbs' simulated network.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
@@ -18,10 +18,10 @@ namespace verbs {
 // One device with one port. The defaults are those of Soft-RoCE on Linux 6.1.
 struct DeviceOptions {
   std::string name;
-  // IPv4 or IPv6, as inet_pton reads them; unique in the network.
+  // IPv4 or IPv6, in inet_pton's format; unique in the network.
   std::vector<std::string> addresses;
   int link_layer = IBV_LINK_LAYER_ETHERNET;
-  // The types of GIDs: one of each for each address. For InfiniBand, set
+  // The GID types; each address has one GID of each type. For InfiniBand, set
   // IBV_GID_TYPE_IB.
   std::vector<uint32_t> gid_types = {IBV_GID_TYPE_ROCE_V2};
   int comp_vectors = 2;
@@ -33,54 +33,53 @@ struct DeviceOptions {
   int max_srq_sge = 27;
   int max_cqe = 32767;
   uint32_t max_message_bytes = 8u << 20;
-  // The limit of one region; EINVAL above.
+  // Limits one region; EINVAL above.
   uint64_t max_mr_bytes = uint64_t{1} << 40;
-  // The limit of all regions together; ENOMEM above.
+  // Limits all regions together; ENOMEM above.
   uint64_t memlock_bytes = uint64_t{1} << 40;
   // If false, AllocMw returns EOPNOTSUPP.
   bool has_windows = true;
-  // False as in Soft-RoCE: a key gives access to all of the window's region.
+  // False as in Soft-RoCE: a key gives access to the window's whole region.
   bool enforce_window_range = true;
-  // Other ways to break the promises of windows, if false: a key is valid
-  // through any queue pair; after its invalidation; a region's own key is valid
-  // without any access; READs bring zeros.
+  // Other broken promises of windows, if false: a key is valid through any
+  // queue pair, or after its invalidation; a region's own key is valid without
+  // access rights; READs return zeros.
   bool enforce_window_queue_pair = true;
   bool enforce_invalidation = true;
   bool enforce_region_access = true;
   bool reads_bytes = true;
-  // Whether a queue pair on a shared receive queue of another protection domain
-  // is refused with EINVAL.
+  // If true, a queue pair on a shared receive queue of another protection
+  // domain is refused with EINVAL.
   bool srq_same_pd = true;
-  // Whether IBV_EVENT_QP_LAST_WQE_REACHED comes when a queue pair on a shared
-  // receive queue fails. In Soft-RoCE it does not.
+  // If true, IBV_EVENT_QP_LAST_WQE_REACHED follows the failure of a queue pair
+  // on a shared receive queue. Soft-RoCE does not send the event.
   bool last_wqe_events = true;
   // If false, RegDmabufMr returns EOPNOTSUPP.
   bool has_dmabuf = true;
-  // The kernel's peer-memory module, if there is one: returns what lies at an
-  // address of a GPU's, or null if it is none.
+  // The kernel's peer-memory module, if any: returns the memory at a GPU's
+  // address, or null for another address.
   std::function<uint8_t*(const void* address, size_t size)> peer_memory =
       nullptr;
-  // Ways in which GPUs' memory may be registered in vain, if false: windows on
-  // it cannot be bound; what is read of it is zeros; what is read into it goes
-  // elsewhere.
+  // Failures of registered GPU memory, if false: windows cannot be bound; reads
+  // from it return zeros; reads into it go elsewhere.
   bool binds_gpus = true;
   bool reads_gpus = true;
   bool writes_gpus = true;
 };
 
-// Options of the network as a whole.
+// Options of the whole network.
 struct NetworkOptions {
-  // Connecting to where nobody listens gives RDMA_CM_EVENT_UNREACHABLE, as from
-  // a host that does not answer, instead of a reject with reason 8.
+  // If true, connecting to an unused address gives RDMA_CM_EVENT_UNREACHABLE,
+  // like a host that does not answer, instead of a reject with reason 8.
   bool silent_hosts = false;
-  // Whether RDMA_CM_EVENT_TIMEWAIT_EXIT follows DISCONNECTED.
+  // If true, RDMA_CM_EVENT_TIMEWAIT_EXIT follows DISCONNECTED.
   bool timewait_events = false;
-  // How often a message that finds no receive buffer is tried (after each call
-  // that does work, and in each Step()) before it fails with
-  // IBV_WC_RNR_RETRY_EXC_ERR. 0: for ever, unless the connection was made with
-  // rnr_retry_count 0.
+  // The number of attempts for a message without a receive buffer, before it
+  // fails with IBV_WC_RNR_RETRY_EXC_ERR. An attempt is made after each call
+  // that does work, and in each Step(). 0 means unlimited, except for
+  // connections with rnr_retry_count 0.
   int rnr_attempts = 0;
-  // Whether the library is so new that it has ibv_reg_dmabuf_mr.
+  // If true, the library is new enough to have ibv_reg_dmabuf_mr.
   bool has_reg_dmabuf_mr = true;
 };
 
@@ -131,7 +130,7 @@ enum class Call {
   kDisconnect,
 };
 
-// What is alive: what the caller has made and not yet destroyed.
+// The numbers of living objects that the caller has made.
 struct Counts {
   int pds = 0;
   int mrs = 0;

@@ -14,13 +14,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Returns an IPv4 address in the form that the calls take.
+// Returns an IPv4 address in the format of the calls.
 sockaddr_storage AddressOf(const std::string& ip, uint16_t port);
 inline sockaddr* Generic(sockaddr_storage* address) {
   return reinterpret_cast<sockaddr*>(address);
 }
 
-// What one side made. The test ends all of it.
+// The objects of one side. The test destroys all of them.
 struct FakeSide {
   ibv_context* device = nullptr;
   rdma_event_channel* events = nullptr;
@@ -34,7 +34,7 @@ struct FakeSide {
 };
 
 // The devices "client" at 10.0.0.1 and "server" at 10.0.0.2. The destructor
-// ends everything in order.
+// destroys everything in order.
 class FakePair {
  public:
   static constexpr uint32_t kSends = 4;
@@ -46,9 +46,9 @@ class FakePair {
                     int cq_entries = 64);
   ~FakePair();
 
-  // Connects both sides up to ESTABLISHED, with `param` for both.
+  // Connects both sides until ESTABLISHED, with `param` for both.
   void Connect(rdma_conn_param param = Params());
-  // Returns the next event's type, and acknowledges it; -1 if none waits.
+  // Acknowledges the next event and returns its type, or -1 if there is none.
   int NextEvent(FakeSide* side);
   void DropQp(FakeSide* side);
 
@@ -56,16 +56,15 @@ class FakePair {
   // Returns `side`'s memory, or a part of it.
   static ibv_sge Part(const FakeSide& side, uint32_t offset = 0,
                       uint32_t length = 64);
-  // Posts a request of one part, signalled. Returns the error number.
+  // Posts a signalled request with one part. Returns the error number.
   int Post(FakeSide* side, ibv_wr_opcode opcode, ibv_sge part,
            uint64_t remote = 0, uint32_t rkey = 0,
            unsigned flags = IBV_SEND_SIGNALED);
   int PostReceive(FakeSide* side, ibv_sge part, uint64_t wr_id = 7);
-  // Binds `mw` to the side's memory with the key after its own. Returns that
-  // key.
+  // Binds `mw` to the side's memory with the next key. Returns the key.
   uint32_t BindWindow(FakeSide* side, ibv_mw* mw, uint32_t offset,
                       uint32_t length);
-  // Takes everything in the side's completion queue.
+  // Returns all completions of the side.
   std::vector<ibv_wc> Poll(FakeSide* side);
 
   FakeVerbs verbs;

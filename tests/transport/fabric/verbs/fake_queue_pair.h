@@ -1,5 +1,5 @@
-// Queue pairs and shared receive queues of a fake network. They take work
-// requests with all the checks that a device makes.
+// Queue pairs and shared receive queues of a fake network. They check work
+// requests like a device.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
@@ -33,13 +33,13 @@ class FakeQueuePairs {
   // Makes a queue pair in state INIT.
   int Create(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   void Destroy(FakeQp* qp);
-  // Returns whether a thread other than `destroyer` has taken an event of it
-  // and not acknowledged it.
+  // Returns true if a thread other than `destroyer` has an unacknowledged event
+  // of the queue pair.
   bool AwaitsAsyncAck(const ibv_qp* qp, std::thread::id destroyer) const;
-  // Makes a queue pair in state RESET, which Modify() takes further.
+  // Makes a queue pair in state RESET, for Modify().
   int CreateRaw(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   int DestroyRaw(ibv_qp* qp);
-  // Returns null if there is none, or no more.
+  // Returns null if there is none, or if it was destroyed.
   FakeQp* Find(uint32_t qp_num) const;
   const std::map<uint32_t, FakeQp*>& all() const { return all_; }
 
@@ -48,9 +48,9 @@ class FakeQueuePairs {
                uint64_t* sequence);
   int Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
   int Query(ibv_qp* qp, ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
-  // Puts it into the error state. What is queued will be flushed.
+  // Moves the queue pair to the error state, which will flush its requests.
   void Break(FakeQp* qp);
-  // Says that the owner has seen this completion.
+  // Records that the owner has seen this completion.
   void Polled(const FakeCompletion& completion);
 
  private:

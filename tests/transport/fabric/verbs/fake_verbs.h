@@ -1,6 +1,6 @@
-// A network of RDMA devices, simulated in this process's memory, for tests: no
-// device, no root, no time. It is as strict as real devices are; where they
-// differ, as the strictest of them.
+// A network of RDMA devices, simulated in this process's memory, for tests
+// without a device, root or real time. As strict as real devices; where they
+// differ, as strict as the strictest.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
@@ -23,59 +23,59 @@ namespace verbs {
 class FakeCm;
 class FakeNetwork;
 
-// Devices that can all reach one another. What is posted is done before the
-// posting call returns, unless Hold() was called, so a test sees the same each
-// time. Contexts live as long as the network. Thread-safe.
+// Devices that can all reach one another. Posted work is done before the
+// posting call returns, unless Hold() was called, so tests are deterministic.
+// Contexts live as long as the network. Thread-safe.
 class FakeVerbs : public Api {
  public:
   explicit FakeVerbs(NetworkOptions options = {});
   ~FakeVerbs() override;
 
-  // Devices. A context is opened once per process, as librdmacm does it.
+  // Devices. A context is opened once per process, as in librdmacm.
   ibv_context* AddDevice(DeviceOptions options);
   ibv_context* context(absl::string_view device);
 
   // Order. While held, work requests, flushes and messages of the connection
   // manager wait.
   void Hold();
-  // Does the oldest thing that can be done. Returns false if there is none.
+  // Does the oldest possible work. Returns false if there is none.
   bool Step();
-  // Does everything, and from now on does at once what is posted.
+  // Does all work, and does later posts immediately.
   void Release();
 
-  // Faults. Lets `after` calls of this kind pass, and makes the next one fail
-  // with `error_number`, by its own convention, without doing anything.
+  // Faults. After `after` further calls of this kind, makes one fail with
+  // `error_number`, by its own convention and without effect.
   void FailNext(Call call, int error_number, int after = 0);
-  // Returns how many of these failures are still to come.
+  // Returns the number of these failures that have not happened yet.
   size_t failures_to_come();
-  // Ends the next work request with `opcode`, when its turn comes, with
-  // `status` and without doing it, and breaks its queue pair. IBV_WC_SUCCESS:
-  // that request is done as usual, and later ones are not affected.
+  // Ends the next work request with `opcode`, in its turn, with `status` and
+  // without effect, and breaks its queue pair. IBV_WC_SUCCESS executes this
+  // request normally, and does not affect later ones.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
-  // Between the two, nothing is done and nothing reported. What waits is done
-  // once the link is restored.
+  // Blocks all work and events between the two devices, until the link is
+  // restored.
   void CutLink(absl::string_view a, absl::string_view b);
   void RestoreLink(absl::string_view a, absl::string_view b);
-  // Removes the device: events say so, queue pairs fail, nothing new can be
-  // made.
+  // Removes the device: sends the events, breaks queue pairs, and refuses new
+  // objects.
   void RemoveDevice(absl::string_view device);
-  // Says that the caller will map other pages at these addresses. Regions keep
-  // the bytes that are there now, as on real devices.
+  // Announces that the caller will map other pages at these addresses. Like on
+  // real devices, regions keep the current bytes.
   void ReplacePages(const void* address, size_t length);
-  // Returns where the device finds what lies at `address` of a region.
+  // Returns the device's view of `address` in a region.
   const void* Find(const ibv_mr& region, const void* address);
-  // Takes the device's port down, and up again: like CutLink() to everywhere,
-  // with the event.
+  // Takes the device's port down or up: like CutLink() to all devices, with the
+  // event.
   void PortDown(absl::string_view device);
   void PortUp(absl::string_view device);
 
   // Accounting.
   Counts counts();
-  // Returns what a caller did that the libraries forbid, hang at, or answer
-  // EBUSY to. An overflow of a completion queue counts too.
+  // Returns the caller's violations: actions that the libraries forbid, hang
+  // at, or answer with EBUSY. Includes overflows of completion queues.
   std::vector<std::string> misuse();
-  // Returns what is still alive, one entry for each kind, and then misuse().
-  // Empty at the end of a good test.
+  // Returns the living objects, one entry per kind, and then misuse(). Empty at
+  // the end of a correct test.
   std::vector<std::string> leaks();
 
   int ForkInit() override;
@@ -141,11 +141,11 @@ class FakeVerbs : public Api {
 
  private:
   // Returns the error number with which `call` must fail, or 0.
-  int Fault(Call call);  // under mu_, as the next
-  // Returns `result`, once everything that it has started is done.
+  int Fault(Call call);  // under mu_, like Ran()
+  // Returns `result`, once all work that it has started is done.
   int Ran(int result);
 
-  // Not absl's: ThreadSanitizer does not see its locks.
+  // Not absl's mutex, whose locks ThreadSanitizer does not see.
   std::mutex mu_;                         // guards all
   std::condition_variable acknowledged_;  // an event was acknowledged
   const std::unique_ptr<FakeNetwork> network_;

@@ -1,4 +1,4 @@
-// A fixture: two ends whose program has a GPU.
+// A fixture with two ends in a program with a GPU.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_GPU_TEST_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_GPU_TEST_H_
@@ -38,7 +38,7 @@ inline memory::Payload Join(const std::vector<memory::Bytes>& pieces) {
 
 class GpuTest : public testing::Test {
  protected:
-  // By dmabuf, little memory is sent in place too.
+  // With dmabuf, small memory is also sent in place.
   void Open(DeviceOptions device = {}, Options options = {},
             NetworkOptions network = {}) {
     options.gpu_alone_bytes = least_alone_;
@@ -60,8 +60,8 @@ class GpuTest : public testing::Test {
     return device;
   }
 
-  // What the client reads of a message of the server's; `in_place`: how many
-  // pieces of what is kept are GPUs'.
+  // Returns the bytes that the client reads of the server's message. Sets
+  // `in_place` to the number of kept pieces in GPU memory.
   std::string Pass(const memory::Payload& payload, size_t* in_place = nullptr) {
     absl::StatusOr<Exposure> exposure = server()->Expose(payload, 100);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
@@ -94,7 +94,7 @@ class GpuTest : public testing::Test {
     return client()->PrepareToRead(
         {const_cast<uint8_t*>(into.data), into.size, &gpu_});
   }
-  // Reads as much into `into`, which is prepared.
+  // Expects that as many bytes are read into `into`, which must be prepared.
   void ExpectLands(const memory::Bytes& into, int seed) {
     const std::string text = Text(into.size, seed);
     const Exposure exposure =

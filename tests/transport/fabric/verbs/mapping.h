@@ -1,4 +1,4 @@
-// Memory of a program, whose pages can be replaced by others.
+// Memory of a program whose pages can be replaced.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_MAPPING_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_MAPPING_H_
@@ -18,12 +18,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A mapping that can be replaced by another one at the same addresses.
+// A mapping that can be replaced at the same addresses.
 class Mapping {
  public:
   using OnReplace = std::function<void(void* data, size_t size)>;
 
-  // Calls `on_replace` before the pages go: devices in memory have to be told.
+  // Calls `on_replace` before the pages are unmapped, to notify simulated
+  // devices.
   explicit Mapping(size_t size, OnReplace on_replace = {})
       : size_(size), on_replace_(std::move(on_replace)) {
     Map(nullptr, 0);
@@ -32,7 +33,7 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Other pages, full of `fill`.
+  // Replaces the pages by others, filled with `fill`.
   void Replace(char fill) {
     if (on_replace_) on_replace_(data_, size_);
     munmap(data_, size_);
@@ -42,7 +43,7 @@ class Mapping {
   void Fill(char fill) { std::memset(data_, fill, size_); }
   uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
-  // As a slice of gRPC: alive as long as the payload.
+  // Returns a part like a gRPC slice, alive as long as the payload.
   memory::Bytes Part(size_t offset, size_t size) const {
     return memory::Bytes{data_ + offset, size, std::make_shared<int>()};
   }

@@ -1,4 +1,4 @@
-// A caller that does what it likes, by raw calls, on a simulated device.
+// A hostile caller, with raw calls on a simulated device.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
@@ -13,7 +13,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Its requests are signalled. The destructor ends everything in order.
+// Makes signalled requests. The destructor destroys everything in order.
 class RawPeer {
  public:
   static constexpr uint32_t kReceives = 32;
@@ -26,19 +26,19 @@ class RawPeer {
   // Resolves an offer's first address, and makes a queue pair.
   void Prepare(const std::string& offer);
   uint32_t qp_number() const { return id_->qp->qp_num; }
-  // Asks for a connection. Returns what was answered, an event's type; -1 if
-  // nothing yet.
+  // Requests a connection. Returns the answer, an event's type, or -1 if there
+  // is none yet.
   int Call(const std::string& private_data);
-  // The same with a complete, proper request that proves `token`.
+  // Makes a complete, valid request that proves `token`.
   int CallProperly(const std::string& token);
-  // Returns the next event's type, once the other side has done its part; -1 if
-  // there is none.
+  // Returns the next event's type, once the other side has done its part, or -1
+  // if there is none.
   int NextEvent();
-  // Return those of the last event that had any.
+  // Return values of the last event that had any.
   const std::string& private_data() const { return private_data_; }
   uint32_t peer_qp_number() const { return peer_qp_number_; }
 
-  // Return the status of the request once it has ended; -1 if it has not.
+  // Return the status of the request, or -1 if it has not ended.
   int Send(const std::string& bytes);
   int SendWithInvalidate(const std::string& bytes, uint32_t rkey);
   int Read(uint64_t address, uint32_t length, uint32_t rkey);
