@@ -14,11 +14,12 @@
 namespace penstock::adversary {
 namespace {
 
-// No call takes this long, unless it hangs.
+// The timeout of a call, after which it counts as hung.
 constexpr std::chrono::seconds kDeadline(10);
-// Between two rounds of calls: the machine is the attack's.
+// The pause between two rounds of calls, which leaves the machine to the
+// attack.
 constexpr std::chrono::milliseconds kPause(20);
-// Below and above what goes eagerly.
+// Sizes below and above the eager limit.
 constexpr size_t kSizes[] = {8, 100000};
 
 Options Only(Fabric fabric) {
@@ -87,7 +88,7 @@ void Bystander::Stop() {
 
 void Bystander::AwaitCalls() {
   std::unique_lock<std::mutex> lock(mu_);
-  // One round may have been under way, and begun too early.
+  // Wait for two rounds, because the current one may have begun too early.
   wanted_rounds_ = rounds_ + 2;
   changed_.notify_all();
   changed_.wait(

@@ -55,7 +55,7 @@ class OneCall final
   }
 
  private:
-  // Each in memory of its own.
+  // Writes each message in separate memory.
   void Write() {
     message_ = ToBuffer(
         std::string(kind_ == Kind::kLarge ? kLargeBytes : kSmallBytes, 'q'));

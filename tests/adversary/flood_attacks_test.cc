@@ -1,5 +1,5 @@
-// Floods: many frames, of which each is allowed, from peers that read and from
-// peers that do not; and frames that are dear to their victim.
+// Floods of valid frames, from peers that read and from peers that do not, and
+// frames that are expensive for the victim.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,11 @@
 namespace penstock::adversary {
 namespace {
 
-// Answers of 40 bytes each pile up beyond any limit, but for the floods' own
-// sake no more.
+// Enough for 40-byte answers to pile up beyond any limit.
 constexpr int kMany = 1200000;
 constexpr int kSome = 100000;
 
-// So many times the next frame that `make` makes, until the victim takes no
-// more.
+// Sends `kMany` frames of `make`, until the victim accepts no more.
 template <typename Make>
 void Flood(Peer* peer, int count, Make make) {
   for (int i = 0; i < count; ++i) {
@@ -26,7 +24,7 @@ void Flood(Peer* peer, int count, Make make) {
   peer->Flush();
 }
 
-// A session whose owner reads nothing from now on.
+// Returns a session whose owner reads nothing from now on.
 std::unique_ptr<Peer> Deaf(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   peer->reading = Peer::Reading::kNone;
@@ -41,7 +39,7 @@ std::unique_ptr<Peer> Listening(Victim* victim) {
 
 Frame PingFrame(int i) { return FrameOf(type::kPing, 0, U64(i)); }
 
-// To a stream that has ended: answered by a release.
+// Announces on a stream that has ended, which the victim answers by a release.
 Frame DeadAnnouncement(int i) {
   return FrameOf(type::kAnnounce, 77, Announcement(i + 1, 1, i + 1));
 }
@@ -58,14 +56,15 @@ void AnnounceToNobodyWithoutReading(Victim* victim) {
   Flood(Deaf(victim).get(), kMany, DeadAnnouncement);
 }
 
-// Streams above the limit: each refused by a reset with a text.
+// Opens streams above the limit. The victim refuses each by a reset with a
+// text.
 void OpenTooManyWithoutReading(Victim* victim) {
   const std::string metadata = RequestMetadata("/victim/Unread");
   Flood(Deaf(victim).get(), kMany,
         [&](int i) { return FrameOf(type::kHeaders, 2 * i + 1, metadata); });
 }
 
-// Opened and reset at once.
+// Opens streams and resets them immediately.
 void OpenAndReset(Victim* victim) {
   const std::string metadata = RequestMetadata("/victim/Echo");
   std::unique_ptr<Peer> peer = Listening(victim);
@@ -114,7 +113,7 @@ void RingDoorbells(Victim* victim) {
   }
 }
 
-// Reads of a region that is not there: each is answered.
+// Reads a nonexistent region. The victim answers each read.
 void ReadNothing(Victim* victim) {
   std::unique_ptr<Peer> peer = Deaf(victim);
   for (int i = 0; i < kSome; ++i) {
@@ -124,7 +123,7 @@ void ReadNothing(Victim* victim) {
   }
 }
 
-// Reads of one reply, over and over: each is a mebibyte to write.
+// Reads one reply repeatedly. Each read makes the victim write a mebibyte.
 void ReadOneReplyForEver(Victim* victim) {
   std::unique_ptr<Peer> peer = Deaf(victim);
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
@@ -140,14 +139,14 @@ void ReadOneReplyForEver(Victim* victim) {
   }
 }
 
-// Announcements that wait for room, and then the end of their stream: that was
-// work for each of them times all of them.
+// Sends announcements that wait for room, and then ends their stream. This once
+// took quadratic time.
 void DeferAndReset(Victim* victim) {
   constexpr int kStreams = 4;
   constexpr int kEach = 60000;
   std::unique_ptr<Peer> peer = Listening(victim);
   uint64_t id = 0;
-  // So much that nothing else is read meanwhile.
+  // Enough that the victim reads nothing else in the meantime.
   for (int i = 0; i < 16; ++i) {
     const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Unread"));
     ++id;
@@ -171,7 +170,7 @@ void DeferAndReset(Victim* victim) {
   peer->Finish();
 }
 
-// Half of what is missing comes last, frame by frame from behind.
+// Sends the second half of the missing frames last, in reverse order.
 void SendBackwards(Victim* victim) {
   constexpr uint64_t kHeld = 20000;
   std::unique_ptr<Peer> peer = Deaf(victim);
@@ -203,9 +202,9 @@ const Attack kOnServers[] = {
           AnnounceToNobodyWithoutReading),
     WithStreams(1, Quiet("RefusedStreamsWithoutReadingAreBounded",
                          OpenTooManyWithoutReading)),
-    // Each is a call to gRPC until that has seen that it is over: no more are
-    // begun than so many at a time. On a busy machine gRPC sees it late: 50 to
-    // 80 MiB, and up to 200 in one run of ten.
+    // Each stream is a call to gRPC until gRPC has noticed its end. Limits the
+    // streams that are begun at a time. On a busy machine gRPC notices the end
+    // late: usually 50 to 80 MiB, and up to 200 in one run of ten.
     {"StreamsOpenedAndResetCostWhatCallsCost",
      OpenAndReset,
      {2 * kMemoryPerSession}},

@@ -1,4 +1,4 @@
-// Peers that begin and do not go on, for the places that they hold.
+// Peers that start a connection and stop, to occupy places.
 
 #include <sys/resource.h>
 
@@ -14,13 +14,13 @@
 namespace penstock::adversary {
 namespace {
 
-// As many as may negotiate at once (docs/security.md), and some more.
+// More than the connections that may negotiate at once (docs/security.md).
 constexpr int kPlaces = 4096;
 constexpr int kIdle = kPlaces + 32;
-// In which all that only begin have been ended: 5 s for the hello, 15 s for the
-// path, and some for a machine that does other things too.
+// The time after which all unfinished connections have been ended: 5 s for the
+// hello, 15 s for the path, and a margin for a busy machine.
 constexpr std::chrono::seconds kEndOfIdleness(30);
-// A path that is waited for in vain is given up before that.
+// The time after which an unfinished path is given up.
 constexpr std::chrono::seconds kEndOfSetUp(3);
 
 bool MayOpen(rlim_t files) {
@@ -45,8 +45,9 @@ bool AwaitEnd(Peer* peer, std::chrono::steady_clock::time_point until) {
   return true;
 }
 
-// Penstock clients may be served by HTTP/2 while there is no place, but not for
-// ever: the connections that have one end. The bystander's had some of them.
+// While there is no place, Penstock clients may be served over HTTP/2, but only
+// until these connections end. Some of the bystander's connections are of this
+// kind.
 void ExpectPlacesAgain(Victim* victim,
                        const std::vector<std::unique_ptr<Peer>>& peers) {
   const auto until = std::chrono::steady_clock::now() + kEndOfIdleness;
@@ -58,12 +59,12 @@ void ExpectPlacesAgain(Victim* victim,
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-// Each offers shm, says hello, and is never heard of again.
+// Each peer offers shm, sends a hello, and goes silent.
 void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
     peers.push_back(victim->TrySession(ShmHello()));
-    // The last ones are refused, or have to wait for the first to go.
+    // The last peers are refused, or must wait for the first ones to go.
     if (peers.back() == nullptr) break;
   }
   ASSERT_GE(peers.size(), size_t{kPlaces});
@@ -71,7 +72,7 @@ void OfferShmAndStayAway(Victim* victim) {
   ExpectPlacesAgain(victim, peers);
 }
 
-// Without a hello.
+// Negotiates without a hello.
 void NegotiateAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
@@ -82,8 +83,8 @@ void NegotiateAndStayAway(Victim* victim) {
   ExpectPlacesAgain(victim, peers);
 }
 
-// A server that requires shm serves nothing over tcp, to whoever does not set
-// it up: neither while it waits for that nor when it has given up.
+// A server that requires shm serves nothing over tcp to a client that does not
+// set shm up: neither during the set-up nor afterwards.
 void CallWithoutShm(Peer* peer) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, "1 8"));
@@ -102,7 +103,7 @@ void CallDuringTheSetUp(Victim* victim) {
   CallWithoutShm(victim->NewSession(ShmHello()).get());
 }
 
-// The peer ignores that the path is lost.
+// The peer ignores the loss of the path.
 void CallAfterTheSetUp(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   if (!peer->Await(type::kPathLost).has_value()) return;  // ended: as well
@@ -111,7 +112,7 @@ void CallAfterTheSetUp(Victim* victim) {
 
 Attack Crowd(const char* name, void (*run)(Victim*)) {
   Attack attack = {name, run};
-  // Each connection's buffers, in gRPC and here.
+  // The buffers of each connection, in gRPC and in Penstock.
   attack.limits.memory = uint64_t{kIdle} * 96 * 1024;
   return attack;
 }

@@ -1,4 +1,4 @@
-// Connections that end at the worst moment, and such that never get anywhere.
+// Connections that end at the worst moment, or never become usable.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,8 @@ namespace {
 constexpr int kConnections = 150;
 constexpr int kStreams = 64;
 
-// Many streams in one write, for the victim to be accepting them at its end.
+// Opens many streams in one write, so that the victim is accepting them when
+// the connection ends.
 std::unique_ptr<Peer> WithStreams(Victim* victim) {
   const std::string metadata = RequestMetadata("/victim/Echo");
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -38,7 +39,7 @@ void EndByClose(Victim* victim) {
   }
 }
 
-// The session ends itself, within the very message that opened the streams.
+// The session ends itself, because of the message that opened the streams.
 void EndByNonsense(Victim* victim) {
   for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
     std::unique_ptr<Peer> peer = WithStreams(victim);
@@ -48,7 +49,7 @@ void EndByNonsense(Victim* victim) {
   }
 }
 
-// Pings until the server has had enough of them.
+// Pings until the server ends the session.
 void EndByPings(Victim* victim) {
   for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
     std::unique_ptr<Peer> peer = WithStreams(victim);
@@ -60,7 +61,7 @@ void EndByPings(Victim* victim) {
   }
 }
 
-// After each byte of what a peer says first.
+// Ends the connection after each byte of a peer's first bytes.
 void EndAfterEachByte(Victim* victim) {
   const std::string hello =
       Unit(unit::kPacket, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));

@@ -1,4 +1,4 @@
-// What a peer can make its victim say.
+// Log lines that a peer can cause.
 
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace penstock::adversary {
 namespace {
 
-// A line of its own, if it is let be one, and a terminal's orders.
+// A forged log line and terminal control codes.
 constexpr char kForged[] =
     "\r\n2026-01-01T00:00:00.000 error FORGED\x1b[2J\x07";
 
@@ -27,7 +27,7 @@ void ExpectNoForgedLine(const std::string& text) {
   }
 }
 
-// Each of the texts that a peer can give a reason with.
+// Sends all texts by which a peer can give a reason.
 void SayOddReasons(Victim* victim) {
   Hello unusable;
   unusable.offers = {{false, "shm", kForged}};
@@ -43,7 +43,7 @@ void SayOddReasons(Victim* victim) {
   peer->Send(FrameOf(type::kGoaway, UINT32_MAX, kForged, 14));
   peer->Send(FrameOf(type::kReset, 1, kForged, 14));
   peer->Finish();
-  // With metadata whose refusal may quote it.
+  // Sends metadata whose refusal may quote it.
   peer = victim->NewSession();
   peer->OpenStream(absl::StrCat(RequestMetadata("/victim/Echo"),
                                 Literal(kForged, kForged),
@@ -52,7 +52,7 @@ void SayOddReasons(Victim* victim) {
   ExpectNoForgedLine(victim->Log());
 }
 
-// To a client, which also tells its application.
+// Sends texts to a client, which also passes them to its application.
 void SayOddReasonsToClient(Victim* victim) {
   Hello unusable;
   unusable.offers = {{false, "shm", kForged}};
@@ -73,7 +73,7 @@ void SayOddReasonsToClient(Victim* victim) {
   }
 }
 
-// A path is wanted and lost, over and over, each time for another reason.
+// Sets up a path and loses it repeatedly, each time for another reason.
 void LosePathsForEver(Victim* victim) {
   constexpr uint32_t kCycles = 30000;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
@@ -88,7 +88,7 @@ void LosePathsForEver(Victim* victim) {
   peer->Finish();
 }
 
-// Sessions that end for a reason, each with a line about it.
+// Breaks rules repeatedly. Each session ends with a log line.
 void BreakTheRulesForEver(Victim* victim) {
   for (int i = 0; i < 1000; ++i) {
     std::unique_ptr<Peer> peer = victim->NewConnection();

@@ -1,4 +1,4 @@
-// Peers that make their victim hold what is never fetched, read or ended.
+// Peers that make their victim hold data that is never fetched, read or ended.
 
 #include <algorithm>
 #include <string>
@@ -19,7 +19,7 @@ std::string Reply(int count, uint64_t size) {
   return absl::StrCat(count, " ", size);
 }
 
-// A stream on which the victim sends as much as it may.
+// Opens a stream on which the victim sends as much as it may.
 uint32_t OpenReplying(Peer* peer, int count, uint64_t size) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, Reply(count, size)));
@@ -28,7 +28,7 @@ uint32_t OpenReplying(Peer* peer, int count, uint64_t size) {
   return stream;
 }
 
-// So many, on which the victim's application reads nothing or all that comes.
+// Opens streams on which the victim's application reads nothing, or everything.
 std::vector<uint32_t> OpenStreams(Peer* peer, const char* method, int count) {
   std::vector<uint32_t> streams;
   for (int i = 0; i < count; ++i) {
@@ -39,19 +39,19 @@ std::vector<uint32_t> OpenStreams(Peer* peer, const char* method, int count) {
   return streams;
 }
 
-// All of them are announced, and none is ever fetched or released.
+// All replies are announced, and none is ever fetched or released.
 void LeaveRepliesUnreleased(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
   for (int i = 0; i < kReplies; ++i) {
     OpenReplying(peer.get(), 1, kMessage);
-    // A victim that has enough takes no further call.
+    // A victim at its limit accepts no further call.
     if (!peer->Await(type::kTrailers, 4 * kStall).has_value()) return;
   }
 }
 
-// The same without even reading from the socket. Calls on another session are
-// the clock: each stream has ended when the next one begins.
+// The same without reading from the socket. Calls on another session show the
+// progress: each stream has ended when the next one begins.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -66,8 +66,8 @@ void LeaveRepliesUnread(Victim* victim) {
   }
 }
 
-// Window without end for one endless answer, of which nothing is read. Calls on
-// another session are the clock here too.
+// Gives unlimited credit for one endless answer, and reads nothing. Calls on
+// another session show the progress.
 void GiveCreditWithoutReading(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   peer->reading = Peer::Reading::kNone;
@@ -80,7 +80,7 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// The same of a client's requests; here its other calls are the clock.
+// The same for a client's requests. The client's other calls show the progress.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -91,8 +91,8 @@ void GiveCreditToAClient(Victim* victim) {
   }
 }
 
-// As far as the last piece, so that the memory is really there. False where the
-// victim stops asking.
+// Answers reads up to the last piece, so that the memory is really allocated.
+// Returns false if the victim stops asking.
 bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
   const std::string zeros(1 << 20, '\0');
   for (uint64_t left = size; left > 0;) {
@@ -108,7 +108,7 @@ bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
   return true;
 }
 
-// Announced, nearly read, and the stream reset: one at a time.
+// Announces a message, has most of it read, and resets the stream, repeatedly.
 void AbandonReads(Victim* victim) {
   constexpr int kStreams = 60;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -124,8 +124,8 @@ void AbandonReads(Victim* victim) {
   }
 }
 
-// Behind a message that never comes, on few streams: the most that a stream
-// takes each time.
+// Sends frames that wait for a message that never comes, on few streams, with
+// the maximum per stream.
 template <uint8_t kType>
 void PileUpMetadata(Victim* victim) {
   constexpr int kStreams = 2;
@@ -143,7 +143,7 @@ void PileUpMetadata(Victim* victim) {
   }
 }
 
-// As many windows full of small messages as there are streams.
+// Fills the windows of all streams with small messages.
 void FillWindows(Victim* victim) {
   constexpr int kStreams = 60;
   const std::string message(16000, 'm');
@@ -157,7 +157,7 @@ void FillWindows(Victim* victim) {
   }
 }
 
-// Empty ones, which cost 64 bytes of the window each and memory of their own.
+// Sends empty messages, which cost 64 bytes of the window each, and memory.
 void FillWindowsWithNothing(Victim* victim) {
   constexpr int kStreams = 16;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -169,7 +169,7 @@ void FillWindowsWithNothing(Victim* victim) {
   }
 }
 
-// Messages of which the application wants none: read ahead.
+// Sends messages that the application does not want: they are read ahead.
 void AnnounceUnread(Victim* victim) {
   constexpr int kStreams = 60;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -180,7 +180,7 @@ void AnnounceUnread(Victim* victim) {
     peer->Send(
         FrameOf(type::kAnnounce, stream, Announcement(id, kLargest, id)));
   }
-  // What it asks for; it stops asking at some point.
+  // Answer the victim's reads, which stop at some point.
   while (absl::optional<Peer::Received> received = peer->NextIfAny(kStall)) {
     if (received->unit != unit::kRead) continue;
     peer->SendUnit(unit::kReadData, received->cookie,
@@ -189,7 +189,7 @@ void AnnounceUnread(Victim* victim) {
   }
 }
 
-// The second frame never comes, the millionth does.
+// Sends the millionth frame, but never the second one.
 template <size_t kSize>
 void LeaveAGap(Victim* victim) {
   const std::string payload(kSize, 'p');
@@ -228,7 +228,7 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
   return attack;
 }
 
-// The streams are the victim's own, and so are their windows.
+// The streams and their windows belong to the victim.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

@@ -8,7 +8,7 @@
 namespace penstock::adversary {
 namespace {
 
-// Above the limit that gRPC sets for all metadata, 8 KiB.
+// Above gRPC's limit for all metadata, 8 KiB.
 constexpr size_t kHuge = 64 * 1024;
 
 std::vector<std::string> OddValues() {
@@ -52,7 +52,7 @@ std::vector<std::string> OddValues() {
 
 std::vector<std::string> LiteralKeys() {
   return {
-      // gRPC's own, some of which no wire ever carries.
+      // gRPC's own keys, some of which are never on a wire.
       ":path", ":authority", ":method", ":status", ":scheme", "content-type",
       "te", "grpc-encoding", "grpc-accept-encoding",
       "grpc-internal-encoding-request", "grpc-status", "grpc-message",
@@ -61,7 +61,7 @@ std::vector<std::string> LiteralKeys() {
       "grpc-server-stats-bin", "grpc-trace-bin", "grpc-tags-bin",
       "grpclb_client_stats", "lb-token", "lb-cost-bin", "x-envoy-peer-metadata",
       "grpc-internal-stream-network-state",
-      // Such as nobody knows.
+      // Unknown keys.
       "", ":", ":unknown", "UPPER-case", "-bin", "x-bin", "grpc-unknown",
       "with blank", "with\nnewline", std::string("with\0zero", 9), "\xff\xfe",
       "connection", "transfer-encoding", std::string(1000, 'k')};
@@ -77,10 +77,10 @@ std::vector<std::string> OddEntries() {
       const std::string entry = Known(key, value);
       blocks.push_back(entry);
     }
-    // Twice, the same and another.
+    // Twice: the same value, and another one.
     blocks.push_back(absl::StrCat(Known(key, "0"), Known(key, "0")));
     blocks.push_back(absl::StrCat(Known(key, U64(1)), Known(key, U64(2))));
-    // Cut short.
+    // Truncated.
     blocks.push_back(U8(key));
     blocks.push_back(absl::StrCat(U8(key), U32(UINT32_MAX), "v"));
   }
@@ -113,7 +113,7 @@ std::vector<std::string> LackingRequests() {
     }
     blocks.push_back(rest);
     for (const std::string& odd : OddValues()) {
-      // Of the same key: those of the pairs are 3, 5, 6 and 7.
+      // Keys of numbered entries; those of the pairs are 3, 5, 6 and 7.
       constexpr int kKeys[] = {1, 2, 3, 5, 6, 7};
       blocks.push_back(rest + Known(kKeys[left_out], odd));
     }

@@ -1,4 +1,4 @@
-// Metadata that no gRPC would send: each ends its call at the most.
+// Metadata that no gRPC sends. The worst allowed effect is the end of the call.
 
 #include <functional>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using Blocks = std::vector<std::string>;
 
-// Whether the stream ended, and not the session with it.
+// Returns true if the stream ended, but not the session.
 bool AwaitStreamEnd(Peer* peer, uint32_t stream) {
   while (absl::optional<Peer::Received> received = peer->Next()) {
     const Frame& frame = received->frame;
@@ -30,8 +30,8 @@ std::string Shown(const std::string& block) {
   return absl::CHexEscape(block.substr(0, 200));
 }
 
-// The victim's next session, of the next victim where it has died: the rest of
-// a table is of interest too. Null where too many have.
+// Returns the victim's next session. Restarts a victim that has died, so that
+// the rest of a table is tested too. Returns null after too many deaths.
 std::unique_ptr<Peer> NextSession(Victim* victim, int* deaths) {
   constexpr int kMaxDeaths = 20;
   std::unique_ptr<Peer> peer = victim->TrySession();
@@ -41,7 +41,7 @@ std::unique_ptr<Peer> NextSession(Victim* victim, int* deaths) {
   return victim->TrySession();
 }
 
-// Each block as that of a call of its own, in frames that `say` sends.
+// Sends each block in a separate call, in frames of `say`.
 void Ask(Victim* victim, const Blocks& blocks,
          const std::function<void(Peer*, const std::string&, uint32_t*)>& say) {
   int deaths = 0;
@@ -69,7 +69,7 @@ void AsHeadersTwice(Peer* peer, const std::string& block, uint32_t* stream) {
   peer->SendLong(FrameOf(type::kHeaders, *stream, block));
 }
 
-// To which a server has nothing to say.
+// Sends the blocks in a client's trailers, which a server does not answer.
 void InTrailersOfClient(Victim* victim, const Blocks& blocks) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   for (const std::string& block : blocks) {
@@ -80,8 +80,8 @@ void InTrailersOfClient(Victim* victim, const Blocks& blocks) {
   EXPECT_TRUE(peer->Finish());
 }
 
-// By kEntry, and used by its number. Each takes a session of its own, so only
-// some are tried.
+// Defines an entry by kEntry, and uses it by its number. Each needs a separate
+// session, so only some are tried.
 void AsEntry(Victim* victim, const Blocks& blocks) {
   constexpr size_t kStep = 3;
   for (size_t i = 0; i < blocks.size(); i += kStep) {
@@ -95,8 +95,8 @@ void AsEntry(Victim* victim, const Blocks& blocks) {
   }
 }
 
-// Answers each call of the victim, and what it retries, until each block has
-// been an answer. A ping behind each tells by which one the victim died.
+// Answers each call of the victim, and each retry, until each block has been an
+// answer. A ping after each block shows which block killed the victim.
 void Answer(
     Victim* victim, const Blocks& blocks,
     const std::function<void(Peer*, const std::string&, uint32_t)>& say) {
@@ -131,7 +131,7 @@ void InTrailersOnly(Peer* peer, const std::string& block, uint32_t stream) {
   peer->SendLong(FrameOf(type::kTrailers, stream, block));
 }
 
-// What killed servers and clients at b924bfc.
+// Blocks that killed servers and clients at b924bfc.
 Blocks WithoutIdentity() {
   Blocks blocks;
   for (uint64_t set : {0ull, 2ull, 4ull, 6ull, 0x80000000ull, ~0ull << 1}) {

@@ -27,7 +27,7 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
-// Whether it happens before `until`.
+// Returns true if an event happens before `until`.
 bool AwaitEvents(int socket, short events, Clock::time_point until,
                  short* happened = nullptr) {
   while (true) {
@@ -103,7 +103,7 @@ bool Peer::Negotiate() {
   if (bytes_.substr(0, answer.size()) != answer) return false;
   bytes_.erase(0, answer.size());
   negotiated_ = true;
-  Parse();  // of the hello, some may be here
+  Parse();  // the hello may already be here
   return is_client() || Write(ServerSettings(version));
 }
 
@@ -127,7 +127,7 @@ bool Peer::WaitToWrite() {
     short happened = 0;
     if (!AwaitEvents(socket_, wanted, until, &happened)) break;
     if ((happened & POLLOUT) != 0) return true;
-    // What comes tells of a victim that works, not of one that takes this.
+    // Input proves that the victim works, but not that it accepts this write.
     if ((happened & POLLIN) == 0) return false;
     ReadSome(Clock::now());
     if (reading == Reading::kDropped) parsed_.clear();
@@ -141,7 +141,7 @@ ssize_t Peer::SendBytes(absl::string_view bytes) {
   return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// A record has no more than `size` bytes: none of it is left behind.
+// A record has at most `size` bytes, so TLS holds nothing back.
 ssize_t Peer::ReceiveBytes(char* into, size_t size) {
   if (tls_ != nullptr) return tls_->Receive(into, size);
   return recv(socket_, into, size, 0);

@@ -9,7 +9,7 @@
 namespace penstock::adversary {
 namespace {
 
-// No peer is to make the application itself take more.
+// Limits the memory that a peer can make the application itself use.
 constexpr size_t kMaxReply = 16 << 20;
 
 class Echo final : public grpc::ServerGenericBidiReactor {

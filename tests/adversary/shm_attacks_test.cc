@@ -1,4 +1,4 @@
-// Through the set-up of shared memory.
+// Attacks through the set-up of shared memory.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@ Options RequireShm() {
   return options;
 }
 
-// Whoever comes now is served over shm, and at once.
+// Expects that later clients are immediately served over shm.
 void ExpectShmForOthers(Victim* victim) {
   const auto begun = std::chrono::steady_clock::now();
   const grpc::Status status =
@@ -41,7 +41,7 @@ std::string Greeting(absl::string_view token) {
   return SetupMessage(setup::kHello, page::kRingBytes, 0, token);
 }
 
-// It is no memory, so the victim closes it.
+// The victim closes the socket, which is no memory.
 void GreetWithASocket(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   SetupSocket socket(peer->peer_hello());
@@ -63,7 +63,7 @@ void GreetWithoutAToken(Victim* victim) {
   ExpectShmForOthers(victim);
 }
 
-// In the place of a segment, which is fetched when it is first named.
+// Passes a socket as a segment, which the victim fetches on first use.
 void PassASocketAsASegment(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   std::unique_ptr<ShmPath> path = ShmPath::Connect(peer.get());
@@ -82,7 +82,7 @@ void PassASocketAsASegment(Victim* victim) {
       << "a connection of the victim's was held up";
 }
 
-// Every kind of descriptor that a process has, as either message.
+// Passes every kind of descriptor in either message.
 void PassOddDescriptors(Victim* victim) {
   const OddDescriptors odd;
   SharedMemory bare(page::kRing + page::kRingBytes);
@@ -102,7 +102,7 @@ void PassOddDescriptors(Victim* victim) {
   }
 }
 
-// Set-up messages of any form.
+// Sends set-up messages of any form.
 void SendOddMessages(Victim* victim) {
   const std::string token(16, 't');
   const std::string good =
@@ -122,7 +122,8 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
-  // Who has gone has a place until the victim has noticed (docs/security.md).
+  // A disconnected peer occupies a place until the victim notices
+  // (docs/security.md).
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until &&
          !Echo(NewChannel(victim->port(), RequireShm()).get(), 8).ok()) {

@@ -1,5 +1,5 @@
-// A server that goes away in the midst of the set-up of shared memory, or of a
-// call over it: after each of its steps, in each way.
+// A server that disappears during the set-up of shared memory, or during a call
+// over it: after each step, in each way.
 
 #include <string>
 
@@ -15,7 +15,7 @@ constexpr Moment kMoments[] = {Moment::kGreeted, Moment::kConnected,
                                Moment::kAsked,   Moment::kWelcomed,
                                Moment::kReady,   Moment::kCalled};
 
-// `leave` costs the path, and the call goes over the lifeline.
+// `leave` loses the path, and the call continues over the lifeline.
 void LosePath(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
@@ -45,8 +45,8 @@ void HangUpAndSayLost(Victim* victim) {
   });
 }
 
-// `leave` costs the session: its call is lost as in stock gRPC, or is made anew
-// where it was not sent. Whoever comes next is served.
+// `leave` ends the session. Its call fails as in stock gRPC, or is made again
+// if it was not sent. The next client is served.
 void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
@@ -68,7 +68,7 @@ void ResetTheLifeline(Victim* victim) {
   LoseSession(victim, [](ShmServer* server) { server->peer->Abort(); });
 }
 
-// First the path, then at once the lifeline.
+// Loses first the path, then immediately the lifeline.
 void LeaveAltogether(Victim* victim) {
   LoseSession(victim, [](ShmServer* server) {
     server->socket.reset();

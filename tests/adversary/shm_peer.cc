@@ -25,20 +25,20 @@ constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | 0x10 /* F_SEAL_FUTURE_WRITE */ | F_SEAL_SEAL;
 constexpr size_t kTokenBytes = 16;
 constexpr size_t kMappedBytes = page::kRing + page::kFirstRingBytes;
-// What comes here comes at once, or within the product's two seconds.
+// The timeout for set-up messages, above the product's two seconds.
 constexpr int kSetupPatienceMs = 5000;
 
 std::atomic<uint64_t>* At(const SharedMemory& memory, uint64_t offset) {
   return reinterpret_cast<std::atomic<uint64_t>*>(memory.data() + offset);
 }
 
-// Of a message of so many bytes at that position of the ring.
+// Returns the stamp of a message of this length at this ring position.
 uint32_t Stamp(uint64_t position, uint64_t length) {
   const uint64_t mixed = (position ^ length << 40) * 0x9e3779b97f4a7c15u;
   return ~static_cast<uint32_t>(mixed >> 32);
 }
 
-// A name that the kernel or no other test knows.
+// Returns a name that neither the kernel nor another test uses.
 std::string NewSocketName() {
   std::random_device random;
   std::string name = "penstock-";
@@ -68,7 +68,7 @@ std::string NetworkNamespace() {
   return std::string(text, size < 0 ? 0 : size);
 }
 
-// The second line of the server's offer.
+// Returns the second line of the server's offer.
 std::string SocketName(const Hello& hello) {
   for (const Offer& offer : hello.offers) {
     const std::vector<std::string> lines = absl::StrSplit(offer.data, '\n');
@@ -81,7 +81,7 @@ std::string SocketName(const Hello& hello) {
 
 Hello ShmHello() {
   Hello hello;
-  // A server does not look at what a client's offer says.
+  // A server ignores the text of a client's offer.
   hello.offers = {{true, "shm", "a client listens nowhere"}};
   return hello;
 }
@@ -217,7 +217,7 @@ void WritePageHead(uint8_t* page) {
   std::memcpy(page, head.data(), head.size());
 }
 
-// It never sleeps: whoever writes need not ring.
+// This side never sleeps, so writers need not ring.
 ShmPath::ShmPath(std::unique_ptr<SetupSocket> socket)
     : socket_(std::move(socket)), own_(page::kRing + page::kRingBytes) {
   WritePageHead(own_.data());

@@ -1,4 +1,4 @@
-// Messages announced in shared memory that is not as it is said to be.
+// Announced messages in shared memory that differs from its description.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ constexpr uint32_t kSegment = 7;
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kKey = uint64_t{kSegment} << 32;
 
-// A session over shm with a call under way.
+// A session over shm with a call in progress.
 struct Called {
   explicit Called(Victim* victim) {
     if (victim->is_server()) {
@@ -36,7 +36,7 @@ struct Called {
       peer = server->peer.get();
       socket = server->socket.get();
       memory = server->victim_memory.get();
-      stream = 1;  // it has come over the ring, which nobody reads
+      stream = 1;  // the call has come over the ring, which nobody reads
       peer->Send(FrameOf(type::kHeaders, stream, ResponseMetadata()));
     }
   }
@@ -44,14 +44,15 @@ struct Called {
   ShmSession session;
   std::unique_ptr<ShmServer> server;
   Peer* peer = nullptr;
-  SetupSocket* socket = nullptr;  // null is a failure
+  SetupSocket* socket = nullptr;  // null on failure
   const VictimMemory* memory = nullptr;
   uint32_t stream = 0;
 };
 
-// Over its ring; what is of the call itself comes before.
+// Returns true if an answer is in the ring, after the call's own frames.
 bool HasAnswered(const Called& called) {
-  // Credit for a message of a tebibyte is 256 frames, for which a ring grows.
+  // Credit for a message of a tebibyte takes 256 frames, for which a ring
+  // grows.
   if (called.memory->Load(page::kHead) > page::kFirstRingBytes) return true;
   for (const Frame& frame : called.memory->Frames()) {
     if (frame.type == type::kRelease || frame.type == type::kReset) return true;

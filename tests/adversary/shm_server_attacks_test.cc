@@ -1,5 +1,5 @@
-// A server that offers shared memory, and does not mean it: through its set-up
-// as the clients see it.
+// A hostile server that offers shared memory: attacks through the set-up of its
+// clients.
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -24,12 +24,12 @@
 namespace penstock::adversary {
 namespace {
 
-// In which a client ends a session whose server does not agree on a path: 15 s,
-// and some for a machine that does other things too.
+// The time after which a client ends a session whose server does not agree on a
+// path: 15 s, and a margin for a busy machine.
 constexpr std::chrono::seconds kEndOfAgreement(25);
 constexpr size_t kSocketNameBytes = 9 + 32;
 
-// What `answer` says is no welcome: the call goes another way.
+// `answer` sends an invalid welcome: the call takes another path.
 void Answer(Victim* victim, const std::function<void(SetupSocket*)>& answer) {
   ShmServer server(victim, Moment::kAsked);
   if (server.socket == nullptr) return;
@@ -69,14 +69,14 @@ void OfferNonsense(Victim* victim) {
   ExpectCallOverLifeline(victim, victim->NewSession(often).get());
 }
 
-// The client connects, and has its own time limit.
+// The client connects, and has its own timeout.
 void ListenAndStayAway(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// No more can connect.
+// Nobody else can connect.
 void ListenWithAFullQueue(Victim* victim) {
   SetupListener listener(/*backlog=*/0);
   std::vector<int> callers;
@@ -93,7 +93,7 @@ void ListenWithAFullQueue(Victim* victim) {
   for (int caller : callers) close(caller);
 }
 
-// A good welcome, to whom has given it up.
+// Sends a valid welcome to a client that has given up.
 void AnswerTooLate(Victim* victim) {
   SharedMemory memory(page::kRing + page::kRingBytes);
   WritePageHead(memory.data());
@@ -134,7 +134,7 @@ void AnswerWithOddMessages(Victim* victim) {
   }
 }
 
-// Descriptors of every kind, in the place of a ring.
+// Passes descriptors of every kind in place of a ring.
 void AnswerWithOddDescriptors(Victim* victim) {
   const OddDescriptors odd;
   for (int fd : odd.fds()) {
@@ -154,7 +154,7 @@ void AnswerWithOddSizes(Victim* victim) {
   }
 }
 
-// Magic, version and size of the ring: any other byte of each, and none.
+// Changes each byte of magic, version and ring size, and removes them.
 void AnswerWithOddPages(Victim* victim) {
   for (size_t at = 0; at <= 12; ++at) {
     SharedMemory memory(page::kRing + page::kRingBytes);
@@ -168,7 +168,7 @@ void AnswerWithOddPages(Victim* victim) {
   }
 }
 
-// They are no memory, so the victim closes them.
+// The victim closes the sockets, which are no memory.
 void AnswerWithSockets(Victim* victim) {
   for (int count : {1, 2}) {
     ShmServer server(victim, Moment::kAsked);
@@ -183,7 +183,7 @@ void AnswerWithSockets(Victim* victim) {
   }
 }
 
-// That it has connected a path, which it has not.
+// Claims to have connected a path.
 void SayReadyWithoutAPath(Victim* victim) {
   SetupListener deaf;
   const std::string gone = SetupListener().name();
@@ -198,7 +198,7 @@ void SayReadyWithoutAPath(Victim* victim) {
   }
 }
 
-// Of an attempt to come, or what only a client says: lies, which end a session.
+// Sends messages of a future attempt or of a client, which end a session.
 void SpeakOutOfTurn(Victim* victim) {
   const std::string token(16, 't');
   const Frame lies[] = {FrameOf(type::kPathReady, 0, "shm", 2),
@@ -216,7 +216,7 @@ void SpeakOutOfTurn(Victim* victim) {
   }
 }
 
-// While the path is being tried, whatever token it is offered with.
+// Offers the path again while it is being tried, with any token.
 void OfferThePathAgain(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));
@@ -227,8 +227,8 @@ void OfferThePathAgain(Victim* victim) {
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// To the end of a session that nothing else ends: by its own limit, and not by
-// gRPC's for a connection attempt.
+// Expects the end of a session by Penstock's own timeout, not by gRPC's for a
+// connection attempt.
 void ExpectEnd(Victim* victim, Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kEndOfAgreement;
   while (!peer->AwaitEnd()) {
@@ -240,7 +240,7 @@ void ExpectEnd(Victim* victim, Peer* peer) {
       << outcome.message;
 }
 
-// The client has lost the path, and waits for the other side to say so too.
+// The client has lost the path, and waits for the other side's confirmation.
 void NeverAgreeOnTheLoss(Victim* victim) {
   const std::string gone = SetupListener().name();
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(gone));
@@ -248,13 +248,14 @@ void NeverAgreeOnTheLoss(Victim* victim) {
   ExpectEnd(victim, peer.get());
 }
 
-// The client has connected the path, and waits for the other side to say so.
+// The client has connected the path, and waits for the other side's
+// confirmation.
 void NeverSayReady(Victim* victim) {
   ShmServer server(victim, Moment::kWelcomed);
   ExpectEnd(victim, server.peer.get());
 }
 
-// A second from a loss the client tries again. Its call is under way meanwhile.
+// A second after a loss, the client tries again, while its call is in progress.
 uint32_t AwaitRetry(Peer* peer) {
   EXPECT_TRUE(AwaitPathLost(peer));
   peer->Send(FrameOf(type::kPathLost, 0, "agreed", 1));

@@ -14,7 +14,7 @@
 namespace penstock::adversary {
 namespace {
 
-// With bytes that nobody reads, so that its close() waits for them.
+// Returns a socket with unread bytes, so that its close() waits for them.
 int LingeringSocket() {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -26,7 +26,7 @@ int LingeringSocket() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   (void)!connect(fd, reinterpret_cast<sockaddr*>(&address), size);
-  // Its other end is left in the listener's queue, which stays open.
+  // The other end stays in the listener's queue, which remains open.
   const std::string bytes(1 << 20, 'u');
   while (send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
   }
@@ -40,7 +40,7 @@ bool IsLoss(const Outcome& outcome) {
          outcome.code == grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
-// The peer's own call, as a client.
+// Makes the peer's own call, as a client.
 void Call(Peer* peer) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, "1 8"));
@@ -50,14 +50,14 @@ void Call(Peer* peer) {
       << "a call is not served over the lifeline";
 }
 
-// The victim's, as its server.
+// Answers the victim's call, as its server.
 void Answer(Peer* peer, uint32_t stream) {
   peer->Queue(FrameOf(type::kHeaders, stream, ResponseMetadata()));
   peer->Queue(FrameOf(type::kTrailers, stream, Known(key::kGrpcStatus, "0")));
   peer->Flush();
 }
 
-// The next one.
+// Serves the next call.
 void Serve(Peer* peer) {
   const uint32_t stream = peer->OpenStream("");
   ASSERT_NE(stream, 0u) << "no call comes over the lifeline";
@@ -132,7 +132,7 @@ ShmServer::ShmServer(Victim* victim, Moment moment)
 bool AwaitPathLost(Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
-    // The victim looks at its path when a doorbell rings.
+    // A doorbell makes the victim poll its path.
     if (!peer->SendUnit(unit::kDoorbell, 0, "")) return false;
     const absl::optional<Peer::Received> received =
         peer->NextIfAny(std::chrono::milliseconds(20));

@@ -1,5 +1,5 @@
-// Each type of frame and of unit, in each state of a session, with each field
-// at its extremes; and such frames one behind another, at random.
+// Each type of frame and unit, in each state of a session, with extreme values
+// in each field. Also random sequences of such frames.
 
 #include <chrono>
 #include <cstdio>
@@ -18,11 +18,11 @@ namespace penstock::adversary {
 namespace {
 
 enum class State {
-  kNegotiated,  // no hello yet
+  kNegotiated,  // before the hello
   kGreeted,
   kOpen,        // a stream is open
-  kHalfClosed,  // and its caller has said all
-  kEnded,       // and it has ended
+  kHalfClosed,  // the caller has half-closed
+  kEnded,       // the stream has ended
 };
 
 constexpr State kStates[] = {State::kNegotiated, State::kGreeted, State::kOpen,
@@ -33,7 +33,7 @@ struct Session {
   uint32_t stream = 1;
 };
 
-// Further in a call, as its server.
+// Advances the call, as its server.
 void GoOn(State state, Session* session) {
   Peer* const peer = session->peer.get();
   peer->Send(FrameOf(type::kHeaders, session->stream, ResponseMetadata()));
@@ -68,7 +68,7 @@ std::string Shown(const Frame& frame, State state) {
                       absl::BytesToHexString(Encode(frame).substr(0, 100)));
 }
 
-// False where it is of no use to go on.
+// Returns false if the test should stop.
 bool IsWell(Victim* victim, const std::string& what) {
   if (victim->process()->IsAlive() && !::testing::Test::HasFailure()) {
     return true;
@@ -77,7 +77,7 @@ bool IsWell(Victim* victim, const std::string& what) {
   return false;
 }
 
-// One of them after each other, every `step`th.
+// Sends the variants one after another, every `step`th.
 void SendEachVariant(Victim* victim, State state, size_t step) {
   size_t count = 0;
   for (uint8_t type : FrameTypes()) {
@@ -85,7 +85,7 @@ void SendEachVariant(Victim* victim, State state, size_t step) {
       if (count++ % step != 0) continue;
       Session session = Reach(victim, state);
       Frame sent = frame;
-      // Numbers that are about this session's next one.
+      // Sequence numbers are relative to this session's next one.
       if (sent.sequence == uint64_t{1}) {
         sent.sequence = session.peer->sequence_of_next();
       }
@@ -114,8 +114,8 @@ int Setting(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// Some frames each, from any state on. ADVERSARY_SEED repeats one session's
-// and ADVERSARY_SESSIONS says how many there are.
+// Sends some frames per session, from random states. ADVERSARY_SEED repeats one
+// session, and ADVERSARY_SESSIONS is the number of sessions.
 void SendAtRandom(Victim* victim, int sessions) {
   const int first = Setting("ADVERSARY_SEED", 1);
   sessions = Setting("ADVERSARY_SESSIONS", sessions);
@@ -137,7 +137,7 @@ void SendAtRandom(Victim* victim, int sessions) {
   }
 }
 
-// For two seconds. ADVERSARY_SEED repeats what was sent.
+// Sends frames for two seconds. ADVERSARY_SEED repeats them.
 void SendNumbersOfAnySize(Victim* victim) {
   const auto seed = static_cast<unsigned>(
       Setting("ADVERSARY_SEED", static_cast<int>(std::random_device()())));
@@ -157,7 +157,7 @@ void SendNumbersOfAnySize(Victim* victim) {
   }
 }
 
-// A client has to make a channel for each. ADVERSARY_STEP=1 leaves out none.
+// A client makes a channel for each variant. ADVERSARY_STEP=1 tries all.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);
 }

@@ -13,7 +13,7 @@
 namespace penstock::adversary {
 namespace {
 
-// The one protocol that gRPC offers and asks for, as ALPN has it.
+// The only ALPN protocol that gRPC offers and accepts.
 const unsigned char kHttp2[] = {2, 'h', '2'};
 
 struct Free {
@@ -55,7 +55,7 @@ int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* size,
 
 std::unique_ptr<Tls> Tls::Create(bool is_client, int socket,
                                  const Identity& identity) {
-  // OpenSSL writes without MSG_NOSIGNAL, also to victims that have hung up.
+  // OpenSSL writes without MSG_NOSIGNAL, even to victims that have hung up.
   signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Tls> tls(new Tls());
   tls->context_.reset(SSL_CTX_new(TLS_method()));

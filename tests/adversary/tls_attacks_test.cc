@@ -1,6 +1,6 @@
-// Under TLS, by a peer with a valid certificate that is hostile after the
-// handshake: in the records themselves. What goes within them is in the other
-// files, as rows UnderTls().
+// Attacks on TLS records, by a peer with a valid certificate that is hostile
+// after the handshake. Attacks inside the records are rows UnderTls() of the
+// other files.
 
 #include <string>
 
@@ -10,7 +10,8 @@
 namespace penstock::adversary {
 namespace {
 
-// Application data, TLS 1.2 as all of them say, of so many bytes.
+// Returns the header of an application data record of this size. All records
+// claim TLS 1.2.
 std::string RecordHeader(uint16_t size) {
   return std::string("\x17\x03\x03", 3) + static_cast<char>(size >> 8) +
          static_cast<char>(size & 0xff);
@@ -22,7 +23,7 @@ void WriteRawAndAwaitEnd(Victim* victim, const std::string& bytes) {
   EXPECT_TRUE(peer->AwaitEnd()) << "the session does not end";
 }
 
-// Neither are they in the handshake's keys.
+// Writes bytes that are no records, so they are not encrypted.
 void WriteNoRecords(Victim* victim) {
   WriteRawAndAwaitEnd(victim, std::string(100, 'x'));
   WriteRawAndAwaitEnd(victim, std::string(100, '\0'));
@@ -32,7 +33,7 @@ void WriteNoRecords(Victim* victim) {
                       Unit(unit::kPacket, 0, Encode(FrameOf(type::kPing, 0))));
 }
 
-// Cut short anywhere, in the midst of a session.
+// Truncates a record at each byte, during a session.
 void TearARecord(Victim* victim) {
   const std::string record = RecordHeader(200) + std::string(200, 'x');
   for (size_t size = 0; size < record.size(); size += 20) {
@@ -43,7 +44,7 @@ void TearARecord(Victim* victim) {
   }
 }
 
-// Alerts, handshakes and changes of cipher, unprotected.
+// Writes unprotected alerts, handshakes and cipher changes.
 void WriteOtherRecords(Victim* victim) {
   for (char type : {'\x14', '\x15', '\x16', '\x18', '\xff'}) {
     std::string record = RecordHeader(2) + std::string("\x02\x28", 2);
@@ -52,7 +53,7 @@ void WriteOtherRecords(Victim* victim) {
   }
 }
 
-// What a client without TLS says first.
+// Sends the first bytes of a client without TLS.
 void SpeakInTheClear(Victim* victim) {
   for (const std::string& bytes :
        {ClientPreface(), ServerSettings(), std::string(1 << 20, 'x')}) {

@@ -1,6 +1,6 @@
-// Peers that speak version 1 of the protocol only, as all did up to commit
-// 6abe3f4, with today's code on the other side: what such peers said, byte for
-// byte, and a small speaker of it.
+// Peers that speak only version 1 of the protocol, like all up to commit
+// 6abe3f4, against the current code. The tests use recorded bytes of such
+// peers, and a small implementation.
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ constexpr size_t kLarge = 100000;  // of the recording's second call
 constexpr size_t kEagerMax = 16352;
 constexpr uint64_t kPushBytes = 256 * 1024;
 
-// Trailers with the status 0 and nothing else, by a number that all know.
+// Trailers with only the status 0, by a predefined number.
 constexpr char kStatusOk[] = "\x85";
 
 std::string Bytes(const std::string& word) {
@@ -47,8 +47,8 @@ std::string Bytes(const std::string& word) {
   return std::string(count, absl::HexStringToBytes(repeated[1])[0]);
 }
 
-// What one side said, turn by turn. The first is its part of the negotiation,
-// the second its hello.
+// Returns one side's recorded turns. The first turn is the negotiation, and the
+// second the hello.
 std::vector<std::string> Recorded(const std::string& side) {
   std::ifstream file(kRecording);
   EXPECT_TRUE(file) << kRecording;
@@ -66,9 +66,9 @@ std::vector<std::string> Recorded(const std::string& side) {
   return turns;
 }
 
-// Returns what was said, with acknowledgements of no more than `received`
-// frames. How many the other side has sent depends on time: a deadline that is
-// the same as before is a frame less.
+// Returns the bytes with acknowledgements of at most `received` frames. The
+// number of the other side's frames depends on time: an unchanged deadline
+// saves a frame.
 std::string Acknowledging(std::string said, uint64_t received) {
   constexpr size_t kUnitHeader = 16;
   constexpr size_t kAckOffset = 24;
@@ -85,7 +85,7 @@ std::string Acknowledging(std::string said, uint64_t received) {
   return said;
 }
 
-// The server of service.h, but with one more method, kPooled.
+// The server of service.h with one more method, kPooled.
 constexpr char kPooled[] = "/victim/Pooled";
 
 // Answers with three slices: a short one between two of 64 KiB in the pool.
@@ -121,7 +121,7 @@ class AllMethods final : public grpc::CallbackGenericService {
   Service service_;
 };
 
-// Today's server, and a peer that speaks version 1.
+// The current server, and a peer with version 1.
 class Version1Client : public ::testing::Test {
  protected:
   Version1Client() {
@@ -138,14 +138,14 @@ class Version1Client : public ::testing::Test {
   void Say(const std::string& recorded) {
     peer_->Write(Acknowledging(recorded, peer_->last_received()));
   }
-  // The next frame of this type; an empty one if none comes.
+  // Returns the next frame of this type, or an empty one.
   Frame Await(uint8_t type) { return peer_->Await(type).value_or(Frame()); }
   void ExpectEnd(uint32_t stream) {
     const Frame trailers = Await(type::kTrailers);
     EXPECT_EQ(trailers.stream, stream);
     EXPECT_EQ(trailers.payload, kStatusOk);
   }
-  // Of units and frames, drops all up to the next unit of this type.
+  // Returns the next unit of this type, and drops other units and frames.
   Peer::Received AwaitUnit(uint8_t unit) {
     while (absl::optional<Peer::Received> received = peer_->Next()) {
       if (received->unit == unit) return *received;
@@ -153,8 +153,8 @@ class Version1Client : public ::testing::Test {
     ADD_FAILURE() << "no unit " << int{unit} << " comes";
     return {};
   }
-  // Of the recording's second call: in any order, as a push does not hold up
-  // frames.
+  // Expects the push and the frames of the recording's second call, in any
+  // order: a push does not delay frames.
   void ExpectPushAndEnd(uint32_t stream) {
     size_t pushed = 0;
     absl::optional<Frame> end;
@@ -193,8 +193,7 @@ class Version1Client : public ::testing::Test {
                         AnnouncementV1(announced_, size, announced_)));
     ServeReads(announced_);
   }
-  // Reads an announced message of this size: what is pushed of it, and the
-  // rest.
+  // Reads an announced message of this size: the pushed part, and the rest.
   void PullMessage(size_t size) {
     const Frame announced = Await(type::kAnnounce);
     ASSERT_EQ(announced.payload.size(), AnnouncementV1(0, 0, 0).size());
@@ -261,7 +260,7 @@ TEST_F(Version1Client, SendsAndReceivesMessagesOfAllSizes) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// One part on each path, however many slices there are.
+// One part per path, regardless of the number of slices.
 TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   ASSERT_TRUE(peer_->Negotiate());
   ASSERT_TRUE(peer_->Greet(ShmHello()));
@@ -285,10 +284,10 @@ TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// Today's client, which calls a peer that speaks version 1.
+// The current client, which calls a peer with version 1.
 class Version1Server : public ::testing::Test {
  protected:
-  // Calls, and answers by `serve`, with a peer that has negotiated.
+  // Makes a call, answered by `serve` with a peer that has negotiated.
   template <typename Serve>
   void CallAndServe(const std::vector<size_t>& sizes, Serve serve) {
     Options options;

@@ -17,16 +17,16 @@ namespace {
 
 constexpr char kProgram[] = "tests/adversary/victim";
 
-// Some ten times what they cost a plain build on an idle machine.
+// About ten times the cost of a plain build on an idle machine.
 constexpr double kSecondsPerByte = 50e-9;
 constexpr double kSecondsPerFrame = 5e-6;
 constexpr double kSecondsPerConnection = 5e-3;
 constexpr double kSecondsPerCall = 1e-3;
-// A line when it comes, and one when it goes for a reason.
+// A line for the beginning of a connection, and one for an abnormal end.
 constexpr uint64_t kLogPerConnection = 500;
-// Of connections that come and go.
+// Descriptors of connections that come and go.
 constexpr int kDescriptorSlack = 64;
-// On a machine that does other things too.
+// The allowance for a busy machine.
 constexpr std::chrono::seconds kLateness(5);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -77,7 +77,7 @@ void Victim::Start() {
   } else {
     StartClient();
   }
-  // All that it allocates once, for the first connection of each kind.
+  // Warm up all one-time allocations, of the first connection of each kind.
   if (process_ == nullptr) return;
   CheckBystander();
   process::ForgetPeak(process_->pid());
@@ -155,7 +155,7 @@ std::unique_ptr<Peer> Victim::NewConnectionInClear() {
   return OrFail(ConnectInClear());
 }
 
-// A dead peer in the place of none.
+// Replaces null by a dead peer, and fails the test.
 std::unique_ptr<Peer> Victim::OrFail(std::unique_ptr<Peer> peer) {
   if (peer != nullptr) return peer;
   ADD_FAILURE() << "no connection: the victim is " << process_->Fate();
@@ -213,7 +213,7 @@ void Victim::CheckBystander() {
                          << process_->Fate();
 }
 
-// Whatever a server does, gRPC ends the call with its deadline at the latest.
+// gRPC ends each call at its deadline, regardless of the server.
 void Victim::AddOutcome(const std::string& line) {
   Outcome outcome;
   std::istringstream fields(line);
@@ -254,7 +254,7 @@ void Victim::CheckMemory(const Limits& limits) {
   const uint64_t peak = std::max(memory_, process::PeakBytes(process_->pid()));
   const double grown = Mebibytes(peak - memory_);
   ::testing::Test::RecordProperty("grown_mib", static_cast<int>(grown));
-  // The instruments' own memory is many times what they watch.
+  // The sanitizers' own memory is many times that of the program.
   if (kIsInstrumented) return;
   EXPECT_LE(grown, Mebibytes(limits.memory))
       << "MiB of memory, for " << Mebibytes(traffic_.bytes) << " MiB sent";
@@ -282,7 +282,7 @@ void Victim::CheckLog(const Limits& limits) {
   EXPECT_TRUE(IsText(log)) << "control characters in the log";
 }
 
-// Those of connections go with them, which takes a moment.
+// Closed connections free their descriptors a moment later.
 void Victim::CheckDescriptors() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (process::Descriptors(process_->pid()) >

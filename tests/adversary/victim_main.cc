@@ -1,18 +1,18 @@
-// victim ROLE ...: the process under attack, with real gRPC over Penstock.
+// victim ROLE ...: the attacked process, with real gRPC over Penstock.
 //
 //   victim server MAX_STREAMS MAX_RECEIVE
-//       serves service.h; says "port N". -1: no limit
+//       serves service.h; prints "port N". -1: no limit
 //   victim client HONEST HOSTILE KIND CALLS
-//       calls the server at port HONEST as a bystander does, and the one at
-//       HOSTILE, CALLS at once, on ever new channels; KIND is that of calls.h.
-//       For each line of input it waits for the bystander's next calls, says
-//       "path PATH" for each connection to HOSTILE, "ended CODE SECONDS
-//       MESSAGE" for each call of it that has ended since, and then
-//       "checked CALLS CONNECTIONS FAILURE"
+//       calls the server at port HONEST like a bystander. Makes CALLS
+//       simultaneous calls to port HOSTILE, on repeatedly new channels; KIND is
+//       defined in calls.h. For each line of input, waits for the bystander's
+//       next calls, and prints "path PATH" for each connection to HOSTILE,
+//       "ended CODE SECONDS MESSAGE" for each call to HOSTILE that has ended
+//       since, and then "checked CALLS CONNECTIONS FAILURE"
 //
-// With the identity in its environment (security.h) all go over TLS.
+// With the identity in the environment (security.h), all connections use TLS.
 //
-// It ends with its input, or with the process that started it.
+// The process ends with its input, or with the process that started it.
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -94,6 +94,6 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int code = penstock::adversary::Main(argc, argv);
-  // Without gRPC's own end, which may wait ten seconds for calls under way.
+  // Skips gRPC's shutdown, which may wait ten seconds for calls.
   _exit(code);
 }

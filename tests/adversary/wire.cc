@@ -14,7 +14,7 @@ std::string Little(uint64_t number, int size) {
   return bytes;
 }
 
-// Of what is left: fails for good where that is too short.
+// Parses the remaining bytes. Fails permanently if they are too short.
 class Parser {
  public:
   explicit Parser(absl::string_view bytes) : bytes_(bytes) {}

@@ -1,4 +1,4 @@
-// The path of small messages below gRPC takes no memory from the heap.
+// Small messages below gRPC allocate no heap memory.
 
 #include <atomic>
 #include <cstdlib>
@@ -13,7 +13,7 @@ std::atomic<int> allocations{0};
 
 }  // namespace
 
-// Of the whole program.
+// Replaces the operator for the whole program.
 void* operator new(size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(size)) return memory;
@@ -25,7 +25,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace penstock::bench {
 namespace {
 
-// The first calls make room for those to come.
+// The first calls allocate memory for later ones.
 constexpr int kWarmUp = 1000;
 
 TEST(Allocation, CountsThoseOfTheSetUp) {
@@ -35,7 +35,7 @@ TEST(Allocation, CountsThoseOfTheSetUp) {
   EXPECT_GT(allocations, before);
 }
 
-// What has been sent is kept until it is acknowledged, here after 64 KiB.
+// Sent data is kept until its acknowledgement, here after 64 KiB.
 TEST(Allocation, FewForManyUnansweredMessages) {
   SessionPair pair;
   ASSERT_TRUE(pair.status().ok()) << pair.status();

@@ -1,5 +1,5 @@
-// bench/rpc's messages on devices that are not there: the right bytes, where
-// they should be.
+// bench/rpc's messages on simulated devices: the right bytes in the right
+// places.
 
 #include "bench/rpc/device_message.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr tensor::Device kDevice = {tensor::Device::Kind::kCuda, 0};
 
-// Never destroyed, as the messages' spare memory is not.
+// Never destroyed, like the messages' spare memory.
 tensor::FakeDevices* Devices() {
   static auto* const devices = [] {
     auto* const made = new tensor::FakeDevices(1);

@@ -1,5 +1,4 @@
-// What bench/tensors does with devices, with two that are not there: right
-// bytes, no figures.
+// bench/tensors with two simulated devices: checks bytes, not times.
 
 #include "bench/tensors/device_steps.h"
 
@@ -55,7 +54,7 @@ TEST_F(DeviceSteps, AReceiverHasTheBytesInMemoryOfItsOwn) {
       EXPECT_EQ(received->sum, received->has_sum ? sum : 0);
     }
   }
-  // Of one message more than the last one had, and of one that is cut.
+  // A message with one more tensor than the last one, and a truncated message.
   there_.tensors.push_back({"d", there_.tensors[0].tensor});
   EXPECT_EQ(receiver.Receive(*tensor::Encode(there_, kReadBack))->sum,
             *SumAnywhere(there_));

@@ -1,4 +1,4 @@
-// The benchmarks of bench/micro run, and find what they move.
+// Runs the benchmarks of bench/micro.
 
 #include <sys/wait.h>
 
@@ -29,7 +29,7 @@ TEST(MicroTest, EachBenchmarkRuns) {
     EXPECT_EQ(benchmark.value("error_message", ""), "") << name;
     names.insert(name.substr(0, name.find('/')));
   }
-  // One of each file: the linker drops those that nothing names.
+  // One benchmark per file: the linker drops unreferenced files.
   for (const char* name :
        {"AppendFrame", "OutboxBatch", "PollIdlePaths", "RingPacket",
         "SessionCall", "EncodeRequestMetadata", "CopiedAndReadInPages"}) {

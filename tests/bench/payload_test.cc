@@ -25,7 +25,8 @@ std::string Bytes(const grpc::ByteBuffer& message) {
   return bytes;
 }
 
-// The same bytes in pieces of `piece` bytes, as a transport may deliver them.
+// Returns the bytes in pieces of `piece` bytes, as a transport may deliver
+// them.
 grpc::ByteBuffer Split(const std::string& bytes, size_t piece) {
   std::vector<grpc::Slice> slices;
   for (size_t i = 0; i < bytes.size(); i += piece) {
@@ -76,8 +77,8 @@ TEST(PayloadTest, AnyChangedByteIsFound) {
 
 TEST(PayloadTest, AnyMissingTailIsFound) {
   const std::string good = Bytes(MakePayload(45, kSeed));
-  // What is left of a truncated message is a valid shorter one; the reply's
-  // check compares the length.
+  // A truncated message is a valid shorter one; the check of the reply compares
+  // the length.
   const grpc::ByteBuffer shorter = Split(good.substr(0, 40), 40);
   EXPECT_FALSE(CheckReply(shorter, 45, ReplySeed(kSeed)).ok());
 }

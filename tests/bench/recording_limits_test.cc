@@ -1,4 +1,4 @@
-// Recordings with more than can be replayed.
+// Recordings above the limits of a replay.
 
 #include <zlib.h>
 
@@ -39,7 +39,7 @@ std::string CallAt(size_t id, size_t client, size_t at) {
                       "\"status\":0}\n");
 }
 
-// As of a server that clients come to and leave again, for days.
+// Like a server with clients that come and go for days.
 TEST(RecordingLimitsTest, ManyClientsShareConnections) {
   const std::string path = PathOf("clients");
   std::string text = kHeader;

@@ -1,5 +1,5 @@
-// A replay of which a call fails ends with an error, whatever its other clients
-// wait for.
+// A replay with a failing call ends with an error, regardless of its other
+// clients.
 
 #include <memory>
 #include <string>
@@ -30,9 +30,9 @@ RecordedCall CallOf(size_t client, int64_t begun_us, int64_t ended_after_us) {
   return call;
 }
 
-// One client makes a call after another, of which the last one fails. Of the
-// other's calls, some overlap, so that it has as many lanes; of the many that
-// follow, each awaits the one before, as do all lanes but one.
+// One client makes sequential calls, and the last one fails. Some calls of the
+// other client overlap, so it has several lanes. Many calls follow, each
+// waiting for the previous one, so all lanes but one wait.
 Recording TwoClients(int64_t until_failure) {
   constexpr int64_t kLanes = 24;
   constexpr int64_t kChain = 400;
@@ -53,7 +53,7 @@ Recording TwoClients(int64_t until_failure) {
   return recording;
 }
 
-// The same, but for the size of a request.
+// The same, with another request size.
 Recording Expected(Recording recording) {
   recording.calls.back().messages[0].bytes = 8;
   return recording;

@@ -1,6 +1,5 @@
-// Recordings that are made by chance are replayed over a transport and recorded
-// there: what was moved is what the first recording says. And files that are no
-// recordings.
+// Random recordings are replayed over a transport and recorded again: both
+// recordings must agree. Also files that are no recordings.
 
 #include <sys/wait.h>
 #include <zlib.h>
@@ -29,7 +28,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of a call: its messages, and how it ended.
+// The messages of a call, and its end.
 using Outcome = std::pair<std::vector<std::pair<bool, size_t>>, int>;
 
 std::string PathOf(const std::string& name) {
@@ -50,7 +49,7 @@ void WriteCompressed(const std::string& path, const std::string& text) {
 }
 
 size_t RandomSize(std::mt19937_64* random) {
-  // Around what is sent in one frame, announced, and neither.
+  // Sizes around the limits of one frame and of announcements.
   constexpr size_t kSizes[] = {0,    1,     7,      8,      100,
                                4096, 65536, 130816, 130817, 1000003};
   return kSizes[(*random)() % std::size(kSizes)];
@@ -62,7 +61,7 @@ struct Plan {
   size_t bytes = 0;
 };
 
-// Unary calls and streams of several clients, which overlap.
+// Returns overlapping unary calls and streams of several clients.
 Plan RandomPlan(uint64_t seed) {
   std::mt19937_64 random(seed);
   Plan plan;
@@ -129,7 +128,7 @@ void ReplayAndCompare(const Plan& plan, const std::string& trace,
   ASSERT_EQ(cells.size(), 1u);
   EXPECT_EQ(cells[0]["bytes"], plan.bytes);
   EXPECT_EQ(cells[0]["rpcs"], plan.outcomes.size());
-  // The server's own count. It saw them twice: the first time is a warm-up.
+  // The server's own record. It has all calls twice, because of the warm-up.
   const auto file = std::filesystem::directory_iterator(folder);
   ASSERT_NE(file, std::filesystem::directory_iterator());
   const auto recorded = LoadRecording(file->path().string());
@@ -319,7 +318,8 @@ TEST(RecordingTest, MutationsEndInAStatus) {
       }
       if (mutated.empty()) mutated = "x";
     }
-    std::ofstream(path, std::ios::binary) << mutated;  // zlib reads that, too
+    // Zlib also reads uncompressed files.
+    std::ofstream(path, std::ios::binary) << mutated;
     const auto recording = LoadRecording(path);
     if (!recording.ok()) {
       ++refused;
@@ -340,7 +340,7 @@ TEST(RecordingTest, DamagedCompressionIsRefused) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 300; ++i) {
     std::string damaged = whole;
-    // Behind the header, whose parts may mean nothing.
+    // Damages bytes after the header, part of which is unused.
     damaged[10 + random() % (damaged.size() - 10)] ^=
         static_cast<char>(1 + random() % 255);
     std::ofstream(path, std::ios::binary) << damaged;

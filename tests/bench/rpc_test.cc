@@ -1,4 +1,4 @@
-// The program itself: processes, transports, APIs, exit codes.
+// The benchmark program: processes, transports, APIs and exit codes.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// The exit code of bench/rpc with these flags; its table is thrown away unless
-// `flags` send it elsewhere.
+// Returns the exit code of bench/rpc with these flags. Discards the table
+// unless `flags` redirect it.
 int RunRpc(const std::string& flags) {
   const std::string command = "bench/rpc/rpc " + flags;
   const int status = std::system(command.c_str());
@@ -83,8 +83,8 @@ TEST(RpcTest, MessagesOfManyBuffersAreAnsweredInEveryForm) {
   }
 }
 
-// Nothing stands in for a GPU, and nothing is printed that could be taken for
-// its figures.
+// There is no substitute for a GPU, and no output that looks like a GPU's
+// figures.
 TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
   if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
   const std::string path = testing::TempDir() + "/device";
@@ -163,11 +163,11 @@ TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
   const nlohmann::json cells = ReadJson(path);
   ASSERT_EQ(cells.size(), 2u * 3);
   for (const auto& cell : cells) {
-    // A connection has buffers at both ends; none has a megabyte.
+    // A connection has buffers at both ends, but less than a megabyte.
     EXPECT_GT(cell["kib_per_channel"], 1) << cell;
     EXPECT_LT(cell["kib_per_channel"], 1024) << cell;
     EXPECT_GE(cell["cpu_percent"], 0) << cell;
-    // Far above what is wanted: this is for a spinner that never sleeps.
+    // Far above the goal: detects a spinning thread that never sleeps.
     EXPECT_LT(cell["cpu_percent"], 90) << cell;
   }
 }
@@ -188,8 +188,8 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
-// With this setting glibc asks the system for each megabyte anew, whose 256
-// pages the system clears one by one.
+// With this setting, glibc allocates each megabyte from the system, which
+// clears its 256 pages one by one.
 TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   const std::string path = testing::TempDir() + "/faults.json";
   setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536", 1);
@@ -210,7 +210,7 @@ TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   }
 }
 
-// The times are of the tiny ones, MB/s of the others.
+// The times are those of the tiny calls, and the MB/s those of the others.
 TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
   const std::string path = testing::TempDir() + "/beside.json";
   ASSERT_EQ(

@@ -1,4 +1,4 @@
-// bench/tensors: its data, its sum, and the program itself.
+// The data, the sum and the program of bench/tensors.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,8 @@
 namespace penstock::bench {
 namespace {
 
-// Tensors and elements, as the models' authors and libraries tell them.
+// Numbers of tensors and elements, according to the models' authors and
+// libraries.
 const std::map<std::string, std::pair<size_t, size_t>>& Known() {
   static const auto* const known =
       new std::map<std::string, std::pair<size_t, size_t>>{
@@ -86,8 +87,8 @@ TEST(ReportTest, StepSurvivesItsLine) {
   EXPECT_FALSE(FromLine("1 2 3 x").ok());
 }
 
-// Returns the exit code of the program with these flags; what it prints is at
-// `path`, and what it complains of at `errors`.
+// Returns the exit code of the program with these flags. The output goes to
+// `path`, and error messages to `errors`.
 int RunTensors(const std::string& flags, const std::string& path,
                const std::string& errors = "/dev/null") {
   const int status = std::system(
@@ -132,8 +133,8 @@ TEST(TensorsTest, WrongNamesAreRefusedBeforeAnythingIsMeasured) {
   EXPECT_EQ(Contents(path), "");
 }
 
-// Nothing stands in for a GPU, and nothing is printed that could be taken for
-// its figures.
+// There is no substitute for a GPU, and no output that looks like a GPU's
+// figures.
 TEST(TensorsTest, WithoutADeviceItsMemoryIsNotMeasured) {
   if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
   const std::string path = testing::TempDir() + "/device";

@@ -1,4 +1,4 @@
-// Signals that a command remembers, and one that ends it.
+// Signals that a command remembers, and a signal that ends it.
 
 #include "cli/interrupt.h"
 
@@ -13,7 +13,7 @@
 namespace penstock::cli {
 namespace {
 
-// Runs `body` in a child, as it ends. Returns its status, as of wait().
+// Runs `body` in a child until it ends. Returns the status of wait().
 template <typename Body>
 int InChild(Body body) {
   const pid_t child = fork();

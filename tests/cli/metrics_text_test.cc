@@ -1,4 +1,4 @@
-// What penstock top reads of a process, and what it makes of two looks at it.
+// Parsing and comparing the metrics of a process, for penstock top.
 
 #include "cli/top/metrics_text.h"
 
@@ -61,12 +61,12 @@ TEST(MetricsTextTest, QuantilesAreOfWhatWasObservedInBetween) {
   EXPECT_EQ(QuantileBetween(at(0, 0, 0), at(99, 99, 100), 0.99), 1);
   EXPECT_TRUE(std::isinf(QuantileBetween(at(0, 0, 0), at(9, 9, 10), 0.99)));
   EXPECT_EQ(QuantileBetween(at(5, 5, 5), at(5, 5, 5), 0.5), 0);
-  // Started anew: all of it is new.
+  // After a restart, all observations are new.
   EXPECT_EQ(QuantileBetween(at(50, 50, 50), at(0, 3, 3), 0.5), 2);
   EXPECT_EQ(QuantileBetween({}, {}, 0.5), 0);
 }
 
-// A process with one connection that has sent so many messages.
+// A process with one connection that has sent `messages` messages.
 Sample After(int seconds, int messages) {
   const std::string count = std::to_string(messages);
   Sample sample;
@@ -92,7 +92,7 @@ TEST(ViewTest, RatesAreDifferencesOverTime) {
   EXPECT_NE(text.find("shm              1     1000 "), std::string::npos)
       << text;
   EXPECT_NE(text.find("fast paths lost: 1 (0/s)"), std::string::npos) << text;
-  // What a peer is called does not reach the terminal as it is.
+  // A peer's name is escaped before it reaches the terminal.
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(ViewJson(After(10, 1000), After(12, 3000), absl::UnixEpoch())
                 .find('\x1b'),
@@ -113,14 +113,14 @@ TEST(ViewTest, NarrowTerminalsGetTheColumnsThatFit) {
     }
     EXPECT_EQ(text.find("no room for: ") == std::string::npos, width == 109)
         << text;
-    // What matters most is there in any case.
+    // The most important columns are always shown.
     for (const char* part : {"sent B/s", "peer", "call p50"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << text;
     }
   }
 }
 
-// A parameter server whose tables have taken so many steps.
+// A parameter server whose tables have made `steps` steps.
 Sample Server(int seconds, int steps) {
   const std::string count = std::to_string(steps);
   Sample sample = After(seconds, 0);

@@ -1,11 +1,11 @@
-// A parameter server with a model, whose figures are those of the arguments:
-// for the tests of `penstock ps` and `penstock top`.
+// A parameter server with a model and figures from the arguments, for the tests
+// of `penstock ps` and `penstock top`.
 //
-// Usage: parameter_server RUN TABLES [FLAG...], with --server=I --servers=N for
-// one of several and the flags of ps_server that follow. RUN 0: it has no
-// model. Two workers are members; rank 0 is three steps ahead of rank 1. Prints
-// "PORT METRICS_PORT", and ends with its standard input. With --hold, a
-// checkpoint that is written waits for a line there.
+// Usage: parameter_server RUN TABLES [FLAG...]. --server=I --servers=N select
+// one of several servers, and flags of ps_server may follow. With RUN 0, the
+// server has no model. Two workers are members; rank 0 is three steps ahead of
+// rank 1. Prints "PORT METRICS_PORT", and ends with its standard input. With
+// --hold, writing a checkpoint waits for a line of input.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -42,7 +42,7 @@ void Check(const absl::Status& status, const char* what) {
 Model SomeModel(int tables) {
   Model model;
   model.tables.push_back(DenseTable("kernel", {2, 3}, kStaleness));
-  // A name that a terminal would obey, and that Prometheus' format escapes.
+  // A name that controls a terminal, and that Prometheus' format escapes.
   model.tables.push_back(SparseTable("us\x1b[31m\"ers", 4, kStaleness));
   for (int i = 2; i < tables; ++i) {
     model.tables.push_back(
@@ -100,7 +100,7 @@ void Train(Server* server, const Flags& flags) {
   for (const WorkerId& worker : {fast, slow}) {
     Check(server->Join(view, worker).status(), "join");
   }
-  // The only dense table is small, and the first server's.
+  // The only dense table is small, and belongs to the first server.
   const bool is_first = flags.server == 0;
   Check(server
             ->Initialize(view, fast,

@@ -1,4 +1,4 @@
-// Percentiles of many times, and how they are shown.
+// Percentiles of many times, and their display.
 
 #include "cli/ping_table.h"
 
@@ -87,7 +87,7 @@ size_t LongestLine(const std::string& text) {
   return longest;
 }
 
-// With the widest cells that are usual.
+// A summary with the widest usual cells.
 PingSummary WideSummary() {
   PingSummary summary = Summary();
   summary.series[1].bytes = 1023 << 10;

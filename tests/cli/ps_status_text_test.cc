@@ -1,4 +1,4 @@
-// What `penstock ps status` shows of tables.
+// The tables in the output of `penstock ps status`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of two servers, one of which has all spilled rows.
+// Two servers, one of which has all spilled rows.
 std::vector<ServerStatus> Servers(uint64_t spilled_rows) {
   std::vector<ServerStatus> servers(2);
   for (ServerStatus& server : servers) {

@@ -1,4 +1,4 @@
-// What the doctor makes of RDMA devices, whole and broken.
+// The doctor's findings on working and broken RDMA devices.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// Sizes, times, lines: what commands read and write.
+// Parsing and formatting of sizes, times and lines.
 
 #include <fcntl.h>
 #include <signal.h>

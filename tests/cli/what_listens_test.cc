@@ -1,4 +1,4 @@
-// What a first answer says of who gives it.
+// Identifying a server by the first bytes of its answer.
 
 #include "cli/what_listens.h"
 

@@ -1,5 +1,5 @@
-// The pool of a program that allocates before it connects has the pages of the
-// setting, too. A program of its own: the setting is read once.
+// The pool of a program that allocates before it connects also uses the pages
+// of the setting. A separate program, because the setting is read once.
 
 #include <cstdlib>
 
@@ -14,7 +14,7 @@ namespace {
 
 class AllocatorPagesTest : public ServiceTest {};
 
-// Whether the machine has reserved any or not.
+// Regardless of the machine's reserved pages.
 TEST_P(AllocatorPagesTest, PoolHasThePagesOfTheSetting) {
   fabric::shm::KernelPagesLock lock;
   ASSERT_EQ(setenv("PENSTOCK_SHM_HUGE_PAGES", "reserved", 1), 0);

@@ -1,4 +1,4 @@
-// penstock::Allocator: whose memory a message is, and for how long.
+// penstock::Allocator: the memory of a message, and its lifetime.
 
 #include <chrono>
 #include <cstring>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr size_t kBytes = 3 << 20;
 
-// Answers each call with the message that was set.
+// Answers each call with a preset message.
 class OneAnswer final : public grpc::CallbackGenericService {
  public:
   void Set(grpc::ByteBuffer answer) { answer_ = std::move(answer); }
@@ -67,7 +67,7 @@ class AllocatorTest : public testing::TestWithParam<Fabric> {
     channel_ = grpc::CreateChannel(
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options));
-    // The first message of a connection may go before the path is agreed on.
+    // The first message of a connection may precede the agreement on the path.
     service_.Set(ToBuffer("small"));
     EXPECT_EQ(Fetch().size(), 5u);
   }
@@ -76,7 +76,7 @@ class AllocatorTest : public testing::TestWithParam<Fabric> {
     server_->Wait();
   }
 
-  // As the client gets it; empty if it did not.
+  // Returns the slice that the client receives, or an empty slice on failure.
   grpc::Slice Fetch() {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;
@@ -116,7 +116,7 @@ TEST_P(AllocatorTest, MessageIsTheBufferOverShmAndACopyOverTcp) {
   service_.Set(grpc::ByteBuffer(&slice, 1));
   const grpc::Slice got = Fetch();
   ASSERT_TRUE(IsFilled(got, kBytes, 7));
-  // What nobody should do shows where it lies.
+  // A forbidden write shows whether the memory is shared.
   buffer.data()[kBytes / 2] = 8;
   EXPECT_EQ(got.begin()[kBytes / 2], GetParam() == Fabric::kShm ? 8 : 7);
 }
@@ -148,7 +148,7 @@ TEST_P(AllocatorTest, BufferIsSharedUntilThePeerHasLetGo) {
     EXPECT_EQ(buffer.is_shared(), GetParam() == Fabric::kShm);
     EXPECT_TRUE(IsFilled(got, kBytes, 7));
   }
-  // Given back with the slice, and noticed with what is sent next.
+  // The slice releases the memory, which is noticed with the next message.
   const auto end = In(kPatience);
   while (buffer.is_shared() && std::chrono::system_clock::now() < end) {
     ASSERT_EQ(Fetch().size(), 5u);

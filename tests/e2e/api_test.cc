@@ -1,4 +1,4 @@
-// Each of gRPC's client APIs with each of its server APIs, over each path.
+// All pairs of gRPC's client and server APIs, over each path.
 
 #include <memory>
 #include <string>
@@ -42,7 +42,7 @@ class ApiTest : public testing::TestWithParam<Apis>, public Stack {
     EXPECT_EQ(unary.sizes, std::vector<size_t>{size});
   }
 
-  // Inline, announced, and back.
+  // Small, announced, and small messages again.
   const std::vector<size_t> sizes_ = {0, 10, 20000, 300000, 1, 60000, 5};
   std::unique_ptr<ApiServer> service_;
   std::unique_ptr<TestService::Stub> stub_;

@@ -1,5 +1,5 @@
-// One channel to two servers: what gRPC's load balancing policies do with them,
-// and what becomes of the calls when one server dies.
+// One channel to two servers: gRPC's load balancing policies, and calls after
+// the death of one server.
 
 #include <atomic>
 #include <chrono>
@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// One of the servers, and how many calls came to it.
+// One of the servers, with the number of its calls.
 class Backend {
  public:
   explicit Backend(Path path) : stack_(path) {
@@ -54,13 +54,14 @@ class BalancingTest : public testing::TestWithParam<Path> {
     stub_ = TestService::NewStub(channel_);
   }
 
-  // All over this test's path; false if another number stays.
+  // Waits until all `count` connections use this test's path. Returns false if
+  // the number stays different.
   bool AwaitConnections(size_t count) {
     const auto end = In(kPatience);
     while (DescribePaths(*channel_).size() != count) {
       if (std::chrono::system_clock::now() > end) return false;
-      // Waits in gRPC. An idle channel whose process has no other caller and no
-      // server is polled every five seconds, for one event.
+      // Waits in gRPC. Without other callers and servers, an idle channel is
+      // polled only every five seconds, for one event.
       channel_->WaitForStateChange(channel_->GetState(true),
                                    In(std::chrono::milliseconds(1)));
     }
@@ -77,7 +78,7 @@ class BalancingTest : public testing::TestWithParam<Path> {
     }
   }
 
-  // Calls that may fail until the channel has noticed a change.
+  // Makes calls, which may fail until the channel has noticed a change.
   bool CallUntilServedBy(const Backend& backend) {
     const int before = backend.calls();
     const auto end = In(kPatience);

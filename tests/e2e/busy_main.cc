@@ -1,21 +1,18 @@
-// busy ROLE ...: a process of a server that many clients keep busy.
+// busy ROLE ...: a process in the test of a server that many clients keep busy.
 //
-//   busy server API PATH           serves with the API sync, async or callback;
-//                                  says "port N"
+//   busy server API PATH
+//       serves with the API sync, async or callback; prints "port N"
 //   busy crowd PATH ADDRESS CLIENTS CALLS
-//                                  keeps CALLS calls outstanding on each of
-//                                  CLIENTS connections; says "running" after
-//                                  the first answer on each of them, and at the
-//                                  end "answers N"
+//       keeps CALLS calls outstanding on each of CLIENTS connections; prints
+//       "running" after the first answer on each, and "answers N" at the end
 //   busy probe PATH ADDRESS MILLIS
-//                                  connects and makes calls, one after another,
-//                                  for MILLIS, ten at least; says "answers N"
-//                                  and microseconds: "first N", "median N",
-//                                  "p90 N", "longest N"; or "failed MESSAGE"
-//
-//   busy health ADDRESS MILLIS     as probe, with a stock client's health
-//   checks busy scrape PORT MILLIS        as probe, with scrapes of a metrics
-//   port
+//       connects and makes sequential calls for MILLIS, at least ten; prints
+//       "answers N" and microseconds: "first N", "median N", "p90 N",
+//       "longest N"; or "failed MESSAGE"
+//   busy health ADDRESS MILLIS
+//       like probe, with health checks of a stock client
+//   busy scrape PORT MILLIS
+//       like probe, with scrapes of a metrics port
 //
 // PATH is a name of path.h. A process ends with its input, or with the process
 // that started it.
@@ -66,7 +63,7 @@ void AwaitEndOfInput() {
   }
 }
 
-// One EmptyCall of the completion-queue API. Deletes itself.
+// One EmptyCall with the completion-queue API. Deletes itself.
 class AsyncCall {
  public:
   AsyncCall(TestService::AsyncService* service,
@@ -134,7 +131,7 @@ int Serve(const std::string& api, Path path) {
   }
   std::cout << "port " << port << std::endl;
   AwaitEndOfInput();
-  _exit(0);  // a busy server would have to drain first
+  _exit(0);  // skips draining a busy server
 }
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
@@ -145,7 +142,7 @@ std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
       arguments);
 }
 
-// Calls on one connection, of which `calls` are outstanding at any time.
+// Keeps `calls` calls outstanding on each connection.
 class Crowd {
  public:
   Crowd(Path path, const std::string& address, int clients, int calls) {
@@ -159,7 +156,7 @@ class Crowd {
   void Begin(int clients) {
     while (begun_ < clients) Turn();
   }
-  // Returns when the process's input has ended.
+  // Returns once the process's input has ended.
   void Run() {
     std::thread watch([this] {
       AwaitEndOfInput();
@@ -224,14 +221,14 @@ int RunCrowd(Path path, const std::string& address, int clients, int calls) {
   std::cout << "answers " << crowd.answers() << std::endl;
   std::cout << "rate " << static_cast<int64_t>(crowd.answers() / time.count())
             << std::endl;
-  _exit(0);  // calls are under way
+  _exit(0);  // calls are in progress
 }
 
-// Asks again and again, and says how long the answers took. `ask` returns why
-// there is none, or an empty text.
+// Calls `ask` repeatedly, and prints the durations. `ask` returns an error
+// text, or an empty text.
 int Measure(std::chrono::milliseconds time,
             const std::function<std::string()>& ask) {
-  // On a machine that is busy otherwise, too.
+  // The minimum, even on an otherwise busy machine.
   constexpr size_t kLeastCalls = 10;
   std::vector<int64_t> micros;
   const auto end = Clock::now() + time;
@@ -269,7 +266,7 @@ int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
   return Measure(time, [&]() -> std::string {
     Call call;
     RawStream stream(channel, &call, "/grpc.health.v1.Health/Check");
-    // An empty request asks for the server as a whole.
+    // An empty request asks for the whole server's health.
     if (!stream.Write("") || !stream.WritesDone()) return "not sent";
     const std::string serving("\x08\x01");  // a response with status SERVING
     const auto answer = stream.Read();
@@ -279,7 +276,7 @@ int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
   });
 }
 
-// Returns what an HTTP server on this host says to a GET, up to its end.
+// Returns the answer of an HTTP server on this host to a GET, up to its end.
 std::string Get(uint16_t port, const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to = {};

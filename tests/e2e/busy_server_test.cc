@@ -1,6 +1,6 @@
-// A server that clients keep busy over shared memory also answers others: new
-// clients of all kinds, health checks and scrapes of its metrics. They wait
-// about as long as at a stock server under the same load in the same run.
+// A server that clients keep busy over shared memory also serves others: new
+// clients of all kinds, health checks and metrics scrapes. They wait about as
+// long as with a stock server under the same load in the same run.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,14 +38,14 @@ int64_t NumberAfter(Child* child, const char* prefix) {
 struct Load {
   const char* api;
   int clients;
-  int calls;  // of each client
+  int calls;  // per client
 };
 
 std::ostream& operator<<(std::ostream& out, const Load& load) {
   return out << load.api << "With" << load.clients << "x" << load.calls;
 }
 
-// A server under a load.
+// A server under load.
 class BusyServer {
  public:
   BusyServer(const Load& load, const std::string& path)
@@ -61,8 +61,8 @@ class BusyServer {
   BusyServer(const BusyServer&) = delete;
   BusyServer& operator=(const BusyServer&) = delete;
 
-  // Return the median of the times, in microseconds, that answers take: to
-  // calls of a new client over `path`, to health checks, to scrapes.
+  // Return the median response time, in microseconds: of calls of a new client
+  // over `path`, of health checks, and of scrapes.
   int64_t Probe(const std::string& path) {
     return MedianOf({"probe", path, address_, kProbeMillis});
   }
@@ -74,7 +74,7 @@ class BusyServer {
   static int64_t MedianOf(std::vector<std::string> probe) {
     return NumberAfter(StartBusy(std::move(probe)).get(), "median ");
   }
-  // Returns the port that the server's log names.
+  // Returns the port in the server's log.
   std::string MetricsPort() const {
     constexpr absl::string_view kBefore = "metrics are served on port ";
     std::string log(1 << 16, '\0');
@@ -102,7 +102,7 @@ TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
   ASSERT_GT(stock, 0);
   const auto expect_answers = [stock](const char* what, int64_t median) {
     EXPECT_GT(median, 0) << what;
-    // The machine may have had other work in one of the two runs.
+    // The machine may have had other work during one of the two runs.
     EXPECT_LT(median, 20 * stock + 20000) << what << "; stock: " << stock;
   };
   BusyServer server(GetParam(), "Shm");

@@ -1,4 +1,4 @@
-// Beginnings and ends of calls: deadlines, half-closes, corked and last
+// The beginning and the end of calls: deadlines, half-closes, corked and last
 // messages.
 
 #include <chrono>
@@ -18,12 +18,12 @@ using std::chrono::system_clock;
 
 class CallShapeTest : public StackTest {
  protected:
-  // With the scripts that the test has set.
+  // Starts serving, with the scripts that the test has set.
   void Begin() {
     Serve(&service_);
     stub_ = TestService::NewStub(channel());
   }
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~CallShapeTest() override { StopServing(milliseconds(0)); }
 
   ScriptedService service_;
@@ -42,7 +42,7 @@ TEST_P(CallShapeTest, DeadlineOfTheClientIsTheServersToo) {
   call.set_deadline(deadline);
   Empty response;
   ASSERT_TRUE(stub_->EmptyCall(&call, Empty(), &response).ok());
-  // It travels as the time that remains, in few digits.
+  // A deadline is sent as the remaining time, with few digits.
   EXPECT_LT(seen - deadline, milliseconds(500));
   EXPECT_LT(deadline - seen, milliseconds(500));
   ExpectTraffic(1, 1);
@@ -61,7 +61,7 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
   EXPECT_EQ(seen, system_clock::time_point::max());
 }
 
-// Calls that a server makes on behalf of its own, over the same path.
+// Calls that a server makes for its own calls, over the same path.
 class PropagationTest : public CallShapeTest {
  protected:
   // The unary method waits for a stream that never ends by itself.
@@ -95,7 +95,7 @@ TEST_P(PropagationTest, DeadlinePassesOnToCallsOfTheServer) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   auto inner = inner_ended_.get_future();
   ASSERT_EQ(inner.wait_for(kPatience), std::future_status::ready);
-  // Its own deadline, or the end of the call that it was made for.
+  // The inner call's own deadline, or the end of the outer call.
   const grpc::StatusCode code = inner.get();
   EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED ||
               code == grpc::StatusCode::CANCELLED)

@@ -1,5 +1,5 @@
-// Certificates that are replaced while both sides run: connections that are up
-// stay, new ones use the new certificates.
+// Certificates that are replaced while both sides run. Existing connections
+// stay; new ones use the new certificates.
 
 #include <chrono>
 #include <cstdlib>
@@ -22,17 +22,18 @@ namespace {
 
 namespace tls = grpc::experimental;
 
-// One side's key and certificate in files, and what watches them.
+// One side's key and certificate in files, with a watcher.
 class WatchedIdentity {
  public:
-  // Within `folder`, which must exist.
+  // Creates the files within `folder`, which must exist.
   WatchedIdentity(std::filesystem::path folder, const Identity& identity)
       : folder_(std::move(folder)) {
     Write("authority.pem", TestCertificates()->authority.certificate);
     Replace(identity);
   }
 
-  // Both files at once, as the watcher wants it: a link to another folder.
+  // Replaces both files atomically, as the watcher requires: by a link to
+  // another folder.
   void Replace(const Identity& identity) {
     const std::string next = "identity" + std::to_string(++generation_);
     std::filesystem::create_directory(folder_ / next);
@@ -42,7 +43,7 @@ class WatchedIdentity {
     std::filesystem::rename(folder_ / "link", folder_ / "current");
   }
 
-  // It looks once a second, the shortest time that gRPC allows.
+  // Checks once a second, the shortest interval that gRPC allows.
   std::shared_ptr<tls::CertificateProviderInterface> NewProvider() const {
     return std::make_shared<tls::FileWatcherCertificateProvider>(
         folder_ / "current/key.pem", folder_ / "current/certificate.pem",
@@ -58,7 +59,7 @@ class WatchedIdentity {
   int generation_ = 0;
 };
 
-// Says in each call's metadata as whom it knows the client.
+// Returns the client's name in each call's metadata.
 class Namer final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,
@@ -74,7 +75,7 @@ class Namer final : public TestService::Service {
 
 class CertificateReloadTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~CertificateReloadTest() override {
     StopServing(std::chrono::milliseconds(0));
   }
@@ -82,7 +83,7 @@ class CertificateReloadTest : public StackTest {
   void SetUp() override {
     ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
     const char* parent = std::getenv("TEST_TMPDIR");
-    // Not removed, for the watchers outlive the test.
+    // Not removed, because the watchers outlive the test.
     folder_ = std::filesystem::path(parent == nullptr ? "/tmp" : parent) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     for (const char* side : {"server", "client"}) {
@@ -112,14 +113,14 @@ class CertificateReloadTest : public StackTest {
     return tls::TlsCredentials(options);
   }
 
-  // With a connection of its own, to the server that is `server`.
+  // Returns a channel with its own connection, to the server named `server`.
   std::shared_ptr<grpc::Channel> ChannelTo(const std::string& server) const {
     grpc::ChannelArguments arguments;
     arguments.SetSslTargetNameOverride(server);
     return NewChannel(arguments);
   }
 
-  // As whom a server knows this client by `channel`; "" if it does not serve.
+  // Returns the name by which the server knows this client, or "" on failure.
   static std::string NameBy(const std::shared_ptr<grpc::Channel>& channel) {
     Call call;
     Empty response;
@@ -130,7 +131,8 @@ class CertificateReloadTest : public StackTest {
     return std::string(name->second.data(), name->second.size());
   }
 
-  // That a new connection, soon, is to `server` and known to it as `client`.
+  // Expects that new connections soon use `server`, which knows the client as
+  // `client`.
   void ExpectSoon(const std::string& server, const std::string& client) {
     const auto end = In(kPatience);
     while (std::chrono::system_clock::now() < end) {
@@ -152,12 +154,12 @@ TEST_P(CertificateReloadTest, NewConnectionsUseTheNewCertificates) {
   ExpectSoon("penstock.test", "client.test");
   auto old = ChannelTo("penstock.test");
   ASSERT_EQ(NameBy(old), "client.test");
-  // Each takes what has been the other's.
+  // The two sides exchange their certificates.
   of_server_->Replace(TestCertificates()->client);
   of_client_->Replace(TestCertificates()->server);
   ExpectSoon("client.test", "penstock.test");
   EXPECT_EQ(NameBy(ChannelTo("penstock.test")), "");
-  // The connection that is up is still between those whom it began with.
+  // The existing connection still has its original certificates.
   EXPECT_EQ(NameBy(old), "client.test");
   ExpectTraffic(*old, 2, 2);
 }
@@ -174,7 +176,7 @@ TEST_P(CertificateReloadTest, CertificateThatNobodyTrustsIsRefusedFromThenOn) {
   ExpectSoon("penstock.test", "client.test");
 }
 
-// Not each path, for the watchers take their seconds.
+// Not all paths, because the watchers take seconds.
 INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest, EachPenstockPath(),
                          PathName());
 

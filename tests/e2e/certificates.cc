@@ -12,7 +12,7 @@
 namespace penstock::e2e {
 namespace {
 
-// In the folder of this run's temporary files.
+// Returns a path in the folder of this run's temporary files.
 std::string PathOf(const std::string& name) {
   const char* folder = std::getenv("TEST_TMPDIR");
   return absl::StrCat(folder == nullptr ? "/tmp" : folder, "/", name);
@@ -24,8 +24,8 @@ std::string ReadFile(const std::string& name) {
   return text.str();
 }
 
-// One whose subject is `subject`; signed by `issuer`, or by itself if that is
-// empty. Valid for a day.
+// Makes a certificate with this subject, valid for a day. `issuer` signs it; an
+// empty issuer means self-signed.
 absl::optional<Identity> Make(const std::string& name,
                               const std::string& subject,
                               const std::string& issuer,

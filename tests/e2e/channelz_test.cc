@@ -1,4 +1,4 @@
-// What channelz shows of a connection: the same over each path.
+// The description of a connection in channelz: the same over each path.
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Of the first few connections of this process, in order.
+// Returns the first few sockets of this process, in order.
 std::vector<std::string> Sockets() {
   std::vector<std::string> sockets;
   for (int id = 1; id < 1000; ++id) {
@@ -25,7 +25,7 @@ std::vector<std::string> Sockets() {
   return sockets;
 }
 
-// That of "name":"NUMBER" in `json`; 0 where there is none, as channelz has it.
+// Returns NUMBER of "name":"NUMBER" in `json`, or 0, which channelz omits.
 int NumberOf(const std::string& name, const std::string& json) {
   const std::string start = absl::StrCat("\"", name, "\":\"");
   const size_t at = json.find(start);
@@ -39,7 +39,7 @@ int NumberOf(const std::string& name, const std::string& json) {
 
 class ChannelzTest : public ServiceTest {
  protected:
-  // The two ends of the one connection, or none.
+  // Returns the two ends of the one connection, or none.
   static std::vector<std::string> Ends() {
     std::vector<std::string> ends;
     for (const std::string& socket : Sockets()) {
@@ -67,7 +67,7 @@ TEST_P(ChannelzTest, BothEndsCountCallsAndMessages) {
     EXPECT_EQ(NumberOf("streamsStarted", end), 7) << end;
     EXPECT_EQ(NumberOf("messagesSent", end), 8) << end;
     EXPECT_EQ(NumberOf("messagesReceived", end), 8) << end;
-    if (!IsPenstock(GetParam())) continue;  // stock counts ends some time later
+    if (!IsPenstock(GetParam())) continue;  // stock gRPC counts ends later
     EXPECT_EQ(NumberOf("streamsSucceeded", end), 6) << end;
     EXPECT_EQ(NumberOf("streamsFailed", end), 1) << end;
   }

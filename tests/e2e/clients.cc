@@ -131,7 +131,7 @@ class DuplexReactor final
     StartRead(&response_);
   }
 
-  // The response may be there before the write is reported done.
+  // The response may arrive before the write is reported done.
   void HalfOfTurnDone() {
     if (--halves_ > 0) return;
     if (ending_.sizes.size() < sizes_.size()) {

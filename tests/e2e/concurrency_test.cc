@@ -1,4 +1,4 @@
-// Many calls on one connection, none of which holds up another.
+// Many calls on one connection, none of which blocks another.
 
 #include <future>
 #include <memory>
@@ -25,7 +25,7 @@ class ManyStreamsTest : public StackTest {
       builder->RegisterCallbackGenericService(&service_);
     });
   }
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~ManyStreamsTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   RawEchoService service_;
@@ -60,7 +60,7 @@ TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
 
 class SlowReaderTest : public StackTest {
  protected:
-  // More than any window or buffer on the way holds.
+  // More messages than all windows and buffers hold.
   static constexpr int kMessages = 64;
   static constexpr size_t kBytes = kMi / 2;
 
@@ -70,7 +70,7 @@ class SlowReaderTest : public StackTest {
   }
   ~SlowReaderTest() override { StopServing(std::chrono::milliseconds(0)); }
 
-  // A script: small streams echo, those with "x-slow" do what `slow` does.
+  // Sets a script: small streams echo, and streams with "x-slow" run `slow`.
   void Script(std::function<void(ServerStream*)> slow) {
     service_.duplex = [slow](grpc::ServerContext* context,
                              ServerStream* stream) {

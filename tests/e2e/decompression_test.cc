@@ -1,5 +1,5 @@
-// Compressed messages that become longer than their receiver's limit: each
-// megabyte of them may stand for a gigabyte, which nobody is to hold.
+// Compressed messages that exceed the receiver's limit when decompressed: a
+// megabyte may stand for a gigabyte, which nobody may allocate.
 
 #include <sys/resource.h>
 
@@ -22,14 +22,14 @@ constexpr size_t kMi = 1024 * 1024;
 // Above the limits of services and of tensors.
 constexpr size_t kBombMi = 96;
 
-// So many bytes 0. Takes one megabyte.
+// Returns zero bytes, which compress to about one megabyte.
 grpc::ByteBuffer Zeroes(size_t mebibytes) {
   const std::vector<grpc::Slice> slices(mebibytes,
                                         grpc::Slice(std::string(kMi, '\0')));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// The most that this process has had in memory, in bytes.
+// Returns this process's peak memory, in bytes.
 size_t PeakBytes() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -40,7 +40,7 @@ struct CompressedCall : Call {
   CompressedCall() { set_compression_algorithm(GRPC_COMPRESS_GZIP); }
 };
 
-// Answers each call with one message, compressed.
+// Answers each call with one compressed message.
 class CompressingService final : public grpc::CallbackGenericService {
  public:
   explicit CompressingService(size_t mebibytes) : answer_(Zeroes(mebibytes)) {}
@@ -68,7 +68,7 @@ class CompressingService final : public grpc::CallbackGenericService {
 
 class DecompressionTest : public StackTest {
  protected:
-  // Before the services that it serves go.
+  // Stops the server before its services are destroyed.
   ~DecompressionTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   void ServeEcho(const Configure& configure = {}) {
@@ -78,8 +78,8 @@ class DecompressionTest : public StackTest {
     });
   }
 
-  // Returns what becomes of a message of so many zeroes, and expects it back
-  // if that is OK.
+  // Returns the status of a message of zeroes, and checks the echo if the
+  // status is OK.
   static grpc::Status Echo(const std::shared_ptr<grpc::Channel>& channel,
                            const grpc::ByteBuffer& message) {
     CompressedCall call;
@@ -153,8 +153,7 @@ TEST_P(DecompressionTest, WhatComesIsWhatWasSent) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Those who lift the limit for tensors do not lift it for what a megabyte says
-// it is.
+// Lifting the limit for tensors does not lift the limit for decompression.
 TEST_P(DecompressionTest, ServicesOfTensorsHaveALimitForThatToo) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder);
@@ -184,7 +183,7 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Of any length, since its sender has paid for it.
+// Any length is accepted if its sender has paid for it.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

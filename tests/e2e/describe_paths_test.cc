@@ -1,4 +1,4 @@
-// What DescribePaths promises beyond the path and its counts.
+// Promises of DescribePaths besides the path and its counters.
 
 #include <atomic>
 #include <chrono>
@@ -112,7 +112,7 @@ TEST_P(DescribePathsTest, AServerThatShutsDownIsDescribedToItsEnd) {
   server()->Shutdown(In(std::chrono::seconds(0)));
   done = true;
   for (std::thread& thread : threads) thread.join();
-  // What closes a stock connection comes after the shutdown.
+  // A stock connection is closed after the shutdown.
   const auto end = In(kPatience);
   while (!DescribePaths(*server()).empty()) {
     ASSERT_LT(std::chrono::system_clock::now(), end);

@@ -1,5 +1,5 @@
-// penstock::Destinations: where the parts of an answer come to lie, and until
-// when memory is written to, over every path.
+// penstock::Destinations: the locations of an answer's parts, and the end of
+// writes to the memory, over every path.
 
 #include "penstock/destinations.h"
 
@@ -30,14 +30,15 @@ namespace {
 
 using Sizes = std::vector<size_t>;
 
-constexpr size_t kLarge = 300 * 1000;  // is read into memory of any kind
+constexpr size_t kLarge = 300 * 1000;  // large enough for any kind of memory
 constexpr std::chrono::seconds kPatience(20);
-constexpr size_t kSmall = 100 * 1000;  // only into memory that is registered
+// Large enough only for registered memory.
+constexpr size_t kSmall = 100 * 1000;
 
-// Answers "100,70000" with a message of two slices of so many bytes.
+// Answers "100,70000" with a message of two slices of these sizes.
 class SlicesService final : public grpc::CallbackGenericService {
  public:
-  // Of the slice at that index.
+  // Returns the contents of the slice at this index.
   static std::string BytesOf(size_t size, size_t index) {
     return Pattern(size, static_cast<unsigned>(index) + 1);
   }
@@ -81,7 +82,7 @@ class DestinationsTest : public StackTest {
 
   bool reads_into_places() const { return GetParam() == Path::kVerbs; }
 
-  // One unary call at a time, which places are attached to.
+  // One unary call at a time, with attached destinations.
   struct Pending {
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
@@ -121,7 +122,7 @@ class DestinationsTest : public StackTest {
     EXPECT_TRUE(ToBytes(answer_) == expected);
     return call->status;
   }
-  // Whether a slice of the answer is the place.
+  // Returns true if a slice of the answer lies at the place.
   static bool IsIn(const grpc::ByteBuffer& answer, const std::string& place) {
     std::vector<grpc::Slice> slices;
     EXPECT_TRUE(answer.Dump(&slices).ok());
@@ -132,7 +133,7 @@ class DestinationsTest : public StackTest {
           return begin == place.data() && slice.size() == place.size();
         });
   }
-  // Polls as a thread does that waits in gRPC.
+  // Polls like a thread that waits in gRPC.
   bool AwaitFree(const Destinations& places) {
     grpc::CompletionQueue queue;
     void* tag;
@@ -222,7 +223,7 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // The call itself may be held by another thread of gRPC's for a moment.
+  // Another thread of gRPC's may hold the call for a moment.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
@@ -230,7 +231,7 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
   EXPECT_TRUE(alive.expired());
 }
 
-// Whenever the call ends, what was free is not written to afterwards.
+// Whenever the call ends, free memory is not written to afterwards.
 TEST_P(DestinationsTest, CancelledCallLeavesThemInTime) {
   std::string a(16 << 20, 'Z');
   const auto places = Destinations::Make({RangeOf(&a)}, nullptr);

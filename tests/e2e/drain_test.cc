@@ -1,5 +1,5 @@
-// Servers that go while calls keep coming: nothing that a client was promised
-// is lost, and what was not taken is done elsewhere.
+// Servers that shut down while calls keep coming. No accepted call is lost, and
+// rejected calls are made elsewhere.
 
 #include <atomic>
 #include <chrono>
@@ -52,7 +52,7 @@ class Backend {
       builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, max_age_ms_);
     });
   }
-  // As servers that are replaced do: calls may end.
+  // Stops like a server that is being replaced: calls may finish.
   void Stop() { stack_.StopServing(kPatience); }
   bool AwaitCalls() {
     const int before = calls_;
@@ -63,7 +63,7 @@ class Backend {
     }
     return true;
   }
-  // Until calls have come over so many connections.
+  // Waits until calls have come over this number of connections.
   bool AwaitConnections(size_t count,
                         std::chrono::seconds patience = kPatience) {
     std::unique_lock<std::mutex> lock(mu_);
@@ -83,7 +83,7 @@ class Backend {
   Stack stack_;
 };
 
-// Threads that call without a pause and keep the failures.
+// Threads that call without a pause, and keep the failures.
 class Load {
  public:
   using MakeCall = std::function<grpc::Status()>;
@@ -100,13 +100,13 @@ class Load {
       }
     });
   }
-  // How many calls there were; none may have failed.
+  // Returns the number of calls. None may have failed.
   int Finish() {
     Stop();
     EXPECT_THAT(failures_, testing::IsEmpty());
     return calls_;
   }
-  // How many calls have failed, all of them with UNAVAILABLE.
+  // Returns the number of failed calls. All must have failed with UNAVAILABLE.
   int Lost() {
     Stop();
     int lost = 0;
@@ -139,7 +139,7 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // How long an attempt may take: on a busy machine it does.
+  // The timeout of an attempt, long enough for a busy machine.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
   arguments.SetLoadBalancingPolicyName("round_robin");
@@ -155,14 +155,14 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
   load.Add([&stub] {
     Call call;
     auto stream = stub->FullDuplexCall(&call);
-    // Who goes on after a write that failed may write more than gRPC keeps for
-    // a retry, and then gets no other attempt.
+    // A client that continues after a failed write may exceed gRPC's retry
+    // buffer, and then gets no other attempt.
     for (size_t size : {8, 300000, 8}) {
       if (!PingPong(stream.get(), size)) break;
     }
     stream->WritesDone();
-    // A write may fail on one connection and be repeated on another by gRPC.
-    // The status then waits for those who read the answer.
+    // A write may fail on one connection, and gRPC may repeat it on another.
+    // The status then waits for the reader of the answer.
     StreamingOutputCallResponse unread;
     while (stream->Read(&unread)) continue;
     return stream->Finish();
@@ -176,7 +176,7 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
 }
 
 TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
-  // Enough for a connection to be made and used.
+  // Long enough to establish and use a connection.
   const int max_age_ms = kPatience > std::chrono::seconds(10) ? 300 : 30;
   Backend server(GetParam(), max_age_ms);
   auto stub = TestService::NewStub(server.stack()->channel());
@@ -184,13 +184,13 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  // One channel: a connection comes when the one before it is told to go.
+  // One channel: a connection comes when the previous one is told to go.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
 }
 
 // Returns how many calls of eight threads are lost while connections reach
-// their age and nobody retries.
+// their age limit, without retries.
 int LostWithoutRetries(Path path) {
   constexpr int kConnections = 40;
   constexpr int kMaxAgeMs = 100;
@@ -214,8 +214,8 @@ TEST_P(DrainTest, WithoutRetriesNoMoreCallsAreLostThanOverStock) {
   EXPECT_LE(ours, stock + 10);
 }
 
-// Stock HTTP/2 loses calls here: gRPC's server cancels those that come between
-// the begin of its shutdown and the GOAWAY.
+// Stock HTTP/2 loses calls here: gRPC's server cancels calls that come between
+// the beginning of its shutdown and the GOAWAY.
 INSTANTIATE_TEST_SUITE_P(Over, DrainTest, EachPenstockPath(), PathName());
 
 }  // namespace

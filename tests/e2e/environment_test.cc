@@ -1,4 +1,4 @@
-// PENSTOCK_*: good values and bad ones, each in a process of its own.
+// Valid and invalid values of PENSTOCK_*, each in a separate process.
 
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ using testing::StartsWith;
 
 using Lines = std::vector<std::string>;
 
-// Those of `text` that have `part`.
+// Returns the lines of `text` that contain `part`.
 Lines LinesWith(absl::string_view part, const std::string& text) {
   Lines found;
   for (const auto& line : absl::StrSplit(text, '\n')) {
@@ -37,8 +37,9 @@ Lines LinesWith(absl::string_view part, const std::string& text) {
 
 class EnvironmentTest : public testing::Test {
  protected:
-  // What a client in `environment` says about one call to a server of `path`:
-  // an empty one, or, for the role "stream", one that has to wait for much.
+  // Returns the output of a client in `environment` that makes one call to a
+  // server of `path`. The call is empty, or waits for much data with the role
+  // "stream".
   static std::string Call(Path path, const Lines& environment,
                           const std::string& role = "call") {
     TestServiceImpl service;
@@ -49,7 +50,7 @@ class EnvironmentTest : public testing::Test {
     return client == nullptr ? "" : client->ReadAll();
   }
 
-  // The same about one call to a server in `environment`.
+  // Returns the output about one call to a server in `environment`.
   static std::string CallServer(const Lines& environment) {
     auto server = StartPeer("server", {"Environment"}, environment);
     if (server == nullptr) return "";
@@ -169,7 +170,7 @@ TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
       output);
 }
 
-// Whether the machine has reserved any or not.
+// Regardless of the machine's reserved pages.
 TEST_F(EnvironmentTest, HugePagesAreReservedOnesIfThatIsWanted) {
   fabric::shm::KernelPagesLock lock;
   const Lines wanted = LinesWith(

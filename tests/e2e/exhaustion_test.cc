@@ -1,5 +1,5 @@
-// Few descriptors, or little locked memory: calls go on over what can be had,
-// or end with a status, and all comes back with the resource.
+// Few descriptors, or little locked memory: calls continue over the available
+// paths, or end with a status. Everything recovers with the resource.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr char kWhySkipped[] =
     "UndefinedBehaviorSanitizer needs a descriptor for each of its looks";
 
-// While it lives, this process can open `spare` more descriptors.
+// While it lives, this process can open only `spare` more descriptors.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int spare) {
@@ -71,13 +71,13 @@ class ExhaustionTest : public testing::Test {
     const auto reports = DescribePaths(*channel);
     return reports.size() == 1 ? reports[0].path : "none";
   }
-  // To see whether an object is one, the sanitizer opens a pipe, and takes it
-  // for none where no descriptor is left.
+  // The sanitizer opens a pipe to check an object, and reports a bad object if
+  // there is no descriptor.
   static bool SanitizerNeedsDescriptors() {
     const char* const sanitizer = std::getenv("PENSTOCK_SANITIZER");
     return sanitizer != nullptr && absl::string_view(sanitizer) == "ubsan";
   }
-  // There and back, with what is announced.
+  // Makes a call with an announced message in each direction.
   static grpc::Status MakeLargeCall(TestService::Stub* stub) {
     Call call;
     call.set_wait_for_ready(true);
@@ -133,7 +133,8 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
   }
 }
 
-// As many as stock gRPC serves with this limit, each with one descriptor.
+// As many channels as stock gRPC serves with this limit, with one descriptor
+// each.
 class CrowdTest : public ExhaustionTest {
  protected:
   static constexpr int kLimit = 100;
@@ -174,8 +175,8 @@ class CrowdTest : public ExhaustionTest {
       count += PathOf(channel.get()) == path;
     return count;
   }
-  // Awaits that the channels go over shm, all of them. Calls all the time:
-  // between calls, gRPC reads of idle channels only each five seconds.
+  // Waits until all channels use shm. Makes calls in the meantime: between
+  // calls, gRPC polls idle channels only every five seconds.
   void ExpectShmAgain() const {
     const auto limit = In(6 * kPatience);
     while (CountOver("shm") < channels_.size()) {
@@ -216,7 +217,7 @@ TEST_F(CrowdTest, ServerServesThoseThatComeAtOnce) {
   ExpectShmAgain();
 }
 
-// The first ones have paths when the others come, all at once.
+// The first channels have paths when all others come at once.
 TEST_F(CrowdTest, PathsGiveWayToConnections) {
   for (size_t i = 0; i < kCrowd / 3; ++i) {
     channels_.push_back(NewChannel());

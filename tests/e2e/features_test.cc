@@ -1,6 +1,5 @@
-// What gRPC's own filters and layers do above the transport: compression,
-// interceptors, retries, what service configs say; and trailers-only answers
-// as its callbacks see them.
+// gRPC's own filters and layers above the transport: compression, interceptors,
+// retries and service configs. Also trailers-only answers in callbacks.
 
 #include <atomic>
 #include <future>
@@ -26,13 +25,13 @@ constexpr size_t kLarge = 200000;
 
 class FeaturesTest : public StackTest {
  protected:
-  // With the scripts that the test has set.
+  // Starts serving, with the scripts that the test has set.
   void Begin(grpc::ChannelArguments arguments = {}) {
     Serve(&service_);
     special_ = NewChannel(std::move(arguments));
     stub_ = TestService::NewStub(special_);
   }
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~FeaturesTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   uint64_t BytesSent() {
@@ -92,7 +91,7 @@ TEST_P(FeaturesTest, ChannelsMayCompressByDefault) {
   }
 }
 
-// Sees each message that its side sends, and adds to the metadata.
+// Counts each message that its side sends, and adds metadata.
 class Counter final : public grpc::experimental::Interceptor {
  public:
   Counter(const char* key, std::atomic<int>* count)
@@ -172,7 +171,7 @@ TEST_P(InterceptorTest, BothSidesSeeAndChangeEachCall) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(by_client_, 3);
   EXPECT_EQ(by_server_, 3);
-  // Added by the client's, and sent back by the service.
+  // Added by the client's interceptor, and echoed by the service.
   EXPECT_EQ(call.GetServerInitialMetadata().count(kEchoInitial), 1u);
   EXPECT_EQ(call.GetServerInitialMetadata().count("x-server"), 1u);
   ExpectTraffic(*channel, 3, 3);
@@ -207,7 +206,7 @@ TEST_P(FeaturesTest, ServiceConfigRetriesWhatIsUnavailable) {
   ExpectTraffic(*special_, 3, 1);
 }
 
-// gRPC hands the same buffer to each attempt.
+// gRPC passes the same buffer to each attempt.
 TEST_P(FeaturesTest, EachAttemptSendsTheWholeMessage) {
   std::vector<std::string> received;
   service_.unary = [&](grpc::ServerContext* context,
@@ -255,7 +254,7 @@ TEST_P(FeaturesTest, ServiceConfigLimitsSizes) {
   ExpectTraffic(*special_, 2, 2);
 }
 
-// Whether initial metadata was there when the callback came.
+// Records if initial metadata was present at the callback.
 class EndingReactor final
     : public grpc::ClientBidiReactor<StreamingOutputCallRequest,
                                      StreamingOutputCallResponse> {

@@ -1,10 +1,10 @@
-// forker PATH ADDRESS: a process that forks without exec while it has a channel
-// and a stream; to be run with GRPC_ENABLE_FORK_SUPPORT=1.
+// forker PATH ADDRESS: forks without exec while it has a channel and a stream.
+// Run it with GRPC_ENABLE_FORK_SUPPORT=1.
 //
-// A child says "child STATUS of a call on a channel of its own over PATH".
-// Another, not of stock gRPC, says "inherited STATUS" of calls on the parent's
-// channel. When they have ended, the parent says the same of calls on the
-// channel that it had, "stream goes on" or "stream is lost", and "end".
+// A child prints "child STATUS" for a call on its own channel over PATH.
+// Another child, except with stock gRPC, prints "inherited STATUS" for calls on
+// the parent's channel. When they have ended, the parent prints the same for
+// calls on its old channel, "stream goes on" or "stream is lost", and "end".
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,10 +25,10 @@
 namespace penstock::e2e {
 namespace {
 
-// After which a child that hangs is killed, by SIGALRM.
+// The time after which SIGALRM kills a hung child.
 constexpr int kChildSeconds = 2;
 constexpr int kCalls = 3;
-// gRPC may have no threads in a child, and so no new connection.
+// gRPC may have no threads in a child, and therefore no new connection.
 constexpr std::chrono::milliseconds kHeirsPatience(300);
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
@@ -58,8 +58,8 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
-// Makes as many calls as the parent then makes, so that streams would have the
-// same numbers.
+// Makes as many calls as the parent afterwards, so that streams have the same
+// numbers.
 [[noreturn]] void RunHeir(TestService::Stub* stub) {
   for (int i = 0; i < kCalls; ++i) {
     Call call;
@@ -100,6 +100,6 @@ int Main(Path path, const std::string& address) {
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // Without gRPC's own end, which may wait ten seconds; see stack.cc.
+  // Skips gRPC's shutdown, which may wait ten seconds; see stack.cc.
   _exit(penstock::e2e::Main(*penstock::e2e::PathOfName(argv[1]), argv[2]));
 }

@@ -1,5 +1,5 @@
-// Processes that fork while channels are live: with exec, as any library may
-// do; and without, as gRPC allows it with GRPC_ENABLE_FORK_SUPPORT=1.
+// Processes that fork while channels are live: with exec, like any library, and
+// without exec, as gRPC allows with GRPC_ENABLE_FORK_SUPPORT=1.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// What the command "true" says, run by fork and exec.
+// Returns the exit code of "true", run by fork and exec.
 int RunTrue() {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -41,7 +41,7 @@ int RunTrue() {
   return status;
 }
 
-// The descriptors that an executed program would have, and what they are.
+// Returns the descriptors that an executed program would inherit.
 std::set<std::string> Inheritable() {
   std::set<std::string> found;
   DIR* folder = opendir("/proc/self/fd");
@@ -61,7 +61,7 @@ std::set<std::string> Inheritable() {
 
 class ForkTest : public ServiceTest {
  protected:
-  // Before anything of this test is open.
+  // Taken before this test opens anything.
   const std::set<std::string> before_ = Inheritable();
 };
 
@@ -92,7 +92,7 @@ TEST_P(ForkTest, ExecutedProgramInheritsNoDescriptor) {
   EXPECT_EQ(Inheritable(), before_);
 }
 
-// What forker says over `path`, up to its end.
+// Returns the output of forker over `path`.
 std::string RunForker(Path path) {
   TestServiceImpl service;
   Stack stack(path);
@@ -105,8 +105,8 @@ std::string RunForker(Path path) {
   return said;
 }
 
-// The same, once for all tests; at one time, for children that hang take
-// theirs.
+// Returns the same, once for all tests. The paths run in parallel, because hung
+// children take time.
 const std::string& SaidOver(Path path) {
   using Answers = std::map<Path, std::shared_future<std::string>>;
   static const Answers* const answers = [] {
@@ -129,7 +129,7 @@ TEST_P(ForkWithoutExecTest, ParentGoesOn) {
   EXPECT_THAT(said, HasSubstr("stream goes on"));
 }
 
-// Else both would write into one ring, under the same numbers.
+// Otherwise both would write into one ring, with the same numbers.
 TEST_P(ForkWithoutExecTest, ChildDoesNotUseTheParentsConnection) {
   const std::string& said = SaidOver(GetParam());
   EXPECT_THAT(said, HasSubstr("inherited "));

@@ -1,4 +1,4 @@
-// A peer that negotiates and then says nothing, or nonsense.
+// A peer that negotiates and then sends nothing, or nonsense.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -49,7 +49,7 @@ class HalfOpenTest : public ServiceTest {
     ASSERT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // In time, after whatever it has to say.
+  // Returns true if the server hangs up in time, after any output.
   bool ServerHangsUp() {
     char bytes[4096];
     ssize_t size;

@@ -1,5 +1,4 @@
-// A proxy that drops silent connections does not drop one in use, though its
-// calls go over another path.
+// A proxy that drops silent connections keeps one whose calls use another path.
 
 #include <chrono>
 #include <cstdlib>
@@ -48,7 +47,7 @@ class HeartbeatTest : public StackTest {
         CredentialsFor(path(), grpc::InsecureChannelCredentials()), arguments);
     stub_ = TestService::NewStub(channel_);
   }
-  // Makes a call each 50 ms, for so long.
+  // Makes a call every 50 ms for `time`.
   void CallFor(milliseconds time) {
     const auto end = In(time);
     while (std::chrono::system_clock::now() < end) {
@@ -72,7 +71,8 @@ TEST_P(HeartbeatTest, ConnectionInUseIsNotSilent) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// The default is below what boxes allow, and a long way from this proxy.
+// The default is below the limits of network devices, and far above this
+// proxy's.
 TEST_P(HeartbeatTest, IdleConnectionIsAsSilentAsOverHttp2) {
   Begin(kHeartbeat);
   CallFor(3 * kHeartbeat);
@@ -96,8 +96,8 @@ TEST_P(HeartbeatTest, KeepalivesPingsKeepAnIdleConnectionUp) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// Shows that the proxy above cuts what has no heartbeat. Where doorbells ring,
-// they keep the connection up by themselves.
+// Shows that the proxy cuts connections without heartbeats. Doorbells also keep
+// a connection alive.
 TEST_P(HeartbeatTest, WithoutHeartbeatAnIdleConnectionIsCut) {
   Begin(milliseconds(0));
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());

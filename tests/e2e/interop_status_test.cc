@@ -1,5 +1,5 @@
-// gRPC's published interoperability cases about how calls end and what goes
-// with them; each test's comment has the case's name.
+// gRPC's published interoperability cases about the end of calls and its data.
+// Each test's comment has the case's name.
 
 #include <map>
 #include <string>
@@ -12,7 +12,7 @@ namespace {
 
 class InteropStatusTest : public ServiceTest {
  protected:
-  // The status that the server was asked for comes, from either kind of call.
+  // Expects the requested status, from either kind of call.
   void ExpectEchoed(const std::string& message) {
     EchoStatus wanted;
     wanted.set_code(grpc::StatusCode::UNKNOWN);
@@ -55,8 +55,8 @@ class InteropStatusTest : public ServiceTest {
   }
 };
 
-// cancel_after_begin. The published case cancels at once; this one waits for
-// the server, so that the cancellation has to travel.
+// cancel_after_begin. The published case cancels immediately; this test waits
+// for the server, so that the cancellation is transmitted.
 TEST_P(InteropStatusTest, CancellationAfterTheBeginningReachesBothSides) {
   Call call;
   StreamingInputCallResponse response;
@@ -93,7 +93,7 @@ TEST_P(InteropStatusTest, CancellationAfterAResponseReachesBothSides) {
 
 // timeout_on_sleeping_server: the server waits for messages that never come.
 TEST_P(InteropStatusTest, DeadlineEndsACallThatTheServerDoesNotEnd) {
-  // Connects, so that the deadline finds the call under way.
+  // Connects first, so that the deadline expires during the call.
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   Call call;
   call.set_deadline(In(std::chrono::milliseconds(50)));

@@ -1,6 +1,6 @@
-// gRPC's published interoperability cases that move messages. Their sizes are
-// the published ones (doc/interop-test-descriptions.md); each test's comment
-// has the case's name.
+// gRPC's published interoperability cases with messages. The sizes are the
+// published ones (doc/interop-test-descriptions.md). Each test's comment has
+// the case's name.
 
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
@@ -24,7 +24,7 @@ class InteropTest : public ServiceTest {
     return request;
   }
 
-  // Sends it compressed or not, as `compressed` says.
+  // Sends a message, compressed if `compressed`.
   grpc::Status SendLarge(bool compressed, bool expected) {
     Call call;
     call.set_compression_algorithm(compressed ? GRPC_COMPRESS_GZIP
@@ -39,7 +39,7 @@ class InteropTest : public ServiceTest {
     return status;
   }
 
-  // Whether the response came compressed.
+  // Returns true if the response was compressed.
   bool ReceiveLarge(bool compressed) {
     Call call;
     SimpleRequest request = LargeRequest();
@@ -51,7 +51,7 @@ class InteropTest : public ServiceTest {
     return CameCompressed(call.c_call());
   }
 
-  // Payload bytes that this side has sent and received, where they are known.
+  // Returns the payload bytes that this side has sent and received, if known.
   PathReport Bytes() {
     auto reports = DescribePaths(*channel());
     return reports.empty() ? PathReport() : reports[0];

@@ -1,6 +1,6 @@
-// Keepalive's pings: they find a peer that hangs, keep an idle connection, and
-// end one that has too many of them; as in stock gRPC. The waiting is on a real
-// clock, as gRPC has no other.
+// Keepalive pings, as in stock gRPC. They detect a hung peer, keep an idle
+// connection, and end a connection with too many pings. Waits for real time,
+// because gRPC has no other clock.
 
 #include <chrono>
 #include <memory>
@@ -76,10 +76,10 @@ TEST_P(HungServerTest, CallEndsAndTheChannelWorksWhenTheServerGoesOn) {
 
 class KeepaliveTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~KeepaliveTest() override { StopServing(milliseconds(0)); }
 
-  // Pings that come more often are too many.
+  // More frequent pings are too many.
   void ServeAllowingPingsEvery(milliseconds interval) {
     Serve(&service_, [&](grpc::ServerBuilder* builder) {
       builder->AddChannelArgument(
@@ -134,7 +134,7 @@ TEST_P(KeepaliveTest, IdleStreamStaysUpWhereTheServerPermitsPings) {
 
 TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   ServeAllowingPingsEvery(std::chrono::minutes(5));
-  // The time limit of a ping that is answered delays no other one.
+  // The timeout of an answered ping delays no other ping.
   auto arguments = PingEvery(milliseconds(100), kPatience);
   auto with_call = NewChannel(arguments);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -157,7 +157,7 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   for (auto& each : {with_call, without_calls}) ExpectPath(*each);
 }
 
-// Those with a stock client would only wait twice for the same code.
+// Without stock clients, which would only test stock code.
 auto Paths() {
   return testing::ValuesIn(
       IsInVm() ? std::vector<Path>{Path::kVerbs}

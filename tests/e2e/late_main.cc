@@ -1,8 +1,8 @@
-// late ROLE LIBRARY [ADDRESS]: a program that uses gRPC first, and only then
-// loads LIBRARY, with Penstock in it.
+// late ROLE LIBRARY [ADDRESS]: a program that uses gRPC before it loads
+// LIBRARY, which contains Penstock.
 //
-//   late server LIBRARY          serves; says "port N"
-//   late call LIBRARY ADDRESS    makes calls; says "status CODE MESSAGE", and
+//   late server LIBRARY          serves; prints "port N"
+//   late call LIBRARY ADDRESS    makes calls; prints "status CODE MESSAGE", and
 //                                "path PATH" for each connection
 //   late early LIBRARY ADDRESS   the same, but loads LIBRARY first
 

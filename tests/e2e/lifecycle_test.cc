@@ -1,4 +1,4 @@
-// Ends and beginnings of servers and channels within one process.
+// The beginning and the end of servers and channels within one process.
 
 #include <atomic>
 #include <future>
@@ -14,7 +14,7 @@ namespace {
 
 class LifecycleTest : public ServiceTest {
  protected:
-  // The client has heard that the server, or its connection, goes.
+  // Waits until the client knows that the server or the connection is ending.
   bool AwaitNotReady() {
     return channel()->WaitForStateChange(GRPC_CHANNEL_READY, In(kPatience));
   }
@@ -32,7 +32,7 @@ TEST_P(LifecycleTest, ShutdownLetsACallThatRunsFinish) {
   ExpectTraffic(1, 1);
   std::thread stopping([this] { StopServing(kPatience); });
   EXPECT_TRUE(AwaitNotReady());
-  // Both directions still work, with small messages and with large ones.
+  // Both directions still work, with small and large messages.
   EXPECT_TRUE(PingPong(stream.get()));
   EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
   EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),

@@ -1,5 +1,5 @@
-// What a server limits: calls at once, a connection's age and idleness, memory
-// and threads. Calls wait, or move to another connection, and are not lost.
+// A server's limits: concurrent calls, a connection's age and idleness, memory
+// and threads. Calls wait or move to another connection, and are not lost.
 
 #include <chrono>
 #include <future>
@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// The interoperability service; it remembers which connections calls came by.
+// The interoperability service; records the connections of calls.
 class PeerCounter final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,
@@ -44,7 +44,7 @@ class PeerCounter final : public TestService::Service {
 
 class LimitsTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~LimitsTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   void ServeWith(const std::map<std::string, int>& arguments) {
@@ -83,7 +83,7 @@ class LimitsTest : public StackTest {
     });
   }
 
-  // Each call succeeds, until they came by so many connections.
+  // Makes successful calls, until they have used this number of connections.
   void CallUntilPeersAre(size_t count) {
     const auto end = In(kPatience);
     while (service_.peers() < count) {

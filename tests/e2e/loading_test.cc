@@ -1,5 +1,5 @@
-// Penstock loaded too late, or beside a gRPC that it was not built for: a
-// sentence, and stock behaviour.
+// Penstock loaded too late, or with an unsuitable gRPC: prints a message, and
+// behaves like stock gRPC.
 
 #include <memory>
 #include <string>
@@ -50,7 +50,7 @@ class LoadingTest : public testing::Test {
     return client == nullptr ? "" : client->ReadAll();
   }
 
-  // A client beside another gRPC.
+  // Returns the output of a client with another gRPC.
   std::string Call(Lines environment = {}) {
     Preload(&environment);
     auto client =

@@ -1,8 +1,8 @@
-// What a mixed load costs in memory: no more after long than after short, and
-// next to nothing once it is over. Told apart: memory that is shared, which is
-// Penstock's, and the heap. Of the heap only what is given out says something
-// about a program: malloc keeps what is freed, up to 64 MiB for each of eight
-// arenas per core where messages are large, with stock gRPC as well.
+// The memory of a mixed load: the same after a long and a short run, and almost
+// none afterwards. Shared memory is Penstock's, and the heap is counted
+// separately. Only allocated heap memory matters: malloc keeps freed memory, up
+// to 64 MiB for each of eight arenas per core with large messages, with stock
+// gRPC too.
 
 #include <dirent.h>
 #include <malloc.h>
@@ -32,19 +32,20 @@ constexpr int kThreads = 8;
 constexpr int kChannels = 3;
 constexpr int kCallsPerThread = 40;
 constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
-// Of the arena's segments (docs/memory.md): the next larger one than such a
-// load needs, and the first, which stays.
+// The slack of the arena's segments (docs/memory.md): the next larger segment
+// than the load needs, and the first segment, which stays.
 constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
-// What gRPC keeps from a first use, and blocks for as many large messages as
-// were received at once (docs/memory.md). All messages are gigabytes.
+// Memory that gRPC keeps after its first use, and blocks for as many large
+// messages as were received at once (docs/memory.md). All messages together are
+// gigabytes.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
-// A segment goes within 10 s.
+// A segment is freed within 10 s.
 constexpr std::chrono::seconds kIdlePatience(30);
 
 struct Memory {
   uint64_t shared_kib = 0;
-  uint64_t heap_kib = 0;  // that malloc has given out
+  uint64_t heap_kib = 0;  // allocated by malloc's users
 };
 
 std::ostream& operator<<(std::ostream& out, const Memory& memory) {
@@ -52,7 +53,7 @@ std::ostream& operator<<(std::ostream& out, const Memory& memory) {
              << " KiB of the heap";
 }
 
-// What the arena has taken from the system, touched or not.
+// Returns the arena's memory from the system, touched or not.
 uint64_t SharedKib() {
   uint64_t blocks = 0;
   DIR* const folder = opendir("/proc/self/fd");
@@ -79,8 +80,8 @@ Memory Measure() {
 
 class MemoryPlateauTest : public ServiceTest {
  protected:
-  // Half of the sizes even, half of them even on a logarithmic scale: most
-  // bytes are large messages', and many messages are small.
+  // Returns a size, half of the time uniform and half of the time log-uniform.
+  // Most bytes then belong to large messages, and many messages are small.
   static size_t AnySize(std::mt19937* random) {
     std::uniform_real_distribution<double> share(0, 1);
     if ((*random)() % 2 == 0)
@@ -101,7 +102,7 @@ class MemoryPlateauTest : public ServiceTest {
     }
   }
 
-  // With channels of its own. What it has cost at the most.
+  // Runs a load on its own channels. Returns its peak memory.
   Memory MixedLoad(uint32_t seed) {
     std::vector<std::unique_ptr<TestService::Stub>> stubs;
     for (int i = 0; i < kChannels; ++i) {
@@ -137,7 +138,7 @@ TEST_P(MemoryPlateauTest, OfAMixedLoadIsFlatAndGoesBackWhenItIsOver) {
   while (SharedKib() > kIdleKib && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();
   }
-  EXPECT_GT(first_half, kIdleKib);  // there was something to give back
+  EXPECT_GT(first_half, kIdleKib);  // some memory must be released
   EXPECT_LE(SharedKib(), kIdleKib);
   EXPECT_LE(Measure().heap_kib, warm.heap_kib + kHeapSlackKib);
 }

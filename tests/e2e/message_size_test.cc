@@ -1,5 +1,5 @@
-// Messages of each size come whole, and those that are too large are refused,
-// as in stock gRPC.
+// Messages of each size arrive unchanged, and too large ones are refused, as in
+// stock gRPC.
 
 #include <memory>
 #include <string>
@@ -16,9 +16,8 @@ constexpr size_t kKi = 1024;
 constexpr size_t kMi = 1024 * kKi;
 constexpr int kNoLimit = -1;
 
-// Around what the transport treats differently: 8 KiB (shm) and 48 KiB (tcp)
-// are the largest messages that go in one frame, 64 KiB and 256 KiB are sizes
-// of buffers.
+// Sizes around the transport's thresholds: 8 KiB (shm) and 48 KiB (tcp) are the
+// largest messages in one frame, and 64 KiB and 256 KiB are buffer sizes.
 constexpr size_t kSizes[] = {0,
                              1,
                              8 * kKi - 1,
@@ -45,7 +44,7 @@ class MessageSizeTest : public StackTest {
     });
   }
 
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~MessageSizeTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   static void ExpectEchoed(RawStream* stream, const std::string& bytes) {
@@ -93,7 +92,7 @@ TEST_P(MessageSizeTest, SizesMayMixInOneCall) {
   ExpectTraffic(seed, seed);
 }
 
-// The client sends all before it reads, as far as the server lets it.
+// The client sends everything before it reads, as far as the server permits.
 TEST_P(MessageSizeTest, MessagesWaitForTheirReaderInOrder) {
   ServeEcho();
   Call call;
@@ -125,7 +124,7 @@ TEST_P(MessageSizeTest, SixteenMebibytesGoWhereTheLimitsAreRaised) {
 
 INSTANTIATE_TEST_SUITE_P(Over, MessageSizeTest, EachPath(), PathName());
 
-// Limits of each side, in bytes; those of gRPC where none is given.
+// Limits of each side, in bytes. Unset limits are gRPC's defaults.
 struct Limits {
   int server_receives = 4 << 20;
   int server_sends = kNoLimit;
@@ -135,7 +134,8 @@ struct Limits {
 
 class MessageLimitTest : public testing::TestWithParam<Path> {
  protected:
-  // How the echo of `bytes` ends; afterwards the connection still works.
+  // Returns the status of an echo of `bytes`. Expects a working connection
+  // afterwards.
   static grpc::Status Echo(Path path, size_t bytes, const Limits& limits) {
     RawEchoService service;
     Stack stack(path);
@@ -166,7 +166,8 @@ class MessageLimitTest : public testing::TestWithParam<Path> {
     return stream.Finish();
   }
 
-  // Just within the limit it goes; one more byte is refused as stock does.
+  // Expects that the limit itself is accepted, and that one more byte is
+  // refused as by stock gRPC.
   static void ExpectLimit(size_t bytes, const Limits& limits) {
     EXPECT_TRUE(Echo(GetParam(), bytes, limits).ok());
     const grpc::Status stock = Echo(Path::kStock, bytes + 1, limits);

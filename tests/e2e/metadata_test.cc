@@ -1,4 +1,4 @@
-// Metadata both ways, each time compared with what stock gRPC does with it.
+// Metadata in both directions, compared with stock gRPC.
 
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-constexpr char kFail[] = "x-fail";  // asks for an error instead of an answer
+constexpr char kFail[] = "x-fail";  // requests an error instead of an answer
 constexpr size_t kKi = 1024;
 
 Metadata ToMetadata(
@@ -30,8 +30,8 @@ Metadata ToMetadata(
   return metadata;
 }
 
-// Sends what begins with "x-" back, before its answer and after it, and keeps
-// all of it.
+// Echoes keys that begin with "x-", before and after its answer, and keeps all
+// metadata.
 class MetadataService final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,
@@ -51,7 +51,8 @@ class MetadataService final : public TestService::Service {
                         std::string("details\0of it", 13));
   }
 
-  // Of the last call. The user agent tells the transport, which may differ.
+  // Returns the metadata of the last call. Omits the user agent, which names
+  // the transport.
   Metadata received() const {
     Metadata metadata = received_;
     for (auto& each : metadata) {
@@ -64,7 +65,7 @@ class MetadataService final : public TestService::Service {
   Metadata received_;
 };
 
-// All that one call showed.
+// All results of one call.
 struct Answer {
   grpc::Status status;
   Metadata at_server;
@@ -74,7 +75,8 @@ struct Answer {
 
 class MetadataTest : public testing::TestWithParam<Path> {
  protected:
-  // `limit`: on metadata, of both sides; 0 for gRPC's own, 8 KiB.
+  // `limit` applies to the metadata of both sides; 0 means gRPC's default, 8
+  // KiB.
   static Answer Ask(Path path, const Metadata& sent, int limit) {
     MetadataService service;
     Stack stack(path);
@@ -98,8 +100,8 @@ class MetadataTest : public testing::TestWithParam<Path> {
     return answer;
   }
 
-  // Whatever came of a call, the next one goes over the same connection. Stock
-  // gRPC may end one that has brought too much.
+  // Expects that the next call uses the same connection. Stock gRPC may end a
+  // connection after too much metadata.
   static void ExpectStillWorks(const Stack& stack, grpc::Channel* channel,
                                TestService::Stub* stub) {
     if (!IsPenstock(stack.path())) return;
@@ -107,7 +109,7 @@ class MetadataTest : public testing::TestWithParam<Path> {
     stack.ExpectPath(*channel);
   }
 
-  // The answer, which is that of stock gRPC.
+  // Returns the answer, which must be that of stock gRPC.
   static Answer ExpectAsStock(const Metadata& sent, int limit = 0) {
     const Answer stock = Ask(Path::kStock, sent, limit);
     const Answer answer = Ask(GetParam(), sent, limit);
@@ -115,14 +117,14 @@ class MetadataTest : public testing::TestWithParam<Path> {
         << answer.status.error_message() << " / "
         << stock.status.error_message();
     EXPECT_EQ(answer.status.error_details(), stock.status.error_details());
-    // Not EXPECT_EQ, which would print much.
+    // Not EXPECT_EQ, which would print too much.
     EXPECT_TRUE(answer.at_server == stock.at_server);
     EXPECT_TRUE(answer.initial == stock.initial);
     EXPECT_TRUE(answer.trailing == stock.trailing);
     return answer;
   }
 
-  // The same, and all that was sent came back.
+  // The same, and expects all metadata back.
   static void ExpectEchoed(const Metadata& sent, int limit = 0) {
     const Answer answer = ExpectAsStock(sent, limit);
     EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
@@ -197,7 +199,7 @@ TEST_P(MetadataTest, MoreThanARaisedLimitIsRefused) {
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-// What repeats on a connection goes by numbers.
+// Repeated metadata on a connection is sent by number.
 class RepeatedMetadataTest : public testing::TestWithParam<Path> {
  protected:
   RepeatedMetadataTest() : stack_(GetParam()) {
@@ -206,7 +208,7 @@ class RepeatedMetadataTest : public testing::TestWithParam<Path> {
     stub_ = TestService::NewStub(channel_);
   }
 
-  // What came back before the answer, and behind it.
+  // Returns the metadata before and after the answer.
   grpc::Status Ask(const Metadata& sent, Metadata* initial,
                    Metadata* trailing) {
     Call call;

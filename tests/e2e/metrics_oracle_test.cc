@@ -1,5 +1,5 @@
-// The metrics of a process against what its callers have counted themselves,
-// for calls that end in every way, while paths are lost and metrics are read.
+// Compares the metrics of a process with the callers' own counts, for calls
+// that end in every way, while paths are lost and metrics are read.
 
 #include <dirent.h>
 #include <sys/socket.h>
@@ -26,7 +26,7 @@
 namespace penstock::e2e {
 namespace {
 
-// The sum of all series of `name` that have all of `labels`.
+// Returns the sum of all series of `name` that have all of `labels`.
 double SumOf(const std::string& text, const std::string& name,
              const std::vector<std::string>& labels) {
   double sum = 0;
@@ -47,8 +47,8 @@ double SumOf(const std::string& text, const std::string& name,
   return sum;
 }
 
-// The end of these connections, the only ones of packets here, is for Penstock
-// the end of the peer's shared memory.
+// Shuts down the only packet sockets of this process. For Penstock, this is the
+// end of the peer's shared memory.
 void TearDownSharedMemory() {
   DIR* const folder = opendir("/proc/self/fd");
   while (const dirent* entry = readdir(folder)) {
@@ -85,7 +85,7 @@ class MetricsOracleTest : public ServiceTest {
                const std::vector<std::string>& labels) const {
     return SumOf(MetricsText(), name, labels) - SumOf(before_, name, labels);
   }
-  // Gauges and what ends a moment after its call.
+  // Waits for gauges, and for events that follow their call.
   bool Becomes(double wanted, const std::string& name,
                const std::vector<std::string>& labels) const {
     const auto end = In(kPatience);
@@ -135,7 +135,7 @@ class MetricsOracleTest : public ServiceTest {
     }
     EXPECT_EQ(stream->Finish().ok(), how == End::kStatus);
   }
-  // One that no message comes back from within its time.
+  // Makes a call whose answer cannot come before the deadline.
   void MissDeadline() {
     grpc::ClientContext call;
     call.set_deadline(In(std::chrono::milliseconds(300)));
@@ -193,8 +193,8 @@ class MetricsOracleTest : public ServiceTest {
       Becomes(0, "penstock_streams", {role});
       const double resets = Since("penstock_streams_reset_total", {role});
       EXPECT_GE(resets, counts_.cancelled);
-      // Both sides know the deadline: the server may be first to say it, and
-      // that is a status.
+      // Both sides know the deadline: the server may report it first, by a
+      // status.
       EXPECT_LE(resets, counts_.cancelled + counts_.late);
     }
     for (const char* way : {"direction=\"sent\"", "direction=\"received\""}) {
@@ -220,8 +220,7 @@ TEST_P(MetricsOracleTest, EachCallAndMessageCountsOnce) {
   ExpectWhatWasCounted();
 }
 
-// A message that is sent again over another path counts where it was sent
-// first, and once.
+// A message that is resent over another path counts once, for the first path.
 TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
   if (GetParam() != Path::kShm) GTEST_SKIP() << "of shm";
   const auto used = channel();
@@ -233,7 +232,7 @@ TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
   Mark();
   std::atomic<bool> done{false};
   std::atomic<int> losses{0};
-  // Waits until the connection has sent some messages more.
+  // Waits for some more messages on the connection.
   const auto await_traffic = [&] {
     const auto sent = [&] {
       const auto reports = DescribePaths(*used);
@@ -243,7 +242,7 @@ TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
     while (sent() < enough && !done) std::this_thread::yield();
   };
   std::thread vandal([&] {
-    // A path that is lost again and again is tried for ever more seldom.
+    // A path that is lost repeatedly is retried less and less often.
     while (losses < 2 && !done) {
       await_traffic();
       if (!is_over("shm")) continue;

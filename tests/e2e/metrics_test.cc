@@ -1,4 +1,4 @@
-// What the metrics of a process say of calls that are known.
+// The metrics of a process after known calls.
 
 #include "penstock/metrics.h"
 
@@ -30,7 +30,7 @@
 namespace penstock::e2e {
 namespace {
 
-// By name and labels, as they are written.
+// By name and labels, as text.
 using Series = std::map<std::string, double>;
 
 Series Parse(const std::string& text) {
@@ -50,7 +50,7 @@ class MetricsTest : public ServiceTest {
  protected:
   MetricsTest() { Mark(); }
 
-  // What is counted from now on.
+  // Starts counting from now.
   void Mark() { before_ = Parse(MetricsText()); }
   double Since(const std::string& series) {
     const Series now = Parse(MetricsText());
@@ -69,8 +69,8 @@ class MetricsTest : public ServiceTest {
     return absl::StrCat("penstock_message", unit, "_total{", Label(),
                         ",kind=\"", kind, "\",direction=\"", direction, "\"}");
   }
-  // Eager ones over all fabrics: the first of a connection may leave before
-  // this side knows that both have the better path.
+  // Returns the eager messages over all fabrics: the first message of a
+  // connection may leave before this side knows of the better path.
   double EagerMessages(const char* direction) const {
     double sum = 0;
     for (const auto& each : Parse(MetricsText())) {
@@ -107,7 +107,7 @@ TEST_P(PenstockMetricsTest, CountsMessagesByPathKindAndDirection) {
   constexpr size_t kLargeBytes = 1 << 20;
   for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(MakeCall(100));
   for (int i = 0; i < kLarge; ++i) ASSERT_TRUE(MakeCall(kLargeBytes));
-  // Both sides are in this process: requests and responses.
+  // Both sides are in this process, so requests and responses count.
   for (const char* direction : {"sent", "received"}) {
     EXPECT_EQ(Since(Messages("s", "eager", direction)), 2 * kSmall);
     EXPECT_EQ(Since(Messages("s", "announced", direction)), 2 * kLarge);
@@ -127,7 +127,7 @@ TEST_P(PenstockMetricsTest, TimesStreamsAndAnnouncedMessages) {
   EXPECT_GT(Since(stream + "_sum{" + Label() + "}"), 0);
   EXPECT_EQ(Since(stream + "_bucket{" + Label(",le=\"+Inf\"") + "}"), kCalls);
   const std::string message = "penstock_announced_message_duration_seconds";
-  // The last one may be released when the call is over.
+  // The last message may be released after the end of the call.
   EXPECT_GE(Since(message + "_count{" + Label() + "}"), 2 * kCalls - 2);
   EXPECT_EQ(Since("penstock_streams_started_total{role=\"server\"}"), kCalls);
   EXPECT_EQ(Since("penstock_streams_started_total{role=\"client\"}"), kCalls);
@@ -161,7 +161,8 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
-// As a number it would be the least of all, and what is used of it beyond it.
+// As a number, an absent limit would be the lowest possible, and any use above
+// it.
 TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   for (const auto& each : Parse(MetricsText())) {
@@ -172,7 +173,7 @@ TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   }
 }
 
-// One that ends takes its gauges with it, and leaves its counters.
+// An ended connection removes its gauges, and keeps its counters.
 TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   constexpr int kConnections = 1000;
   const std::string live =
@@ -195,11 +196,11 @@ TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   if (GetParam() == Path::kTcp) {
     EXPECT_EQ(decisions, kConnections);
   } else {
-    // At 256 a second, connections end before they look for another path.
+    // At 256 per second, connections end before they look for another path.
     EXPECT_GT(decisions, 0);
     EXPECT_LE(decisions, kConnections);
   }
-  // A connection ends a moment after its channel.
+  // A connection ends shortly after its channel.
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (Now(live) > 1 && std::chrono::steady_clock::now() < limit) {
     std::this_thread::yield();
@@ -279,7 +280,7 @@ TEST(ServeMetricsTest, APortThatIsTakenIsAnError) {
             absl::StatusCode::kUnavailable);
 }
 
-// Asks as a scraper does, for as long as it is answered.
+// Asks like a scraper, as long as there are answers.
 void AskAtPort(int port, std::atomic<int>* answers) {
   while (true) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -300,12 +301,12 @@ void AskAtPort(int port, std::atomic<int>* answers) {
   }
 }
 
-// As a program does that shows its metrics in a way of its own.
+// Like a program that shows its metrics itself.
 void AskForText(std::atomic<int>* answers) {
   while (!MetricsText().empty()) ++*answers;
 }
 
-// Ends as a program does that returns from main(), with all its destructors.
+// Exits like a program that returns from main(), with all destructors.
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);
@@ -360,7 +361,7 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
   EXPECT_EQ(status, 0);
 }
 
-// At the same port, but another address; and it is the program's.
+// At the same port, but another address, which belongs to the program.
 TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
   const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

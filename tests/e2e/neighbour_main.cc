@@ -1,19 +1,19 @@
 // neighbour ROLE ADDRESS [FLAG...]: a process of another user, in another
-// namespace or with less memory than the test.
+// namespace, or with less memory than the test.
 //
-//   neighbour server ADDRESS   serves; says "serving ADDRESS", with the port
-//   neighbour client ADDRESS   has messages of 8 bytes, 1 MiB and 64 MiB
-//                              echoed; says "echoed BYTES" for each, then
+//   neighbour server ADDRESS   serves; prints "serving ADDRESS", with the port
+//   neighbour client ADDRESS   echoes messages of 8 bytes, 1 MiB and 64 MiB;
+//                              prints "echoed BYTES" for each, then
 //                              "status CODE MESSAGE" and "path PATH"
 //
-//   uid=N        becomes that user
-//   pid, net     unshares that namespace
-//   fsize=N      sets RLIMIT_FSIZE, which holds for shared memory too
-//   directory=D  is Options::shm_directory
-//   tls          with the key, certificate and authority in the environment:
+//   uid=N        becomes this user
+//   pid, net     unshares this namespace
+//   fsize=N      sets RLIMIT_FSIZE, which also limits shared memory
+//   directory=D  sets Options::shm_directory
+//   tls          uses the key, certificate and authority in the environment:
 //                NEIGHBOUR_KEY, NEIGHBOUR_CERTIFICATE, NEIGHBOUR_AUTHORITY
 //
-// It ends with its input, or with the process that started it.
+// The process ends with its input, or with the process that started it.
 
 #include <sched.h>
 #include <signal.h>
@@ -67,7 +67,7 @@ Flags Parse(const std::vector<std::string>& words) {
   return flags;
 }
 
-// Before gRPC has a thread.
+// Must precede gRPC's threads.
 bool Enter(const Flags& flags) {
   const rlimit limit = {flags.fsize, flags.fsize};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
   }
   const bool serves = std::string(argv[1]) == "server";
   const int code = serves ? Serve(argv[2], flags) : CallServer(argv[2], flags);
-  // Without gRPC's own end, which may wait ten seconds; see stack_test.cc.
+  // Skips gRPC's shutdown, which may wait ten seconds; see stack_test.cc.
   _exit(code);
 }

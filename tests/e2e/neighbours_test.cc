@@ -1,5 +1,5 @@
-// Shared memory between processes that are not quite alike: of two users, in
-// two namespaces, or without memory to share.
+// Shared memory between different processes: of two users, in two namespaces,
+// or without memory to share.
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ class NeighboursTest : public testing::Test {
       GTEST_SKIP() << "needs root to become another user and to unshare";
     }
     ASSERT_NE(mkdtemp(&directory_[0]), nullptr);
-    // As /tmp: for all users.
+    // Accessible to all users, like /tmp.
     ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
   }
   ~NeighboursTest() override {
@@ -47,7 +47,7 @@ class NeighboursTest : public testing::Test {
     return Child::Start(std::move(flags), environment_);
   }
 
-  // What a client says that calls a server.
+  // Returns the output of a client that calls a server.
   std::string Call(const Flags& of_server, const Flags& of_client) {
     auto server = Start("server", listen_at_, of_server);
     auto address = server->Find("serving ");
@@ -165,13 +165,13 @@ TEST_F(NeighboursTest, NoMemoryForARingIsTcpWithTheReason) {
   const std::string of_server = Call({"fsize=65536"}, {});
   ExpectAllEchoed(of_server);
   EXPECT_THAT(of_server, HasSubstr("path tcp"));
-  // What the server says comes over tcp, and may come after the end of the
-  // UNIX socket.
+  // The server's text comes over tcp, possibly after the end of the UNIX
+  // socket.
   EXPECT_THAT(of_server, AnyOf(HasSubstr("raise it (ulimit -f, RLIMIT_FSIZE)"),
                                HasSubstr("has no memory to share")));
 }
 
-// Rings there are, but no arena: large messages go over tcp.
+// There are rings, but no arena: large messages use tcp.
 TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   for (const auto& sides :
        {std::make_pair(Flags{"fsize=1048576"}, Flags{}),
@@ -183,7 +183,7 @@ TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   }
 }
 
-// The arena has its first segment, and cannot grow to what is wanted.
+// The arena has its first segment, and cannot grow enough.
 TEST_F(NeighboursTest, ArenaThatCannotGrowLosesNoMessage) {
   const std::string said = Call({"fsize=20000000"}, {"fsize=20000000"});
   ExpectAllEchoed(said);

@@ -1,4 +1,4 @@
-// Ports that are no gRPC server: a channel treats them as a stock channel does.
+// Ports without a gRPC server: a channel behaves like a stock channel.
 
 #include <chrono>
 #include <future>
@@ -20,10 +20,10 @@ namespace penstock::e2e {
 namespace {
 
 constexpr std::chrono::milliseconds kLook(1500);
-// Attempts follow each other by this, or take as long.
+// The interval between attempts, or the duration of one.
 constexpr int kBackoffMs = 300;
 
-// What an application sees of a port.
+// The results that an application sees.
 struct Seen {
   bool ready = false;
   grpc::Status at_once;
@@ -31,7 +31,7 @@ struct Seen {
   int connections = 0;
 };
 
-// Whether the channel becomes ready before `end`.
+// Returns true if the channel becomes ready before `end`.
 bool BecomesReady(grpc::Channel* channel,
                   std::chrono::system_clock::time_point end) {
   for (;;) {
@@ -95,7 +95,7 @@ constexpr Manner kManners[] = {
     Manner::kPenstock,     Manner::kPenstockHangsUp, Manner::kPenstockNonsense};
 const std::string kPolicies[] = {"pick_first", "round_robin"};
 
-// The port that a stock client takes for the same: it knows no Penstock server,
+// Returns the equivalent port for a stock client, which has no Penstock server
 // and ignores the private setting.
 Manner StockManner(Manner manner) {
   switch (manner) {
@@ -109,8 +109,7 @@ Manner StockManner(Manner manner) {
   }
 }
 
-// Looks at all ports at once, because each look takes long and no time of the
-// processor.
+// Tries all ports in parallel, because each takes long and little CPU time.
 std::map<Scene, Pair> LookAtAll() {
   std::map<Scene, std::pair<std::future<Seen>, std::future<Seen>>> looks;
   for (Manner manner : kManners) {
@@ -156,7 +155,7 @@ TEST_P(OddPortsTest, AreTreatedAsByStock) {
     EXPECT_EQ(look->at_once.error_code(), grpc::StatusCode::UNAVAILABLE)
         << look->at_once.error_message();
   }
-  // Each has its own jitter, and a slow machine delays some attempts.
+  // Each side has its own jitter, and a slow machine delays some attempts.
   EXPECT_GE(ours.connections, 1);
   EXPECT_LE(ours.connections, 2 * stock.connections + 2);
   EXPECT_LE(stock.connections, 2 * ours.connections + 2);
@@ -175,7 +174,7 @@ TEST(OddPortTest, TheStatusNamesTheCause) {
   }
 }
 
-// Stock waits for SETTINGS until the time limit of the attempt.
+// Stock gRPC waits for SETTINGS until the attempt's timeout.
 TEST(OddPortTest, AnAttemptEndsWithItsChannel) {
   for (Manner manner : {Manner::kNothing, Manner::kAcknowledges,
                         Manner::kHalfSettings, Manner::kPenstock}) {

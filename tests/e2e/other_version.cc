@@ -1,3 +1,3 @@
-// Preloaded, it makes the gRPC that is loaded say that it is another one.
+// Preloaded, makes the loaded gRPC report another version.
 
 extern "C" const char* grpc_version_string() { return "30.1.2"; }

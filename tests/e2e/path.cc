@@ -8,7 +8,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Explicit, so that a test does not depend on its caller's environment.
+// Explicit options, so that a test does not depend on the environment.
 Options OptionsOf(Path path) {
   Options options;
   options.policy = Policy::kPrefer;

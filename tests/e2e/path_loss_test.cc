@@ -1,4 +1,4 @@
-// Shared memory that is torn down on purpose while calls run.
+// Shared memory that is torn down on purpose during calls.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -36,8 +36,8 @@ std::vector<int> OpenDescriptors() {
   return descriptors;
 }
 
-// The sockets that shm is set up by are the only ones of packets here. Their
-// end is for Penstock the end of the peer's shared memory.
+// shm's set-up sockets are the only packet sockets here. For Penstock, their
+// end is the end of the peer's shared memory.
 bool IsShmSocket(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -59,8 +59,8 @@ int TearDownSharedMemory() {
   return count;
 }
 
-// Where this process, which is both sides, has mapped the memory that it writes
-// for its peers (docs/protocol.md, "The shm fabric").
+// Returns the addresses of this process's control pages. This process is both
+// sides (docs/protocol.md, "The shm fabric").
 std::vector<uintptr_t> ControlPages() {
   std::vector<uintptr_t> pages;
   std::ifstream maps("/proc/self/maps");
@@ -75,7 +75,7 @@ std::vector<uintptr_t> ControlPages() {
   return pages;
 }
 
-// Those of paths that are gone go a little later.
+// Waits, because pages of lost paths are unmapped a little later.
 std::vector<uintptr_t> WaitForControlPages() {
   const auto end = In(kPatience);
   while (ControlPages().size() != 2 && std::chrono::system_clock::now() < end) {
@@ -94,7 +94,7 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Not 0: flags that are cleared look like a peer that is slow.
+  // Not 0: cleared flags look like a slow peer.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);
@@ -128,7 +128,7 @@ class PathLossTest : public ServiceTest {
     const auto reports = DescribePaths(*used_);
     return reports.size() == 1 ? reports[0].path : "none";
   }
-  // Calls go on meanwhile: they are what notices a loss.
+  // Makes calls in the meantime, because calls detect a loss.
   bool CallUntilPathIs(const std::string& path) {
     const auto end = In(kPatience);
     while (PathNow() != path) {
@@ -138,7 +138,7 @@ class PathLossTest : public ServiceTest {
     return true;
   }
 
-  std::shared_ptr<grpc::Channel> used_;  // that stub_ is of
+  std::shared_ptr<grpc::Channel> used_;  // the channel of stub_
 };
 
 TEST_P(PathLossTest, CallsGoOnOverTcpAndThenOverShmAgain) {
@@ -154,7 +154,7 @@ TEST_P(PathLossTest, StreamLosesAndRepeatsNothing) {
   Call call;
   auto stream = OpenStream(&call);
   for (int loss = 0; loss < 3; ++loss) {
-    // Of every kind: in the ring, lent, and on the way when the loss comes.
+    // Messages of every kind: in the ring, lent, and in flight at the loss.
     for (size_t bytes : {1, 1000, 8 * 1024, 100 * 1024, 1024 * 1024}) {
       ASSERT_TRUE(stream->Write(RequestOf(bytes, bytes)));
     }
@@ -192,7 +192,7 @@ TEST_P(PathLossTest, NonsenseInASharedPageCostsThePathAtMost) {
   for (int seed = 0; seed < kRounds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
-    // A path that is lost again and again is tried for ever more seldom.
+    // A path that is lost repeatedly is retried less and less often.
     stub_.reset();
     used_ = NewChannel();
     stub_ = TestService::NewStub(used_);

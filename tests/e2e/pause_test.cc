@@ -1,5 +1,5 @@
-// A server process that is stopped for a while, as the pause of a virtual
-// machine or a control group stops it, loses no call for it.
+// A server process that is stopped for a while, like in a paused virtual
+// machine or control group, loses no call.
 
 #include <chrono>
 #include <memory>
@@ -22,7 +22,7 @@ namespace penstock::e2e {
 namespace {
 
 constexpr std::chrono::milliseconds kPause(150);
-// Shorter than the pause: a deadline that counts from before it is over.
+// Shorter than the pause: a deadline that counts from before the pause expires.
 constexpr std::chrono::milliseconds kTimeout(100);
 constexpr int kRounds = 8;
 
@@ -65,7 +65,7 @@ TEST_P(PauseTest, NoCallFailsBeforeItsTimeIsOver) {
     void* tag = nullptr;
     bool ok = false;
     ASSERT_TRUE(queue.Next(&tag, &ok));
-    // A machine with much other work may need all of the time.
+    // A busy machine may need all of the time.
     EXPECT_TRUE(status.ok() || Clock::now() - start >= kTimeout)
         << "round " << round << ": " << status.error_message();
   }

@@ -1,12 +1,12 @@
 // peer ROLE PATH [ADDRESS]: the other process of a test.
 //
-//   peer server PATH           serves; says "port N"
-//   peer stream PATH ADDRESS   opens a call; says "under way", and at the end
+//   peer server PATH           serves; prints "port N"
+//   peer stream PATH ADDRESS   opens a call; prints "under way", and at the end
 //                              "status CODE MESSAGE"
-//   peer call PATH ADDRESS     makes one call; says "status CODE MESSAGE"
+//   peer call PATH ADDRESS     makes one call; prints "status CODE MESSAGE"
 //
-// Clients also say "path PATH" for each connection, before they end.
-// PATH is a name of path.h, or "Environment": then PENSTOCK_* decides. It ends
+// Clients also print "path PATH" for each connection before they end. PATH is a
+// name of path.h, or "Environment", which uses PENSTOCK_*. The process ends
 // with its input, or with the process that started it.
 
 #include <signal.h>
@@ -103,6 +103,6 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int code = penstock::e2e::Main(
       argv[1], penstock::e2e::PathOfName(argv[2]), argc > 3 ? argv[3] : "");
-  // Without gRPC's own end, which may wait ten seconds; see stack_test.cc.
+  // Skips gRPC's shutdown, which may wait ten seconds; see stack_test.cc.
   _exit(code);
 }

@@ -1,5 +1,5 @@
-// Options::policy and Options::fabrics: what either side may ask for, and what
-// it then gets.
+// Options::policy and Options::fabrics: the requests of either side, and the
+// resulting path.
 
 #include <memory>
 #include <string>
@@ -66,7 +66,8 @@ class PolicyTest : public testing::Test {
     stub_ = TestService::NewStub(channel_);
   }
 
-  // That the calls go over `path`, and the reason why not over a better one.
+  // Expects that the calls use `path`. Returns the reason for not using a
+  // better one.
   std::string ExpectPath(const std::string& path) {
     const grpc::Status status = MakeEmptyCall(stub_.get());
     EXPECT_TRUE(status.ok()) << status.error_message();
@@ -78,7 +79,7 @@ class PolicyTest : public testing::Test {
     return reports[0].reason;
   }
 
-  // The message of the status.
+  // Returns the message of the status.
   std::string ExpectRefused() {
     const grpc::Status status = MakeEmptyCall(stub_.get());
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -120,7 +121,7 @@ TEST_F(PolicyTest, ServerThatRequiresPenstockRefusesAStockClient) {
 TEST_F(PolicyTest, ServerThatRequiresShmRefusesAClientThatHasOnlyTcp) {
   Serve(With(kRequire, kShm));
   Connect(With(kPrefer, kTcp));
-  // The server may take calls until the path is decided.
+  // The server may accept calls until the path is decided.
   const auto end = In(kPatience);
   grpc::Status status;
   while (status.ok() && std::chrono::system_clock::now() < end) {
@@ -192,7 +193,8 @@ TEST_F(PolicyTest, ServerThatIsOffDoesNotMeetARequirement) {
   EXPECT_THAT(ExpectRefused(), HasSubstr("does not speak Penstock"));
 }
 
-// They are otherwise equal, and gRPC shares connections of equal channels.
+// The channels are otherwise equal, and gRPC shares connections of equal
+// channels.
 TEST_F(PolicyTest, ChannelsOfDifferentOptionsShareNoConnection) {
   Serve(With(kPrefer));
   Connect(With(kPrefer, kTcp));

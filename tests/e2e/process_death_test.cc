@@ -1,4 +1,4 @@
-// One side is killed while calls run; the other notices, and loses nothing.
+// One side is killed during calls; the other notices, and leaks nothing.
 
 #include <dirent.h>
 
@@ -22,7 +22,7 @@ namespace penstock::e2e {
 namespace {
 
 constexpr int kRounds = 20;
-// After which all that stays for ever has been made.
+// The number of rounds after which all permanent objects exist.
 constexpr int kWarmUp = 5;
 constexpr size_t kLarge = 2 << 20;
 
@@ -34,7 +34,7 @@ size_t CountEntries(const char* folder) {
   return count;
 }
 
-// What this process holds.
+// The resources of this process.
 struct Holdings {
   size_t descriptors = CountEntries("/proc/self/fd");
   size_t threads = CountEntries("/proc/self/task");
@@ -50,8 +50,8 @@ struct Holdings {
     std::ifstream("/proc/self/statm") >> mapped_pages >> resident_pages;
   }
 
-  // gRPC keeps a few threads more or less, and the allocator some memory: 16
-  // MiB, about half of the large messages of the rounds between.
+  // Ignores a few threads of gRPC, and 16 MiB that the allocator keeps, about
+  // half of the large messages between the measurements.
   bool FlatSince(const Holdings& before) const {
     return descriptors <= before.descriptors && threads <= before.threads + 2 &&
            shared_mappings <= before.shared_mappings &&
@@ -65,7 +65,7 @@ std::ostream& operator<<(std::ostream& out, const Holdings& held) {
              << held.resident_pages << " resident pages";
 }
 
-// A process learns of the other's death, and lets go, in its own time.
+// A process notices the other's death, and frees resources, with a delay.
 void ExpectFlat(const Holdings& before) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!Holdings().FlatSince(before)) {
@@ -201,7 +201,7 @@ TEST_P(ClientDeathTest, DeathsOfClientsLeaveNothingBehindInAServer) {
     ASSERT_TRUE(service_.AwaitCancelled(round + 1));
   }
   ExpectFlat(*before);
-  // And it still serves.
+  // The server still serves.
   EXPECT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ExpectTraffic(1, 1);
 }

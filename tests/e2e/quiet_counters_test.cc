@@ -1,5 +1,5 @@
-// Counters of trouble stay where they are while clients and servers come, work
-// and end in order.
+// Error counters stay unchanged while clients and servers start, work and end
+// normally.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,7 +13,8 @@ namespace {
 
 class QuietCountersTest : public ServiceTest {
  protected:
-  // Both sides are in this process. The last to know of an end takes a moment.
+  // Both sides are in this process. The second side learns of an end a little
+  // later.
   static void AwaitEndOfSessions() {
     const auto limit = In(kPatience);
     while (metrics::OpenSessions(MetricsText()) > 0) {

@@ -1,5 +1,5 @@
-// grpc::ResourceQuota with next to nothing: calls may be refused, as in stock
-// gRPC, but none hangs, and the connection is good for others afterwards.
+// grpc::ResourceQuota with almost no memory: calls may be refused, as in stock
+// gRPC, but none hangs, and the connection remains usable.
 
 #include <chrono>
 #include <memory>
@@ -15,7 +15,7 @@ namespace {
 
 class QuotaTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~QuotaTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   void ServeWith(const grpc::ResourceQuota& quota) {
@@ -24,8 +24,8 @@ class QuotaTest : public StackTest {
     });
   }
 
-  // Refused is a stream that lacks memory or a thread, or whose connection was
-  // given up for its memory.
+  // A stream is refused if it lacks memory or a thread, or if its connection
+  // was closed to free memory.
   static bool IsServedOrRefused(grpc::StatusCode code) {
     return code == grpc::StatusCode::OK ||
            code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
@@ -41,7 +41,7 @@ class QuotaTest : public StackTest {
     return stream->Finish();
   }
 
-  // Many streams at once over `channel`.
+  // Makes many concurrent streams over `channel`.
   static void CallFromManyThreads(const std::shared_ptr<grpc::Channel>& channel,
                                   size_t bytes) {
     std::vector<std::thread> threads;
@@ -56,7 +56,7 @@ class QuotaTest : public StackTest {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // Alone, a call is served at last.
+  // A single call is served eventually.
   static void ExpectServes(const std::shared_ptr<grpc::Channel>& channel) {
     auto stub = TestService::NewStub(channel);
     const auto end = In(kPatience);

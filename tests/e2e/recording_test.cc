@@ -1,4 +1,4 @@
-// What a recording says of calls that end in one way or another.
+// The recording of calls that end in different ways.
 
 #include <unistd.h>
 #include <zlib.h>
@@ -25,7 +25,7 @@
 namespace penstock::e2e {
 namespace {
 
-// How many calls have each status.
+// Returns the number of calls by status.
 std::map<int, int> StatusesIn(const std::string& path) {
   std::map<int, int> statuses;
   const gzFile file = gzopen(path.c_str(), "rb");
@@ -96,7 +96,7 @@ void CancelAStream(TestService::Stub* stub) {
   const auto stream = stub->FullDuplexCall(&call);
   stream->Write(StreamingOutputCallRequest());
   StreamingOutputCallResponse response;
-  EXPECT_TRUE(stream->Read(&response));  // the handler has it
+  EXPECT_TRUE(stream->Read(&response));  // the handler has the message
   call.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }

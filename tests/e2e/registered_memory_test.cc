@@ -1,4 +1,4 @@
-// Memory that is named to be sent from, in the public header.
+// Declared memory for sending, in the public header.
 
 #include <string>
 #include <vector>

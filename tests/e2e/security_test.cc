@@ -1,5 +1,5 @@
-// Who the peer is, and what goes where: the same over each path as in stock
-// gRPC, of which each test makes the same call to compare.
+// The peer's identity, and the flow of credentials. Each test makes the same
+// call over stock gRPC for comparison.
 
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@
 namespace penstock::e2e {
 namespace {
 
-// What one call showed.
+// The results of one call.
 struct Observation {
   grpc::StatusCode code = grpc::StatusCode::UNKNOWN;
   std::string message;
@@ -91,7 +91,7 @@ class SecurityTest : public testing::TestWithParam<Path> {
     return grpc::SslCredentials(options);
   }
 
-  // One call over `path`, which must be the one taken where it succeeds.
+  // Makes one call over `path`. If it succeeds, the path must have been used.
   Observation Observe(Path path) {
     Observation seen;
     Observer service(&seen);
@@ -113,7 +113,7 @@ class SecurityTest : public testing::TestWithParam<Path> {
     return seen;
   }
 
-  // The same as stock gRPC shows; and what that is, for a closer look.
+  // Returns the observation, which must equal stock gRPC's.
   Observation ExpectAsStock() {
     Observation stock = Observe(Path::kStock);
     const Observation seen = Observe(GetParam());
@@ -203,7 +203,7 @@ TEST_P(SecurityTest, CredentialsOfTheChannelGoWithEachCall) {
   EXPECT_EQ(ExpectAsStock().token, "of the channel");
 }
 
-// CompositeChannelCredentials around Credentials(), and not within it.
+// CompositeChannelCredentials around Credentials(), not inside.
 TEST_P(SecurityTest, CredentialsOfTheChannelMayBeAddedLast) {
   Observation seen;
   Observer service(&seen);

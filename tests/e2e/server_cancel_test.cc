@@ -1,4 +1,4 @@
-// Calls that the server cancels. They end once, and are not made again.
+// Calls that the server cancels. They end once, and are not retried.
 
 #include <atomic>
 #include <chrono>
@@ -13,7 +13,7 @@ namespace {
 
 class ServerCancelTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~ServerCancelTest() override { StopServing(std::chrono::milliseconds(0)); }
 
   void Begin() {
@@ -61,10 +61,10 @@ TEST_P(ServerCancelTest, StreamEndsCancelledInItsMiddle) {
     StreamingOutputCallRequest request;
     EXPECT_TRUE(stream->Read(&request));
     EXPECT_TRUE(stream->Write(ResponseOf(100000)));
-    EXPECT_TRUE(stream->Read(&request));  // the client has read that
+    EXPECT_TRUE(stream->Read(&request));  // the client has read the response
     context->TryCancel();
     ReadAll(stream);
-    // gRPC says so somewhat later, over HTTP/2 too.
+    // gRPC reports the cancellation somewhat later, over HTTP/2 too.
     const auto end = In(kPatience);
     while (!context->IsCancelled() && std::chrono::system_clock::now() < end) {
       std::this_thread::yield();

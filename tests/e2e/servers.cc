@@ -26,7 +26,7 @@ void Answer(const Request& request, Response* response) {
       ZeroPayload(request.response_parameters(0).size());
 }
 
-// Of the first call that ends.
+// The result of the first call that ends.
 class Outcome {
  public:
   void Set(bool cancelled) {
@@ -76,7 +76,7 @@ class SyncServer final : public ApiServer, public TestService::Service {
   Outcome outcome_;
 };
 
-// Its thread waits for one operation after the other.
+// A server whose thread waits for one operation after another.
 class AsyncServer final : public ApiServer {
  public:
   void Register(grpc::ServerBuilder* builder) override {
@@ -93,7 +93,7 @@ class AsyncServer final : public ApiServer {
   void End() override {
     queue_->Shutdown();
     thread_.join();
-    // What is left belongs to the server.
+    // The remaining tags belong to the server.
     void* tag = nullptr;
     bool ok = false;
     while (queue_->Next(&tag, &ok)) {
@@ -136,7 +136,7 @@ class AsyncServer final : public ApiServer {
     outcome_.Set(context.IsCancelled());
   }
 
-  // For the operation that runs, noting the call's end meanwhile.
+  // Waits for the current operation, and notes the call's end in the meantime.
   bool Await() {
     while (true) {
       const Event event = Next();
@@ -159,7 +159,7 @@ class AsyncServer final : public ApiServer {
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::thread thread_;
   Outcome outcome_;
-  char done_ = 0;  // only its address counts
+  char done_ = 0;  // only the address is used
   bool is_done_ = false;
 };
 

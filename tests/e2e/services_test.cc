@@ -1,5 +1,6 @@
-// gRPC's own services, health checks and reflection, beside the application's.
-// Debian has no messages for their clients, so these name what they need.
+// gRPC's own services, health checks and reflection, next to the application's.
+// Debian has no messages for their clients, so the tests encode messages
+// themselves.
 
 #include <memory>
 #include <string>
@@ -22,13 +23,13 @@ constexpr char kServiceName[] = "penstock.e2e.TestService";
 
 class ServicesTest : public ServiceTest {
  protected:
-  // Before any server is built: both are for all servers of the process.
+  // Must precede all servers: both services are for all servers of the process.
   static void SetUpTestSuite() {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   }
 
-  // The next message of `stream`.
+  // Returns the next message of `stream`.
   template <typename Message>
   static Message Read(RawStream* stream) {
     Message message;

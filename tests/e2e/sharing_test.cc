@@ -1,4 +1,4 @@
-// Options::shm_sharing and PENSTOCK_SHM_SHARING, at either side.
+// Options::shm_sharing and PENSTOCK_SHM_SHARING, on either side.
 
 #include <chrono>
 #include <cinttypes>
@@ -44,7 +44,7 @@ Options With(ShmSharing sharing) {
   return options;
 }
 
-// Whether `address` is in a memory file that this process has mapped.
+// Returns true if `address` is in a mapped memory file of this process.
 bool IsShared(const void* address) {
   const auto wanted = reinterpret_cast<uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -97,7 +97,7 @@ class SharingTest : public testing::Test {
     Start(of_server, With(of_client));
   }
 
-  // Messages of each kind come back as they went.
+  // Expects that messages of each kind are echoed.
   void ExpectEchoes() {
     Call call;
     RawStream stream(channel_, &call);
@@ -112,7 +112,7 @@ class SharingTest : public testing::Test {
     EXPECT_TRUE(stream.Finish().ok());
   }
 
-  // As the client has it.
+  // Returns the echo, as received by the client.
   grpc::ByteBuffer Echo(const grpc::ByteBuffer& request) {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;
@@ -129,7 +129,8 @@ class SharingTest : public testing::Test {
     return response;
   }
 
-  // That it is `path` which carried them, and why not a better one.
+  // Expects that `path` was used. Returns the reason for not using a better
+  // one.
   std::string ExpectPath(const std::string& path) {
     const auto reports = DescribePaths(*channel_);
     EXPECT_EQ(reports.size(), 1u);
@@ -140,7 +141,7 @@ class SharingTest : public testing::Test {
     return reports[0].reason;
   }
 
-  // gRPC lets it serve only one server.
+  // gRPC allows one server per service.
   std::unique_ptr<RawEchoService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -202,7 +203,8 @@ TEST_F(SharingTest, RequiredShmThatIsOffIsRefused) {
   EXPECT_THAT(status.error_message(), HasSubstr("shm_sharing is off"));
 }
 
-// What a client in `environment` says about one stream to an enabled server.
+// Returns the output of a client in `environment` about one stream to a server
+// with Penstock.
 std::string StreamWith(const std::string& setting) {
   TestServiceImpl service;
   Stack stack(Path::kShm);

@@ -14,16 +14,15 @@
 #include "penstock/penstock.h"
 #include "tests/vm/windows.h"
 
-// c-ares, which gRPC resolves names with, leaves some bytes when a process
-// ends.
+// c-ares, gRPC's name resolver, leaks some bytes at the end of a process.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcares"; }
 
 namespace penstock::e2e {
 namespace {
 
-// Binds the port beside the server, so that no other process gets it while no
-// server is there: clients would find a stranger. Callers are refused.
+// Binds the port next to the server, so that no other process gets the port
+// between servers. Callers are refused.
 int Reserve(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;
@@ -44,9 +43,9 @@ Stack::Stack(Path path)
     : path_(path),
       server_credentials_(grpc::InsecureServerCredentials()),
       channel_credentials_(grpc::InsecureChannelCredentials()) {
-  // Never taken back. After a large write gRPC 1.51 keeps a thread in a poll
-  // of up to ten seconds (tcp_posix.cc), and the end of its last user, which
-  // else comes with each test, waits for that thread.
+  // Never shut down. After a large write, gRPC 1.51 keeps a thread in a poll of
+  // up to ten seconds (tcp_posix.cc). Shutting down gRPC after each test would
+  // wait for this thread.
   grpc_init();
 }
 

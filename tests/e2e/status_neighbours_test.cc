@@ -1,5 +1,5 @@
-// Asking a process beside neighbours that are clumsy or worse: in other
-// namespaces, with its names taken, with a crowd at its door.
+// Status queries in the presence of clumsy or hostile processes: in other
+// namespaces, with occupied names, or with a crowd of clients.
 
 #include <poll.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ using monitoring::kAskMetrics;
 
 constexpr absl::Duration kLimit = absl::Seconds(30);
 
-// A socket, which the last share closes.
+// A socket, closed by the last share.
 using Fd = std::shared_ptr<const int>;
 
 Fd NewSocket() {
@@ -50,7 +50,7 @@ Fd NewSocket() {
       });
 }
 
-// Null: the name is taken.
+// Returns null if the name is taken.
 Fd ListenAt(pid_t process, int name) {
   Fd fd = NewSocket();
   sockaddr_un address;
@@ -62,11 +62,11 @@ Fd ListenAt(pid_t process, int name) {
   return fd;
 }
 
-// examples/greeter's server, once it has had a connection.
+// examples/greeter's server after its first connection.
 class Greeter {
  public:
-  // In these new namespaces (CLONE_NEW...). `before` is called when the process
-  // has its pid, and does nothing yet.
+  // Starts the server in new namespaces (CLONE_NEW...). Calls `before` once the
+  // process has its pid, before it does anything.
   explicit Greeter(int namespaces,
                    const std::function<void(pid_t)>& before = nullptr) {
     int said[2];
@@ -76,7 +76,7 @@ class Greeter {
     outer_ = fork();
     if (outer_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // With a new pid namespace it is the child that is in it.
+      // With a new pid namespace, only the child is inside.
       if (unshare(namespaces) != 0) _exit(1);
       const pid_t inner = fork();
       if (inner == 0) {
@@ -105,7 +105,7 @@ class Greeter {
     waitpid(outer_, nullptr, 0);
   }
 
-  // 0: there are no such namespaces here.
+  // 0 if such namespaces are not available here.
   pid_t pid() const { return pid_; }
   bool IsGreeted() const {
     return std::system(absl::StrCat("timeout 20 ", client_).c_str()) == 0;
@@ -128,7 +128,7 @@ class Greeter {
   pid_t pid_ = 0;
 };
 
-// The socket is there a moment after the first connection.
+// The socket appears shortly after the first connection.
 absl::Status Ask(pid_t process) {
   const absl::Time end = absl::Now() + kLimit;
   absl::Status status;
@@ -145,7 +145,7 @@ TEST(StatusNeighboursTest, ATakenNameLeavesOthers) {
   ASSERT_NE(squatter, nullptr);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until then the squatter is the only one there
+  do {  // until then, only the squatter has the name
     status = AskProcess(greeter.pid(), kAskMetrics, kLimit).status();
   } while (absl::IsPermissionDenied(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
@@ -165,11 +165,11 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
   const Greeter one(CLONE_NEWPID);
   if (one.pid() == 0) GTEST_SKIP() << "no pid namespaces here";
   EXPECT_TRUE(Ask(one.pid()).ok()) << Ask(one.pid());
-  // The pid is 1 in there, too, as in each container of a Kubernetes pod.
+  // The pid is 1 inside as well, like in each container of a Kubernetes pod.
   const Greeter two(CLONE_NEWPID);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until then the other is the only one with the name
+  do {  // until then, only the other process has the name
     status = AskProcess(two.pid(), kAskMetrics, kLimit).status();
   } while (absl::IsPermissionDenied(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
@@ -178,7 +178,7 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
 
 TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  // Without a map: its own user has the number that all others have there.
+  // Without a map, the own user has the number of all unmapped users inside.
   const Greeter greeter(CLONE_NEWUSER);
   if (greeter.pid() == 0) GTEST_SKIP() << "no user namespaces here";
   const absl::Status as_root = Ask(greeter.pid());
@@ -194,7 +194,7 @@ TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// All its threads stand when it returns.
+// Returns once all threads of the process are stopped.
 void Stop(pid_t process) {
   kill(process, SIGSTOP);
   std::string text;
@@ -204,7 +204,7 @@ void Stop(pid_t process) {
   } while (!absl::StrContains(text, ") T "));
 }
 
-// Connects once for each of these, and leaves it in the socket: the process is
+// Makes a connection for each, and leaves it in the socket: the process becomes
 // its last owner.
 void LeaveLingering(pid_t process, std::vector<Lingering>* all) {
   Stop(process);
@@ -226,15 +226,15 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
   LeaveLingering(greeter.pid(), &all);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until those before have been sent away
+  do {  // until the earlier ones have been dropped
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // Nor do they keep the program from its other work.
+  // The connections do not keep the program from its other work.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 
-// They are turned away before anything is read.
+// The connections are dropped before anything is read.
 TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Greeter greeter(0);
@@ -258,7 +258,7 @@ TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
       each.LetGo();
     }
     if (write(done[1], "d", 1) != 1) _exit(1);
-    pause();  // keeps the far ends
+    pause();  // keeps the far ends open
   }
   char byte;
   ASSERT_EQ(read(done[0], &byte, 1), 1);
@@ -273,7 +273,7 @@ TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   close(done[1]);
 }
 
-// One who answers, and passes what takes for ever to close.
+// A process that answers, and passes descriptors that take forever to close.
 TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
   const Fd hostile = ListenAt(getpid(), 0);
   ASSERT_NE(hostile, nullptr);
@@ -322,7 +322,7 @@ TEST(StatusNeighboursTest, ACrowdAtTheDoorOfAStoppedProcessCostsTheLimitOnly) {
   kill(greeter.pid(), SIGCONT);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
-  do {  // until the crowd has been sent away
+  do {  // until the crowd has been dropped
     status = Ask(greeter.pid());
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;

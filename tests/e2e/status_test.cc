@@ -1,4 +1,4 @@
-// What a process tells of itself over its status socket.
+// The answers of a process on its status socket.
 
 #include "absl/status/status.h"
 
@@ -39,7 +39,7 @@ using monitoring::kAskMetrics;
 
 constexpr absl::Duration kLimit = absl::Seconds(30);
 
-// The socket is there a moment after the first connection.
+// The socket appears shortly after the first connection.
 absl::StatusOr<std::string> Ask(absl::string_view question) {
   const absl::Time end = absl::Now() + kLimit;
   absl::StatusOr<std::string> answer;
@@ -60,7 +60,7 @@ std::vector<nlohmann::json> Connections() {
   return all;
 }
 
-// A descriptor, which the last share closes.
+// A descriptor, closed by the last share.
 using Fd = std::shared_ptr<const int>;
 
 Fd Connect() {
@@ -75,13 +75,13 @@ Fd Connect() {
   return fd;
 }
 
-// Whether the other side has closed it; waits for that.
+// Waits until the other side has closed the connection.
 bool IsClosed(const Fd& fd) {
   char byte;
   return recv(*fd, &byte, 1, 0) <= 0;
 }
 
-// Those of Penstock; gRPC has its own.
+// Returns the number of Penstock's threads, without gRPC's.
 int Threads() {
   int count = 0;
   DIR* const tasks = opendir("/proc/self/task");
@@ -97,7 +97,7 @@ int Threads() {
 
 class StatusTest : public ServiceTest {};
 
-// The first of this process, by its name: there was no connection before.
+// Runs first in this process, by its name, so there was no connection before.
 TEST(StatusBeforeAnyConnection, CostsNothingAndIsNotThere) {
   grpc::ServerBuilder builder;
   Enable(&builder);
@@ -133,7 +133,7 @@ TEST_P(StatusTest, TellsOfEachConnection) {
   EXPECT_EQ(clients, 1);
 }
 
-// By `id`, of this test's channel.
+// By the `id` of this test's channel.
 TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   const auto mine = [this] {
     for (nlohmann::json& each : Connections()) {
@@ -178,7 +178,7 @@ TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   }
 }
 
-// docs/operations.md names each field, if only by an example of its kind.
+// docs/operations.md documents each field, possibly by an example.
 TEST_P(StatusTest, EachFieldIsDocumented) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   std::stringstream text;
@@ -244,7 +244,7 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Whoever is let in later is let in: so is this one.
+  // Later clients are accepted, so this one is, too.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {
@@ -287,7 +287,7 @@ TEST_P(StatusTest, ThoseWhoNeitherAskNorReadAreFewAndForAShortTime) {
   EXPECT_TRUE(
       absl::IsUnavailable(AskProcess(getpid(), kAskMetrics, kLimit).status()));
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
-  // They go after five seconds.
+  // Silent clients are dropped after five seconds.
   for (const Fd& each : silent) EXPECT_TRUE(IsClosed(each));
   EXPECT_TRUE(Ask(kAskMetrics).ok());
 }

@@ -1,5 +1,5 @@
-// PENSTOCK_STUB_MEMORY=pool, which this test is run with: what stubs serialise
-// goes over shm without a copy, and any other way as ever.
+// PENSTOCK_STUB_MEMORY=pool, which is set for this test: stubs' messages use
+// shm without a copy, and other paths as usual.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@
 namespace penstock::e2e {
 namespace {
 
-// As a stub serialises it.
+// Returns a message like a stub's.
 grpc::ByteBuffer Serialized(size_t payload_bytes) {
   SimpleRequest message;
   message.mutable_payload()->set_body(Pattern(payload_bytes));
@@ -71,7 +71,7 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     channel_ = grpc::CreateCustomChannel(
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options), arguments);
-    // The first message of a connection may go before the path is agreed on.
+    // The first message of a connection may precede the agreement on the path.
     EXPECT_EQ(Echo(ToBuffer("small")).Length(), 5u);
   }
   ~StubMemoryTest() override {
@@ -79,7 +79,7 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     server_->Wait();
   }
 
-  // The server sends back the memory that it got.
+  // The server returns the received memory.
   grpc::ByteBuffer Echo(const grpc::ByteBuffer& message) {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;
@@ -96,8 +96,8 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     return answer;
   }
 
-  // Whether the peer gets the memory of `slice` itself. Writes to what was
-  // sent, as nobody should, to see it.
+  // Returns true if the peer shares the memory of `slice`. Makes a forbidden
+  // write to the sent memory to detect that.
   bool IsShared(const grpc::Slice& slice) {
     const grpc::ByteBuffer answer = Echo(grpc::ByteBuffer(&slice, 1));
     const grpc::Slice got = OnlySlice(service_.last());
@@ -107,7 +107,7 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     return got.begin()[middle] != before;
   }
 
-  // Keeps what came last.
+  // Keeps the last message.
   class KeepingService final : public grpc::CallbackGenericService {
    public:
     grpc::ByteBuffer last() const { return last_; }
@@ -179,7 +179,7 @@ TEST_P(StubMemoryTest, SlicesOutliveWhoMadeThem) {
   EXPECT_EQ(Echo(message).Length(), 100u * 1000);
 }
 
-// Whether the process shares the memory with its peers.
+// Returns true if the process shares the memory with its peers.
 bool LiesInThePool(const grpc::Slice& slice) {
   const auto wanted = reinterpret_cast<uintptr_t>(slice.begin());
   std::ifstream maps("/proc/self/maps");
@@ -193,7 +193,7 @@ bool LiesInThePool(const grpc::Slice& slice) {
   return false;
 }
 
-// A thread that is not in the child may hold the pool's lock there.
+// A thread that does not exist in the child may hold the pool's lock there.
 TEST_P(StubMemoryTest, ForkedChildrenTakeMemoryFromTheHeap) {
   EXPECT_TRUE(LiesInThePool(grpc::Slice(size_t{100 * 1000})));
   EXPECT_FALSE(LiesInThePool(grpc::Slice(size_t{1000})));

@@ -1,5 +1,5 @@
-// The kinds of targets that gRPC resolves: calls go over the expected path to
-// each, and each side names the other as in stock gRPC.
+// The kinds of targets that gRPC resolves: calls use the expected path to each,
+// and each side names the other as in stock gRPC.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -21,10 +21,10 @@ namespace {
 
 class TargetsTest : public StackTest {
  protected:
-  // Before the service that it serves goes.
+  // Stops the server before its service is destroyed.
   ~TargetsTest() override { StopServing(std::chrono::milliseconds(0)); }
 
-  // On 127.0.0.1, and on `address` too if there is one.
+  // Listens on 127.0.0.1, and also on `address` if given.
   void Listen(const std::string& address = "", int* port = nullptr) {
     Serve(&service_, [&](grpc::ServerBuilder* builder) {
       if (address.empty()) return;
@@ -41,7 +41,7 @@ class TargetsTest : public StackTest {
         arguments);
   }
 
-  // Messages of each kind, to a server that knows itself as `peer`.
+  // Sends messages of each kind to a server whose own name is `peer`.
   void ExpectWorks(const std::string& target, const std::string& peer) {
     auto channel = ChannelTo(target);
     auto stub = TestService::NewStub(channel);
@@ -63,7 +63,7 @@ class TargetsTest : public StackTest {
   TestServiceImpl service_;
 };
 
-// The port's part of Stack::address().
+// Returns the port of Stack::address().
 std::string PortOf(const std::string& address) {
   return address.substr(address.rfind(':') + 1);
 }
@@ -104,7 +104,7 @@ TEST_P(TargetsTest, PathOfAUnixSocket) {
   const char* folder = std::getenv("TEST_TMPDIR");
   const std::string name =
       absl::StrCat(folder == nullptr ? "/tmp" : folder, "/targets", getpid());
-  // What sockaddr_un holds.
+  // The capacity of sockaddr_un.
   if (name.size() > 107) GTEST_SKIP() << "too long for a socket: " << name;
   Listen("unix:" + name);
   ExpectWorks("unix:" + name, "unix:" + name);

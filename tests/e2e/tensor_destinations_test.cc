@@ -1,5 +1,5 @@
-// Tensors that are received into their destinations: over verbs by the device
-// itself, over other paths by one copy.
+// Tensors that are received into destinations: over verbs by the device itself,
+// over other paths by one copy.
 
 #include <chrono>
 #include <memory>
@@ -32,8 +32,10 @@ using tensor::Destination;
 using tensor::DType;
 using tensor::Tensor;
 
-constexpr int64_t kFloats = 100 * 1000;  // are worth a registration for one use
-constexpr int64_t kFewer = 20 * 1000;    // only of memory that stays registered
+// Large enough to register memory for one use.
+constexpr int64_t kFloats = 100 * 1000;
+// Large enough only for permanently registered memory.
+constexpr int64_t kFewer = 20 * 1000;
 
 Tensor Filled(int64_t count, float value) {
   return *Tensor::Of<float>(
@@ -105,7 +107,7 @@ TEST_P(TensorDestinationsTest, LargeTensorsLandThere) {
   EXPECT_EQ(got->Find("a")->buffer(), places[0].into.buffer());
 }
 
-// The transport knows them by their sizes only.
+// The transport identifies destinations only by size.
 TEST_P(TensorDestinationsTest, TensorsThatComeInAnotherOrderAreSortedOut) {
   Put({{"a", Filled(kFloats, 1)},
        {"b", Filled(kFloats, 2)},
@@ -168,7 +170,7 @@ TEST_P(TensorDestinationsTest, WrappedMemoryIsReleasedOnceNothingWritesThere) {
     EXPECT_EQ(data[kFloats - 1], 1);
     EXPECT_FALSE(alive.expired());
   }
-  // The call itself may be held by another thread of gRPC's for a moment.
+  // Another thread of gRPC's may hold the call for a moment.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
@@ -186,7 +188,7 @@ TEST_P(TensorDestinationsTest, CallThatFailsLeavesThemFree) {
   ExpectHas(places[0], 5, lands());
 }
 
-// What is written after the call has returned is the program's.
+// After the call has returned, only the program writes to the memory.
 TEST_P(TensorDestinationsTest, InterruptedCallWritesNothingAfterItsReturn) {
   constexpr int64_t kMany = 4 << 20;
   Put({{"a", Filled(kMany, 1)}});

@@ -1,4 +1,4 @@
-// The trace of a process, against calls that are known.
+// The trace of a process after known calls.
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -25,7 +25,7 @@ std::string TracePath() {
   return absl::StrCat(testing::TempDir(), "/trace-", getpid(), ".json");
 }
 
-// Before the first channel or server, which reads it.
+// Must precede the first channel or server, which reads the setting.
 const int kSet =
     setenv("PENSTOCK_TRACE",
            absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);
@@ -48,12 +48,13 @@ double NowMicros() {
       .count();
 }
 
-// Fails the test unless each begin has its end, and comes before it.
+// Fails the test unless each begin precedes a matching end.
 std::vector<Span> Parse(const std::string& text) {
   std::map<std::string, Span> open;
   std::vector<Span> spans;
   for (const nlohmann::json& event : nlohmann::json::parse(text)) {
-    // Not "id", which would be the same event in the files of all processes.
+    // Not "id", which would denote the same event in the files of all
+    // processes.
     const std::string id = event["id2"]["local"];
     EXPECT_EQ(event["pid"], getpid());
     if (event["ph"] == "b") {
@@ -80,7 +81,7 @@ std::vector<Span> Parse(const std::string& text) {
   return spans;
 }
 
-// Tells when a file is written to.
+// Detects writes to a file.
 class Writes {
  public:
   explicit Writes(const std::string& path) {
@@ -104,8 +105,8 @@ class Writes {
 
 class TraceTest : public ServiceTest {
  protected:
-  // Those of the name that began after `begin`, so far. None while the file is
-  // in the midst of being written.
+  // Returns the spans of this name since `begin`. Returns none while the file
+  // is being written.
   static std::vector<Span> Find(double begin, const std::string& name) {
     std::ifstream file(TracePath());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -117,7 +118,7 @@ class TraceTest : public ServiceTest {
     return found;
   }
 
-  // Those that began after `begin`, once there are `count` of the name.
+  // Returns the spans since `begin`, once there are `count` of this name.
   static std::vector<Span> Since(double begin, const std::string& name,
                                  size_t count) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
@@ -135,7 +136,7 @@ class TraceTest : public ServiceTest {
 TEST_P(TraceTest, EachCallIsThereOnBothSidesWithinItsTime) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   const double begin = NowMicros();
-  constexpr size_t kCalls = 300;  // more than are timed without a trace
+  constexpr size_t kCalls = 300;  // more than are sampled without a trace
   for (size_t i = 0; i < kCalls; ++i) {
     ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   }
@@ -181,7 +182,7 @@ TEST_P(TraceTest, MessagesLieWithinTheirCalls) {
     EXPECT_GE(read.bytes, kBytes);
     EXPECT_TRUE(within(read, true));
   }
-  // The peer may release it when the call is over.
+  // The peer may release the message after the end of the call.
   for (const Span& sent : Since(begin, "announced message", 2 * kCalls)) {
     EXPECT_GE(sent.bytes, kBytes);
     EXPECT_TRUE(within(sent, false));

@@ -1,5 +1,5 @@
-// The other process dies, stops, or only goes: what is left here of the
-// objects that it was reached by.
+// The other process dies, stops or ends: checks the local objects of its
+// connections.
 
 #include <dirent.h>
 
@@ -25,11 +25,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr int kReconnects = 30;
-// After which all that stays for ever has been made.
+// The number of rounds after which all permanent objects exist.
 constexpr int kWarmUp = 5;
 constexpr int kDeaths = 4;
 constexpr size_t kLarge = 1 << 20;
-// The keepalive's time, its patience, and what the guest is slower.
+// The keepalive's interval and timeout, scaled for the slow guest.
 constexpr milliseconds kKeepalive(1000);
 constexpr seconds kNoticed(8);
 
@@ -64,7 +64,7 @@ class VerbsDeathTest : public VerbsRig {
     server_address_ = "127.0.0.1:" + *port;
   }
 
-  // Over verbs; a large message has been there and back.
+  // Connects over verbs, and echoes a large message.
   void Connect() {
     grpc::ChannelArguments arguments = OwnConnection();
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive.count());
@@ -84,7 +84,7 @@ class VerbsDeathTest : public VerbsRig {
     channel_.reset();
   }
 
-  // A call that has answered, and waits.
+  // Opens a call, waits for its answer, and keeps it open.
   std::unique_ptr<Stream> OpenStream(grpc::ClientContext* context) {
     auto stream = stub_->FullDuplexCall(context);
     StreamingOutputCallRequest request;
@@ -94,7 +94,7 @@ class VerbsDeathTest : public VerbsRig {
     return stream;
   }
 
-  // Ends every call that runs by `end`, which must be noticed in time.
+  // Calls `end`, and expects that every running call fails in time.
   void ExpectUnavailableAfter(void (Child::*end)(), milliseconds time) {
     std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
     std::vector<std::unique_ptr<Stream>> streams;
@@ -154,7 +154,7 @@ TEST_F(VerbsDeathTest, AStoppedServerIsNoticedByKeepalive) {
   ExpectUnavailableAfter(&Child::Suspend, kNoticed);
   Disconnect();
   ExpectObjects(before);
-  // The server goes on as if nothing had been.
+  // The server continues normally.
   server_->Resume();
   Connect();
 }
@@ -174,11 +174,11 @@ TEST_F(VerbsDeathTest, ReconnectingKeepsEverythingFlat) {
   EXPECT_TRUE(
       Await(seconds(10), [&] { return CountDescriptors() <= descriptors; }))
       << CountDescriptors() << " descriptors, were " << descriptors;
-  // 8 MiB: a quarter of what the connections between have sent.
+  // 8 MiB: a quarter of the bytes that the connections in between have sent.
   EXPECT_LE(ResidentPages(), pages + 2048);
 }
 
-// The server's side: it survives clients.
+// The server's side, which survives its clients.
 TEST_F(VerbsDeathTest, KilledClientsLeaveNothingInAServer) {
   EchoService service;
   Serve(&service, VerbsAt("rxe1"));

@@ -1,5 +1,5 @@
-// Links and devices that fail under calls: none is lost, what carries them is
-// said, and verbs is had again where the kernel lets it.
+// Links and devices that fail during calls: no call is lost, the path is
+// reported, and verbs is used again if the kernel permits.
 
 #include <chrono>
 #include <memory>
@@ -19,10 +19,10 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// Retries of a device end after half a second, our own patience with it after
-// ten; and the guest is slow.
+// A device stops retrying after half a second, and our own timeout is ten
+// seconds; the guest is slow.
 constexpr seconds kNoticed(25);
-// The pauses between attempts double from 1 s.
+// The pauses between attempts double, starting at 1 s.
 constexpr seconds kRegained(60);
 constexpr seconds kProgress(60);
 
@@ -35,7 +35,8 @@ class VerbsLossTest : public VerbsRig {
   void SetUp() override {
     VerbsRig::SetUp();
     if (IsSkipped()) return;
-    // Else a burst of packets overflows a queue of the cable: loss by itself.
+    // Otherwise a burst of packets overflows a queue of the cable, and packets
+    // are lost.
     Shell("sysctl -qw net.core.netdev_max_backlog=100000");
     Serve(&service_, VerbsAt("rxe1"));
     channel_ = Connect(VerbsAt("rxe0"));
@@ -56,12 +57,12 @@ class VerbsLossTest : public VerbsRig {
         " ms");
   }
 
-  // That verbs is gone and why, to both who ask and who read the log.
+  // Expects the loss of verbs and its reason, in descriptions and in the log.
   void ExpectLossAnnounced() {
     ExpectPathWithin(kNoticed, "tcp");
     const std::string reason = PathOf(channel_.get()).reason;
     EXPECT_THAT(reason, HasSubstr("verbs"));
-    // Written a moment after the path has changed.
+    // The log line follows the change of the path.
     EXPECT_TRUE(Await(kNoticed, [this] {
       return log_.Text().find(": tcp; not better because ") !=
              std::string::npos;
@@ -126,7 +127,7 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   }
 }
 
-// One that nothing is sent over is not noticed before there is something.
+// A loss is not noticed before there is something to send.
 TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("modprobe sch_netem");
   Shell("tc qdisc replace dev n0 root netem loss 100%");
@@ -137,9 +138,9 @@ TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("tc qdisc del dev n0 root");
 }
 
-// Disabled: Soft-RoCE of Linux 6.1 does not take user contexts away, so
-// `rdma link delete` waits until the processes that use the device have ended,
-// this one among them. By hand it shows that calls go on over tcp.
+// Disabled: Soft-RoCE of Linux 6.1 does not remove user contexts, so `rdma link
+// delete` waits until the processes that use the device, including this one,
+// have ended. A manual run shows that calls continue over tcp.
 TEST_F(VerbsLossTest, DISABLED_ADeviceMayBeTakenAwayAndAddedAgain) {
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
@@ -151,9 +152,9 @@ TEST_F(VerbsLossTest, DISABLED_ADeviceMayBeTakenAwayAndAddedAgain) {
   EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
 }
 
-// In about every other try the device completes nothing at all, and does not
-// report an error either. The connection manager stays dead afterwards on
-// devices whose link was down, until they are added anew.
+// In about every second try, the device completes nothing and reports no error.
+// Afterwards, the connection manager does not work on devices whose link was
+// down, until they are added again.
 TEST_F(VerbsLossTest, ALinkMayGoDown) {
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));

@@ -1,6 +1,6 @@
-// Messages of several parts through windows, from memory that is registered:
-// that each part is read where it lies, and that the bytes arrive right. Run
-// "with windows" (tests/vm/windows.h).
+// Messages with several parts through windows, from registered memory: each
+// part is read in place, and the bytes arrive unchanged. Run "with windows"
+// (tests/vm/windows.h).
 
 #include <sys/mman.h>
 
@@ -21,11 +21,11 @@
 namespace penstock::e2e {
 namespace {
 
-constexpr size_t kLeast = 64 * 1024;  // to be a part of its own
-// The most windows of one message, of which one is for what is copied.
+constexpr size_t kLeast = 64 * 1024;  // the minimum for a separate part
+// The maximal number of windows of one message, minus one for copied bytes.
 constexpr int kInPlace = 32 - 1;
 
-// What DescribePaths counts for the client's device.
+// The counters of DescribePaths for the client's device.
 struct Registrations {
   explicit Registrations(const PathReport& report) {
     const size_t at = report.detail.find("registrations: ");
@@ -39,7 +39,7 @@ struct Registrations {
 
 void KeepNothing(void*) {}
 
-// A slice of memory that outlives all calls.
+// Returns a slice of memory that outlives all calls.
 grpc::Slice SliceOf(char* data, size_t size) {
   return grpc::Slice(data, size, &KeepNothing);
 }
@@ -59,7 +59,7 @@ class VerbsPartsTest : public VerbsRig {
   }
   ~VerbsPartsTest() override { StopServing(); }
 
-  // Sends it there and back, `times` times in one stream.
+  // Echoes a message of the slices, `times` times in one stream.
   void ExpectEchoed(const std::vector<grpc::Slice>& slices, int times = 1) {
     const grpc::ByteBuffer message(slices.data(), slices.size());
     const std::string bytes = ToBytes(message);
@@ -87,7 +87,7 @@ class VerbsPartsTest : public VerbsRig {
   ErrorTap log_;
 };
 
-// Memory of the program, filled anew for each message.
+// The program's memory, refilled for each message.
 struct Region {
   explicit Region(size_t size) : bytes(size) {}
   void Fill(unsigned seed) {
@@ -116,8 +116,8 @@ TEST_F(VerbsPartsTest, LargestPartsOfDeclaredMemoryAreReadWhereTheyLie) {
     ExpectEchoed(slices);
     const Registrations now = registrations();
     EXPECT_EQ(now.misses, 1) << "the region, as a whole";
-    // Each part is looked for, and each in place looked for again. The first
-    // that is found was not there before.
+    // Each part is looked up, and each part in place is looked up again. The
+    // first lookup finds nothing.
     EXPECT_GE(now.hits - before.hits,
               round == 0 ? kInPlace - 1 : kParts + kInPlace)
         << "round " << round;
@@ -144,7 +144,7 @@ TEST_F(VerbsPartsTest, PartsAmongSmallPiecesOfOtherMemoryArriveRight) {
   EXPECT_EQ(registrations().misses, 1);
 }
 
-// Which is registered, as a program's declared memory is.
+// The memory is registered, like a program's declared memory.
 TEST_F(VerbsPartsTest, PartsOfThePoolArriveRight) {
   std::vector<Allocator::Buffer> buffers;
   std::vector<grpc::Slice> slices;
@@ -162,7 +162,7 @@ TEST_F(VerbsPartsTest, PartsOfThePoolArriveRight) {
   EXPECT_GE(now.hits, before.hits + 3 * 8 - 1);
 }
 
-// What was never declared is registered for as long as it is sent.
+// Undeclared memory is registered while it is being sent.
 TEST_F(VerbsPartsTest, LargePartsOfOtherMemoryArriveRight) {
   Region region(4 * 300 * 1000);
   region.Fill(1);
@@ -200,7 +200,7 @@ TEST_F(VerbsPartsTest, MemoryThatIsReplacedAndDeclaredAnewIsNotSentStale) {
   }
 }
 
-// Bindings, messages and reads of both directions are under way at once.
+// Bindings, messages and reads of both directions are in flight at once.
 TEST_F(VerbsPartsTest, ManyStreamsAtOnceArriveRight) {
   constexpr int kThreads = 4;
   Region region(kThreads * 8 * kLeast);

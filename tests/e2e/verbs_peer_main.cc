@@ -1,7 +1,7 @@
-// verbs_peer server ADDRESS                         echoes; says "port N"
-// verbs_peer client ADDRESS CHANNELS BYTES MESSAGES as many on each channel
+// verbs_peer server ADDRESS                          echoes; prints "port N"
+// verbs_peer client ADDRESS CHANNELS BYTES MESSAGES  as many on each channel
 //
-// The other process of tests of verbs; PENSTOCK_* decides how. The client says
+// The other process of verbs tests, configured by PENSTOCK_*. The client prints
 // "status CODE MESSAGE" for each channel, and "path PATH" for each connection.
 // The server ends with its input, or with the process that started it.
 
@@ -97,6 +97,6 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const int code =
       penstock::e2e::Main(std::vector<std::string>(argv + 1, argv + argc));
-  // Without gRPC's own end, which may wait ten seconds; see stack.cc.
+  // Skips gRPC's shutdown, which may wait ten seconds; see stack.cc.
   _exit(code);
 }

@@ -1,4 +1,4 @@
-// Which devices verbs takes, whether it is had at all, and what is said of it.
+// Verbs' choice of devices, its availability, and its descriptions.
 
 #include <memory>
 #include <string>
@@ -26,14 +26,14 @@ using testing::StartsWith;
 
 using Lines = std::vector<std::string>;
 
-// The devices that there are, in any order.
+// Matches a list of all devices, in any order.
 testing::Matcher<std::string> ListsAllDevices() {
   return AllOf(HasSubstr("; there is "),
                HasSubstr("rxe0/1, GID 1, RoCE v2, mtu 4096"),
                HasSubstr("rxe1/1, GID 1, RoCE v2, mtu 4096"));
 }
 
-// Those of `text` that have `part`.
+// Returns the lines of `text` that contain `part`.
 Lines LinesWith(absl::string_view part, const std::string& text) {
   Lines found;
   for (const auto& line : absl::StrSplit(text, '\n')) {
