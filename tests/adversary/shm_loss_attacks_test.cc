@@ -45,8 +45,8 @@ void HangUpAndSayLost(Victim* victim) {
   });
 }
 
-// `leave` ends the session. Its call fails as in stock gRPC, or is made again
-// if it was not sent. The next client is served.
+// `leave` ends the session. The victim's call fails as in stock gRPC, or is
+// made again if it was not sent. The next client is served.
 void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));

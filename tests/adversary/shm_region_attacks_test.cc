@@ -186,7 +186,7 @@ void AnnounceWhatIsNotThere(Victim* victim) {
   }
 }
 
-// So that it is the victim which looks at each byte.
+// The victim copies, so that the victim looks at each byte.
 Attack Copying(Attack attack) {
   attack.victim.environment = {"PENSTOCK_SHM_SHARING=copy"};
   return attack;

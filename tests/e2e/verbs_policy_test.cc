@@ -46,7 +46,7 @@ class VerbsPolicyTest : public VerbsRig {
  protected:
   ~VerbsPolicyTest() override { StopServing(); }
 
-  // The path of one call between sides of these options.
+  // Returns the path of one call between sides with these options.
   PathReport Call(const Options& server, const Options& client) {
     Serve(&service_, server);
     auto channel = Connect(client);
@@ -63,7 +63,8 @@ class VerbsPolicyTest : public VerbsRig {
     EXPECT_THAT(path.reason, reason);
   }
 
-  // Until the server has decided it may take calls.
+  // Calls until the call is refused: the server accepts calls until it has
+  // decided.
   grpc::Status CallUntilRefused(const Options& server, const Options& client) {
     Serve(&service_, server);
     auto stub = TestService::NewStub(Connect(client));
@@ -157,11 +158,11 @@ TEST_F(VerbsPolicyTest, ARequirementThatCanBeMetIs) {
   EXPECT_EQ(Call(OnlyVerbsAt("rxe1"), VerbsAt("rxe0")).path, "verbs");
 }
 
-// Processes of an own environment.
+// Processes with separate environments.
 class VerbsProcessTest : public VerbsPolicyTest {
  protected:
-  // What verbs_peer says as client of a server here, which may use verbs.
-  // `wrapper` is a command that runs the one after it.
+  // Returns the output of verbs_peer as a client of a local server, which may
+  // use verbs. `wrapper` is a command that runs the following command.
   std::string RunClient(Lines wrapper, Lines flags = {"1", "8", "1"}) {
     Serve(&service_, VerbsAt());
     wrapper.insert(wrapper.end(), {"tests/e2e/verbs_peer", "client"});
@@ -171,11 +172,11 @@ class VerbsProcessTest : public VerbsPolicyTest {
     return client == nullptr ? "" : client->ReadAll();
   }
 
-  // One whose mounts are `mounts`, for itself alone.
+  // Returns a command prefix with private mounts `mounts`.
   static Lines WithMounts(const std::string& mounts) {
     return {"unshare", "-m", "sh", "-c", mounts + "; exec \"$@\"", "sh"};
   }
-  // One that may lock as much memory, although it is root's.
+  // Returns a command prefix that limits locked memory, even for root.
   static Lines WithMemlock(size_t bytes) {
     return {"setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
             "prlimit", absl::StrCat("--memlock=", bytes, ":", bytes)};
@@ -232,7 +233,7 @@ TEST_F(VerbsProcessTest, WithAlmostNoLockedMemoryTcpWorksAndTheRemedyIsNamed) {
   ExpectTcpInOneLine(RunClient(WithMemlock(64 << 10)), HasSubstr("ulimit -l"));
 }
 
-// What a user has by default: more is wanted than may be locked.
+// A user's default limit, below the memory that would be locked.
 TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
   Lines command = WithMemlock(8 << 20);
   command.insert(command.end(),
@@ -248,7 +249,7 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
   ASSERT_NE(client, nullptr);
   Lines paths;
   for (int i = 0; i < 4; ++i) {
-    // The output may stay away for ten seconds at a time.
+    // The output may pause for ten seconds.
     absl::optional<std::string> status;
     for (int k = 0; k < 12 && !status.has_value(); ++k) {
       status = client->Find("status ");
@@ -256,7 +257,7 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
     EXPECT_EQ(status.value_or("none"), "0 ");
     paths.push_back(client->Find("path ").value_or("none"));
   }
-  // Some may have had to stay on tcp, but not all of them.
+  // Some connections may have stayed on tcp, but not all.
   EXPECT_THAT(paths, Contains(StartsWith("verbs")));
 }
 

@@ -73,7 +73,7 @@ PathReport PathOf(grpc::Channel* channel) {
   return reports[0];
 }
 
-// Why gRPC is not ended: see stack.cc.
+// stack.cc explains why gRPC is not shut down.
 VerbsRig::VerbsRig() { grpc_init(); }
 
 VerbsRig::~VerbsRig() { StopServing(); }

@@ -1,5 +1,5 @@
-// TLS and RDMA, which does not encrypt: what goes where, and what gRPC is told
-// of it.
+// TLS with RDMA, which does not encrypt: the paths of data, and the information
+// for gRPC.
 
 #include <map>
 #include <memory>
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 constexpr char kNoSecurity[] = "security_level=TSI_SECURITY_NONE";
 constexpr char kPrivacy[] = "security_level=TSI_PRIVACY_AND_INTEGRITY";
 
-// What the last call showed.
+// The results of the last call.
 struct Observation {
   Knowledge of_client;  // at the server
   Knowledge of_server;  // at the client
@@ -51,7 +51,7 @@ class Observer final : public TestService::Service {
   Observation* const seen_;
 };
 
-// What gRPC asks of a connection before it sends this is privacy.
+// gRPC sends such credentials only over a private connection.
 class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
  public:
   grpc::Status GetMetadata(
@@ -93,7 +93,7 @@ class VerbsSecurityTest : public VerbsRig {
                                  TestCertificates()->client.certificate});
   }
 
-  // One call over mutual TLS.
+  // Makes one call over mutual TLS.
   Observation Observe(const Options& server, const Options& client) {
     seen_ = Observation();
     Serve(&observer_, server, ServerTls());
@@ -172,7 +172,7 @@ TEST_F(VerbsSecurityTest, CredentialsThatWantPrivacyAreNotSentInTheClear) {
   EXPECT_EQ(bare.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
       << bare.status.error_message();
   EXPECT_EQ(bare.token, "");
-  // Whose connection is protected sends them.
+  // A protected connection sends the credentials.
   const Observation safe = Observe(VerbsAt(), VerbsAt());
   EXPECT_TRUE(safe.status.ok()) << safe.status.error_message();
   EXPECT_EQ(safe.token, "secret");

@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Far more than any fault here lasts.
+// Far longer than any fault in these tests.
 constexpr int kDeadlineS = 240;
 
 }  // namespace
@@ -126,7 +126,7 @@ std::string ErrorTap::Text() const {
   return text;
 }
 
-// The kernel notes the thread that made an object, and not its process.
+// The kernel records the thread that made an object, not the process.
 RdmaObjects::RdmaObjects() {
   std::string threads;
   DIR* tasks = opendir("/proc/self/task");

@@ -1,5 +1,5 @@
-// Two kernels: the server on machine 0, its clients on machine 1. A case has
-// both sides, and ends when the client has had the server's process killed.
+// Two kernels: the server on machine 0, and its clients on machine 1. Each case
+// has both sides, and ends when the client has killed the server's process.
 
 #include <cstdlib>
 #include <memory>
@@ -27,7 +27,7 @@ class VerbsTwoMachinesTest : public VerbsRig {
     is_server_ = rank == std::string("0");
   }
 
-  // At machine 0, until a client has it killed.
+  // Runs on machine 0, until a client kills it.
   void RunServer(int port) {
     Shell(
         "f=$(mktemp -u) && mkfifo $f && "
@@ -36,7 +36,7 @@ class VerbsTwoMachinesTest : public VerbsRig {
         std::to_string(port) + " <>$f; test $? = 137");
   }
 
-  // At machine 1; the other one may boot later.
+  // Runs on machine 1; the other machine may boot later.
   void ConnectTo(int port) {
     channel_ = grpc::CreateCustomChannel(
         absl::StrCat("10.8.0.1:", port),

@@ -1,4 +1,4 @@
-// What starts servers and follows workers, with shell scripts for workers.
+// Starting servers and following workers, with shell scripts as workers.
 
 #include "examples/common/cluster.h"
 
@@ -39,7 +39,7 @@ TEST(ClusterTest, TellsWhatRankZeroSays) {
 
 TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
   Lines lines;
-  // The other one would wait for ever.
+  // The other worker would wait forever.
   const absl::Status status =
       RunScript("[ $1 = --rank=0 ] && read line; exit 3", &lines);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -48,7 +48,7 @@ TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
 
 TEST(ClusterTest, AServerThatEndsEarlyIsAnError) {
   Lines lines;
-  // Rank 0 ends the server in good order, which is the test's child as well.
+  // Rank 0 ends the server cleanly, although the server is the test's child.
   const absl::Status status = RunScript(
       "[ $1 = --rank=0 ] || read line\n"
       "for child in $(cat /proc/$PPID/task/$PPID/children); do\n"

@@ -1,4 +1,4 @@
-// The digits are learnt as well by workers that wait less for each other.
+// Workers that wait less for each other learn the digits equally well.
 
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ namespace {
 
 constexpr unsigned kSeeds = 5;
 
-// 96 % of the 360 digits that are held out are recognised. If runs erred
-// independently, the accuracy of one would have a standard deviation of 1 %,
-// and the difference of two means over the seeds one of 0.65 %. This is twice
-// that; differences of 0.3 % were measured.
+// 96 % of the 360 test digits are recognised. If errors were independent, one
+// accuracy would have a standard deviation of 1 %, and the difference of two
+// means over the seeds 0.65 %. This tolerance is twice that; measured
+// differences were 0.3 %.
 constexpr double kNoise = 0.013;
 
-// The loss on the training digits is the finer measure: over seeds its standard
-// deviation is a tenth of it, so that of the difference of two means is 7 %.
+// The training loss is more precise: its standard deviation over seeds is a
+// tenth of its value, and 7 % for the difference of two means.
 constexpr double kLossNoise = 0.25;
 
 RunOptions OptionsOf(const std::string& staleness, unsigned seed) {
@@ -30,7 +30,7 @@ RunOptions OptionsOf(const std::string& staleness, unsigned seed) {
   options.steps = 600;
   options.seed = seed;
   options.staleness = staleness;
-  // Each push is then a step of its own, where a synchronous one is the mean of
+  // Each push is then a separate step, while a synchronous step is the mean of
   // all workers.
   if (staleness != "0") options.learning_rate /= options.workers;
   return options;

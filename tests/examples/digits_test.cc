@@ -32,7 +32,7 @@ TEST(DatasetTest, SeedOrdersTheTrainingDigitsAndLeavesTheOthers) {
   EXPECT_EQ(one->test.pixels, two->test.pixels);
 }
 
-// tests/examples/tensorflow/demo_test.py says the same of the digits in Python.
+// tests/examples/tensorflow/demo_test.py has the same expectation in Python.
 TEST(DatasetTest, HeldOutDigitsAreTheSameInAllExamples) {
   auto digits = LoadDigits(EmbeddedCsv(), 1);
   std::vector<int> first(digits->test.labels.begin(),
@@ -59,9 +59,9 @@ TEST(DatasetTest, WorkersBatchesTogetherWalkThroughTheSet) {
   EXPECT_EQ(first.labels, both.labels);
 }
 
-// Against central differences, on one element of each variable.
+// Compares with central differences, for one element of each variable.
 TEST(ModelTest, GradientsAreTheSlopesOfTheLoss) {
-  // So small that no relu has its kink between the two sides.
+  // The step is so small that no relu changes its state between the two points.
   constexpr float kStep = 1e-3F;
   auto digits = LoadDigits(EmbeddedCsv(), 1);
   Images batch = BatchOf(digits->train, 0, 0, 1, 16);

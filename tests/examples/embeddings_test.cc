@@ -1,4 +1,4 @@
-// The embeddings example: its parts, and what it learns of six novels.
+// The embeddings example: its parts, and its result on six novels.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST(CorpusTest, WordsAreRunsOfLettersThatOccurOftenEnough) {
   EXPECT_EQ(corpus.vocabulary.ids[0], examples::IdOf("ab"));
 }
 
-// Each word once, so that a word is its place.
+// Each word occurs once, so a word equals its position.
 Corpus Distinct(uint32_t words) {
   Corpus corpus;
   for (uint32_t i = 0; i < words; ++i) {
@@ -72,7 +72,7 @@ TEST(SamplerTest, PairsAreOfNeighboursAndOfWordsDrawn) {
     }
     EXPECT_GE(near, 10 * 2 * 1);
     EXPECT_LE(near, 10 * 2 * 3);
-    // Two for each, but for the few that were the neighbour itself.
+    // Two for each, except for the few that equal the neighbour.
     EXPECT_LE(batch.pairs.size(), 3 * near);
     EXPECT_GE(batch.pairs.size(), 3 * near - 8);
   }
@@ -93,7 +93,7 @@ TEST(SamplerTest, StaysInItsPartAndRepeatsItself) {
 }
 
 TEST(SamplerTest, FrequentWordsArePassedOverByTheirFrequency) {
-  // Word 0 makes up half of the text, the others a thousandth each.
+  // Word 0 is half of the text, and each other word a thousandth.
   Corpus corpus = Distinct(501);
   corpus.words.clear();
   for (uint32_t i = 1; i <= 500; ++i) {
@@ -127,14 +127,14 @@ TEST(SamplerTest, NegativesAreDrawnByTheirCountsToThePowerOfThreeQuarters) {
   options.centers = 5000;
   Sampler sampler(&corpus, 0, corpus.words.size(), options);
   const Batch batch = sampler.Next();
-  // Those that are word 1 are left out, as that is the neighbour.
+  // Negatives that equal word 1 are omitted, because it is the neighbour.
   double near = 0;
   for (const Batch::Pair& pair : batch.pairs) near += pair.label;
   const double drawn = static_cast<double>(batch.pairs.size()) - near;
   EXPECT_NEAR(drawn / (2 * near), 8.0 / 9, 0.01);
 }
 
-// The mean loss, by its definition.
+// Returns the mean loss, by its definition.
 double LossOf(const Batch& batch, const Eigen::MatrixXd& centers,
               const Eigen::MatrixXd& others) {
   double loss = 0;
@@ -208,7 +208,7 @@ const Corpus& Novels() {
   return *corpus;
 }
 
-// How many of `expected` are among the eight nearest of `word`.
+// Returns how many of `expected` are among the eight nearest words of `word`.
 size_t Found(const tensor::Tensor& trained, const std::string& word,
              const Strings& expected) {
   const ConstRows vectors(trained.flat<float>()->data(), trained.shape()[0],
@@ -263,10 +263,10 @@ TEST(TrainingTest, AsynchronousWorkersLearnWhichWordsAreAlike) {
   ExpectToLearn(options);
 }
 
-// The training of one worker, in doubles, without the product but its sampler.
+// The training of one worker, in doubles, with only the product's sampler.
 class Reference {
  public:
-  // `in` has the first vectors of centers; those of others are zeros.
+  // `in` has the initial vectors of centers; those of others are zeros.
   Reference(Eigen::MatrixXd in, double rate)
       : rate_(rate),
         in_(std::move(in)),
@@ -323,8 +323,8 @@ TEST(TrainingTest, OneWorkerGivesWhatTheFormulasGive) {
                          trained->shape()[1]);
     return Eigen::MatrixXd(rows.cast<double>());
   };
-  // The first step leaves `in` as it is, since all gradients are 0 times a
-  // vector of `out`.
+  // The first step does not change `in`, because each gradient is a multiple of
+  // a zero vector of `out`.
   const Eigen::MatrixXd first = train(1);
   ASSERT_GT(first.size(), 0);
   EXPECT_NEAR(first.maxCoeff(), 0.5 / 16, 1e-4);

@@ -27,7 +27,7 @@ namespace {
 using tensor::Bundle;
 using tensor::Tensor;
 
-// One server and one worker, which trains only as the test says.
+// One server and one worker, which trains only on demand.
 class EvaluatorTest : public testing::Test {
  protected:
   EvaluatorTest() {
@@ -94,7 +94,7 @@ TEST_F(EvaluatorTest, EvaluatesNowAndThenAndEndsWithTheLastStep) {
   EvaluatorOptions options;
   options.steps = 5;
   options.every = 2;
-  // The evaluation itself trains on, so that the versions are known.
+  // The evaluation itself trains, so that the versions are known.
   Step(worker.get(), 0);
   Step(worker.get(), 1);
   std::vector<uint64_t> versions;

@@ -1,5 +1,5 @@
 // The income example: its arithmetic, and its training by the parameter server
-// beside the published algorithm, written out here without any of the product.
+// compared with an independent implementation of the published algorithm.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace penstock::income {
 namespace {
 
 // Algorithm 1 of H. B. McMahan et al., "Ad Click Prediction: a View from the
-// Trenches", KDD 2013, in doubles. The gradient of a step is that of `batch`
+// Trenches", KDD 2013, in doubles. A step's gradient is that of `batch`
 // examples, times `scale`.
 class Reference {
  public:
@@ -69,7 +69,7 @@ class Reference {
   std::unordered_map<uint64_t, State> states_;
 };
 
-// By its definition: each pair of an example of label 1 and one of label 0.
+// Computes the AUC by its definition: over all pairs of labels 1 and 0.
 template <typename Predicted>
 double AucByPairs(const std::vector<Example>& examples,
                   const Predicted& predicted) {
@@ -104,7 +104,7 @@ Reference TrainReference(const TrainingOptions& options, unsigned steps) {
       batch.push_back(&train[at]);
       at = (at + 1) % train.size();
     }
-    // The servers take the mean of what the workers push.
+    // The servers use the mean of the workers' gradients.
     reference.Step(batch, 1.0 / options.workers);
   }
   return reference;
@@ -150,8 +150,8 @@ TEST(IncomeTest, AucIsThatOfAllPairs) {
   }
 }
 
-// Rounding in floats is all that may differ. It decides whether a weight is 0
-// where |z| is all but lambda1; such a weight is all but 0.
+// Only rounding in floats may differ. Rounding decides if a weight is 0 where
+// |z| is close to lambda1; such a weight is close to 0.
 void ExpectReference(const TrainingOptions& options) {
   const Dataset& income = Income();
   const auto weights = Train(options, income, [](unsigned, double) {});
@@ -214,8 +214,8 @@ TEST(IncomeTest, AsynchronousWorkersLearnAsWell) {
   EXPECT_GT(Auc(Income().test, predicted), 0.87);
 }
 
-// A worker that was done and gone before the other had come left the servers
-// waiting for both, in one of five runs.
+// In one of five runs, a worker once left before the other had come, and the
+// servers waited for both.
 TEST(IncomeTest, AShortTrainingEndsWhoeverComesLate) {
   TrainingOptions options;
   options.steps = 1;

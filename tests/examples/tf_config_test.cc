@@ -1,5 +1,5 @@
-// A whole cluster started as launchers of TensorFlow start it: every process
-// knows its part from TF_CONFIG alone.
+// A whole cluster that is started like by TensorFlow's launchers: every process
+// reads its role from TF_CONFIG.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class Listener {
 };
 
 std::string TfConfig(const std::string& server, const std::string& task) {
-  // Workers and evaluators do not listen: their addresses only count them.
+  // Workers and evaluators do not listen: their addresses are only counted.
   return absl::StrCat(R"(TF_CONFIG={"cluster": {"ps": [")", server,
                       R"("], "chief": ["127.0.0.1:1"], )",
                       R"("worker": ["127.0.0.1:2"], )",
@@ -68,7 +68,7 @@ absl::StatusOr<examples::Process> StartWorker(
   return examples::Process::Start(*program, flags, {config});
 }
 
-// The next line that starts with `prefix`; nothing once the output ends.
+// Returns the next line that starts with `prefix`, or nothing at the end.
 absl::optional<std::string> FindLine(examples::Process* process,
                                      absl::string_view prefix) {
   while (true) {
@@ -81,7 +81,7 @@ absl::optional<std::string> FindLine(examples::Process* process,
 
 TEST(TfConfigTest, ServerTakesItsOwnAddress) {
   Listener other;
-  // The address is taken, which it can only find out by using it.
+  // The address is in use, which the server discovers only by using it.
   auto server = StartServer(TfConfig(other.address(), "ps"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_EQ(FindLine(&*server, "port"), absl::nullopt);
@@ -93,7 +93,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   absl::optional<examples::Process> server;
   std::string address;
   for (int i = 0; i < kAttempts && !server.has_value(); ++i) {
-    // TF_CONFIG needs the port beforehand; somebody may snatch it meanwhile.
+    // TF_CONFIG needs the port in advance; another process may take it
+    // meanwhile.
     address = Listener().address();
     auto started = StartServer(TfConfig(address, "ps"));
     ASSERT_TRUE(started.ok()) << started.status();
@@ -116,7 +117,7 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   std::string last;
   while (auto line = FindLine(&*evaluator, "evaluated ")) last = *line;
   EXPECT_TRUE(evaluator->Wait().ok());
-  // The same variables, the same digits: what the chief found, too.
+  // The same variables and digits as the chief's, so the same result.
   std::vector<std::string> fields = absl::StrSplit(*result, ' ');
   EXPECT_EQ(last, absl::StrCat("evaluated 60 ", fields[1]));
   server->Terminate();

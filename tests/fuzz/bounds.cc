@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Where a sanitizer is linked that has an allocator of its own.
+// Defined if a sanitizer with its own allocator is linked.
 extern "C" size_t __sanitizer_get_current_allocated_bytes()
     __attribute__((weak));
 
@@ -39,7 +39,7 @@ double SecondsOfThread() {
   return static_cast<double>(now.tv_sec) + 1e-9 * now.tv_nsec;
 }
 
-// A sanitizer reserves more than that for itself.
+// A sanitizer reserves more address space than this for itself.
 void LimitAddressSpace() {
   if (__sanitizer_get_current_allocated_bytes != nullptr) return;
   const rlimit limit = {kMaxAddressSpace, kMaxAddressSpace};

@@ -1,5 +1,5 @@
-// Checkpoints whose files have been written by an enemy who can compute
-// checksums: a manifest and one shard, of any bytes.
+// Checkpoints from an attacker who can compute checksums: a manifest and one
+// shard with arbitrary bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -50,7 +50,7 @@ class Bytes : public ck::ReadableFile, public ck::WritableFile {
   std::string* const bytes_;
 };
 
-// A root with one checkpoint of one shard.
+// A folder with one checkpoint of one shard.
 class TwoFiles : public ck::Files {
  public:
   std::string manifest;
@@ -88,7 +88,7 @@ class TwoFiles : public ck::Files {
   }
 };
 
-// Checks what the reader promises to whoever takes the rows.
+// Checks the reader's promises to the consumer of rows.
 class CheckingSink : public ck::Sink {
  public:
   explicit CheckingSink(const ck::Model& model) : model_(model) {}
@@ -127,7 +127,7 @@ ck::Model SmallModel() {
            {"s", ck::TableKind::kSparse, tensor::DType::kF32, {2}, {}}}};
 }
 
-// Writes 1 or more blocks of each kind. Returns the input that is this file.
+// Writes at least one block of each kind. Returns the corresponding input.
 std::string WholeCheckpoint(bool removes) {
   const ck::Model model = SmallModel();
   TwoFiles files;
@@ -154,8 +154,8 @@ void PutAt(size_t at, uint64_t number, std::string* bytes) {
   bytes->replace(at, encoded.size(), encoded);
 }
 
-// Puts right what a mutation breaks first: the manifest's and the headers'
-// checksums, so that what is behind them is reached.
+// Repairs the checksums of the manifest and the headers, which a mutation
+// breaks first, so that the rest is reached.
 void PutChecksumsRight(TwoFiles* files) {
   std::string& manifest = files->manifest;
   if (manifest.size() >= ck::kManifestHeaderBytes) {
@@ -184,7 +184,7 @@ void PutChecksumsRight(TwoFiles* files) {
   decoded->shards[0].bytes = shard.size();
   decoded->shards[0].checksum = sum;
   manifest = *ck::Encode(*decoded);
-  // The blocks', as long as one leads to the next.
+  // The blocks' checksums, as long as each block leads to the next.
   size_t at = ck::kFileHeaderBytes;
   while (at + ck::kBlockHeaderBytes <= trailer->offset) {
     absl::string_view length = all.substr(at + 32, 8);
@@ -216,7 +216,7 @@ void ReadAll(TwoFiles* files) {
   wanted.holds = [](size_t, uint64_t) { return true; };
   CheckingSink sink(model);
   const absl::Status status = ck::Restore(files, *chain, model, wanted, &sink);
-  // What is verified can be restored.
+  // A checkpoint that verifies can be restored.
   Require(!found.ok() || found->damaged > 0 || status.ok(),
           "what is good comes back");
 }
@@ -224,7 +224,7 @@ void ReadAll(TwoFiles* files) {
 }  // namespace
 
 std::vector<std::string> Seeds() {
-  // The first byte: whether checksums are put right.
+  // The first byte enables the repair of checksums.
   std::vector<std::string> seeds;
   for (bool removes : {false, true}) {
     seeds.push_back('\0' + WholeCheckpoint(removes));

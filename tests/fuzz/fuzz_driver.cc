@@ -1,10 +1,10 @@
 // Runs one fuzz target without libFuzzer.
 //
-//   NAME_fuzz_test                      its seeds, then 20,000 mutations of
-//   them NAME_fuzz_test --write-seeds=FOLDER writes the seeds there, and no
-//   more NAME_fuzz_test FILE...              runs these inputs, as of a crash
+//   NAME_fuzz_test                       runs the seeds, then 20,000 mutations
+//   NAME_fuzz_test --write-seeds=FOLDER  only writes the seeds to the folder
+//   NAME_fuzz_test FILE...               runs these inputs, such as of a crash
 //
-// An input that ends the process is printed in hex.
+// Prints an input that ends the process in hexadecimal.
 
 #include <signal.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/target.h"
 
-// Where a sanitizer is linked.
+// Defined if a sanitizer is linked.
 extern "C" void __sanitizer_set_death_callback(void (*)(void))
     __attribute__((weak));
 
@@ -26,11 +26,11 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Under a second for most targets.
+// Takes less than a second for most targets.
 constexpr int kMutations = 20000;
 constexpr char kWriteSeeds[] = "--write-seeds=";
 
-// The one that runs.
+// The current input.
 const std::string* current = nullptr;
 
 void PrintCurrent() {
@@ -42,7 +42,7 @@ void PrintCurrent() {
   std::fprintf(stderr, "\n");
 }
 
-// stdio is no signal handler's, but the process is lost anyway.
+// stdio is unsafe in a signal handler, but the process is ending anyway.
 void OnSignal(int number) {
   PrintCurrent();
   signal(number, SIG_DFL);
@@ -60,7 +60,7 @@ void PrintOnDeath() {
 
 void RunOne(const std::string& input) {
   current = &input;
-  // A copy of its own: a read beyond the end is one of nobody's memory.
+  // A separate copy: a sanitizer detects reads beyond its end.
   const std::vector<uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   current = nullptr;

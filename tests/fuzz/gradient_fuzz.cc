@@ -1,4 +1,5 @@
-// A compressed gradient of a peer's: it is refused, or what a loop makes of it.
+// A compressed gradient of a peer is refused, or equals the result of a simple
+// loop.
 
 #include <cmath>
 #include <cstring>
@@ -21,15 +22,15 @@ using tensor::DType;
 using tensor::Shape;
 using tensor::Tensor;
 
-// A byte each: the rank, the dimensions.
+// Takes the rank and the dimensions, one byte each.
 Shape TakeShape(Input* input) {
   Shape shape(input->Number<uint8_t>() % 4);
   for (int64_t& dimension : shape) dimension = input->Number<uint8_t>();
   return shape;
 }
 
-// The type, the shape, and the elements, which begin at any address. Bytes that
-// are missing are 0.
+// Takes the type, the shape, and the elements, at any alignment. Missing bytes
+// are 0.
 Tensor TakeTensor(Input* input) {
   const auto dtype = static_cast<DType>(1 + input->Number<uint8_t>() % 10);
   Shape shape = TakeShape(input);
@@ -57,7 +58,7 @@ bool IsSame(float a, float b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-// Requires that each element of `made` is what the list says.
+// Requires that each element of `made` equals the list's value.
 void CheckSparse(const std::vector<Tensor>& list, const Tensor& made) {
   size_t next = 0;
   for (size_t i = 0; i < made.num_elements(); ++i) {

@@ -12,13 +12,13 @@ namespace {
 
 using wire::FrameType;
 
-// Any byte is a type, mostly a known one.
+// Maps any byte to a type, usually a known one.
 FrameType TypeOf(uint8_t byte) {
   if (byte <= 27 || byte >= 250) return static_cast<FrameType>(byte);
   return static_cast<FrameType>(16 + byte % 11);
 }
 
-// Pieces of about one size.
+// Returns a payload in pieces of similar sizes.
 memory::Payload InPieces(size_t size, size_t pieces) {
   const auto text = std::make_shared<std::string>(size, 'a');
   memory::Payload payload;
@@ -114,7 +114,7 @@ void HostilePeer::SendFrame(bool odd, Input* input) {
   Send(path, header, AsText(payload));
 }
 
-// In as many fragments as it takes.
+// Sends a message in as many fragments as necessary.
 void HostilePeer::SendLong(Input* input) {
   const int path = input->Number<uint8_t>();
   wire::FrameHeader header;

@@ -28,7 +28,7 @@ bool Same(const Inspection& a, const Inspection& b) {
          a.versions.max == b.versions.max && a.frame_bytes == b.frame_bytes;
 }
 
-// More bytes change no verdict but "need more".
+// Further bytes change no verdict except "need more".
 void CheckPrefixes(absl::string_view bytes, const Inspection& whole) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     const Inspection part = Inspect(bytes.substr(0, size));
@@ -55,7 +55,8 @@ void CheckVersions(wire::VersionRange peer) {
 
 std::vector<std::string> Seeds() {
   const std::string ours = wire::PenstockSettingsFrame({1, 1});
-  // INITIAL_WINDOW_SIZE before it; a frame of no settings; an ACK.
+  // INITIAL_WINDOW_SIZE before the setting, a frame without settings, and an
+  // ACK.
   const std::string two("\0\0\x0c\4\0\0\0\0\0\0\4\0\1\0\0\xfe\x10PE\1\2", 21);
   const std::string none("\0\0\0\4\0\0\0\0\0", 9);
   const std::string ack("\0\0\0\4\1\0\0\0\0", 9);
@@ -67,7 +68,7 @@ std::vector<std::string> Seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::fuzz;
-  // Of a frame of any length, its beginning decides.
+  // The beginning of a frame determines the verdict.
   const absl::string_view bytes = AsText({data, size}).substr(0, 700);
   const Inspection whole = Inspect(bytes);
   CheckPrefixes(bytes, whole);

@@ -1,6 +1,6 @@
 // monitoring::ParseHttpRequest.
 //
-// Input: how many bytes come first, then all bytes.
+// The input is the number of bytes that come first, then all bytes.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
@@ -19,8 +19,7 @@ std::vector<std::string> Seeds() {
 }  // namespace fuzz
 }  // namespace penstock
 
-// Fails if bytes that follow change the verdict on a complete or malformed
-// head.
+// Fails if later bytes change the verdict on a complete or malformed head.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock;
   fuzz::Input input(data, size);

@@ -9,7 +9,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// A batch, and where its memory comes from.
+// A batch and its memory.
 class Batch {
  public:
   grpc_metadata_batch* get() { return &batch_; }
@@ -28,8 +28,8 @@ class Batch {
   grpc_metadata_batch batch_{arena_.get()};
 };
 
-// gRPC has a value for "invalid" that cannot be encoded; what is received is
-// not sent on as it is.
+// gRPC has a value for "invalid" that cannot be encoded; received metadata is
+// not forwarded unchanged.
 bool CanBeEncoded(const grpc_metadata_batch& batch) {
   using namespace grpc_core;
   return batch.get(TeMetadata()) != TeMetadata::kInvalid &&
@@ -47,14 +47,15 @@ std::string Known(int number, const std::string& value) {
          Number<uint32_t>(value.size()) + value;
 }
 
-// Encoded anew.
+// Encodes the batch.
 std::string Encode(const grpc_metadata_batch& batch) {
   std::string out;
   core::EncodeMetadata(batch, nullptr, nullptr, &out);
   return out;
 }
 
-// What a peer has numbers for: one of each kind, and what no peer should send.
+// Returns numbered entries: one of each kind, including entries that no peer
+// should send.
 const core::ReceivedEntries& Received() {
   static const auto* const received = [] {
     auto* entries = new core::ReceivedEntries;
@@ -114,7 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Batch first;
   const std::string bytes(fuzz::AsText({data, size}));
   if (!fuzz::Decode(bytes, first.get())) return 0;
-  // A deadline on the way is a time that is left: it differs each time.
+  // A deadline is sent as the remaining time, which differs each time.
   first.get()->Remove(grpc_core::GrpcTimeoutMetadata());
   if (!fuzz::CanBeEncoded(*first.get())) return 0;
   const std::string encoded = fuzz::Encode(*first.get());

@@ -4,7 +4,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Where counts and lengths turn over.
+// Values where counters and lengths overflow.
 constexpr uint64_t kTurningPoints[] = {
     0,      1,      7,    8,     0x7f,       0x80,       0xff, 0x100,
     0x7fff, 0xffff, 1024, 65536, 0x7fffffff, 0xffffffff, ~0ull};
@@ -26,10 +26,10 @@ std::string Mutator::SomeOf(const std::string& text) {
 void Mutator::Change(std::string* text) {
   const size_t at = Below(text->size() + 1);
   switch (Below(7)) {
-    case 0:  // a bit
+    case 0:  // flips a bit
       if (at < text->size()) (*text)[at] ^= 1 << Below(8);
       break;
-    case 1:  // a byte
+    case 1:  // changes a byte
       if (at < text->size()) (*text)[at] = static_cast<char>(random_());
       break;
     case 2:
@@ -41,10 +41,10 @@ void Mutator::Change(std::string* text) {
     case 4:
       text->erase(at, 1 + Below(8));
       break;
-    case 5:  // of another one
+    case 5:  // copies from another input
       text->insert(at, SomeOf(AnySeed()));
       break;
-    case 6:  // cut short
+    case 6:  // truncates
       if (Below(4) == 0) text->resize(at);
       break;
   }

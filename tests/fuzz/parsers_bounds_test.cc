@@ -1,5 +1,5 @@
-// What bytes cost the parsers beside the session's, and their consumers, if the
-// numbers in them have any size. All share one time budget.
+// The cost of parsers outside the session, and of their consumers, for numbers
+// of any size. All parsers share one time budget.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,11 +25,10 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// What a parser may hold whatever its input is: messages of errors.
+// The memory that a parser may always hold: error messages.
 constexpr uint64_t kBudget = 16 * 1024;
 
-// Feeds `input` to `parse`, and holds what that returns while the cost is
-// looked at.
+// Passes `input` to `parse`, and holds the result while measuring the cost.
 template <typename Parse>
 void Feed(const std::string& input, const Parse& parse) {
   const Cost cost;
@@ -39,7 +38,7 @@ void Feed(const std::string& input, const Parse& parse) {
       << testing::PrintToString(input.substr(0, 200));
 }
 
-// Returns `length` bytes at most, of which that number may say more.
+// Returns at most `length` bytes, possibly fewer than announced.
 std::string Some(uint64_t length) {
   return std::string(std::min<uint64_t>(length, 70000), 'x');
 }
@@ -131,7 +130,7 @@ void SetUpShm(Random* random) {
   });
 }
 
-// A side that has `receives` posted, against a peer that grants any number.
+// A side with `receives` posted buffers, and a peer that grants any number.
 void GrantCredits(Random* random, uint16_t receives) {
   fabric::verbs::Credits credits(/*receives=*/64, receives);
   uint32_t taken = 0;
@@ -180,7 +179,7 @@ void OfferVerbs(Random* random) {
   });
 }
 
-// Takes each write at once.
+// Completes each write immediately.
 class Stream : public fabric::tcp::ByteStream {
  public:
   void Write(std::vector<memory::Bytes> pieces) override {
@@ -200,11 +199,11 @@ class Events : public fabric::EndpointEvents {
   void OnDoorbell() override {}
   void OnBroken(const absl::Status&) override { broken = true; }
 
-  int reads = 0;  // under way
+  int reads = 0;  // in progress
   bool broken = false;
 };
 
-// An endpoint that exposes 300 bytes, and reads what its peer has announced.
+// An endpoint that exposes 300 bytes, and reads its peer's announcements.
 class TcpVictim {
  public:
   TcpVictim() : exposed_(300, 'e'), endpoint_(&stream_) {
@@ -283,7 +282,8 @@ void SpeakTcp(Random* random) {
       victim.Receive(unit);
       return 0;
     });
-    // A read of 36 bytes is answered by 316 at most, and one of ours is 36.
+    // A read request of 36 bytes has an answer of at most 316; our own request
+    // has 36.
     ASSERT_LE(victim.written() - written, 9 * unit.size() + 36);
   }
 }

@@ -1,4 +1,4 @@
-// A placement map of a peer's: it is refused, or whole.
+// A placement map of a peer is refused, or complete.
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
-// A tensor::Rendezvous, as its service calls it.
+// A tensor::Rendezvous with the calls of its service.
 //
-// Input: calls; of each, u8 which, u16 length of its message, the message.
+// The input is a list of calls: u8 kind, u16 message length, message.
 
 #include <cstring>
 #include <utility>

@@ -1,6 +1,6 @@
 // rpc::TakeGreeting and rpc::TakeAnswer.
 //
-// Input: how many bytes come first, then all bytes.
+// The input is the number of bytes that come first, then all bytes.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -1,5 +1,5 @@
-// What frames cost a session whose numbers have any size, while its application
-// consumes, refuses and cancels at random.
+// The cost of frames for a session, with numbers of any size, while the
+// application consumes, refuses and cancels randomly.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,13 +23,13 @@ using fabric::fake::LinkOptions;
 using fabric::fake::Side;
 using wire::FrameType;
 
-// Of the streams so far, as many as the victim takes at once are used, and one.
+// The streams in use: one more than the victim accepts at a time.
 constexpr uint32_t kStreams = 5;
-// What the victim may hold: messages of 256 KiB that are read on four streams,
-// twice since a read may have been abandoned; and what the test exposes.
+// Limits the victim's memory: messages of 256 KiB on four streams, twice
+// because a read may have been abandoned, and the test's exposures.
 constexpr uint64_t kHeldBudget = 4 * 1024 * 1024;
-// What a step makes a session say: so many bytes, and so many for each byte of
-// the peer's. What the application sends comes on top of that, perhaps later.
+// Limits the session's output per step: a constant, plus a multiple of the
+// peer's bytes. The application's messages come in addition, possibly later.
 constexpr uint64_t kSaidPerStep = 2 * 1024;
 constexpr uint64_t kSaidPerByte = 8;
 
@@ -40,8 +40,7 @@ LinkOptions Options(bool is_lifeline, bool can_load) {
   return options;
 }
 
-// Payloads with each number drawn by itself; often one that an honest peer may
-// send.
+// Payloads with independent random numbers; many are valid.
 class Payloads {
  public:
   Payloads(Random* random, HostilePeer* peer) : random_(random), peer_(peer) {}
@@ -130,7 +129,7 @@ class Attack {
 
   ~Attack() { victim_.End(); }
 
-  // Returns how many steps it has made: up to 200, or to the session's end.
+  // Returns the number of steps: up to 200, or until the session's end.
   int Steps() {
     const Cost cost;
     int steps = 0;
@@ -159,7 +158,7 @@ class Attack {
     to_say_ -= more;
   }
 
-  // Returns what it did.
+  // Returns the name of the step.
   const char* Take() {
     const uint64_t kind = random_->Below(16);
     if (kind < 7) {
@@ -174,7 +173,7 @@ class Attack {
       return "a message that can be read";
     }
     if (kind == 9 && random_->OneIn(8)) {
-      to_say_ += peer_.received_bytes();  // what is not acknowledged goes again
+      to_say_ += peer_.received_bytes();  // unacknowledged frames are resent
       fast_.Drop();
     }
     UseApplication();
@@ -249,7 +248,7 @@ class Attack {
   HostilePeer peer_;
   Payloads payloads_;
   uint32_t last_stream_ = 1;
-  uint64_t to_say_ = 0;  // what the application has sent
+  uint64_t to_say_ = 0;  // bytes that the application has sent
 };
 
 TEST(SessionBounds, EachFrameCostsInProportionToItsBytes) {

@@ -1,7 +1,7 @@
-// A whole session, server or client, whose peer and whose application do what
-// the input says.
+// A whole session, server or client, whose peer and application follow the
+// input.
 //
-// Input: a byte of options, then one step after the other.
+// The input is a byte of options, then a sequence of steps.
 
 #include "tests/fuzz/hostile_peer.h"
 #include "tests/fuzz/input.h"
@@ -30,7 +30,7 @@ LinkOptions FastOptions(bool can_load) {
   return options;
 }
 
-// The hostile peer is side A, the session side B.
+// The hostile peer is side A, and the session side B.
 class Run {
  public:
   explicit Run(uint8_t options)
@@ -98,7 +98,8 @@ class Run {
     }
   }
 
-  // Far beyond what any input can cause: two that answer one another for ever.
+  // The limit is far above what any input causes; only an endless exchange
+  // reaches it.
   void DeliverAll() {
     constexpr int kForEver = 1000 * 1000;
     int steps = 0;
@@ -124,7 +125,7 @@ std::vector<std::string> Seeds() { return SessionSeeds(); }
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Of longer ones each step finds the same as of many short ones.
+  // Longer inputs find nothing that many short ones do not find.
   if (size > 4096) return 0;
   penstock::fuzz::Input input(data, size);
   penstock::fuzz::Run run(input.Number<uint8_t>());

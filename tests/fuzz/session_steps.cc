@@ -56,7 +56,7 @@ std::string TooLarge() {
   return wire::EncodeAnnounce(announce, wire::kVersion);
 }
 
-// A call at a server, the peer's frames on `path`.
+// Returns the steps of a call at a server, with the peer's frames on `path`.
 std::string ServedCall(uint8_t path) {
   return FrameStep(path, FrameType::kHeaders, 1, "open") + Byte(kDeliverAll) +
          OfApp(kAttach, 1) + FrameStep(path, FrameType::kMessage, 1, "hello") +

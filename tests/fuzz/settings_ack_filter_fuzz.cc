@@ -1,4 +1,5 @@
-// wire::SettingsAckFilter: where its input is cut makes no difference.
+// wire::SettingsAckFilter gives the same result for every division of its
+// input.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = 9;
 
-// `cuts` has the sizes of the parts, used over and over.
+// `cuts` has the sizes of the parts, used cyclically.
 std::string PassParts(absl::Span<const uint8_t> bytes,
                       absl::Span<const uint8_t> cuts) {
   wire::SettingsAckFilter filter;

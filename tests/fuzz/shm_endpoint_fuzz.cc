@@ -1,8 +1,8 @@
 // shm::ShmEndpoint against a peer that owns the other control segment and the
-// set-up socket: releases of loans, segments, regions, the end.
+// set-up socket: releases of loans, segments, regions, and the end.
 //
-// Input: one step after the other, a byte that says which and its numbers. One
-// of odd length is of another user, and so read by copy.
+// The input is a sequence of steps, each a byte for the kind and its arguments.
+// An input of odd length is from another user, and therefore read by copy.
 
 #include <sys/socket.h>
 
@@ -36,8 +36,8 @@ using fabric::shm::ShmEndpoint;
 constexpr uint32_t kRingBytes = 128 * 1024;
 constexpr uint64_t kSegmentBytes = 8192;
 
-// A part: u32 segment, u32 loan, u64 offset, u32 length. A region: u8 number of
-// its parts, which are of one loan mostly; the parts.
+// A part is u32 segment, u32 loan, u64 offset, u32 length. A region is u8
+// number of parts, then the parts, which usually belong to one loan.
 enum Step : uint8_t {
   kMoveHead,      // u32, added
   kSetReleases,   // u64
@@ -57,7 +57,7 @@ enum Step : uint8_t {
   kSteps
 };
 
-// Made once: a peer may pass the same memory over and over.
+// Made once: a peer may pass the same memory repeatedly.
 const Segment& SharedSegment() {
   static const Segment& segment =
       *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes).value());
@@ -205,7 +205,7 @@ class Victim {
     return region;
   }
 
-  // Touches what it gets, as an application does.
+  // Reads the memory, like an application.
   void Load(const RemoteRegion& region) {
     absl::StatusOr<memory::Payload> loaded = endpoint_->Load(region);
     if (!loaded.ok()) return;
@@ -227,7 +227,7 @@ class Victim {
     Require(events_.reads_done == before + 1, "a read ends once");
   }
 
-  // Pieces of about one size: of the arena's memory and of the heap, in turns.
+  // Exposes pieces of similar sizes, alternately from the arena and the heap.
   void Expose(Input* input) {
     const size_t pieces = 1 + input->Number<uint8_t>() % 8;
     const std::string text(input->Number<uint16_t>(), 'e');

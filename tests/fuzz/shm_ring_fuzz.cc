@@ -1,7 +1,7 @@
-// shm::RingReceiver and RingSender against a peer that writes what it likes
-// into its control page and ring.
+// shm::RingReceiver and RingSender against a peer that writes arbitrary data to
+// its control page and ring.
 //
-// Input: one step after the other, a byte that says which and its numbers.
+// The input is a sequence of steps, each a byte for the kind and its arguments.
 
 #include <cstring>
 #include <memory>
@@ -37,8 +37,8 @@ enum Step : uint8_t {
   kSteps
 };
 
-// A page and its ring in memory of its own, so that AddressSanitizer sees
-// what goes beyond it.
+// A page and its ring in separate memory, so that AddressSanitizer detects
+// out-of-bounds accesses.
 class Memory {
  public:
   Memory() : page_(new (bytes_->data) ControlPage()) {
@@ -130,7 +130,7 @@ class Victim {
     SendOn(packet);
   }
 
-  // Between two honest sides.
+  // Sends between two honest sides.
   void SendOn(absl::Span<const uint8_t> packet) {
     const std::string sent(AsText(packet));
     Require(honest_sender_.Send(packet) == RingSender::Result::kSent,
@@ -159,8 +159,8 @@ class Victim {
   RingReceiver receiver_{own_.page(), peer_.page(), kRingBytes};
   RingSender honest_sender_{first_.page(), second_.page()};
   RingReceiver honest_receiver_{second_.page(), first_.page(), kRingBytes};
-  bool grown_ = false;      // the ring of the hostile side
-  bool own_grown_ = false;  // this side's
+  bool grown_ = false;      // the hostile side's ring
+  bool own_grown_ = false;  // this side's ring
 };
 
 std::string StepOf(Step step, const std::string& rest = "") {

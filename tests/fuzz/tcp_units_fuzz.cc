@@ -1,6 +1,6 @@
-// fabric::tcp::Endpoint, fed by a hostile stream that is cut anywhere.
+// fabric::tcp::Endpoint with a hostile stream in arbitrary parts.
 //
-// Input: how many sizes of parts, the sizes, the stream.
+// The input is the number of parts, their sizes, and the stream.
 
 #include <map>
 
@@ -17,11 +17,11 @@ namespace {
 using fabric::tcp::UnitHeader;
 using fabric::tcp::UnitType;
 
-// Of the reads under way, by their cookies.
+// The sizes of the reads in progress, by cookie.
 constexpr size_t kReadSizes[] = {100, 5000};
 constexpr size_t kExposedBytes = 300;
 
-// Takes each write at once, and says so when asked.
+// Completes each write when asked.
 class Stream : public fabric::tcp::ByteStream {
  public:
   void Write(std::vector<memory::Bytes> pieces) override {
@@ -37,7 +37,7 @@ class Stream : public fabric::tcp::ByteStream {
   std::string written;
 };
 
-// Writes down what happens.
+// Records the events.
 class Events : public fabric::EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -67,7 +67,7 @@ class Events : public fabric::EndpointEvents {
 
 struct Outcome {
   std::vector<std::string> lines;
-  std::vector<std::string> blocks;  // what the reads wrote
+  std::vector<std::string> blocks;  // the results of reads
 };
 
 class Connection {

@@ -1,4 +1,4 @@
-// tensor::Decode, compared with what protobuf's generated code reads.
+// Compares tensor::Decode with protobuf's generated code.
 
 #include <algorithm>
 #include <cstring>
@@ -17,8 +17,8 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Makes a message of `bytes`, cut into slices of `cut` bytes: a field may lie
-// on both sides of a cut.
+// Returns a message of `bytes` in slices of `cut` bytes, so that fields may
+// span slices.
 grpc::ByteBuffer InSlices(const std::string& bytes, size_t cut) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += cut) {

@@ -1,7 +1,7 @@
 // tensorflow::DecodeTensor of the plugin, for a CPU.
 //
-// Input: u16 length of the payload, the payload, the metadata. Needs an
-// installed TensorFlow, so only tools/fuzz builds this.
+// The input is u16 length of the payload, the payload, and the metadata. Needs
+// an installed TensorFlow, so only tools/fuzz builds this.
 
 #include <memory>
 #include <utility>
@@ -22,7 +22,7 @@ using ::tensorflow::DataType;
 using ::tensorflow::Tensor;
 using ::tensorflow::TensorShape;
 
-// As large as what a byte of an answer may become: a variant or a resource.
+// The memory that a byte of an answer may need: for a variant or a resource.
 constexpr uint64_t kMostPerByte = 512;
 constexpr uint64_t kBudget = 64 * 1024;
 
@@ -59,7 +59,7 @@ std::string SeedOf(const Tensor& tensor, bool may_change = false) {
   return InputOf(response.metadata, Flat(response.payload));
 }
 
-// A shape of many elements, and nothing for them.
+// Returns a shape of many elements, without contents.
 std::string EmptyOf(DataType dtype, int64_t elements) {
   ::tensorflow::RecvTensorResponse meta;
   meta.mutable_tensor()->set_dtype(dtype);

@@ -1,5 +1,5 @@
-// What messages with tensors cost the codec, a store and a rendezvous, if the
-// numbers in them have any size. All share one time budget.
+// The cost of messages with tensors for the codec, a store and a rendezvous,
+// with numbers of any size. All share one time budget.
 
 #include <algorithm>
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Of the store. A message may be held beside it.
+// The store's budget. A message may be held in addition.
 constexpr size_t kStoreBytes = 64 * 1024;
 constexpr uint64_t kBudget = 2 * kStoreBytes + 16 * 1024;
 
@@ -38,7 +38,7 @@ std::string Varint(uint64_t value) {
   return bytes;
 }
 
-// Writes protobuf's fields, most of them with their right lengths and numbers.
+// Writes protobuf fields, most with the right lengths and numbers.
 class Writer {
  public:
   explicit Writer(Random* random) : random_(random) {}
@@ -51,7 +51,7 @@ class Writer {
     return absl::StrCat(Tag(field, 0), Varint(value));
   }
 
-  // Its data has `size` bytes, and its shape says so or something else.
+  // The data has `size` bytes; the shape may match or not.
   std::string NamedTensor(const std::string& name, size_t size) {
     const uint64_t dtype = random_->Mostly<uint64_t>(9);  // bytes
     std::string shape;
@@ -109,7 +109,7 @@ std::string AnyPart(Random* random, uint64_t offset) {
                       writer.Bytes(2, header.SerializeAsString()));
 }
 
-// As PutStream of the service.
+// Joins messages like the service's PutStream.
 void JoinAtRandom(Random* random) {
   tensor::TensorStore store(kStoreBytes);
   tensor::StoreReservation room(&store);

@@ -1,5 +1,5 @@
-// verbs::ParseRequest, ParseAnswer and the proofs. The input's bytes are both,
-// to one who does not know the token.
+// verbs::ParseRequest, ParseAnswer and the proofs. The input is used for all,
+// by a side that does not know the token.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
@@ -10,7 +10,7 @@ namespace fuzz {
 namespace {
 
 constexpr char kSeedToken[] = "0123456789abcdef";
-// Known to no seed.
+// No seed contains this token.
 constexpr char kSecretToken[] = "a token that no input has";
 constexpr uint32_t kClientQp = 17;
 constexpr uint32_t kServerQp = 18;
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   "terms are of use");
     fuzz::Require(request->token_name.size() == verbs::kTokenNameBytes,
                   "a name has its length");
-    // Made again from what was understood, all before the name is the same.
+    // Encoding the parsed values gives the same bytes before the name.
     const std::string again =
         verbs::MakeRequest(request->terms, fuzz::kSeedToken, fuzz::kClientQp);
     fuzz::Require(again.substr(0, 12) == bytes.substr(0, 12),

@@ -6,7 +6,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// What is announced above it is not allocated.
+// Announcements above this size are not allocated.
 constexpr int64_t kMaxReceiveBytes = 256 * 1024;
 
 session::Config ConfigOf(bool is_client) {
@@ -16,7 +16,7 @@ session::Config ConfigOf(bool is_client) {
   if (!is_client) config.token = "fedcba9876543210";
   config.max_streams = 4;
   config.max_receive_bytes = kMaxReceiveBytes;
-  // Small, for short inputs to reach them.
+  // Small, so that short inputs reach the limits.
   config.stream_window = 64 * 1024;
   config.max_eager_unread = 16 * 1024;
   config.read_budget = 32 * 1024;
@@ -30,7 +30,7 @@ void VictimStream::OnMessage(const memory::Payload& message, bool) {
   uint8_t sum = 0;
   memory::Payload owned;
   for (const memory::Bytes& piece : message.pieces()) {
-    for (uint8_t byte : piece.span()) sum += byte;  // they can be read
+    for (uint8_t byte : piece.span()) sum += byte;  // the bytes are readable
     owned.Append(*memory::Own(piece));
   }
   volatile uint8_t used = sum;
@@ -66,7 +66,7 @@ void VictimStream::Consume() {
   messages_.pop_front();
   if (ended_) return;
   session_->Consumed(id_);
-  // gRPC ends a server's stream some time later: a step may.
+  // gRPC ends a server's stream later: a step may do so.
   if (is_refused && is_client_) Refuse();
 }
 

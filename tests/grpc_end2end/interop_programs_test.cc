@@ -1,6 +1,6 @@
 // gRPC's own interoperability programs with one another, over each path: each
 // case of interop_client, and stress_test's mix of calls, cancels and deadlines
-// on several channels. Over "Stock" the programs are what gRPC made them.
+// on several channels. Over "Stock" the programs are unmodified.
 
 #include <cstdlib>
 #include <map>
@@ -24,8 +24,8 @@ namespace {
 
 using e2e::Child;
 
-// Less those that want Google's credentials, long_lived_channel, which is
-// large_unary with rests, and slow_consumer, below.
+// Excludes cases that need Google's credentials, long_lived_channel
+// (large_unary with pauses), and slow_consumer, see below.
 const char* const kCases[] = {
     "cancel_after_begin",
     "cancel_after_first_response",
@@ -53,7 +53,7 @@ const char* const kCases[] = {
 // {number in the stress test's log: name}
 using StressCases = std::map<int, std::string>;
 
-// All but slow_consumer.
+// All except slow_consumer.
 const StressCases kAllCases = {
     {0, "empty_unary"},
     {1, "large_unary"},
@@ -73,7 +73,7 @@ const StressCases kAllCases = {
     {16, "custom_metadata"},
 };
 
-// Messages of hundreds of kilobytes, among calls that are given up.
+// Messages of hundreds of kilobytes, among cancelled calls.
 const StressCases kCancels = {
     {1, "large_unary"},
     {11, "cancel_after_begin"},
@@ -81,7 +81,7 @@ const StressCases kCancels = {
     {13, "timeout_on_sleeping_server"},
 };
 
-// To reach a server that has just been started.
+// The attempts to reach a server that was just started.
 constexpr int kAttempts = 100;
 
 std::string stress_seconds = "5";
@@ -91,7 +91,7 @@ std::vector<std::string> Paths() {
   return {"Stock", "Shm", "Tcp"};
 }
 
-// The client must have its path, so that no call can go another way.
+// The client must have its path, so that no call uses another one.
 std::vector<std::string> SettingsOf(const std::string& path,
                                     const std::string& device) {
   if (path == "Stock") return {"PENSTOCK_POLICY=off"};
@@ -105,7 +105,7 @@ std::vector<std::string> SettingsOf(const std::string& path,
           "PENSTOCK_VERBS_DEVICE=" + device};
 }
 
-// Whether gRPC logged the line as an error: a letter and the day.
+// Returns true if gRPC logged the line as an error: a letter and the day.
 bool IsError(absl::string_view line) {
   int day;
   return absl::ConsumePrefix(&line, "E") &&
@@ -116,7 +116,7 @@ std::string ErrorsIn(const std::string& log) {
   return absl::StrJoin(absl::StrSplit(log, '\n', IsError), "\n");
 }
 
-// How often the stress test has begun each case.
+// Counts the beginnings of each case in the stress test.
 std::map<int, int> CountCases(const std::string& log) {
   std::map<int, int> counts;
   for (absl::string_view line : absl::StrSplit(log, '\n')) {
@@ -137,7 +137,7 @@ class InteropProgramsTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     port_ = grpc_pick_unused_port_or_die();
-    // Nobody reads what it says while calls run, so it has to be silent.
+    // Nobody reads the output during calls, so the server must be silent.
     server_ = Start("interop_server", "rxe1", "NONE",
                     {absl::StrCat("--port=", port_)});
     ASSERT_NE(server_, nullptr);
@@ -148,7 +148,7 @@ class InteropProgramsTest : public testing::TestWithParam<std::string> {
     ASSERT_EQ(ended.code, 0) << "no server: " << ended.log;
   }
 
-  // The server has lived through it.
+  // Expects that the server has survived.
   void TearDown() override {
     const Ended ended = RunCase("empty_unary");
     EXPECT_EQ(ended.code, 0) << ended.log;
@@ -162,7 +162,7 @@ class InteropProgramsTest : public testing::TestWithParam<std::string> {
                 "--soak_overall_timeout_seconds=60"});
   }
 
-  // All of `cases` equally often, on 4 channels with 4 stubs each.
+  // Runs all of `cases` equally often, on 4 channels with 4 stubs each.
   void ExpectNoErrors(const StressCases& cases) const {
     std::vector<std::string> weights;
     for (const auto& known : cases) weights.push_back(known.second + ":1");
@@ -212,7 +212,7 @@ TEST_P(InteropProgramsTest, EachCaseOfTheClientPasses) {
   }
 }
 
-// 40 seconds: it reads 2,000 messages and rests after each.
+// Takes 40 seconds: reads 2,000 messages, with a pause after each.
 TEST_P(InteropProgramsTest, ASlowConsumerGetsEverything) {
   const Ended ended = RunCase("slow_consumer");
   EXPECT_EQ(ended.code, 0) << ended.log;

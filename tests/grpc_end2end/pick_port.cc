@@ -1,4 +1,4 @@
-// gRPC's own asks a server of its build farm for ports.
+// Replaces gRPC's function, which asks a server of gRPC's build farm for ports.
 
 #include <netinet/in.h>
 #include <sys/socket.h>

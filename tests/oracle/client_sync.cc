@@ -11,7 +11,7 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// As generated stubs do it, without a message type of their own.
+// A call like a generated stub's, without a message type.
 class SyncUnary final : public ClientCall {
  public:
   explicit SyncUnary(const ClientParts& parts) : parts_(parts) {}

@@ -9,7 +9,7 @@
 namespace penstock::oracle {
 namespace {
 
-// Neighbouring words have nothing in common, so that no shift goes unnoticed.
+// Neighbouring words are unrelated, so that every shift is detected.
 uint64_t WordOf(uint64_t seed, uint64_t index) {
   uint64_t word = (seed + index) * 0x9e3779b97f4a7c15;  // of splitmix64
   return word ^ (word >> 29);
@@ -25,7 +25,7 @@ std::string BytesOf(const Message& message) {
   return bytes;
 }
 
-// Of bytes that come in any pieces.
+// A sum over bytes in any pieces.
 class Summer {
  public:
   void Add(const uint8_t* bytes, size_t size) {

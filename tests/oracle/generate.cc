@@ -1,4 +1,4 @@
-// How programs are drawn. The weights let a program take some milliseconds.
+// Draws programs. The weights make a program take some milliseconds.
 
 #include <algorithm>
 #include <string>
@@ -13,15 +13,15 @@ namespace {
 constexpr size_t kKi = 1024;
 constexpr size_t kMi = 1024 * kKi;
 
-// With what the program's messages are like.
+// Random choices, with the style of the program's messages.
 struct Dice : public Random {
   using Random::Random;
   Style style = Style::kMixed;
 };
 
-// Around what a transport treats differently: frames, what goes eagerly over
+// Returns a size near a threshold of a transport: frames, eager limits over
 // shm, verbs and tcp, HTTP/2's frames and windows, pieces that are pushed or
-// read, the largest window and gRPC's limit.
+// read, the largest window, and gRPC's limit.
 size_t Threshold(Dice* random) {
   const size_t common[] = {0,        1,        5,        100,    1000,
                            4 * kKi,  8 * kKi,  12 * kKi, 16352,  16 * kKi,
@@ -67,7 +67,7 @@ std::vector<Message> AnyMessages(Dice* random, size_t from, size_t to) {
   return messages;
 }
 
-// So little that nobody has to read it before the next is sent.
+// Returns messages so small that the next can be sent before they are read.
 std::vector<Message> SmallMessages(Dice* random, size_t from, size_t to) {
   std::vector<Message> messages(random->Between(from, to));
   for (Message& each : messages) {
@@ -81,7 +81,7 @@ Phase AnyPhase(Dice* random, bool may_go_up) {
   const size_t kind = may_go_up ? random->Below(5) : 1;
   if (kind != 1) phase.up = AnyMessages(random, 1, 4);
   if (kind != 0) phase.down = AnyMessages(random, 1, 4);
-  if (kind == 2) {  // in turns
+  if (kind == 2) {  // alternating
     phase.down.clear();
   }
   phase.late = random->Percent(25);
@@ -139,7 +139,7 @@ bool HasOneResponse(Kind kind) {
   return kind == Kind::kUnary || kind == Kind::kUpload;
 }
 
-// What the ending wants that is not so for each kind.
+// Adapts the plan to its ending.
 void FitToEnding(Dice* random, Plan* plan) {
   switch (plan->ending) {
     case Ending::kEarly:
@@ -158,13 +158,13 @@ void FitToEnding(Dice* random, Plan* plan) {
         return;
       }
       if (plan->ending == Ending::kDeadlineBehind) {
-        // Its early deadline is to find nothing but the last messages.
+        // The early deadline must only affect the last messages.
         plan->phases.resize(plan->kind == Kind::kDownload ? 1 : 0);
         plan->half_close_after = plan->phases.size();
       }
       plan->last = SmallMessages(random, 1, 20);
       plan->last_reads = random->Between(1, plan->last.size());
-      // This one goes with the status, for which nobody waits.
+      // This message goes with the status, which nobody waits for.
       if (random->Percent(20)) {
         plan->coalesced = true;
         plan->last.push_back(AnyMessage(random));
@@ -198,7 +198,7 @@ void DrawEnding(Dice* random, Plan* plan) {
                       : random->Between(30000, 60000);
 }
 
-// Only before a message, and before all else.
+// Corking needs a message, and must come first.
 bool MayBeCorked(const Plan& plan) {
   return (plan.kind == Kind::kUpload || plan.kind == Kind::kChat) &&
          plan.half_close_after > 0 && !plan.phases.empty() &&
@@ -221,7 +221,7 @@ Plan AnyPlan(Dice* random, const Settings& settings) {
   DrawEnding(random, &plan);
   DrawMetadata(random, settings, &plan);
   plan.corked = random->Percent(15) && MayBeCorked(plan);
-  // Where that does not wait for what the client does later.
+  // Only if this does not wait for the client's later actions.
   plan.waits_for_initial =
       random->Percent(10) && !plan.corked && plan.initial_early &&
       !(plan.kind == Kind::kUnary && plan.server == ServerApi::kSync);

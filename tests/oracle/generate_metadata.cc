@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kKi = 1024;
 
-// One of 16 keys, one in three binary.
+// Draws entries with 16 keys, a third of them binary.
 Metadata AnyMetadata(Random* random) {
   Metadata metadata;
   if (random->Percent(40)) return metadata;
@@ -29,7 +29,7 @@ Metadata AnyMetadata(Random* random) {
   return metadata;
 }
 
-// Below a limit, or above it, by more than gRPC's own keys take.
+// Returns a size below or above a limit, by more than gRPC's own keys.
 std::pair<std::string, std::string> LargeMetadata(Random* random, int limit,
                                                   bool above) {
   const size_t size = limit == kDefault ? 8 * kKi : limit;
@@ -59,7 +59,7 @@ std::string AnyText(Random* random) {
 }
 
 size_t SizeOf(const Metadata& metadata) {
-  constexpr size_t kOverhead = 32;  // as HTTP/2 counts
+  constexpr size_t kOverhead = 32;  // HTTP/2's overhead per entry
   size_t size = 0;
   for (const auto& each : metadata) {
     size += each.first.size() + each.second.size() + kOverhead;
@@ -67,13 +67,14 @@ size_t SizeOf(const Metadata& metadata) {
   return size;
 }
 
-// Whether it is above a limit, or so near that gRPC's own keys decide.
+// Returns true if the size is above a limit, or so close that gRPC's own keys
+// decide.
 bool MayExceed(size_t size, int limit) {
   constexpr size_t kOwnKeys = 800;
   return size + kOwnKeys > (limit == kDefault ? 8 * kKi : limit);
 }
 
-// As %xx where it is not plain.
+// Non-plain bytes are sent as %xx.
 size_t SizeOnTheWire(const std::string& text) {
   const size_t odd = std::count_if(text.begin(), text.end(), [](char each) {
     return each < ' ' || each > '~' || each == '%';
@@ -81,7 +82,8 @@ size_t SizeOnTheWire(const std::string& text) {
   return text.size() + 2 * odd;
 }
 
-// Small pieces may come to much together; the status goes with the trailers.
+// Returns true if the metadata may be large in total. The status is a part of
+// the trailers.
 bool HasMuchMetadata(const Settings& settings, const Plan& plan) {
   const size_t status = SizeOnTheWire(plan.status.error_message()) +
                         2 * plan.status.error_details().size();

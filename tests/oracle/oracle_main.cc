@@ -1,10 +1,10 @@
 // oracle [--path=NAME] [--seed=N | --first=N] [--seeds=N] [--seconds=N]
-//        [--jobs=N] [--verbose]
+// [--jobs=N] [--verbose]
 //
-// Runs random programs over stock gRPC and over a route ("shm", "shm-copy",
-// "tcp", "verbs", or "stock" to try the oracle itself): that of one seed, or
-// those of as many from the first on, until the time is up; so many at a time.
-// Prints what differs, and exits with 1 if anything does.
+// Runs random programs over stock gRPC and over a route: "shm", "shm-copy",
+// "tcp", "verbs", or "stock" to test the oracle itself. Runs the program of one
+// seed, or of N seeds starting with the first, until the time is up, with N
+// programs in parallel. Prints differences, and exits with 1 if there are any.
 
 #include <signal.h>
 #include <unistd.h>
@@ -37,12 +37,12 @@ struct Flags {
   uint64_t seed = 1;
   uint64_t seeds = 1000;
   int seconds = 0;  // 0: no limit
-  int jobs = 4;     // programs at a time
+  int jobs = 4;     // parallel programs
   bool verbose = false;
 };
 
-// Of the program that was begun last: where the process hangs or crashes, it is
-// this one, or one of those that run beside it.
+// The newest program: if the process hangs or crashes, the cause is this
+// program or one that runs in parallel.
 std::atomic<uint64_t> latest{0};
 
 void OnSignal(int number) {
@@ -72,7 +72,7 @@ class Oracle {
         stock_(*FindRoute("stock")),
         route_(*FindRoute(flags.path)) {}
 
-  // Whether nothing differs.
+  // Returns true if there are no differences.
   bool Run() {
     std::vector<std::thread> threads;
     for (int i = 0; i < flags_.jobs; ++i) {
@@ -110,7 +110,7 @@ class Oracle {
     return latest;
   }
 
-  // Runs it once more where gRPC has misread a connection.
+  // Runs a program once more if gRPC misjudged a connection.
   Result Run(const Route& route, const Program& program) {
     Result result = World(route, program).Run();
     if (!HasMisreadConnect(result)) return result;
@@ -126,7 +126,7 @@ class Oracle {
     std::string text;
     for (const Plan& plan : program.calls) {
       ++calls_;
-      // Stock gRPC may end a connection that has brought too much metadata.
+      // Stock gRPC may end a connection after too much metadata.
       if (route_.stock && plan.channel == kRoughChannel) continue;
       const std::string wrong =
           Judge(program, plan, stock.outcomes[plan.number],
@@ -135,7 +135,7 @@ class Oracle {
       ++failures_;
       absl::StrAppend(&text, " ", ToText(plan), "\n", wrong);
     }
-    // Of stock's they tell that the program is at fault.
+    // Complaints of stock gRPC show an error of the program.
     for (const std::string& complaint : stock.complaints) {
       ++failures_;
       absl::StrAppend(&text, " stock: ", complaint, "\n");
@@ -160,7 +160,7 @@ class Oracle {
       std::chrono::steady_clock::now();
 
   std::atomic<uint64_t> repeated_{0};
-  std::mutex mu_;  // guards all below, and the output
+  std::mutex mu_;  // guards the following members and the output
   uint64_t begun_ = 0;
   uint64_t calls_ = 0;
   uint64_t connections_ = 0;
@@ -212,6 +212,6 @@ int main(int argc, char** argv) {
   grpc_init();  // for all programs
   const bool ok = Oracle(flags).Run();
   std::cout << (ok ? "passed" : "failed") << std::endl;
-  // Without gRPC's own end, which may wait ten seconds after a large write.
+  // Skips gRPC's shutdown, which may wait ten seconds after a large write.
   _exit(ok ? 0 : 1);
 }

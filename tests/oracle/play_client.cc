@@ -101,8 +101,8 @@ class ClientPlayer {
         return;
     }
   }
-  // The status has come, behind messages that are not read; false: the call is
-  // over before that.
+  // Waits until the status has come, after unread messages. Returns false if
+  // the call ends earlier.
   bool AwaitEndBehind() {
     const size_t last = plan_.phases.size();
     if (!exchange_.Receive(last, plan_.last_reads, /*late=*/false)) {

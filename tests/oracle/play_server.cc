@@ -20,7 +20,7 @@ class ServerPlayer {
       const Phase& phase = plan_.phases[i];
       if (!exchange_.Play(i, phase.down, phase.up, phase.late,
                           /*ends=*/false)) {
-        // The client hears nothing of it: it has another status already.
+        // The client ignores this: it already has another status.
         return call_->Finish(grpc::Status(grpc::StatusCode::ABORTED, "over"));
       }
     }

@@ -1,4 +1,4 @@
-// Programs as a reader of a failure wants them.
+// Formats programs for the report of a failure.
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

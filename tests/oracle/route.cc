@@ -24,7 +24,7 @@ Options With(std::vector<Fabric> fabrics,
   return options;
 }
 
-// Where this process has mapped control pages that it writes.
+// Returns the addresses of control pages that this process writes.
 std::vector<uintptr_t> OwnControlPages() {
   std::vector<uintptr_t> pages;
   std::ifstream maps("/proc/self/maps");
@@ -41,8 +41,8 @@ std::vector<uintptr_t> OwnControlPages() {
   return pages;
 }
 
-// Between memory of this process that may be there and `here`; false: it is
-// not.
+// Copies between memory of this process and `here`. Returns false if the memory
+// is not mapped.
 bool Copy(uintptr_t there, void* here, size_t size, bool write) {
   iovec local = {here, size};
   iovec remote = {reinterpret_cast<void*>(there), size};
@@ -81,8 +81,8 @@ const Route* FindRoute(const std::string& name) {
 void BreakSharedMemory() {
   for (uintptr_t page : OwnControlPages()) {
     uint32_t head[2] = {};  // magic and version
-    // Neither is a plain access: it may have been unmapped since it was found,
-    // and other memory be there.
+    // Both avoid plain accesses: the page may have been unmapped since the
+    // search, and replaced by other memory.
     if (!Copy(page, head, sizeof head, /*write=*/false) ||
         head[1] != fabric::shm::kLayoutVersion) {
       continue;

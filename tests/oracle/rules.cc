@@ -15,7 +15,7 @@ std::vector<Digest> DigestsOf(const std::vector<Message>& messages) {
   return digests;
 }
 
-// All that either side sends, if nothing prevents it.
+// Returns all messages that a side sends if nothing prevents it.
 std::vector<Digest> SentUp(const Plan& plan) {
   std::vector<Message> messages;
   for (const Phase& phase : plan.phases) {
@@ -45,15 +45,15 @@ bool Has(const Metadata& metadata, const Metadata& wanted) {
   });
 }
 
-// Whether the server gives the plan's status at all.
+// Returns true if the server returns the plan's status.
 bool ServerFinishes(const Plan& plan) {
   return plan.ending != Ending::kClientCancels &&
          plan.ending != Ending::kServerCancels &&
          plan.ending != Ending::kDeadline;
 }
 
-// Whether the call may be cancelled, by a side or by its deadline, while its
-// end is on the way.
+// Returns true if the call may be cancelled, by a side or by its deadline,
+// while its end is in flight.
 bool MayEndTwice(Ending ending) {
   switch (ending) {
     case Ending::kFinish:
@@ -72,14 +72,14 @@ bool MayEndTwice(Ending ending) {
   return false;
 }
 
-// A cancel on its way down makes gRPC 1.51.1's filters keep initial metadata to
-// themselves, and let the status pass that comes with it:
-// ClientCallData::RecvInitialMetadataReady() in promise_based_filter.cc.
+// A cancellation makes gRPC 1.51.1's filters drop initial metadata, and pass
+// the status that comes with it: ClientCallData::RecvInitialMetadataReady() in
+// promise_based_filter.cc.
 bool IsInitialKeptByFilters(const Plan& plan, const Outcome& outcome) {
   return MayEndTwice(plan.ending) && outcome.initial.empty();
 }
 
-// What gRPC itself says is never the server's text here.
+// gRPC's own texts differ from all texts of the server.
 bool IsOfServer(const Plan& plan, const Outcome& outcome) {
   if (outcome.status.ok() || plan.status.ok()) {
     return outcome.status.ok() && plan.status.ok();
@@ -89,8 +89,8 @@ bool IsOfServer(const Plan& plan, const Outcome& outcome) {
          outcome.status.error_message() == plan.status.error_message();
 }
 
-// A handler of a call with one request is run by stock gRPC with an empty one
-// where the call is cancelled before the request has come.
+// If the call is cancelled before its request has come, stock gRPC runs the
+// handler of a call with one request with an empty request.
 bool IsEmptyInsteadOfRequest(const Plan& plan, const Outcome& outcome) {
   const bool has_one =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;
@@ -155,23 +155,24 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // Whatever ends it may come before or after the server's status.
+    // The event that ends the call may come before or after the server's
+    // status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Stock gRPC sends such a call nevertheless, and may have its answer before
-    // its timer is looked at.
+    // Stock gRPC nevertheless sends such a call, and may receive its answer
+    // before its timer is checked.
     case Ending::kPastDeadline:
       return certainty;
-    // How far the call comes is a race.
+    // The progress of the call is a race.
     case Ending::kDeadline:
       certainty.status = plan.channel != kRoughChannel &&
                          !ExceedsLimit(program.settings, plan);
       return certainty;
     case Ending::kClientCancels:
     case Ending::kServerCancels:
-      // What is refused is refused before that, or after.
+      // A refusal may come before or after these events.
       if (plan.channel == kRoughChannel) return certainty;
       certainty.status = certainty.messages = true;
       break;
@@ -182,7 +183,7 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   }
   const bool refused = plan.channel == kRoughChannel;
   if (!ExceedsLimit(program.settings, plan) && !refused) return certainty;
-  // What one side refuses ends the call while the other may still send.
+  // A refusal of one side ends the call while the other may still send.
   const bool both_send = std::any_of(
       plan.phases.begin(), plan.phases.end(), [](const Phase& phase) {
         return !phase.up.empty() && !phase.down.empty();
@@ -232,7 +233,7 @@ std::string Judge(const Program& program, const Plan& plan,
                         DifferenceOf("stock", stock, "here", outcome));
   }
   Certainty certain = CertaintyOf(program, plan);
-  // Stock gRPC may end a connection that has brought too much metadata.
+  // Stock gRPC may end a connection after too much metadata.
   const bool lost = plan.channel == kRoughChannel &&
                     stock.status.error_code() == grpc::StatusCode::UNAVAILABLE;
   if (lost) certain = Certainty();

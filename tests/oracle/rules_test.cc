@@ -15,7 +15,7 @@ Message MessageOf(size_t size, uint64_t seed) {
   return message;
 }
 
-// A chat: two messages up, two down, two more with the status.
+// Returns a chat: two messages up, two down, and two more with the status.
 Plan PlanWith(Ending ending) {
   Plan plan;
   plan.kind = Kind::kChat;
@@ -28,7 +28,7 @@ Plan PlanWith(Ending ending) {
   return plan;
 }
 
-// All that the plan says.
+// Returns the outcome with everything in the plan.
 Outcome CompleteOutcome(const Plan& plan) {
   Outcome outcome;
   outcome.status = plan.status;
@@ -76,7 +76,7 @@ TEST(RulesTest, OkWithoutTheServersMetadataIsNeverRight) {
   EXPECT_NE(Judge(Program(), plan, outcome, outcome), "");
 }
 
-// Filters of gRPC keep back all of it, or nothing, and only in a cancelled
+// gRPC's filters drop all initial metadata or none, and only in a cancelled
 // call.
 TEST(RulesTest, InitialMetadataIsMissingWholeAndWithACancelOnly) {
   for (Ending ending : {Ending::kFinish, Ending::kRandomCancel}) {
@@ -139,7 +139,7 @@ TEST(MisreadConnectTest, IsKnownByWhatConnectDoesNotSay) {
   const std::string all = "failed to connect to all addresses; last error: ";
   EXPECT_TRUE(TellsOfMisreadConnect(
       all + "UNKNOWN: ipv4:127.0.0.1:39659: Invalid argument"));
-  // What Penstock does on a connection, or a server that is not there.
+  // Failures of Penstock's connections, or a missing server.
   for (const char* other :
        {"UNAVAILABLE: ipv4:127.0.0.1:39659: recvmsg:Invalid argument",
         "UNKNOWN: ipv4:127.0.0.1:39659: Failed to connect to remote host: "

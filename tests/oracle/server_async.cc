@@ -14,7 +14,7 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// What calls of all kinds have in common; `Context` is gRPC's.
+// The common part of calls of all kinds; `Context` is gRPC's.
 template <typename Context>
 class AsyncCall : public ServerCall {
  public:
@@ -25,7 +25,7 @@ class AsyncCall : public ServerCall {
     AwaitDone();
     return context_.IsCancelled();
   }
-  // After the handler: all tags have come back.
+  // Waits, after the handler, until all tags have come back.
   void AwaitEnd() {
     if (finishing_) finish_.Await();
     AwaitDone();
@@ -174,7 +174,7 @@ class AsyncChat final : public AsyncCall<Context> {
   Tag read_, write_;
 };
 
-// How many methods still wait for calls.
+// Counts the methods that still wait for calls.
 class Waiting {
  public:
   void Begin() {
@@ -196,18 +196,18 @@ class Waiting {
   int count_ = 0;
 };
 
-// What all calls of a service are served with.
+// The objects that serve all calls of a service.
 struct Means {
   const Handler* handler;
   Crew* crew;
   Waiting* waiting;
 };
 
-// Waits for the next call of one method, and then serves it in a thread.
+// Waits for the next call of one method, then serves it on a thread.
 template <typename Call>
 class Arrival final : public Tag {
  public:
-  // Asks gRPC for a call, with this tag.
+  // Requests a call from gRPC, with this tag.
   using Request = std::function<void(Call*, Tag*)>;
 
   static void Await(const Means& means, Request request) {
@@ -224,7 +224,7 @@ class Arrival final : public Tag {
         call->AwaitEnd();
         delete call;
       });
-    }  // else the server is shut down
+    }  // otherwise the server is shut down
     means_.waiting->End();
   }
 
@@ -237,7 +237,7 @@ class Arrival final : public Tag {
   std::unique_ptr<Call> call_ = std::make_unique<Call>();
 };
 
-// A call that came last is served until its end: then nobody uses the queue.
+// Serves the last call until its end, after which nobody uses the queue.
 void StopServing(const Means& means, ServerPump* pump) {
   means.waiting->AwaitNone();
   means.crew->Join();

@@ -15,7 +15,7 @@ using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::internal::RpcMethod;
 
-// Its thread serves it, waits for its end and takes it away.
+// A call whose thread serves it, waits for its end and deletes it.
 template <typename Call>
 Call* Begin(const Handler* handler, Crew* crew, Call* call) {
   crew->Run([handler, call] {
@@ -26,7 +26,7 @@ Call* Begin(const Handler* handler, Crew* crew, Call* call) {
   return call;
 }
 
-// What the reactors have in common; `Reactor` is gRPC's.
+// The common part of the reactors; `Reactor` is gRPC's.
 template <typename Reactor>
 class CallOf : public ServerCall, public Reactor {
  public:
@@ -88,7 +88,7 @@ class CallbackUpload final
   Tag read_;
 };
 
-// Of the two that write.
+// The common part of the two reactors that write.
 template <typename Reactor>
 class WritingCall : public CallOf<Reactor> {
  public:

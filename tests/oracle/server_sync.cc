@@ -13,7 +13,7 @@ using grpc::ByteBuffer;
 using grpc::ServerContext;
 using grpc::internal::RpcMethod;
 
-// Where a handler has begun, its request is there.
+// The request is present when a handler begins.
 class SyncCall : public ServerCall {
  public:
   SyncCall(ServerContext* context, const ByteBuffer* request,
@@ -93,7 +93,7 @@ class SyncChat final : public SyncCall {
   Stream* const stream_;
 };
 
-// As generated services do it, without a message type of their own.
+// A service like a generated one, without a message type.
 class SyncService final : public ApiService, private grpc::Service {
  public:
   explicit SyncService(const Handler* handler) : handler_(handler) {

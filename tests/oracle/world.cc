@@ -16,7 +16,7 @@
 namespace penstock::oracle {
 namespace {
 
-// Channels: those of the program's calls, and one of bystanders alone.
+// The number of the program's channels; one more channel is for bystanders.
 constexpr size_t kBystanders = kChannels;
 constexpr int kMostEchoes = 20;
 
@@ -82,8 +82,8 @@ std::shared_ptr<grpc::Channel> World::NewChannel() const {
   const Settings& settings = program_.settings;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Where a deadline meets gRPC 1.51.1's retries, a read may wait for ever,
-  // over any transport (--path=stock --seed=200441).
+  // With a deadline and gRPC 1.51.1's retries, a read may wait forever, over
+  // any transport (--path=stock --seed=200441).
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   SetIfGiven(&arguments, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
              settings.client_receives);
@@ -165,7 +165,7 @@ void World::Serve(ServerCall* call) {
       std::stoul(std::string(found->second.data(), found->second.size()));
   Case& the_case = cases_.at(number);
   const Plan& plan = program_.calls[number];
-  Outcome again;  // where gRPC makes the call twice
+  Outcome again;  // for calls that gRPC makes twice
   Outcome* outcome = &again;
   {
     std::lock_guard<std::mutex> lock(the_case.mu);
@@ -203,12 +203,12 @@ grpc::Status World::MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
   return call->Finish();
 }
 
-// What was sent before on the connection has come when an echo has.
+// Everything sent earlier on the connection has arrived once an echo has.
 void World::Settle(size_t channel) {
-  // It might wait for this very call.
+  // The echo might wait for this very call.
   if (program_.settings.streams_at_once != kDefault) return;
   const auto at = ChannelAt(channel);
-  // A server may come here when the client has gone.
+  // A server may reach this point when the client is gone.
   if (at != nullptr) MakeEcho(at, Message());
 }
 

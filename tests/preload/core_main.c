@@ -1,11 +1,11 @@
-// core MODE: uses gRPC's core, as bindings of other languages do.
+// core MODE: uses gRPC's core, like bindings of other languages.
 //
-//   threads   32 threads begin with gRPC at once
-//   forks     a child that is forked begins with it, and then its parent
-//   dlopen    opens a library that only its own RUNPATH leads to
-//   cost      times what begins and ends gRPC, once it has begun
+//   threads   32 threads initialise gRPC simultaneously
+//   forks     a forked child initialises gRPC, and then its parent does
+//   dlopen    opens a library that only its own RUNPATH finds
+//   cost      measures initialising and shutting down gRPC repeatedly
 //
-// Exits with 0 if that works.
+// Exits with 0 on success.
 
 #include <dlfcn.h>
 #include <grpc/grpc.h>
@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-// Whether a server with Penstock in it, or without, can be made, and a channel
-// to it.
+// Returns true if a server, with or without Penstock, and a channel to it can
+// be made.
 static int UseGrpc(void) {
   grpc_init();
-  // Else the kernel may give a port to two servers of one user.
+  // Otherwise the kernel may give a port to two servers of one user.
   grpc_arg alone = {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT};
   const grpc_channel_args arguments = {1, &alone};
   grpc_server* server = grpc_server_create(&arguments, NULL);
@@ -41,7 +41,7 @@ static int UseGrpc(void) {
   grpc_channel_credentials_release(credentials);
   grpc_connectivity_state state =
       grpc_channel_check_connectivity_state(channel, 1);
-  // Now and then the first attempt fails, in a stock program as well.
+  // Occasionally the first attempt fails, in a stock program as well.
   while (port != 0 && state != GRPC_CHANNEL_READY) {
     const gpr_timespec end = gpr_time_add(
         gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_seconds(20, GPR_TIMESPAN));
@@ -97,7 +97,7 @@ static int Forks(void) {
 static int Dlopen(void) {
   void* library = dlopen("libonly_by_runpath.so", RTLD_NOW);
   if (library == NULL) printf("%s\n", dlerror());
-  // An error of one's own is not lost, and none is left by the stub.
+  // dlopen()'s own error is kept, and the stub leaves no error.
   if (dlopen("libis_nowhere.so", RTLD_NOW) != NULL) return 0;
   const char* error = dlerror();
   return library != NULL && error != NULL &&

@@ -1,5 +1,5 @@
-// What runs a program with the stub preloaded, and what it says of programs
-// that cannot be carried.
+// Running a program with the stub preloaded, and the reasons for programs that
+// cannot be carried.
 
 #include "preload/launch.h"
 
@@ -70,7 +70,7 @@ class LaunchTest : public testing::Test {
   std::string folder_;
 };
 
-// The facts of a file.
+// Reading the facts of a file.
 
 TEST_F(LaunchTest, ADynamicProgramNamesItsLibraries) {
   const auto facts = ReadElf(Read(kCore));
@@ -99,7 +99,7 @@ TEST_F(LaunchTest, ASanitizerIsSeenInWhatItInstruments) {
   EXPECT_EQ(ReadElf(Read(kAsan))->sanitizer, "AddressSanitizer");
   EXPECT_EQ(ReadElf(Read(kTsan))->sanitizer, "ThreadSanitizer");
   EXPECT_EQ(ReadElf(Read("/bin/sh"))->sanitizer, "");
-  // A text is no name that the loader reads: compilers have it.
+  // A text is not in the loader's name table; compilers contain such a text.
   const std::string mentions("\0__asan_init\0", 13);
   EXPECT_EQ(ReadElf(Read("/bin/sh") + mentions)->sanitizer, "");
 }
@@ -113,14 +113,14 @@ TEST_F(LaunchTest, AnyBytesCanBeRead) {
   for (int round = 0; round < 3000; ++round) {
     std::string bad = good;
     for (int i = 0; i < 16; ++i) {
-      // In the headers; the dynamic section is reached through them.
+      // Damage the headers, which lead to the dynamic section.
       bad[SELFMAG + random() % 1000] = static_cast<char>(random());
     }
     ReadElf(bad);
   }
 }
 
-// Whether it can be carried.
+// Checking a program.
 
 TEST_F(LaunchTest, AProgramOfOurGrpcCanBeCarried) {
   EXPECT_EQ(CheckProgram(kCore, kPath), absl::OkStatus());
@@ -163,7 +163,7 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
     ASSERT_EQ(chmod(program.c_str(), mode), 0);
     ExpectNot(CheckProgram(program, kPath), "more rights than its caller");
   }
-  // One's own gives none.
+  // A file of the own user gives no rights.
   ASSERT_EQ(chown(program.c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(program.c_str(), 06755), 0);
   EXPECT_EQ(CheckProgram(program, kPath), absl::OkStatus());
@@ -216,7 +216,7 @@ TEST_F(LaunchTest, AProgramIsFoundAsAShellFindsIt) {
   EXPECT_TRUE(absl::IsNotFound(FindProgram("/is/nowhere", kPath).status()));
 }
 
-// The plan.
+// Planning a launch.
 
 TEST_F(LaunchTest, TheStubIsPreloadedBehindWhatIsThere) {
   const Libraries libraries = {"/lib/stub.so", "/lib/libpenstock.so.0"};

@@ -1,6 +1,7 @@
-// lookups: begins with gRPC, and says how often _dl_find_object() was called,
-// by which the stub looks who calls, while gRPC was begun with and ended 1,000
-// times more, while 1,000 short slices were copied, and 1,000 long ones.
+// lookups: initialises gRPC, and prints the number of calls of
+// _dl_find_object(), the stub's lookup of its caller. Counts them for 1,000
+// further initialisations and shutdowns, for 1,000 copies of short slices, and
+// for 1,000 copies of long ones.
 
 #include <dlfcn.h>
 #include <grpc/grpc.h>
@@ -11,7 +12,7 @@
 
 static atomic_int lookups;
 
-// In place of glibc's, since a program comes before its libraries.
+// Replaces glibc's function, because a program precedes its libraries.
 int _dl_find_object(void* address, struct dl_find_object* result) {
   int (*find)(void*, struct dl_find_object*) = (int (*)(
       void*, struct dl_find_object*))dlsym(RTLD_NEXT, "_dl_find_object");

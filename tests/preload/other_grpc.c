@@ -1,5 +1,5 @@
-// A gRPC of another release, as far as the stub sees it: libgrpc.so.37. It says
-// what is called.
+// A gRPC of another release, libgrpc.so.37, from the stub's view. Prints the
+// called functions.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

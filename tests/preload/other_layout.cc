@@ -1,5 +1,4 @@
-// Preloaded, it makes libgrpc say of an empty channel stack, which it has none
-// of itself, that it is laid out in another way.
+// Preloaded, makes libgrpc report another layout of an empty channel stack.
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-// Uses the gRPC of other_grpc.c, by each function that the stub takes. Exits
-// with 3 if its port is refused.
+// Calls each function that the stub intercepts, with the gRPC of other_grpc.c.
+// Exits with 3 if its port is refused.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

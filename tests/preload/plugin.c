@@ -1,5 +1,5 @@
-// A library in whose functions the last thing is a call of gRPC's: a jump, so
-// that gRPC sees the return address of whoever called the plugin.
+// A library whose functions end in a tail call of gRPC, so that gRPC sees the
+// return address of the plugin's caller.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

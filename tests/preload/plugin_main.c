@@ -1,8 +1,8 @@
-// plugin: a program without gRPC. plugin LIBRARY: the same, which opens
-// plugin.c and uses gRPC by that. plugin LIBRARY OTHER: then it opens another
-// library, and begins with what that has for gRPC.
+// plugin: a program without gRPC. plugin LIBRARY also opens plugin.c and uses
+// gRPC through it. plugin LIBRARY OTHER then opens another library, and
+// initialises that library's gRPC.
 //
-// First, both look whether there is gRPC, and begin with it if so.
+// All first check for gRPC, and initialise it if it exists.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// run STUB LIBRARY PROGRAM [ARGUMENT...]: as `penstock run`.
+// run STUB LIBRARY PROGRAM [ARGUMENT...]: like `penstock run`.
 
 #include <iostream>
 

@@ -25,7 +25,7 @@ std::vector<char*> Pointers(std::vector<std::string>* texts) {
   return result;
 }
 
-// Settings come only from the test, not from whoever runs it.
+// Takes settings only from the test, not from the user's environment.
 std::vector<std::string> Environment(std::vector<std::string> given) {
   for (char** own = environ; *own != nullptr; ++own) {
     if (!absl::StartsWith(*own, "PENSTOCK_")) given.push_back(*own);
@@ -33,7 +33,7 @@ std::vector<std::string> Environment(std::vector<std::string> given) {
   return given;
 }
 
-// posix_spawn and not fork: no handler of a library runs in the child.
+// posix_spawn avoids fork handlers of libraries.
 pid_t Spawn(std::vector<std::string> command,
             std::vector<std::string> environment, int standard, int log) {
   posix_spawn_file_actions_t actions;

@@ -21,7 +21,7 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
-// Of /proc/PID/status, in bytes.
+// Returns a field of /proc/PID/status, in bytes.
 uint64_t StatusBytes(pid_t pid, absl::string_view field) {
   std::istringstream lines(Text(absl::StrCat("/proc/", pid, "/status")));
   std::string name;
@@ -45,7 +45,7 @@ void ForgetPeak(pid_t pid) {
 
 double CpuSeconds(pid_t pid) {
   const std::string text = Text(absl::StrCat("/proc/", pid, "/stat"));
-  // Behind the name, which may have blanks: 11 fields, then user and system.
+  // After the name, which may contain blanks: 11 fields, then user and system.
   const size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(text.substr(name_end + 1));

@@ -1,5 +1,5 @@
-// The module of penstock's package with two devices that are not there, and
-// what a test does with them, for ctypes.
+// The module of penstock's package with two simulated devices, and functions
+// for tests, called by ctypes.
 
 #include <atomic>
 #include <cstdint>
@@ -54,18 +54,18 @@ const bool is_set = [] {
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-// Whether the process has devices.
+// Sets whether the process has devices.
 EXPORTED void FakeEnable(int enable) {
   SetDeviceMemory(enable != 0 ? Devices() : nullptr);
 }
 
-// Whether transports were there before the devices were named.
+// Sets whether transports existed before the devices were set.
 EXPORTED void FakeBeLate(int late) { Devices()->is_late = late != 0; }
 
-// Whether it takes a while to ask for a stream's place.
+// Sets whether recording a stream's position takes a while.
 EXPORTED void FakeBeSlow(int slow) { Devices()->is_slow = slow != 0; }
 
-// Whether no stream gets on.
+// Stops or continues all streams.
 EXPORTED void FakeStall(int stall) { Devices()->SetStalled(stall != 0); }
 
 EXPORTED uint64_t FakeMalloc(int device, uint64_t bytes) {
@@ -94,7 +94,7 @@ EXPORTED uint64_t FakeQueued(int device, uint64_t stream) {
   return Devices()->Queued(Cuda(device), Stream{stream});
 }
 
-// Runs all that is in a stream.
+// Runs all work in a stream.
 EXPORTED int FakeRun(int device, uint64_t stream) {
   const auto event = Devices()->Record(Cuda(device), Stream{stream});
   return event.ok() && Devices()->Await(**event).ok() ? 1 : 0;

@@ -14,11 +14,11 @@
 namespace penstock::soak {
 namespace {
 
-// No call takes this long, unless it hangs.
+// The timeout of a call, after which it counts as hung.
 constexpr std::chrono::seconds kPatience(60);
 constexpr grpc::StatusCode kErrorCode = grpc::StatusCode::FAILED_PRECONDITION;
 
-// Every byte value, in 64 bytes or 1 KiB.
+// Returns every byte value, in 64 bytes or 1 KiB.
 std::string BinaryValue(uint64_t seed) {
   std::string value(seed % 2 == 0 ? 64 : 1024, '\0');
   for (size_t i = 0; i < value.size(); ++i) {
@@ -33,7 +33,7 @@ std::chrono::system_clock::time_point DeadlineOf(const Plan& plan) {
   return now + std::chrono::milliseconds(1 + plan.seed % 10);
 }
 
-// A download or a unary call may be over before what was to end it.
+// A download or a unary call may end before its planned end.
 bool MayEndSo(const Plan& plan, grpc::StatusCode code) {
   const bool may_be_over =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;
@@ -70,12 +70,12 @@ struct Caller::Call {
     context.AddMetadata(kEchoTrailing, BinaryValue(plan.seed));
   }
 
-  // The first is what is reported.
+  // Keeps the first error.
   void Fail(std::string what) {
     if (wrong.empty()) wrong = std::move(what);
   }
 
-  // `response` answers a request with the sum `seed`.
+  // Checks that `response` answers a request with the sum `seed`.
   void Check(const Chunk& response, uint64_t seed) {
     if (response.body().size() != plan.response_bytes) {
       Fail(absl::StrCat("a response of ", response.body().size(), " bytes"));
@@ -170,7 +170,7 @@ grpc::Status Caller::Unary(Call* call, const Order& order, Chunk* response) {
   grpc::ClientContext* context = &call->context;
   grpc::Status status;
   if (call->plan.api == Api::kSync) {
-    // It blocks: no later moment to do so is known.
+    // Cancel now: the following call blocks.
     if (call->cancels()) context->TryCancel();
     return stub_->Unary(context, order, response);
   }
@@ -244,7 +244,7 @@ void Caller::MakeChat(Call* call) {
   }
   if (call->cancels()) call->context.TryCancel();
   if (plan.ending == Ending::kOk) chat->WritesDone();
-  // Nothing more comes, but the end.
+  // Only the end may follow.
   if (goes_on && chat->Read(&response)) call->Fail("a response too many");
   call->status = chat->Finish();
 }

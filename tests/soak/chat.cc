@@ -52,7 +52,7 @@ class AsyncChat final : public ChatStream {
   }
 
  private:
-  // The operation under way is over; whether it succeeded.
+  // Waits for the current operation. Returns true if it succeeded.
   bool Await() {
     void* tag = nullptr;
     bool ok = false;
@@ -68,7 +68,7 @@ class CallbackChat final : public ChatStream,
  public:
   CallbackChat(Soak::Stub* stub, grpc::ClientContext* context) {
     stub->async()->Chat(context, this);
-    AddHold();  // operations are started from outside of reactions
+    AddHold();  // operations are started outside of reactions
     StartCall();
   }
 

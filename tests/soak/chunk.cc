@@ -7,12 +7,12 @@
 namespace penstock::soak {
 namespace {
 
-// Knuth's, for both.
+// Knuth's factor, for both generators.
 constexpr uint64_t kFactor = 6364136223846793005;
 
 }  // namespace
 
-// Eight bytes at a time: a byte at a time would be most of the test's work.
+// Processes eight bytes at a time: single bytes would dominate the test's time.
 uint64_t SumOf(const std::string& bytes) {
   uint64_t sum = bytes.size();
   for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {

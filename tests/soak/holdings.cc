@@ -12,16 +12,16 @@
 namespace penstock::soak {
 namespace {
 
-// gRPC's pools grow with what happens to come together, by a thread or three in
-// a hundred thousand calls, to a bound; a leak would not stop there.
+// gRPC's pools grow with coincidences, by one to three threads in a hundred
+// thousand calls, up to a limit. A leak would not stop growing.
 constexpr uint64_t kThreadSlack = 8;
-// What the allocator cannot give back, for something lives beside it. 17 bytes
-// for each of a million calls, or four of the largest messages.
+// Memory that the allocator cannot return, because of neighbouring allocations.
+// 17 bytes for each of a million calls, or four of the largest messages.
 constexpr uint64_t kMemorySlackKib = 16 * 1024;
-// malloc's own value at first, which grows with what is freed.
+// malloc's initial threshold, which grows with freed blocks.
 constexpr int kLargeBytes = 128 * 1024;
 
-// Less "." and "..".
+// Excludes "." and "..".
 uint64_t CountEntries(const char* folder) {
   uint64_t count = 0;
   DIR* entries = opendir(folder);

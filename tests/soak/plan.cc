@@ -8,7 +8,7 @@ class Dice {
   explicit Dice(std::mt19937_64* random) : random_(*random) {}
 
   uint64_t Number() { return random_(); }
-  // Not above `max`.
+  // Returns a number up to `max`.
   uint64_t UpTo(uint64_t max) { return random_() % (max + 1); }
   bool OneIn(uint64_t n) { return random_() % n == 0; }
 
@@ -16,9 +16,9 @@ class Dice {
   std::mt19937_64& random_;
 };
 
-// Mostly small. Some go by the ring, some are announced on shm, some on tcp
-// too; the largest is gRPC's own limit less room for the message's other
-// fields.
+// Returns a size, usually small. Some messages use the ring, some are announced
+// on shm, and some on tcp too. The largest is gRPC's own limit minus the
+// message's other fields.
 size_t AnySize(Dice* dice) {
   switch (dice->UpTo(199)) {
     case 0:
@@ -51,7 +51,7 @@ Kind AnyKind(Dice* dice) {
 }
 
 Ending AnyEnding(Dice* dice) {
-  if (dice->OneIn(400)) return Ending::kDeadline;  // each takes its time
+  if (dice->OneIn(400)) return Ending::kDeadline;  // each takes some time
   if (!dice->OneIn(8)) return Ending::kOk;
   return dice->OneIn(2) ? Ending::kError : Ending::kCancel;
 }
@@ -62,7 +62,7 @@ Plan AnyPlan(std::mt19937_64* random) {
   Dice dice(random);
   Plan plan;
   plan.kind = AnyKind(&dice);
-  // Uploads and downloads are sync ones; the others make up for it.
+  // Uploads and downloads are synchronous; other kinds compensate for that.
   if (plan.kind == Kind::kUnary || plan.kind == Kind::kChat) {
     plan.api = static_cast<Api>(dice.UpTo(2));
   }

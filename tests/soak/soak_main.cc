@@ -1,9 +1,9 @@
-// soak [--calls=N]: a server and a client, each a process, and N calls of all
-// kinds between them, half over shm and half over tcp. Fails if a call goes
-// wrong, or if either process holds more after the last call than after a
-// tenth of them. Says so in a line per tenth.
+// soak [--calls=N]: runs a server and a client process, and N calls of all
+// kinds between them, half over shm and half over tcp. Fails if a call fails,
+// or if either process holds more after the last call than after a tenth of the
+// calls. Prints a line per tenth.
 //
-// soak --serve: the server; says "port N" and ends with its input.
+// soak --serve: runs the server; prints "port N" and ends with its input.
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -38,9 +38,9 @@ namespace {
 
 constexpr int kDefaultCalls = 20000;
 constexpr int kParts = 10;
-// Two for each path: calls of one connection meet.
+// Two for each path, so that calls share a connection.
 constexpr int kThreads = 4;
-// A process lets go of a call's last things in its own time.
+// A process frees a call's last resources with a delay.
 constexpr std::chrono::seconds kSettling(10);
 
 int Serve() {
@@ -76,7 +76,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& port,
       Credentials(grpc::InsecureChannelCredentials(), options), arguments);
 }
 
-// What both processes hold.
+// The resources of both processes.
 struct Sample {
   Holdings client;
   Holdings server;
@@ -92,7 +92,7 @@ class Client {
       : channels_{Connect(port, {Fabric::kShm}),
                   Connect(port, {Fabric::kTcp})} {}
 
-  // Whether all went well.
+  // Returns true on success.
   bool Run(int calls) {
     Sample first;
     for (int part = 1; part <= kParts; ++part) {
@@ -209,6 +209,6 @@ int main(int argc, char** argv) {
   } else {
     std::cerr << "usage: soak [--calls=N | --serve]" << std::endl;
   }
-  // Without gRPC's own end, which may wait ten seconds after a large write.
+  // Skips gRPC's shutdown, which may wait ten seconds after a large write.
   _exit(code);
 }

@@ -1,4 +1,4 @@
-// Tensors can be read in place, in whatever pieces a message comes.
+// Tensors can be read in place, for any division of a message into pieces.
 
 #include <cstdint>
 #include <cstring>
@@ -18,10 +18,10 @@
 namespace penstock::tensor {
 namespace {
 
-// gRPC keeps up to so many bytes of a slice inside its handle.
+// gRPC keeps slices up to this size inside their handles.
 constexpr size_t kInHandleBytes = 23;
 
-// A copy of `bytes` at `shift` past a multiple of 64.
+// Returns a copy of `bytes` at `shift` bytes after a multiple of 64.
 grpc::Slice At(size_t shift, const std::string& bytes) {
   auto memory = *Buffer::Allocate(shift + bytes.size());
   memcpy(memory->mutable_data() + shift, bytes.data(), bytes.size());
@@ -45,8 +45,8 @@ bool IsOneOf(const Bundle& bundle, const grpc::Slice& slice) {
   return false;
 }
 
-// As Penstock delivers it over shm: what the sender has in the pool in pieces
-// of their own, and what is between them in pieces that are aligned.
+// Returns a message as Penstock delivers it over shm: pooled memory in separate
+// pieces, and the rest in aligned pieces.
 std::vector<grpc::Slice> Delivered(const grpc::ByteBuffer& message,
                                    const Bundle& bundle, std::mt19937* random) {
   std::vector<grpc::Slice> sent;
@@ -74,7 +74,7 @@ bool LiesIn(const std::vector<grpc::Slice>& slices, const Tensor& tensor) {
   return false;
 }
 
-// Decodes what was sent, without copies.
+// Expects that the message is decoded without copies.
 void ExpectReadInPlace(const std::vector<grpc::Slice>& slices,
                        const Bundle& sent) {
   const auto got = Decode(grpc::ByteBuffer(slices.data(), slices.size()));
@@ -96,7 +96,8 @@ TEST(Alignment, TensorsAreReadInPlaceFromOnePieceAndFromMany) {
     std::mt19937 random(seed);
     Bundle bundle =
         RandomBundle(&random, 100000, HeapAllocator(), HeapAllocator());
-    // The tensors are more than half of it, or Decode() copies them all.
+    // The tensors are more than half of the message, otherwise Decode() copies
+    // all.
     bundle.tensors.push_back(
         {"large", *Tensor::Allocate(DType::kF32, {25000})});
     const std::string header(random() % 100, 'h');
@@ -126,8 +127,8 @@ TEST(Alignment, OddLengthsEndAtAMultiple) {
   }
 }
 
-// Over shm a receiver may have the pieces between long tensors where they lie
-// at the sender, if those are in the pool.
+// Over shm, a receiver may have long tensors in place, if they are in the
+// sender's pool, and the rest between them as pieces.
 TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   for (int64_t odd = 1025; odd < 1040; ++odd) {
     Bundle bundle;
@@ -150,7 +151,7 @@ TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   }
 }
 
-// Around the sizes at which a length takes one byte more.
+// Sizes around which a length takes one more byte.
 TEST(Alignment, EveryWidthOfALengthIsPadded) {
   for (size_t name = 0; name < 80; ++name) {
     for (int64_t size = 16384 - 350; size < 16384 + 50; ++size) {
@@ -167,7 +168,7 @@ TEST(Alignment, EveryWidthOfALengthIsPadded) {
   }
 }
 
-// A sender that is not ours, or HTTP/2.
+// Another sender, or HTTP/2.
 TEST(Alignment, ShortTensorsAreAlignedWhereverTheyCome) {
   for (const int64_t elements : {1, 2, 3, 10, 127}) {
     const Tensor sent = *Tensor::Of<double>(

@@ -1,4 +1,4 @@
-// Which allocator the memory of a tensor comes from.
+// The allocator of a tensor's memory.
 
 #include "tensor_service/allocator.h"
 
@@ -24,14 +24,14 @@ class Counting final : public Allocator {
     ++count_;
     return HeapAllocator()->Allocate(bytes);
   }
-  // Since it was asked last.
+  // Returns the count since the last call.
   int count() { return std::exchange(count_, 0); }
 
  private:
   int count_ = 0;
 };
 
-// The default is one of the process's, so put the first one back.
+// The default belongs to the process, so restore the old one.
 class DefaultAllocatorTest : public testing::Test {
  protected:
   DefaultAllocatorTest() { SetDefaultAllocator(&counting_); }
@@ -94,7 +94,7 @@ TEST_F(DefaultAllocatorTest, DecodeCopiesToTheHeap) {
   EXPECT_EQ(counting_.count(), 0);
 }
 
-// A pool that counts what is in use, and has no more than 1 MiB.
+// A pool that counts its use, with a limit of 1 MiB.
 class FakePool {
  public:
   class Share {

@@ -28,7 +28,7 @@ std::vector<grpc::ByteBuffer> Cut(const Bundle& bundle, size_t bound) {
   return messages;
 }
 
-// The messages as a network delivers them: in memory of their own.
+// Joins messages in separate memory, as a network delivers them.
 absl::StatusOr<Bundle> Join(const std::vector<grpc::ByteBuffer>& messages,
                             absl::Span<Destination> destinations = {}) {
   BundleJoiner joiner(nullptr, DeviceTensors::kToHost, destinations);
@@ -111,7 +111,7 @@ TEST(BundleStream, DestinationThatDoesNotFitSaysWhy) {
   auto joined = Join(Cut(bundle, 4 * kKiB), absl::MakeSpan(fit));
   ASSERT_TRUE(joined.ok()) << joined.status();
   ExpectSame(bundle, *joined);
-  // The first of each name is in the destination.
+  // The first tensor of each name is in the destination.
   EXPECT_EQ(fit[0].into.bytes(), bundle.tensors[0].tensor.bytes());
   EXPECT_EQ(fit[1].into.bytes(), bundle.tensors[1].tensor.bytes());
   EXPECT_EQ(fit[2].used.code(), absl::StatusCode::kNotFound);
@@ -188,10 +188,10 @@ TEST(BundleStream, LargeTensorIsKeptWhereItArrived) {
   }
 }
 
-// What a peer may send instead.
+// Messages of a hostile peer.
 class HostileStream : public testing::Test {
  protected:
-  // A piece of a tensor u8[size], of `count` bytes.
+  // Returns a piece of `count` bytes of a tensor u8[size].
   static v1::BundlePart Piece(const std::string& name, int64_t size,
                               uint64_t offset, size_t count) {
     v1::BundlePart part;
@@ -230,13 +230,13 @@ TEST_F(HostileStream, PiecesInOrderAreTaken) {
 
 TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-  // The first is missing; in the wrong order.
+  // The first piece is missing; the order is wrong.
   EXPECT_EQ(CodeOf({Piece("t", 8, 5, 3), Piece("t", 8, 0, 5)}), kRefused);
-  // A gap, an overlap, the same again.
+  // A gap, an overlap, a repetition.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 4, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 0, 5)}), kRefused);
-  // More than the whole; a place beyond all memory.
+  // More than the whole; an offset beyond all memory.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 9)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 5, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, ~uint64_t{0}, 3)}),
@@ -255,7 +255,7 @@ TEST_F(HostileStream, TensorThatChangesBetweenItsPiecesIsRefused) {
   part = Piece("t", 8, 5, 3);
   part.mutable_header()->mutable_piece()->add_shape(1);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);
-  // A whole tensor in between.
+  // A whole tensor between two pieces.
   part = Piece("w", 1, 0, 1);
   part.clear_header();
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);

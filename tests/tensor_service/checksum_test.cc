@@ -33,7 +33,7 @@ grpc::ByteBuffer Whole(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// Restores the process's choice.
+// Restores the process's setting.
 class SendingChecksums {
  public:
   SendingChecksums() { SendChecksums(true); }
@@ -114,7 +114,7 @@ TEST(Checksum, OfAPeerWithGeneratedCodeIsChecked) {
 }
 
 TEST(Checksum, CutOffIsMalformed) {
-  // A bundle of a tensor whose checksum has seven bytes.
+  // A bundle with a checksum of seven bytes.
   const std::string bytes(
       "\x0a\x0a\x12\x08\x29"
       "1234567",
@@ -122,7 +122,7 @@ TEST(Checksum, CutOffIsMalformed) {
   EXPECT_TRUE(absl::IsInvalidArgument(Decode(Whole(bytes)).status()));
 }
 
-// Memory that changes after it was encoded, as a careless sender's does.
+// Memory that changes after the encoding, like a careless sender's.
 TEST(Checksum, SenderThatWritesWhileItSendsIsFound) {
   const SendingChecksums sending;
   Bundle bundle;
@@ -154,7 +154,7 @@ TEST(Checksum, AreSentOnceTheProgramChoosesThem) {
   const auto got = client.Get({"w"});
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->tensors[0].tensor.bytes(), bundle.tensors[0].tensor.bytes());
-  // What generated code sees of the answer.
+  // The answer as seen by generated code.
   const auto stub = v1::TensorExchange::NewStub(channel);
   grpc::ClientContext context;
   v1::GetRequest request;

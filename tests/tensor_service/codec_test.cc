@@ -19,7 +19,7 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
                      slice.size());
 }
 
-// The message cut into slices of `cut` bytes each.
+// Returns the message in slices of `cut` bytes.
 grpc::ByteBuffer Cut(const std::string& bytes, size_t cut) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += cut) {
@@ -143,7 +143,7 @@ TEST(CodecTest, FieldsMayComeInAnyOrderUnknownAndRepeated) {
   second.mutable_tensor()->set_dtype(v1::DTYPE_INT8);
   second.mutable_tensor()->add_shape(3);
   second.mutable_tensor()->set_data("abcdef");
-  // Unknown: a varint 100, a group 5 with a fixed32 in it.
+  // Unknown fields: a varint 100, and a group 5 with a fixed32.
   std::string unknown("\xa0\x06\x01\x2b\x0d\x01\x02\x03\x04\x2c", 10);
   std::string named = unknown + first.SerializeAsString() +
                       second.SerializeAsString() + unknown;
@@ -195,8 +195,8 @@ TEST(CodecTest, EveryTruncationIsAPrefixOrAnError) {
   }
 }
 
-// Where generated code and our checks both accept, they must agree; where it
-// refuses, so must we.
+// If generated code and our checks accept, both must agree. If generated code
+// refuses, Decode() must refuse.
 TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
   Bundle bundle = Sample();
   bundle.tensors.erase(bundle.tensors.begin());
@@ -213,7 +213,7 @@ TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
     v1::Bundle proto;
     bool valid = proto.ParseFromString(bytes);
     auto decoded = Decode(Cut(bytes, 1 + random() % 40));
-    // Where a tensor lies in one slice, most are read in another way.
+    // A tensor in one slice usually takes another code path.
     auto whole = Decode(Whole(bytes));
     ASSERT_EQ(whole.status(), decoded.status()) << round;
     if (!decoded.ok()) continue;

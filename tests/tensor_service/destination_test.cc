@@ -23,7 +23,7 @@ std::string Flat(const grpc::ByteBuffer& message) {
                      slice.size());
 }
 
-// The message in slices of up to `most` bytes each.
+// Returns the message in slices of up to `most` bytes.
 grpc::ByteBuffer InSlices(const std::string& bytes, size_t most) {
   std::vector<grpc::Slice> slices;
   for (size_t at = 0; at < bytes.size(); at += most) {
@@ -60,7 +60,7 @@ TEST(Destination, TensorIsReceivedIntoTheCallersMemory) {
             memory);
 }
 
-// Returns what became of the destination, when a tensor [3] named "w" comes.
+// Returns the destination's `used` after a tensor [3] named "w".
 absl::Status UsedFor(Destination place) {
   std::vector<Destination> places = {std::move(place)};
   const auto got =
@@ -107,12 +107,12 @@ TEST(Destination, OfTwoTensorsWithOneNameTheFirstIsPlaced) {
   EXPECT_EQ((*got->tensors[1].tensor.flat<float>())[0], 2);
 }
 
-// A tag and a length, and so many bytes.
+// Returns a tag, a length and the bytes.
 std::string Field(char tag, const std::string& value) {
   return std::string(1, tag) + static_cast<char>(value.size()) + value;
 }
 
-// Protobuf lets a peer order fields as it likes, and repeat them.
+// Protobuf allows any order of fields, and repetitions.
 TEST(Destination, FieldsMayComeInAnyOrder) {
   const std::string dtype = "\x08\x01";
   const std::string shape = Field('\x12', "\x02");
@@ -136,12 +136,12 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   }
 }
 
-// At first it looks like what the destination is for.
+// At first, the tensor seems to match the destination.
 TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
   const std::string data = Field('\x22', "abcd");
   const std::string scalar = Field('\x12', "\x08\x01" + data);
   for (const std::string& message :
-       // A shape that comes last makes it no scalar.
+       // A shape at the end makes the tensor no scalar.
        {Field('\x0a',
               Field('\x0a', "w") +
                   Field('\x12', "\x08\x01" + data + Field('\x12', "\x01"))),

@@ -1,5 +1,5 @@
-// Destinations on devices: what arrives is copied there, in order with what a
-// program's streams still do with the memory.
+// Destinations on devices: received data is copied there, in order with the
+// work of the program's streams.
 
 #include <cstring>
 #include <random>
@@ -40,7 +40,7 @@ class DeviceDestination : public testing::Test {
     EXPECT_EQ(devices_.allocations(), 0u);
   }
 
-  // Of the type and shape of `like`, and full of zeroes.
+  // Returns a zeroed tensor with the type and shape of `like`.
   Tensor Place(const Tensor& like, const Device& device = kFirst) {
     auto buffer = *devices_.Allocate(device, like.byte_size());
     return *Tensor::FromBuffer(like.dtype(), like.shape(), buffer);
@@ -67,7 +67,7 @@ TEST_F(DeviceDestination, AllAreCopiedInOneBatch) {
   for (int i = 0; i < 8; ++i) {
     const std::string name(1, static_cast<char>('a' + i));
     bundle.tensors.push_back({name, Floats({static_cast<float>(i), 1, 2})});
-    if (i == 3) continue;  // that one stays here
+    if (i == 3) continue;  // stays on the host
     places.push_back({name, Place(bundle.tensors.back().tensor,
                                   i % 2 == 0 ? kFirst : kSecond)});
   }
@@ -182,7 +182,7 @@ TEST_F(DeviceDestination, FailedCopyIsWhatTheMessageEndsWith) {
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(failed.status().message().find("told to fail"), std::string::npos);
   EXPECT_EQ(places[1].used, failed.status());
-  // The same destinations are as good as before.
+  // The same destinations can be used again.
   const auto got = Decode(message, nullptr, absl::MakeSpan(places));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ((*places[1].into.ToHost()->flat<float>())[0], 3);
@@ -193,7 +193,7 @@ TEST_F(DeviceDestination, NothingIsCopiedOfAMessageThatIsBroken) {
   std::vector<Destination> places = {{"w", Place(sent)}};
   std::vector<grpc::Slice> slices;
   ASSERT_TRUE(Encode(Named("w", sent))->Dump(&slices).ok());
-  slices.emplace_back(std::string("\x0a\x7f"));  // a field that is cut
+  slices.emplace_back(std::string("\x0a\x7f"));  // a truncated field
   const int calls = devices_.calls();
   EXPECT_FALSE(Decode(grpc::ByteBuffer(slices.data(), slices.size()), nullptr,
                       absl::MakeSpan(places))
@@ -201,8 +201,8 @@ TEST_F(DeviceDestination, NothingIsCopiedOfAMessageThatIsBroken) {
   EXPECT_EQ(devices_.calls(), calls);
 }
 
-// Messages in slices of any length, to places on the host and on two devices,
-// compared with what is decoded without any.
+// Messages in random slices, to destinations on the host and on two devices,
+// compared with decoding without destinations.
 TEST_F(DeviceDestination, RandomBundlesArriveAsOnTheHost) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -16,7 +16,7 @@ namespace {
 constexpr Device kSecond = {Device::Kind::kCuda, 1};
 constexpr Stream kStream = {0x1000};
 
-// Lends int16 on a device, and counts how often its deleter runs.
+// Lends int16 on a device, and counts the calls of the deleter.
 class Lent {
  public:
   Lent(DLDevice device, void* data, std::vector<int64_t> shape,
@@ -94,7 +94,7 @@ TEST_F(DeviceDLPack, GapsAreRefusedWithTheRemedy) {
         << tensor.status();
     EXPECT_EQ(lent.deleted(), 0);
   }
-  // The stride of one element means nothing.
+  // The stride of a dimension of one element is ignored.
   Lent lent({kDLCUDA, 1}, data(), {1, 2}, {77, 1});
   EXPECT_TRUE(FromDLPack(lent.managed()).ok());
 }

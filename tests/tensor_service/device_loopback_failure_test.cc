@@ -1,4 +1,4 @@
-// Devices that fail or are not ready, and requests that should not lie on one.
+// Devices that fail or are not ready, and invalid requests on devices.
 
 #include <cstdint>
 #include <functional>
@@ -117,8 +117,8 @@ TEST(CallQueue, AWaitBeforeACallIsTakenFromItsTimeout) {
   EXPECT_EQ(left, absl::InfiniteDuration());
 }
 
-// What a transport hands up only where AcceptAt() has said so, and these
-// methods have not: of others generated code reads the requests.
+// A transport delivers such requests only for methods of AcceptAt(), which does
+// not include these: generated code parses their requests.
 TEST_P(DeviceLoopback, AProtobufMessageOnADeviceIsRefused) {
   const std::string request("\x0a\x01x", 3);  // GetRequest, roughly
   for (const char* method :
@@ -131,8 +131,8 @@ TEST_P(DeviceLoopback, AProtobufMessageOnADeviceIsRefused) {
   }
 }
 
-// Whichever call of the device's fails: the call says so, or has done without,
-// and the next is good.
+// For each failing device call: the RPC reports it or works around it, and the
+// next RPC succeeds.
 TEST_P(DeviceLoopback, AFailureEndsOneCallAndNothingElse) {
   Bundle sent = Here();
   sent.tensors.push_back({"long", Long()});

@@ -1,4 +1,4 @@
-// Tensors that stay on devices all the way, or as far as they are to.
+// Tensors that stay on devices, entirely or as far as intended.
 
 #include "tests/tensor_service/device_loopback.h"
 
@@ -115,14 +115,14 @@ TEST_P(DeviceLoopback, WhatIsStoredIsNotThePeers) {
   ASSERT_TRUE(client_->PutStream({{{"y", *there}}}).ok());
   ASSERT_TRUE(client_->PutStream({{{"z", *there}}}, 70000).ok());
   ASSERT_TRUE(rendezvous.Send({1, "a", "", ""}, *there).ok());
-  // Nobody holds the memory any more, nor sees what becomes of it.
+  // Nobody holds the memory any more, or sees its changes.
   memset(devices_.Peek(there->buffer()->device_address()), 0, 100000);
-  // The server frees a request when it has answered it.
+  // The server frees a request after answering it.
   const absl::Time end = absl::Now() + absl::Seconds(10);
   while (there->buffer().use_count() > 2 && absl::Now() < end) {
     absl::SleepFor(absl::Milliseconds(1));
   }
-  EXPECT_EQ(there->buffer().use_count(), 2);  // ours and the bundle's
+  EXPECT_EQ(there->buffer().use_count(), 2);  // this one and the bundle's
   for (const char* name : {"x", "y", "z"}) {
     const auto got = store_.Get({name});
     ASSERT_TRUE(got.ok()) << got.status();

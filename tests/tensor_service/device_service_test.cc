@@ -95,7 +95,7 @@ class DeviceService : public testing::TestWithParam<Carrier> {
   Bundle Here(size_t max_bytes) {
     return RandomBundle(&random_, max_bytes, HeapAllocator(), HeapAllocator());
   }
-  // Some of the tensors moved to one device or the other.
+  // Returns the bundle with some tensors moved to either device.
   Bundle There(Bundle bundle) {
     const Device devices[] = {Device(), kFirst, kSecond};
     for (NamedTensor& named : bundle.tensors) {
@@ -188,7 +188,7 @@ TEST_P(DeviceService, StreamsCarryThemInPieces) {
   const int copies = devices_.copies();
   const auto stored = client_->PutStream(there, kStreamed);
   ASSERT_TRUE(stored.ok()) << stored.status();
-  EXPECT_GE(devices_.copies(), copies + 5);  // not the whole of it at once
+  EXPECT_GE(devices_.copies(), copies + 5);  // not all at once
   const auto got = client_->GetStream(NamesOf(sent), kStreamed);
   ASSERT_TRUE(got.ok()) << got.status();
   ExpectSame(*got, sent);
@@ -212,13 +212,13 @@ TEST_P(DeviceService, RendezvousHandsThemOn) {
   EXPECT_TRUE(place.used.ok()) << place.used;
   EXPECT_EQ(b->tensor.device(), kSecond);
   EXPECT_EQ(place.into.ToHost()->bytes(), here.bytes());
-  // In one process nothing is copied.
+  // Within one process there is no copy.
   const auto c = table_.Receive({1, "c", "", ""}, absl::ZeroDuration());
   ASSERT_TRUE(c.ok()) << c.status();
   EXPECT_EQ(c->tensor.buffer(), there.buffer());
 }
 
-// Whichever call of the device's fails: the call says so, and the next is good.
+// For each failing device call: the RPC reports it, and the next RPC succeeds.
 TEST_P(DeviceService, AFailureEndsOneCallAndNothingElse) {
   const Bundle sent = Here(20000);
   const Bundle there = There(sent);

@@ -1,6 +1,5 @@
-// Messages of which parts lie on a device, in memory that the CPU cannot touch:
-// what Encode() makes of tensors there, and what Decode() makes of whatever a
-// peer may have sent.
+// Messages with parts in device memory, which the CPU cannot access: the output
+// of Encode(), and Decode() of arbitrary messages.
 
 #include <cstring>
 #include <memory>
@@ -57,7 +56,7 @@ TEST_F(DeviceSlices, WhatCannotBeLentIsCopied) {
   ASSERT_TRUE(copied.ok()) << copied.status();
   EXPECT_EQ(SlicesOnDevices(*copied), 0u);
   devices_.LetLend();
-  // The CPU reads what has a checksum.
+  // The CPU reads tensors with a checksum.
   const auto checked = Encode(there, {}, true);
   ASSERT_TRUE(checked.ok()) << checked.status();
   EXPECT_EQ(SlicesOnDevices(*checked), 0u);

@@ -1,5 +1,5 @@
-// Tensors on a device: nothing here reads them there, and copies come when the
-// device has got so far.
+// Tensors on a device: nothing reads them there, and copies wait for the
+// device.
 
 #include <cstring>
 #include <memory>
@@ -99,7 +99,7 @@ TEST_F(DeviceTensor, WithoutElementsIsCopiedToo) {
   EXPECT_EQ(there.ToHost()->shape(), empty.shape());
 }
 
-// The text of each names the way out.
+// Each error names the remedy.
 void ExpectRefused(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_NE(status.message().find("ToHost()"), std::string::npos) << status;
@@ -129,7 +129,7 @@ TEST_F(DeviceTensor, IsStoredAsACopyOnItsDevice) {
   bundle.tensors.push_back({"y", Here()});
   TensorStore store(1 << 20);
   ASSERT_TRUE(store.Put(bundle).ok());
-  // Who goes on writing to what he has put writes to nobody else's.
+  // Later writes to the source do not affect the stored tensor.
   memset(devices_.Peek(there.buffer()->device_address()), 0, 24);
   const Bundle stored = store.All();
   ASSERT_EQ(stored.tensors.size(), 2u);
@@ -163,7 +163,7 @@ TEST_F(DeviceTensor, ShowsNoBytes) {
   EXPECT_EQ(there.buffer()->mutable_data(), nullptr);
   EXPECT_FALSE(there.IsExclusive());
   EXPECT_EQ(SliceOf(there.buffer()).size(), 0u);
-  // The wrong type is said first, as on the host.
+  // A wrong type is reported first, as on the host.
   EXPECT_EQ(there.flat<double>().status().code(),
             absl::StatusCode::kInvalidArgument);
 }

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
 
-// A producer of int32 tensors over memory of its own, which counts how often
-// its deleter runs.
+// A producer of int32 tensors over its own memory, which counts the calls of
+// the deleter.
 class Producer {
  public:
   Producer(std::vector<int64_t> shape, std::vector<int64_t> strides)
@@ -55,8 +55,8 @@ std::vector<int32_t> ValuesOf(const Tensor& tensor) {
   return std::vector<int32_t>(values->begin(), values->end());
 }
 
-// Expects that the import is refused with a reason that has `word`, and that
-// the producer still owns his tensor.
+// Expects that the import is refused with a reason that contains `word`, and
+// that the producer still owns the tensor.
 void ExpectRefused(Producer& producer, const std::string& word) {
   const absl::StatusOr<Tensor> tensor = FromDLPack(producer.managed());
   EXPECT_EQ(tensor.status().code(), absl::StatusCode::kInvalidArgument);

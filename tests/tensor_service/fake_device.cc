@@ -18,7 +18,7 @@ struct FakeDevices::Event final : public DeviceEvent {
 
   const Device where;
   const uintptr_t stream;
-  const uint64_t after;  // so much of the stream's work
+  const uint64_t after;  // amount of the stream's work
 };
 
 absl::Status FakeDevices::CallLocked(const Device& device) {

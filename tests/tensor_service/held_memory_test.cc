@@ -1,5 +1,5 @@
-// Who keeps a tensor does not keep the rest of the message it came in, and the
-// store counts what it holds.
+// Keeping a tensor does not keep the rest of its message, and the store counts
+// its memory.
 
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ std::string Serialize(const Bundle& bundle) {
                      slice.size());
 }
 
-// A field that nobody knows.
+// Returns an unknown field.
 std::string Padding(size_t size) {
   v1::GetRequest unknown;
   unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(
@@ -40,7 +40,7 @@ std::string Padding(size_t size) {
   return unknown.SerializeAsString();
 }
 
-// A received message in one slice, of which one can tell whether it is held.
+// A received message in one slice that detects if it is held.
 class Message {
  public:
   explicit Message(std::string bytes)
@@ -76,7 +76,7 @@ TEST(HeldMemory, PaddingOfAMessageGoesWithIt) {
   }
 }
 
-// A field may come twice, and the last one counts.
+// A field may be repeated, and the last one counts.
 TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
   v1::Bundle large;
   large.add_tensors()->mutable_tensor()->set_data(std::string(kMiB, 'x'));
@@ -86,7 +86,7 @@ TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
   small.mutable_tensor()->set_data(std::string(100, 'y'));
   const std::string named =
       large.tensors(0).SerializeAsString() + small.SerializeAsString();
-  v1::GetRequest outer;  // its field 1 is a string of any bytes
+  v1::GetRequest outer;  // field 1 of GetRequest is a string of any bytes
   outer.GetReflection()->MutableUnknownFields(&outer)->AddLengthDelimited(
       1, named);
   Message message(outer.SerializeAsString());
@@ -104,7 +104,8 @@ TEST(HeldMemory, HonestMessageIsReadInPlace) {
   EXPECT_GE(bundle->tensors[0].tensor.held_bytes(), kMiB);
 }
 
-// Their handles lie in blocks of several, each of which is to go with its last.
+// Handles lie in blocks of several; each block must be freed with its last
+// handle.
 TEST(HeldMemory, AnyOneOfManyTensorsKeepsTheMessage) {
   constexpr size_t kTensors = 100;
   Bundle many;
@@ -137,7 +138,7 @@ TEST(HeldMemory, StoreCountsTheMessageThatItKeeps) {
   EXPECT_FALSE(message.is_held());
 }
 
-// Else the one that stays after the other's deletion would keep both.
+// Otherwise the tensor that remains after the other's deletion would keep both.
 TEST(HeldMemory, StoreKeepsNoMessageForASmallPartOfIt) {
   Bundle both = Bytes("large", kMiB);
   both.tensors.push_back(Bytes("small", kKiB).tensors[0]);
@@ -183,7 +184,7 @@ TEST(HeldMemory, WhatAnswersHoldCountsUntilTheyDropIt) {
   EXPECT_EQ(store.usage().bytes, 0u);
 }
 
-// Else each round of a reader that stalls would add to what is held.
+// Otherwise each round of a stalled reader would increase the held memory.
 TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   std::vector<Bundle> answers;
@@ -212,7 +213,7 @@ TEST(HeldMemory, ReplacedTensorsCountForWhoeverGotThem) {
   EXPECT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok()) << "nobody has the old one";
 }
 
-// A program that reads its own store decides for itself what it keeps.
+// A program that reads its own store decides what it keeps.
 TEST(HeldMemory, WhatTheProgramGotIsItsOwn) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   ASSERT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok());

@@ -30,14 +30,14 @@ Tensor Empty(Shape shape) {
   return *Tensor::Allocate(DType::kF32, std::move(shape));
 }
 
-// What a transport does that receives into destinations: it puts slices into
-// places of their size, of whichever tensor.
+// Imitates a transport that receives into destinations: puts slices into
+// destinations of equal size, of any tensor.
 class Lander {
  public:
   explicit Lander(absl::Span<Destination> places) : places_(places) {}
 
-  // Puts slices of the message into places, each of which is taken once, as
-  // `choose(n)` says: of n places, or not at all.
+  // Puts slices of the message into destinations, each used once. Of n
+  // candidates, choose(n) selects one or none.
   template <typename Choose>
   grpc::ByteBuffer Land(const grpc::ByteBuffer& message, Choose choose) {
     std::vector<grpc::Slice> slices;
@@ -90,7 +90,7 @@ TEST(LandedDestination, TensorThatLiesThereIsNotCopied) {
 }
 
 TEST(LandedDestination, TensorsInOneAnothersPlacesAreSortedOut) {
-  // Every permutation of the places, in the order in which they are filled.
+  // Tries every permutation of the destinations.
   std::vector<const char*> order = {"a", "b", "c"};
   do {
     std::vector<Destination> places;
@@ -127,7 +127,7 @@ TEST(LandedDestination, TensorLeavesThePlaceOfAnother) {
   EXPECT_FALSE(places[1].landed);
 }
 
-// Not as a transport leaves it, but a message may lie anywhere.
+// No transport produces this, but a message may lie anywhere.
 TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
   grpc::Slice flat;
   ASSERT_TRUE(Encode(ThreeOfOneSize())->DumpToSingleSlice(&flat).ok());
@@ -137,7 +137,7 @@ TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
         *Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(20000)});
     char* const data = memory.buffer()->mutable_data();
     std::vector<Destination> places;
-    // The first tensor goes where the second one is.
+    // The first tensor goes to the place of the second.
     constexpr size_t kPlaces[] = {4000, 0, 8000};
     for (int i : {2, 0, 1}) {
       places.emplace_back(std::string(1, 'a' + i),
@@ -167,7 +167,7 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     std::vector<Destination> places;
     const int count = 1 + random() % 10;
     for (int i = 0; i < count; ++i) {
-      // Few sizes; names come twice, and not all have a destination.
+      // Few sizes; names repeat, and some have no destination.
       const std::string name(1, 'a' + random() % 12);
       const std::vector<float> values(300 * (random() % 3), 1000.f * i + 7);
       bundle.tensors.push_back(Floats(name, values).tensors[0]);
@@ -184,7 +184,7 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     const auto got = Decode(message, nullptr, absl::MakeSpan(places));
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_EQ(got->tensors.size(), bundle.tensors.size());
-    // What was not used is the program's again.
+    // The program may use unused destinations again.
     for (const Destination& place : places) {
       if (place.used.ok() || place.into.byte_size() == 0) continue;
       EXPECT_FALSE(place.landed);

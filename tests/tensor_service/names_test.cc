@@ -32,7 +32,7 @@ TEST(Names, NoRequestAtAllHasNone) {
   EXPECT_EQ(Count("")->names, 0u);
 }
 
-// Fewer would take memory that was not counted.
+// A lower count would leave memory uncounted.
 TEST(Names, AreAsManyAsProtobufReads) {
   std::mt19937 random(7);
   int read = 0;

@@ -1,5 +1,5 @@
-// Tensors in Penstock's pool: what is sent without a copy, what a peer that
-// keeps them costs, and who may write to them.
+// Tensors in Penstock's pool: sending without a copy, the cost of a peer that
+// keeps tensors, and writing.
 
 #include <chrono>
 #include <cstring>
@@ -70,7 +70,7 @@ class PoolTest : public testing::TestWithParam<Fabric> {
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options),
         UnlimitedMessages()));
-    // The first message of a connection may go before the path is agreed on.
+    // The first message of a connection may precede the agreement on the path.
     EXPECT_TRUE(client_->List().ok());
   }
   ~PoolTest() override {
@@ -80,7 +80,7 @@ class PoolTest : public testing::TestWithParam<Fabric> {
 
   bool InPlace() const { return GetParam() == Fabric::kShm; }
 
-  // What one process has, the other one gets.
+  // Returns a bundle after a trip from one process to the other.
   Bundle Fetch(const Bundle& bundle) {
     EXPECT_TRUE(store_.Put(bundle).ok());
     auto got = client_->Get(NamesOf(bundle));
@@ -119,7 +119,7 @@ TEST_P(PoolTest, StoreOfThePeerKeepsTheSendersMemory) {
   EXPECT_EQ(IsSameMemory(sent, store_.All().tensors[0].tensor), InPlace());
 }
 
-// The rest of the message goes, at the sender too.
+// The rest of the message is freed, at the sender too.
 TEST_P(PoolTest, StoreOfThePeerKeepsNoMessageForOneOfManyTensors) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {
@@ -152,7 +152,7 @@ TEST_P(PoolTest, AnyBundleComesThroughAligned) {
   }
 }
 
-// Rows that are sent in place, rows that are packed, and what follows them.
+// Rows that are sent in place, rows that are packed, and the bytes after them.
 TEST_P(PoolTest, StridedViewsComeThroughAligned) {
   Tensor matrix = *Tensor::Allocate(DType::kF32, {64, 32768}, Pool());
   for (size_t i = 0; i < matrix.byte_size(); ++i) {
@@ -176,7 +176,7 @@ TEST_P(PoolTest, StridedViewsComeThroughAligned) {
   }
 }
 
-// The pieces are sent in place; the peer copies them together.
+// The pieces are sent in place; the peer joins them by copying.
 TEST_P(PoolTest, StreamOfPiecesComesThrough) {
   const Tensor sent = BytesInPool(kMiB, 5);
   ASSERT_TRUE(client_->PutStream(Only("x", sent), 64 * kKiB).ok());
@@ -215,7 +215,7 @@ TEST_P(PoolTest, MemoryIsWrittenToAgainWhenThePeerHasLetGo) {
   Tensor mine = BytesInPool(kMiB, 1);
   const char* const memory = mine.bytes().data();
   Fetch(Only("x", mine));
-  // Noticed with what is sent next.
+  // Noticed with the next sent message.
   for (int i = 0; i < 1000 && mine.buffer().use_count() > 1; ++i) {
     ASSERT_TRUE(client_->List().ok());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -239,7 +239,7 @@ TEST_P(PoolTest, ReceiverThatKeepsAllCostsCopiesAndNoFailure) {
     is_full = !IsSameMemory(sent, got);
   }
   EXPECT_TRUE(is_full);
-  // Small ones come through as well.
+  // Small tensors arrive as well.
   Tensor small = BytesInPool(100 * kKiB, 9);
   EXPECT_EQ(Fetch(Only("y", small)).tensors[0].tensor.bytes(), small.bytes());
   EXPECT_TRUE(small.mutable_flat<uint8_t>().ok());

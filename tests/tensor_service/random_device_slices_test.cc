@@ -1,5 +1,5 @@
-// Messages of which parts lie on a device, cut and placed at random: what
-// Decode() makes of whatever a peer may have sent.
+// Messages with parts on a device, cut and placed randomly: Decode() of
+// arbitrary messages.
 
 #include <algorithm>
 #include <random>
@@ -22,8 +22,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Tensors of one size, on devices and here, in whichever places of that size:
-// each ends in its own, and nowhere else.
+// Tensors of one size, on devices and on the host, in random places of this
+// size: each ends in its own place only.
 TEST_F(DeviceSlices, RandomLandingsAreSortedOut) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -70,13 +70,13 @@ TEST_F(DeviceSlices, RandomLandingsAreSortedOut) {
   }
 }
 
-// Cuts `flat` anywhere, and puts each part anywhere.
+// Cuts `flat` randomly, and puts each part in a random place.
 class RandomCutter {
  public:
   RandomCutter(FakeDevices* devices, std::mt19937* random)
       : devices_(devices), random_(random) {}
 
-  // Of bytes of which all but [begin, end) of each of `movable` stay here.
+  // Only the ranges [begin, end) of `movable` may move to a device.
   using Ranges = std::vector<std::pair<size_t, size_t>>;
   grpc::ByteBuffer Cut(absl::string_view flat, const Ranges& movable) {
     Slices slices(devices_);
@@ -110,13 +110,13 @@ class RandomCutter {
   std::mt19937* const random_;
 };
 
-// Where the elements of each tensor lie in the message.
+// Returns the ranges of the tensors' elements in the message.
 RandomCutter::Ranges ElementsIn(absl::string_view flat, const Bundle& bundle) {
   RandomCutter::Ranges ranges;
   size_t from = 0;
   for (const NamedTensor& named : bundle.tensors) {
     const absl::string_view bytes = named.tensor.bytes();
-    if (bytes.size() < 64) continue;  // they might be found elsewhere
+    if (bytes.size() < 64) continue;  // could occur elsewhere as well
     const size_t begin = flat.find(bytes, from);
     if (begin == absl::string_view::npos) continue;
     from = begin + bytes.size();
@@ -207,9 +207,9 @@ TEST_F(RandomDeviceSlices, ElementsMayLieAnywhereInAnyParts) {
   }
 }
 
-// Headers on devices, messages that end too early, bytes that are others: what
-// cannot be read on the host cannot be read here, and what can is the same, or
-// refused.
+// Headers on devices, truncated messages, and changed bytes: a message that
+// cannot be decoded on the host cannot be decoded here. Other messages give the
+// same result, or are refused.
 TEST_F(RandomDeviceSlices, NoLayoutIsReadWrongly) {
   int refused = 0;
   int read = 0;
@@ -217,7 +217,7 @@ TEST_F(RandomDeviceSlices, NoLayoutIsReadWrongly) {
     const Bundle bundle = Here();
     std::string flat = devices_.Flat(*Encode(bundle, "h", random_() % 4 == 0));
     RandomCutter::Ranges movable = ElementsIn(flat, bundle);
-    if (random_() % 2 == 0) {  // somewhere else instead
+    if (random_() % 2 == 0) {  // a random other place
       movable.clear();
       for (size_t at = 0; at < flat.size();) {
         const size_t begin = at + random_() % (flat.size() - at);

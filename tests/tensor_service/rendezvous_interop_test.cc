@@ -1,5 +1,5 @@
-// Stock gRPC code, which knows nothing but rendezvous.proto, as the peer of our
-// service and client; and peers that send what no client would.
+// Stock gRPC code, which only uses rendezvous.proto, as the peer of our service
+// and client. Also peers that send invalid messages.
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
-// Random programs: on one thread against a model that has no cleverness, and on
-// many threads against what must hold in every order.
+// Random programs: on one thread compared with a simple model, and on many
+// threads checked against rules that hold in every order.
 
 #include <deque>
 #include <map>
@@ -24,12 +24,12 @@ Tensor Number(int64_t value) { return *Tensor::Of<int64_t>({1}, {value}); }
 
 int64_t ValueOf(const Tensor& tensor) { return (*tensor.flat<int64_t>())[0]; }
 
-// What the wait of a number has ended with: a value, or minus the code.
+// The result of each wait by number: a value, or the negated code.
 using Outcomes = std::map<int, int64_t>;
 
 int64_t Ended(absl::StatusCode code) { return -static_cast<int64_t>(code); }
 
-// Says what Rendezvous should do, with a list of everything.
+// A model of Rendezvous that uses simple lists.
 class Model {
  public:
   static constexpr size_t kMaxTensors = 4;
@@ -177,7 +177,7 @@ TEST(RendezvousModel, RandomProgramsDoWhatTheModelDoes) {
   }
 }
 
-// What threads have seen, guarded by a lock of its own.
+// The observations of all threads, guarded by its own lock.
 class Ledger {
  public:
   void Sent(const RendezvousKey& key, int64_t value, uint32_t receivers) {
@@ -193,7 +193,8 @@ class Ledger {
     ++ended_;
   }
 
-  // Each tensor has come under its own key, and to no more than its receivers.
+  // Checks that each tensor came under its own key, to at most its number of
+  // receivers.
   void Check(int receives) {
     const std::lock_guard<std::mutex> lock(mu_);
     EXPECT_EQ(ended_, receives);
@@ -246,7 +247,7 @@ class RacingThread {
     const int64_t value = next_value_++;
     Rendezvous::SendOptions options;
     options.receivers = 1 + random_() % 3;
-    // Before, since a receiver may be faster than this thread.
+    // Record first, because a receiver may be faster than this thread.
     ledger_->Sent(key, value, options.receivers);
     table_->Send(key, Number(value), options).IgnoreError();
   }

@@ -56,7 +56,7 @@ class RendezvousServiceTest : public testing::Test {
     server_ = nullptr;
   }
 
-  // Channels of their own, as processes have.
+  // Makes separate channels, like separate processes.
   std::shared_ptr<grpc::Channel> Channel() const {
     grpc::ChannelArguments arguments = UnlimitedMessages();
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -70,7 +70,7 @@ class RendezvousServiceTest : public testing::Test {
     return RendezvousClient(Channel(), timeout);
   }
 
-  // Starts a receive, and returns when it waits at the service.
+  // Starts a receive, and returns once it waits at the service.
   std::future<Result> Waiting(RendezvousClient* client,
                               const RendezvousKey& key) {
     auto promise = std::make_shared<std::promise<Result>>();
@@ -183,7 +183,7 @@ TEST_F(RendezvousServiceTest, CancelTakesErrorsOnly) {
   EXPECT_TRUE(client.Send(Key(1, "x"), Floats({1})).ok());
 }
 
-// The longest names and reason still fit into gRPC's metadata.
+// The longest names and reason fit into gRPC's metadata.
 TEST_F(RendezvousServiceTest, LongestStatusComesThrough) {
   RendezvousClient client = Client();
   const RendezvousKey longest = {
@@ -203,7 +203,7 @@ TEST_F(RendezvousServiceTest, DeadlineEndsTheWaitAtTheServiceToo) {
   EXPECT_TRUE(absl::StrContains(status.message(), "tensor x from a to b"))
       << status;
   AwaitWaiters(0);
-  // It takes nothing with it.
+  // The cancelled receive takes no tensor.
   ASSERT_TRUE(Client().Send(Key(1, "x"), Floats({1})).ok());
   EXPECT_TRUE(Client().Receive(Key(1, "x")).ok());
 }

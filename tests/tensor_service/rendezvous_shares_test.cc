@@ -1,5 +1,5 @@
-// What one client may cause at a rendezvous, and that others get theirs
-// meanwhile.
+// Limits on one client's use of a rendezvous, which leave room for other
+// clients.
 
 #include <atomic>
 #include <memory>
@@ -82,7 +82,7 @@ TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   EXPECT_TRUE(absl::StrContains(status.message(), "share")) << status;
   EXPECT_EQ(sent, 4);
   EXPECT_LE(table_.usage().bytes, kBudget / 2);
-  // Who takes what it asks for still gets it, from the same sender.
+  // A client that reads its answers still gets tensors, from the same sender.
   RendezvousClient other(Channel());
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(sender.Send(Key(2, "x"), OfBytes(2 * kMiB)).ok()) << i;

@@ -1,5 +1,4 @@
-// A server whose GetStream says and sends what it likes: the client's budget
-// holds.
+// A server whose GetStream sends arbitrary messages: the client's budget holds.
 
 #include <chrono>
 #include <functional>
@@ -65,8 +64,8 @@ class RogueStreamTest : public testing::Test {
         absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials()));
     return client.GetStream({"x"}, 0, max_bytes);
   }
-  // Sends `part` so often, whatever the client says. All of that fits into what
-  // gRPC sends unasked, so the call ends soon.
+  // Sends `part` repeatedly, ignoring the client. The total fits into gRPC's
+  // initial window, so the call ends soon.
   static std::function<void(Writer*)> Often(const v1::BundlePart& part,
                                             int times) {
     return [part, times](Writer* writer) {
@@ -105,7 +104,7 @@ TEST_F(RogueStreamTest, AStreamOfManyTensorsEndsAtTheBudget) {
   EXPECT_TRUE(absl::IsDataLoss(Get(kMiB).status())) << "all of it fits";
 }
 
-// Names and shapes take memory, too.
+// Names and shapes also take memory.
 TEST_F(RogueStreamTest, SoDoesOneOfTensorsWithoutElements) {
   rogue_.answer = Often(Part("", 0), 100);
   EXPECT_TRUE(absl::IsResourceExhausted(Get(10'000).status()));

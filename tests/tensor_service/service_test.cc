@@ -104,7 +104,7 @@ TEST_F(TensorServiceTest, ViewsAreStoredAsPackedTensors) {
             (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
-// gRPC limits the metadata in which an error's text goes.
+// gRPC limits the metadata that carries an error's text.
 TEST_F(TensorServiceTest, LongNamesSpoilNeitherTheirErrorNorTheConnection) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
@@ -157,7 +157,7 @@ TEST_F(TensorServiceTest, StockLimitIsNamedInTheError) {
 
 TEST_F(TensorServiceTest, ReplyAboveTheClientsLimitNamesTheClientsSetting) {
   Start(/*unlimited=*/true);
-  // Puts of any size, but Gets of no more than stock gRPC allows.
+  // Puts of any size, but Gets up to stock gRPC's limit.
   TensorClient client(Channel({}));
   ASSERT_TRUE(client.Put(Floats("big", 3 << 20, 1)).ok());
   absl::Status status = client.Get({"big"}).status();

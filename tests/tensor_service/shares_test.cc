@@ -1,5 +1,5 @@
-// What one request and one client may cause at a store, and that others get
-// theirs meanwhile.
+// Limits on one request and one client of a store, which leave room for other
+// clients.
 
 #include <sys/resource.h>
 
@@ -19,7 +19,7 @@
 namespace penstock::tensor {
 namespace {
 
-// The most that this process has had in memory, in bytes.
+// Returns this process's peak memory, in bytes.
 size_t PeakBytes() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
@@ -83,19 +83,20 @@ TEST_F(SharesTest, AnswersThatAreNotReadCountAndGiveBack) {
     const Stalled stalled(channel, "/penstock.tensor.v1.TensorExchange/Get",
                           get);
     ASSERT_TRUE(Becomes([&] { return store_.usage().answer_bytes > 0; }));
-    // What it holds of the first is not what is stored any more.
+    // The client's copy of the first tensor is no longer stored.
     ASSERT_TRUE(store_.Put(Only("x", OfBytes(6 * kMiB))).ok());
     EXPECT_GE(store_.usage().bytes, 12 * kMiB);
     EXPECT_EQ(store_.Put(Only("y", OfBytes(5 * kMiB))).status().code(),
               absl::StatusCode::kResourceExhausted);
   }
-  // Some thread has to poll for the connection, or the cancel waits for 10 s.
+  // Some thread must poll for the connection, otherwise the cancellation takes
+  // 10 s.
   EXPECT_TRUE(TensorClient(channel).List().ok());
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 7 * kMiB; }));
   EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
 }
 
-// A stream that announces a tensor of so many bytes, and sends one of them.
+// A stream that announces a tensor of this size, and sends one byte of it.
 class Announced {
  public:
   Announced(v1::TensorExchange::Stub* stub, size_t bytes) {
@@ -132,7 +133,7 @@ TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
   EXPECT_EQ(evicted.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(absl::StrContains(evicted.error_message(), "stalls"))
       << evicted.error_message();
-  // As for a stream, so for a call with one message.
+  // The same for a call with one message.
   Announced again(stub.get(), kBudget - 4 * kMiB);
   ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 14 * kMiB; }));
   EXPECT_TRUE(
@@ -155,7 +156,7 @@ TEST_F(SharesTest, StalledPutStreamWithinItsShareIsLeftAlone) {
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 8 * kMiB; }));
 }
 
-// Others wait for their turn, or come again.
+// Other clients wait for their turn, or return.
 TEST_F(SharesTest, StreamThatGoesOnMayHaveEverything) {
   TensorClient client(Channel());
   const auto stored = client.PutStream(Only("x", OfBytes(15 * kMiB)), 64 << 10);

@@ -1,4 +1,4 @@
-// Bundles that go through PutStream and GetStream, and streams that are cut.
+// Bundles through PutStream and GetStream, and interrupted streams.
 
 #include <chrono>
 #include <memory>
@@ -50,13 +50,13 @@ class StreamServiceTest : public testing::Test {
     server_->Wait();
   }
 
-  // With the stock limit of 4 MiB for a message.
+  // Makes a channel with the stock limit of 4 MiB per message.
   std::shared_ptr<grpc::Channel> Channel() const {
     return grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_),
                                grpc::InsecureChannelCredentials());
   }
 
-  // A message with all of a tensor.
+  // Returns a message with a whole tensor.
   static v1::BundlePart Whole(const std::string& name, size_t size) {
     v1::BundlePart part;
     part.add_tensors()->set_name(name);
@@ -67,7 +67,7 @@ class StreamServiceTest : public testing::Test {
     return part;
   }
 
-  // Whether the store has room for nearly all of its budget, at last.
+  // Waits until the store has room for nearly all of its budget.
   bool GetsRoom() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!store_.Put(Only("room", OfBytes(kBudget - 2 * kKiB))).ok()) {
@@ -204,7 +204,7 @@ TEST_F(StreamServiceTest, NameThatIsNotUtf8CutsTheStream) {
   EXPECT_TRUE(store_.All().tensors.empty());
 }
 
-// The last tensor would fit alone: the store counts what has been gathered.
+// The last tensor alone would fit: the store counts collected tensors.
 TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   TensorClient client(Channel());
   ASSERT_TRUE(client.PutStream(Only("a", OfBytes(kKiB, 1))).ok());
@@ -309,7 +309,7 @@ TEST_F(StreamServiceTest, StockStubReadsWhatWeStreamed) {
   grpc::ClientContext context;
   v1::GetStreamRequest request;
   request.add_names("x");
-  request.set_max_message_bytes(1);  // as little as the service does
+  request.set_max_message_bytes(1);  // the service's minimum
   auto reader = stub->GetStream(&context, request);
   v1::BundlePart part;
   std::string bytes;

@@ -61,15 +61,15 @@ struct Random {
   size_t offset;
 };
 
-// Any view, perhaps of elements outside the buffer. Rows are often whole, so
-// that there are runs of all lengths.
+// Returns a random view, possibly with elements outside the buffer. Rows are
+// often contiguous, so that runs have all lengths.
 Random RandomView(std::mt19937* random, size_t buffer_bytes) {
   Random view;
   view.dtype = static_cast<DType>(1 + (*random)() % 10);
   auto next = static_cast<int64_t>(ElementSize(view.dtype));
   for (unsigned rank = (*random)() % 5; rank > 0; --rank) {
     auto size = static_cast<int64_t>((*random)() % (20 >> rank % 2));
-    // Long runs, of any number of bytes and of a multiple of 8.
+    // Long runs, of arbitrary lengths and of multiples of 8.
     if (view.shape.empty() && (*random)() % 4 == 0) {
       size = static_cast<int64_t>(10000 + (*random)() % 70000) &
              ((*random)() % 2 == 0 ? ~0 : ~7);
@@ -134,7 +134,7 @@ TEST(Strided, AnyViewPacksAndTravelsAsANaivePackerHasIt) {
       ASSERT_EQ(decoded->tensors[i].tensor.shape(), raw.shape);
       ASSERT_EQ(decoded->tensors[i].tensor.dtype(), raw.dtype);
     }
-    // What generated code makes of it.
+    // The result of generated code.
     v1::Bundle stock;
     ASSERT_TRUE(stock.ParseFromString(Flat(*message)));
     ASSERT_EQ(stock.tensors(1).tensor().data(), expected);
@@ -182,7 +182,7 @@ const char* BeginOf(const grpc::Slice& slice) {
 TEST(Strided, LongRunsAreSentWhereTheyLie) {
   constexpr size_t kRow = 2 * kMinRunBytes;
   const std::shared_ptr<Buffer> buffer = Numbered(100 * kRow);
-  // The left half of a matrix, its rows from the last to the first.
+  // The left half of a matrix, with its rows in reverse order.
   const auto view =
       StridedView::Create(DType::kUint8, {100, kMinRunBytes},
                           {-static_cast<int64_t>(kRow), 1}, buffer, 99 * kRow);
@@ -208,7 +208,7 @@ TEST(Strided, ContiguousViewIsOneRunWhateverItsShape) {
   EXPECT_EQ(BeginOf(slices[1]), buffer->data() + 2000);
 }
 
-// An allocator of which one can tell what it has given.
+// An allocator that records its allocations.
 class Recorder final : public Allocator {
  public:
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes) override {
@@ -224,8 +224,8 @@ class Recorder final : public Allocator {
 TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   Recorder pool;
-  // Short runs; rows that are no multiple of 8 bytes; too many rows, which lie
-  // one over the other.
+  // Short runs; rows that are no multiple of 8 bytes; and too many rows, which
+  // overlap.
   for (const auto& view :
        {*StridedView::Create(DType::kF32, {1024, 1024}, {4, 4096}, buffer),
         *StridedView::Create(DType::kUint8, {10, kMinRunBytes + 1}, {80000, 1},

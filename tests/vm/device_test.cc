@@ -1,5 +1,5 @@
-// What we rely on in the devices of tools/rdma-vm, by libibverbs alone: when
-// one of these fails, the machine changed and not Penstock.
+// Our assumptions about the devices of tools/rdma-vm, tested with libibverbs
+// only: a failure shows a change of the machine, not of Penstock.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ constexpr size_t kWindowBytes = 4096;
 constexpr uint8_t kPort = 1;
 constexpr int kIpv4Gid = 1;  // index 0 is link-local IPv6
 
-// Calls the library's function that releases a handle.
+// Calls the library function that releases a handle.
 template <auto destroy>
 struct Destroy {
   template <typename T>
@@ -37,7 +37,7 @@ using Completions = std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>>;
 using Region = std::unique_ptr<ibv_mr, Destroy<ibv_dereg_mr>>;
 using QueuePair = std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>>;
 using SharedReceive = std::unique_ptr<ibv_srq, Destroy<ibv_destroy_srq>>;
-// A macro in front of a struct's member, in this release.
+// A macro for a struct member in this release.
 int DeallocateWindow(ibv_mw* window) { return ibv_dealloc_mw(window); }
 using Window = std::unique_ptr<ibv_mw, Destroy<DeallocateWindow>>;
 
@@ -105,7 +105,7 @@ class End {
                                   IBV_QP_MAX_QP_RD_ATOMIC);
   }
 
-  // Posts one request and returns what became of it.
+  // Posts one request, and returns its status.
   ibv_wc_status Do(ibv_send_wr request) {
     request.send_flags = IBV_SEND_SIGNALED;
     ibv_send_wr* refused = nullptr;
@@ -114,7 +114,7 @@ class End {
       return IBV_WC_GENERAL_ERR;
     }
     ibv_wc completion = {};
-    // The driver's threads need the processor: no spinning.
+    // Waits without spinning, because the driver's threads need the processor.
     for (int wait_ms = 0; wait_ms < 10000; ++wait_ms) {
       if (ibv_poll_cq(completions_.get(), 1, &completion) == 1) {
         return completion.status;
@@ -125,7 +125,7 @@ class End {
     return IBV_WC_GENERAL_ERR;
   }
 
-  // Lets the peer read the first kWindowBytes; returns the key for it.
+  // Lets the peer read the first kWindowBytes; returns the key.
   uint32_t Bind(ibv_mw* window) {
     ibv_send_wr request = {};
     request.opcode = IBV_WR_BIND_MW;
@@ -138,7 +138,7 @@ class End {
     return request.bind_mw.rkey;
   }
 
-  // Reads one byte of the peer's memory into the begin of ours.
+  // Reads one byte of the peer's memory into the beginning of ours.
   ibv_wc_status Read(const End& peer, size_t offset, uint32_t key) {
     ibv_sge here = {reinterpret_cast<uint64_t>(memory_.data()), 1,
                     region_->lkey};
@@ -224,9 +224,9 @@ TEST_F(DeviceTest, ItHasSharedReceiveQueuesWith27Pieces) {
   EXPECT_NE(SharedReceive(ibv_create_srq(end.domain(), &attributes)), nullptr);
 }
 
-// The driver of this kernel does not hold a reader to the window's length,
-// only to the region's. Real adapters do: what finds out whether windows can
-// be trusted has to refuse this device.
+// This kernel's driver limits a reader to the region, not to the window. Real
+// adapters enforce the window: the check for trustworthy windows must refuse
+// this device.
 TEST_F(DeviceTest, AReadOutsideAWindowButInsideItsRegionSucceeds) {
   End owner("rxe1"), reader("rxe0");
   ASSERT_TRUE(owner.IsComplete() && reader.IsComplete());

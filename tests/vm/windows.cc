@@ -11,7 +11,7 @@ namespace {
 using fabric::verbs::Devices;
 using fabric::verbs::RangeRule;
 
-// In the virtual machine only: elsewhere there may be an adapter.
+// Only in the virtual machine: elsewhere there may be a real adapter.
 bool IsAsked() {
   return std::getenv("RDMA_VM") != nullptr &&
          std::getenv("RDMA_VM_WINDOWS") != nullptr;

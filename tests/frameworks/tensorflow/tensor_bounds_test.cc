@@ -1,5 +1,4 @@
-// What an answer with a tensor costs the plugin, if the numbers in its header
-// have any size.
+// The plugin's cost of an answer with a tensor, for header numbers of any size.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,10 +24,10 @@ using ::tensorflow::RecvTensorResponse;
 using ::tensorflow::TensorResponse;
 
 constexpr uint64_t kBudget = 64 * 1024;
-// What a byte of an answer may become beside the usual: a variant or a
+// The memory that a byte of an answer may need in addition: for a variant or a
 // resource.
 constexpr uint64_t kMostPerByte = 512;
-// The most elements that a shape says and a payload has.
+// Limits the elements that a shape names and a payload has.
 constexpr int kElementBits = 15;
 
 class Cpu : public ::tensorflow::DeviceBase {
@@ -48,7 +47,7 @@ class Cpu : public ::tensorflow::DeviceBase {
   ::tensorflow::DeviceAttributes attributes_;
 };
 
-// Answers with each number drawn by itself; often one that is decoded.
+// Answers with independent random numbers; many can be decoded.
 class Answers {
  public:
   explicit Answers(Random* random) : random_(random) {}
@@ -114,7 +113,7 @@ class Answers {
     }
   }
 
-  // As many bytes as such elements have, mostly. Strings begin with lengths.
+  // Usually as many bytes as the elements need. Strings begin with lengths.
   std::string Content(uint64_t elements, ::tensorflow::DataType dtype) {
     if (dtype == ::tensorflow::DT_STRING && random_->OneIn(2)) {
       std::string content;

@@ -1,5 +1,5 @@
-// Device memory that CudaMemory lends to transports. A program of its own,
-// since a process says once whose devices are the transports'.
+// Device memory that CudaMemory lends to transports. A separate program,
+// because a process sets its transports' devices once.
 
 #include <cstring>
 #include <memory>
@@ -26,7 +26,7 @@ constexpr Device kFirst = {Device::Kind::kCuda, 0};
 constexpr Device kSecond = {Device::Kind::kCuda, 1};
 constexpr size_t kBytes = 100000;
 
-// Both live as long as the process, as what transports send by has to.
+// Both live as long as the process, as transports require.
 device::FakeDriver* Driver() {
   static auto* const driver = new device::FakeDriver;
   return driver;
@@ -73,7 +73,7 @@ class LendTest : public testing::Test {
   }
 };
 
-// The first, since what it needs is later there.
+// Must run first, because a later test provides a transport.
 TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
   CudaMemory memory(Driver());
   {
@@ -97,7 +97,7 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "told once";
     EXPECT_EQ(memory::DevicesOfProcess(), nullptr);
   }
-  // All else is as before.
+  // Everything else is unchanged.
   SetDeviceMemory(&memory);
   const Tensor here = *Tensor::Of<float>({2}, {1.f, 2.f});
   EXPECT_EQ(here.ToDevice(kSecond)->ToHost()->bytes(), here.bytes());
@@ -174,7 +174,7 @@ TEST_F(LendTest, WhatATransportCouldNotSendIsCopied) {
   EXPECT_TRUE(refused(Filled(kFirst, memory::kMinDeviceBytes - 1, 'a')));
   EXPECT_FALSE(refused(Filled(kFirst, memory::kMinDeviceBytes, 'a')));
   EXPECT_TRUE(refused(*Buffer::Allocate(kBytes)));
-  // More than one allocation, as far as the driver knows, and no memory at all.
+  // Several allocations, according to the driver, and no memory.
   std::shared_ptr<Buffer> whole = Filled(kFirst, kBytes, 'a');
   EXPECT_TRUE(refused(Buffer::WrapDevice(kFirst, whole->device_address(),
                                          kBytes * 1000, true, nullptr)));
@@ -214,7 +214,7 @@ TEST_F(LendTest, AnotherMemoryDoesNotTakeItsPlace) {
   EXPECT_TRUE(absl::IsFailedPrecondition(another.Lend(buffer).status()));
 }
 
-// The last: the device is gone then.
+// Must run last: the device is lost afterwards.
 TEST_F(LendTest, ZSliceOfALostDeviceIsNotTakenForTheHosts) {
   const grpc::Slice slice = *Served()->Lend(Filled(kFirst, kBytes, 'a'));
   Driver()->Lose(device::abi::kIllegalAddress);

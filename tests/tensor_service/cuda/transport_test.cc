@@ -1,6 +1,6 @@
-// Tensors from device to device by calls over shared memory, with the driver in
-// memory: no byte goes by way of the host, unless it has to. A program of its
-// own, since a process says once whose devices are the transports'.
+// Tensors between devices by calls over shared memory, with the simulated
+// driver. No byte goes through the host unless necessary. A separate program,
+// because a process sets its transports' devices once.
 
 #include <memory>
 #include <random>
@@ -42,7 +42,7 @@ device::FakeDriver* Driver() {
   static auto* const driver = new device::FakeDriver;
   return driver;
 }
-// The process's, for good.
+// Returns the process's object, which is never destroyed.
 CudaMemory* Cuda() {
   static auto* const cuda = [] {
     auto* const made = new CudaMemory(Driver());
@@ -62,7 +62,7 @@ std::string RandomBytes(std::mt19937* random, size_t size) {
   return bytes;
 }
 
-// How often the driver has copied which way.
+// The driver's copies by direction.
 struct Copies {
   int to_host = Driver()->CallsOf("MemcpyDtoHAsync");
   int from_host = Driver()->CallsOf("MemcpyHtoDAsync");
@@ -134,7 +134,7 @@ TEST_F(CudaTransport, NothingIsCopiedToTheHost) {
     EXPECT_EQ(stored.device(), from);
     EXPECT_EQ(Read(stored), bytes);
 
-    // Into a place on either device, and where it lies.
+    // A destination on either device, and its location.
     const Device to = random() % 2 == 0 ? kFirst : kSecond;
     std::vector<Destination> places = {
         {"x", OnDevice(to, std::string(size, 'Z'))}};
@@ -169,8 +169,7 @@ TEST_F(CudaTransport, WhoWantsThemOnTheHostGetsThemThere) {
   EXPECT_TRUE(got->tensors[0].tensor.bytes() == bytes);
 }
 
-// The server's copy is queued behind nothing that the sender has not waited
-// for.
+// The server's copy is queued only after work that the sender has waited for.
 TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
   const device::abi::Stream kernels = Driver()->ProgramStream(0);
   const Tensor plain = OnDevice(kFirst, std::string(kLarge, 'a'));
@@ -186,8 +185,8 @@ TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
             std::string(kLarge, 'b'));
 }
 
-// A tensor that is freed and allocated again has another name, so no peer takes
-// the new one for the old one.
+// A tensor that is freed and allocated again has another name, so no peer
+// confuses the two.
 TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   for (int i = 0; i < 30; ++i) {
     const std::string bytes(kLarge, static_cast<char>('a' + i % 26));
@@ -196,8 +195,7 @@ TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   }
 }
 
-// A call of ours on whichever thread would invalidate the program's capture,
-// and be refused.
+// A driver call in any thread would invalidate the program's capture, and fail.
 TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
   const device::abi::Stream training = Driver()->ProgramStream(0);
   const device::abi::Stream kernels = Driver()->ProgramStream(0);
@@ -218,7 +216,7 @@ TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
   Driver()->EndCapture(training);
 }
 
-// A peer of another process may have it open for some seconds yet.
+// A peer in another process may keep the memory open for some seconds.
 TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   std::shared_ptr<Buffer> buffer = *Cuda()->Allocate(kFirst, kLarge);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
@@ -235,7 +233,7 @@ TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   EXPECT_GT(Driver()->CallsOf("MemFree"), freed);
 }
 
-// Memory that is lent and freed comes back soon, and so is not used up.
+// Lent memory that is freed becomes available soon, so it is not used up.
 TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   const int before = Driver()->CallsOf("MemFree");
   constexpr int kTimes = 20;
@@ -243,7 +241,7 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
     const std::string bytes(kLarge, static_cast<char>('a' + i));
     ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
   }
-  // The server has copies of its own, of which it keeps one.
+  // The server has its own copies, and keeps one.
   const absl::Time until = absl::Now() + absl::Seconds(30);
   while (Driver()->CallsOf("MemFree") < before + 2 * kTimes - 1 &&
          absl::Now() < until) {
@@ -252,7 +250,7 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   EXPECT_GE(Driver()->CallsOf("MemFree"), before + 2 * kTimes - 1);
 }
 
-// Each call of the driver's fails once: the call may, and the next one is well.
+// Each driver call fails once: the RPC may fail, and the next one succeeds.
 TEST_F(CudaTransport, ADriverThatFailsCostsOneCall) {
   const std::string bytes(kLarge, 'x');
   const Tensor tensor = OnDevice(kFirst, bytes);
