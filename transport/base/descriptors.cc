@@ -39,8 +39,8 @@ absl::Status Descriptors::CheckForPath() const {
 absl::Status Descriptors::Scarce() const {
   return absl::ResourceExhaustedError(absl::StrCat(
       "few of the ", limit,
-      " descriptors that this process may have are left, and those are for "
-      "connections; raise the limit of open files (ulimit -n, LimitNOFILE=)"));
+      "descriptors of this process are free, and connections need them; raise "
+      "the limit of open files (ulimit -n, LimitNOFILE=)"));
 }
 
 }  // namespace base

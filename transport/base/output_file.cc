@@ -40,15 +40,15 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
   const auto refused = [&operation](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(operation, ": ", why));
   };
-  if (!S_ISREG(status.st_mode)) return refused("it is not a file");
+  if (!S_ISREG(status.st_mode)) return refused("it is not a regular file");
   // In a folder where others may write, another user may have made the file.
   if (status.st_uid != geteuid()) return refused("it is another user's");
   if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failed();
     return refused(
-        "another process does, or a child of one that did; put %p into the "
-        "name, which stands for the pid");
+        "another process is writing it, or a child of one that did; put %p, "
+        "the pid, into the name");
   }
   // An older file may be open to others.
   if (fchmod(file.get(), 0600) != 0) return failed();

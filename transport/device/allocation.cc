@@ -18,7 +18,7 @@ absl::StatusOr<Allocation> AllocationOf(Device* device,
   const uint64_t offset = address - found.address;
   if (offset > found.size || range.size() > found.size - offset) {
     return absl::InvalidArgumentError(
-        "the range is not all of one allocation of a device's");
+        "the range is not within one allocation of a device");
   }
   return found;
 }

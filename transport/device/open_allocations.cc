@@ -29,10 +29,9 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
     entry = FindLocked(std::string(name));
     if (entry != entries_.end()) return ShareLocked(entry);
     if (entries_.size() >= max_) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("this process has ", max_,
-                       " allocations of other processes open, as many as it "
-                       "may"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "this process has ", max_,
+          " allocations of other processes open, which is the limit"));
     }
     entry = entries_.emplace(std::string(name), Entry()).first;
   }

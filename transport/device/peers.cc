@@ -14,7 +14,7 @@ void Peers::Reach(Device* other) {
   // Check() remembers an error that loses the device.
   if (!device_
            ->Check(api->DeviceCanAccessPeer(&can, device_->id(), other->id()),
-                   "ask what it reaches")
+                   "ask which devices it reaches")
            .ok() ||
       can == 0) {
     return;

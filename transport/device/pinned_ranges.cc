@@ -54,10 +54,9 @@ PinnedRanges::Pin PinnedRanges::AddLocked(
       entry.pin = std::make_shared<const PinnedRange>(*std::move(pin));
       entry.bytes = bytes;
     } else {
-      base::LogWarning(
-          absl::StrCat("copies between a device and the pool take "
-                       "a detour: ",
-                       pin.status().message()));
+      base::LogWarning(absl::StrCat(
+          "copies between a device and the pool go through other memory: ",
+          pin.status().message()));
     }
   }
   // The promise may have ended meanwhile, after OnOver() had run.

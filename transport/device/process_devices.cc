@@ -113,7 +113,7 @@ absl::StatusOr<memory::SharedAllocation> ProcessDevices::Share(
   if (!names_.ok()) return names_.status();
   if (open_.IsForeign(AddressOf(range.data()))) {
     return absl::FailedPreconditionError(
-        "memory of another process is not this one's to share");
+        "this process cannot share memory of another process");
   }
   absl::StatusOr<OpenDevice*> open = DeviceOf(range.data());
   if (!open.ok()) return open.status();
@@ -171,7 +171,7 @@ absl::StatusOr<memory::OpenAllocation> ProcessDevices::Open(
   const AllocationName& name = decoded->name;
   if (name.size != size || size == 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "an allocation of ", name.size, " bytes is said to have ", size));
+        "an allocation of ", name.size, " bytes was announced with ", size));
   }
   if (!decoded->is_own) {
     return open_.Open(handle, [&] { return MapForeign(name); });
@@ -185,7 +185,7 @@ absl::StatusOr<memory::OpenAllocation> ProcessDevices::Open(
 
 absl::StatusOr<Mapping> ProcessDevices::FindOwn(const AllocationName& name) {
   const absl::Status gone = absl::UnavailableError(
-      "the memory was freed that this process has shared");
+      "the memory that this process has shared was freed");
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
   const auto* const data = reinterpret_cast<const uint8_t*>(name.address);
   absl::StatusOr<OpenDevice*> open = DeviceOf(data);

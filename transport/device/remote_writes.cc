@@ -12,9 +12,9 @@ absl::Status FlushRemoteWrites(Device* device) {
   if (!entered.ok()) return entered.status();
   if (device->traits().sees_remote_writes) return absl::OkStatus();
   if (!device->traits().flushes_remote_writes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(device->ToString(),
-                     " may not see what network devices write to its memory"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        device->ToString(),
+        " may not see the writes of network devices to its memory"));
   }
   return device->Check(
       device->api()->FlushGPUDirectRDMAWrites(abi::kFlushWritesOfCurrentContext,

@@ -28,7 +28,7 @@ std::unique_ptr<PendingConnect> AwaitedTokens::Await(
   if (!Keep(name, attempt)) {
     return FailLater(
         std::move(attempt),
-        absl::AlreadyExistsError("the token is waited for already"));
+        absl::AlreadyExistsError("another attempt waits for this token"));
   }
   std::weak_ptr<AwaitedTokens> weak = shared_from_this();
   std::weak_ptr<Attempt> weak_attempt = attempt;

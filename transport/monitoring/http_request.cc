@@ -34,7 +34,8 @@ size_t EndOfHead(absl::string_view bytes) {
 
 absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
     absl::string_view bytes) {
-  if (!MayBegin(bytes)) return absl::InvalidArgumentError("this is no HTTP/1");
+  if (!MayBegin(bytes))
+    return absl::InvalidArgumentError("the request is not HTTP/1");
   const size_t end = EndOfHead(bytes.substr(0, kMaxHeadBytes));
   if (end == absl::string_view::npos) {
     if (bytes.size() < kMaxHeadBytes) return absl::optional<HttpRequest>();

@@ -89,7 +89,7 @@ class TraceFile {
     const std::vector<TraceEvent> events = trace_->Take();
     for (const TraceEvent& event : events) {
       if (size_ + static_cast<off_t>(text.size()) > kMaxFileBytes) {
-        Stop("it has its full size");
+        Stop("the file has reached its limit");
       }
       if (stopped_) break;
       absl::StrAppend(&text, is_empty_ ? "\n" : ",\n", ToJson(event));

@@ -101,7 +101,7 @@ absl::Status RecordingFile::WriteQueuedLocked() {
 
 absl::Status RecordingFile::WriteLocked(absl::string_view text) {
   if (gzoffset(file_) >= max_bytes_) {
-    return absl::ResourceExhaustedError("it has its full size");
+    return absl::ResourceExhaustedError("the file has reached its limit");
   }
   const int written =
       gzwrite(file_, text.data(), static_cast<unsigned>(text.size()));

@@ -62,11 +62,11 @@ inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
 // The upper bound is the payload of eight full frames.
-inline constexpr Number kEagerSizes = {1, 130816, 0, "what is measured"};
+inline constexpr Number kEagerSizes = {1, 130816, 0, "the measured size"};
 // Below the lower bound, starting a read costs as much as copying its bytes. No
 // fabric reads more than the upper bound at once.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
-                                       "what is measured"};
+                                       "the measured size"};
 // At most 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
 // The lower bound is the arena's first segment, 16 MiB.
@@ -82,7 +82,7 @@ inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
 inline constexpr Row kPolicy(
     "PENSTOCK_POLICY", PENSTOCK_FIELD(policy), Words(kPolicyWords),
-    {"Policy", "what happens where no wanted fabric can be had, see below"});
+    {"Policy", "what to do if no wanted fabric is usable, see below"});
 
 inline constexpr Row kFabrics("PENSTOCK_FABRICS", PENSTOCK_FIELD(fabrics),
                               ListOfWords(Words(kFabricWords)),
@@ -97,14 +97,13 @@ inline constexpr std::tuple kRows(
     Row("PENSTOCK_SHM_DIRECTORY", PENSTOCK_FIELD(shm_directory),
         kSocketDirectory,
         {"Shm directory",
-         "where the sockets lie over which shared memory is set up",
+         "the directory of the sockets that set up shared memory",
          "none: abstract sockets"}),
     Row("PENSTOCK_VERBS_DEVICE", PENSTOCK_FIELD(verbs_device), DeviceText(),
-        {"Verbs device", "which RDMA device is used", "any"}),
+        {"Verbs device", "the RDMA device", "any"}),
     Row("PENSTOCK_VERBS_GID_INDEX", PENSTOCK_FIELD(verbs_gid_index),
         kGidIndexes,
-        {"Verbs device",
-         "which GID of the port, and so which of its addresses"}),
+        {"Verbs device", "the GID of the port, which selects the address"}),
     Row("PENSTOCK_VERBS_TRAFFIC_CLASS", PENSTOCK_FIELD(verbs_traffic_class),
         kTrafficClasses,
         {"Verbs device",
@@ -112,23 +111,25 @@ inline constexpr std::tuple kRows(
          "selects the service level"}),
     Row("PENSTOCK_EAGER_MAX", PENSTOCK_FIELD(eager_max_bytes), kEagerSizes,
         {"Sizes",
-         "up to how many bytes a message is sent eagerly; larger ones are "
+         "the size limit of messages that are sent eagerly; larger ones are "
          "announced and read"}),
     Row("PENSTOCK_CHUNK", PENSTOCK_FIELD(chunk_bytes), kChunkSizes,
-        {"Sizes", "the bytes of a piece in which announced messages are read"}),
+        {"Sizes",
+         "the size of the pieces in which announced messages are read"}),
     Row("PENSTOCK_VERBS_CACHE_MIB", PENSTOCK_FIELD(verbs_cache_mib), kCacheMib,
         {"Verbs cache",
-         "how many MiB of RegisterMemory()'s memory stay registered with an "
-         "RDMA device",
+         "the limit, in MiB, of RegisterMemory()'s memory that stays "
+         "registered with an RDMA device",
          "or a quarter of the limit of locked memory if that is less"}),
     Row("PENSTOCK_DATA_PROTECTION", PENSTOCK_FIELD(data_protection),
         Words(kDataProtectionWords),
         {"Data protection",
-         "whether RDMA may carry what TLS protects, in the clear"}),
+         "whether RDMA may carry, in the clear, messages that TLS would "
+         "protect"}),
     Row("PENSTOCK_HEARTBEAT_MS", PENSTOCK_FIELD(heartbeat_ms), kHeartbeats,
         {"Heartbeat",
-         "for how many milliseconds the TCP connection beside a path in use is "
-         "silent at most"}));
+         "the limit, in milliseconds, of silence on the TCP connection while "
+         "another path is in use"}));
 
 #undef PENSTOCK_FIELD
 
@@ -139,43 +140,45 @@ inline constexpr ProcessRow kPolling(
 inline constexpr ProcessRow kShmHugePages(
     "PENSTOCK_SHM_HUGE_PAGES", fabric::shm::HugePages::kTransparent,
     Words(kHugePagesWords),
-    {"Shm huge pages", "which pages large messages over shm lie in"});
+    {"Shm huge pages", "the pages that hold large messages over shm"});
 
 inline constexpr ProcessRow kShmArenaMib(
     "PENSTOCK_SHM_ARENA_MIB", 0, kArenaMib,
     {"Shm arena",
-     "how many MiB of shared memory hold the large messages that the process "
-     "sends"});
+     "the limit, in MiB, of the shared memory for large messages that the "
+     "process sends"});
 
 inline constexpr ProcessRow kStubMemory(
     "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
-    {"Stub memory", "where stubs serialise messages of 16 KiB or more to"});
+    {"Stub memory",
+     "the memory into which stubs serialise messages of 16 KiB or more"});
 
 inline constexpr ProcessRow kMetrics(
     "PENSTOCK_METRICS", "", HttpAddressText(),
-    {"Metrics", "where metrics are served over HTTP, for Prometheus",
+    {"Metrics",
+     "the address at which metrics are served over HTTP, for Prometheus",
      "none: not served"});
 
 inline constexpr ProcessRow kStatusSocket(
     "PENSTOCK_STATUS_SOCKET", StatusSocket::kOn, Words(kStatusSocketWords),
     {"Status socket",
-     "whether the process tells its own user, and root, how it is"});
+     "whether the process answers status requests of its own user and root"});
 
 inline constexpr ProcessRow kTrace(
     "PENSTOCK_TRACE", "", File(),
-    {"Trace", "to which file a trace of RPCs and large messages is written",
+    {"Trace", "the file for a trace of RPCs and large messages",
      "none: not written"});
 
 inline constexpr ProcessRow kRecord(
     "PENSTOCK_RECORD", "", File(),
-    {"Record", "to which file the traffic of gRPC servers is recorded",
+    {"Record", "the file for a recording of the traffic of gRPC servers",
      "none: not recorded"});
 
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
     kPolling, kShmHugePages, kShmArenaMib, kStubMemory, kMetrics, kStatusSocket,
     kTrace, kRecord,
-    LogRow({"Log", "from which level on lines go to standard error"}));
+    LogRow({"Log", "the lowest level of lines that go to standard error"}));
 
 }  // namespace penstock
 

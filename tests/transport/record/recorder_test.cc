@@ -172,7 +172,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
   }
   (*file)->Close();
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("it has its full size"));
+  EXPECT_THAT(log, HasSubstr("the file has reached its limit"));
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(log, "ends here")).size(),
             2u)
       << log;

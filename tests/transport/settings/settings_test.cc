@@ -161,22 +161,23 @@ TEST_F(SettingsTest, SizesFromCodeEnvironmentAndDefault) {
 TEST_F(SettingsTest, BadSizesNameTheVariableAndTheRange) {
   for (const char* value : {"x", "-1", "130817", "8KiB"}) {
     Set("PENSTOCK_EAGER_MAX", value);
-    EXPECT_EQ(Error(), std::string("PENSTOCK_EAGER_MAX=") + value +
-                           " is not a setting: use 1 to 130816, or 0 for what "
-                           "is measured");
+    EXPECT_EQ(
+        Error(),
+        std::string("PENSTOCK_EAGER_MAX=") + value +
+            " is not a setting: use 1 to 130816, or 0 for the measured size");
   }
   Set("PENSTOCK_EAGER_MAX", "0");
   for (const char* value : {"4095", "1048577"}) {
     Set("PENSTOCK_CHUNK", value);
     EXPECT_EQ(Error(), std::string("PENSTOCK_CHUNK=") + value +
                            " is not a setting: use 4096 to 1048576, or 0 for "
-                           "what is measured");
+                           "the measured size");
   }
   Options options;
   options.chunk_bytes = 100;
   EXPECT_EQ(ErrorOf(ResolveSettings(options).status()),
             "PENSTOCK_CHUNK=100 is not a setting: use 4096 to 1048576, or 0 "
-            "for what is measured");
+            "for the measured size");
 }
 
 TEST_F(SettingsTest, CacheOfVerbsHasItsRange) {

@@ -41,7 +41,7 @@ absl::Status CheckArray(const std::string& name, const void* array,
   if (bytes - 1 > std::numeric_limits<uint64_t>::max() - address) {
     return Wrong(absl::StrCat(name, " of ", bytes, " bytes at 0x",
                               absl::Hex(address),
-                              " ends behind the last address"));
+                              " ends after the last address"));
   }
   return absl::OkStatus();
 }

@@ -203,7 +203,7 @@ absl::StatusOr<SocketAddress> AddressIn(absl::string_view offer,
     if (directory.empty()) {
       return absl::UnavailableError(absl::StrCat(
           "the peer listens in its directory ", lines[2],
-          "; set PENSTOCK_SHM_DIRECTORY here to what that is here"));
+          "; set PENSTOCK_SHM_DIRECTORY here to the name of that directory"));
     }
     address.directory = directory;
   } else if (lines[2] != NetworkNamespace()) {

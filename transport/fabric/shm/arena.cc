@@ -141,7 +141,7 @@ bool Arena::IsForeign() const { return fork_count_ != progress::ForkCount(); }
 absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
   if (IsForeign()) {
     return absl::ResourceExhaustedError(
-        "the shared memory is that of the process that this one was forked "
+        "the shared memory belongs to the process that this one was forked "
         "from");
   }
   base::MutexLock lock(&mu_);
@@ -242,7 +242,7 @@ void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
   said_why_not_ = true;
   base::LogWarning(absl::StrCat(
       "large messages over shm have no reserved huge pages: ", cause.message(),
-      ". Other pages do it"));
+      "; ordinary pages are used"));
 }
 
 void Arena::Free(const ArenaLease& lease) {

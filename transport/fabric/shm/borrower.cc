@@ -117,7 +117,7 @@ absl::Status Borrower::ReceiveOneLocked() {
   // Each segment causes tasks, and a peer may lend and take back at will.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
-        "too much waits to be unmapped to map a peer's segment");
+        "too many segments wait to be unmapped to map a further one");
   }
   absl::StatusOr<ReceivedSetup> received = ReceiveSetup(socket_);
   if (!received.ok()) return received.status();
@@ -149,7 +149,7 @@ absl::Status Borrower::TakeOneLocked(ReceivedSetup received) {
       break;
   }
   return absl::InvalidArgumentError(
-      "the peer passed something else than a new segment");
+      "the peer passed something other than a new segment");
 }
 
 bool Borrower::TakeBackLocked(uint32_t id) {

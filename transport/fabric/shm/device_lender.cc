@@ -42,7 +42,7 @@ DeviceLender::DeviceLender(int socket, const memory::DeviceAccess* devices)
       devices_(devices),
       lends_(devices != nullptr),
       next_segment_id_(kDeviceBit),
-      reason_(devices != nullptr ? "" : "the peer opens none") {}
+      reason_(devices != nullptr ? "" : "the peer opens no devices' memory") {}
 
 absl::optional<DeviceLender::Lent> DeviceLender::Lend(
     const memory::Bytes& piece) {
@@ -68,7 +68,7 @@ absl::optional<DeviceLender::Lent> DeviceLender::Lend(
 absl::StatusOr<memory::SharedAllocation> DeviceLender::Share(
     const memory::Bytes& piece) const {
   if (piece.device != devices_) {
-    return absl::FailedPreconditionError("it is of other devices");
+    return absl::FailedPreconditionError("the memory is of other devices");
   }
   absl::StatusOr<memory::SharedAllocation> shared =
       piece.device->Share(piece.span());
@@ -77,7 +77,7 @@ absl::StatusOr<memory::SharedAllocation> DeviceLender::Share(
       shared->handle.size() > memory::kMaxDeviceHandleBytes ||
       shared->offset > shared->size ||
       piece.size > shared->size - shared->offset) {
-    return absl::InternalError("the device's name for it makes no sense");
+    return absl::InternalError("the device gave the memory an invalid name");
   }
   return shared;
 }
@@ -86,10 +86,11 @@ absl::Status DeviceLender::PassLocked(const memory::SharedAllocation& shared) {
   const auto passed = passed_.find(shared.id);
   if (passed != passed_.end()) {
     if (passed->second.size == shared.size) return absl::OkStatus();
-    return absl::InternalError("the device names two allocations alike");
+    return absl::InternalError("the device gave two allocations the same name");
   }
   if (!IsDeviceId(next_segment_id_)) {
-    return absl::ResourceExhaustedError("all numbers have been used");
+    return absl::ResourceExhaustedError(
+        "all numbers of allocations are used up");
   }
   absl::Status room = MakeRoomLocked(shared.size);
   if (!room.ok()) return room;
@@ -196,7 +197,7 @@ absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   const auto closed = closing_.find(segment_id);
   if (closed == closing_.end() || closed->second.is_closed) {
     return absl::InvalidArgumentError(
-        "the peer closes an allocation that it has not open");
+        "the peer closes an allocation that is not open");
   }
   const auto untold =
       std::find(to_take_back_.begin(), to_take_back_.end(), segment_id);

@@ -76,7 +76,7 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   }
   if ((first.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return absl::InvalidArgumentError(
-        "set-up message is too long, or with too many descriptors");
+        "the set-up message is too long, or has too many descriptors");
   }
   // The only query that reaches no driver and no foreign file system.
   if (has_fd && fcntl(first.fd.get(), F_GET_SEALS) < 0) {
@@ -241,7 +241,7 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   if (!message.ok()) return message.status();
   if (first.fd.valid() != HasDescriptor(message->kind)) {
     return absl::InvalidArgumentError(
-        "set-up message is not with its one descriptor");
+        "the set-up message does not have exactly its one descriptor");
   }
   DropFirst(socket);
   return ReceivedSetup{*std::move(message), std::move(first.fd)};

@@ -113,7 +113,7 @@ class DirectoryCheck {
     if (!S_ISDIR(status.st_mode)) return Unsafe(path + " is not a directory");
     const bool others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
     if (others_write && (status.st_mode & S_ISVTX) == 0) {
-      return Unsafe(absl::StrCat("others may replace what is in ", path,
+      return Unsafe(absl::StrCat("other users may replace files in ", path,
                                  "; use chmod +t on it"));
     }
     at_ = path == "/" ? "" : path;
@@ -128,8 +128,8 @@ class DirectoryCheck {
     const bool is_above = !left_.empty() || path == "/";
     if (is_above && owner == root_owner_) return absl::OkStatus();
     return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
-                               ", could replace what is there; it must be root "
-                               "or the user of one side"));
+                               ", could replace files there; the owner must be "
+                               "root or the user of one side"));
   }
 
   absl::Status Follow(const std::string& link) {

@@ -247,7 +247,7 @@ size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
 size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
   auto it = reads_.find(unit_.cookie);
   if (it == reads_.end() || it->second.into.size() != unit_.length) {
-    Break(absl::InvalidArgumentError("tcp: data that was not asked for"));
+    Break(absl::InvalidArgumentError("tcp: data without a request"));
     return bytes.size();
   }
   memcpy(it->second.into.data() + body_received_, bytes.data(), bytes.size());
@@ -328,7 +328,7 @@ absl::StatusOr<std::vector<memory::Bytes>> Endpoint::PartsOnHost(
 void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {
   auto it = reads_.find(read);
   if (it == reads_.end()) {
-    return Break(absl::InvalidArgumentError("tcp: answer to no read"));
+    return Break(absl::InvalidArgumentError("tcp: an answer without a read"));
   }
   const uint64_t cookie = it->second.cookie;
   reads_.erase(it);

@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
   if (!AnswerIsProven(event.private_data, attempt().token(),
                       connection_->queue_pair()->qp_num, event.qp_number)) {
     return absl::PermissionDeniedError(
-        "who answered at the peer's RDMA address does not know the token");
+        "the process at the peer's RDMA address does not know the token");
   }
   Connection::Begin(connection_, *peer);
   return VerbsEndpoint::Create(std::move(connection_));

@@ -21,7 +21,7 @@ constexpr uint64_t kWholeAllocationPart = 2;
 constexpr uint64_t kGpuPageBytes = 64 * 1024;
 
 absl::Status CopyCostsLess() {
-  return absl::FailedPreconditionError("to copy it costs less");
+  return absl::FailedPreconditionError("copying it costs less");
 }
 
 }  // namespace

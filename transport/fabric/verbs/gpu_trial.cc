@@ -174,7 +174,7 @@ absl::Status Trial::ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
       gpu->CopyFromHost(absl::MakeConstSpan(before, into.size()), into.data());
   if (!status.ok()) return status;
   if (std::memcmp(memory_->data(), after, into.size()) != 0) {
-    return absl::DataLossError("what is read into it does not come there");
+    return absl::DataLossError("bytes that are read into it do not arrive");
   }
   return restored;
 }

@@ -73,7 +73,7 @@ Listener::Listener(const Site& site)
     : site_(site),
       awaited_(AwaitedTokens::Create(
           site.loop, site.options.setup_timeout,
-          "the peer did not come to this RDMA address in time")) {}
+          "the peer did not connect to this RDMA address in time")) {}
 
 absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
                                                            Listener* before) {
@@ -152,7 +152,7 @@ absl::Status Listener::Accept(CmEvent* request) {
                                request->qp_number);
       });
   if (attempt == nullptr) {
-    return absl::PermissionDeniedError("no such token is waited for");
+    return absl::PermissionDeniedError("nobody waits for this token");
   }
   absl::Status status =
       SetIdOptions(site_.api, request->request.get(), site_.options);

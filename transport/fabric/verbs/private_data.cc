@@ -66,7 +66,7 @@ absl::StatusOr<Terms> ReadHead(wire::Reader* reader) {
   terms.reads = reader->Number<uint16_t>();
   const uint16_t zero = reader->Number<uint16_t>();
   if (!reader->ok() || magic != kMagic) {
-    return absl::InvalidArgumentError("the caller is no Penstock");
+    return absl::InvalidArgumentError("the caller does not speak Penstock");
   }
   if (version != kVersion) {
     return absl::FailedPreconditionError(

@@ -171,13 +171,13 @@ TEST(LaunchPlanTest, CountsThatNoMemoryHoldsAreRefused) {
   sum.count = std::numeric_limits<uint64_t>::max();
   EXPECT_THAT(sum.Refusal(), HasSubstr("are too many"));
   sum.count = std::numeric_limits<uint64_t>::max() / 4;
-  EXPECT_THAT(sum.Refusal(), HasSubstr("ends behind the last address"));
+  EXPECT_THAT(sum.Refusal(), HasSubstr("ends after the last address"));
   // The very last bytes may be used.
   sum.count = 4;
   sum.output = std::numeric_limits<uint64_t>::max() - 15;
   EXPECT_TRUE(sum.Plan().ok());
   sum.count = 5;
-  EXPECT_THAT(sum.Refusal(), HasSubstr("ends behind the last address"));
+  EXPECT_THAT(sum.Refusal(), HasSubstr("ends after the last address"));
 }
 
 TEST(LaunchPlanTest, NothingIsReducedOfNoElementsWithoutArrays) {

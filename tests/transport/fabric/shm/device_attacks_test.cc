@@ -116,13 +116,13 @@ TEST_F(ShmDeviceAttacks, OddMessagesAreRefused) {
   SayBytes(good + std::string(100000, 'x'));
   ExpectRefused("too long");
   Say(About(Kind::kTakeBack, kId));
-  ExpectRefused("something else");
+  ExpectRefused("something other");
   Say(About(Kind::kDeclined, 5));
   ExpectRefused("malformed");
   Say(About(Kind::kDeclined, kId));
   ExpectRefused("declines");
   Say(About(Kind::kClosed, kId));
-  ExpectRefused("has not open");
+  ExpectRefused("is not open");
   const Segment segment = *Segment::Create("test", 4096);
   Say(About(Kind::kDevice, kId, kMiB, handle_), segment.fd());
   ExpectRefused("descriptor");

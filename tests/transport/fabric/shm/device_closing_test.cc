@@ -115,7 +115,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
   Say(About(Kind::kTakeBack, kId + 1));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
   Say(About(Kind::kTakeBack, kId + 1));
-  ExpectRefused("something else");
+  ExpectRefused("something other");
 }
 
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {

@@ -192,13 +192,13 @@ TEST_F(DeviceLenderTest, NamesThatMakeNoSenseAreNotPassedOn) {
            Named(1, kBytes, kMax, "handle"),
            Named(1, 2 * kBytes, kMax - 1, "handle")}) {
     devices.shared = lie;
-    ExpectNotLent(piece, "makes no sense");
+    ExpectNotLent(piece, "invalid name");
   }
   devices.shared = Named(1, kBytes, 0, "handle");
   EXPECT_TRUE(lender_->Lend(piece).has_value());
   (void)Receive();
   devices.shared.size = 2 * kBytes;
-  ExpectNotLent(piece, "alike");
+  ExpectNotLent(piece, "same name");
 }
 
 TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
@@ -371,7 +371,7 @@ TEST_F(DeviceLenderTest, KeepsWhatIsClosedUntilItsLoanIsBack) {
 TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {
   Use(nullptr);
   EXPECT_FALSE(lender_->lends());
-  ExpectNotLent(Put(), "the peer opens none");
+  ExpectNotLent(Put(), "the peer opens no devices' memory");
   EXPECT_FALSE(lender_->Decline(kDeviceBit).ok());
 }
 

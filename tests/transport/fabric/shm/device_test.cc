@@ -123,7 +123,8 @@ TEST_F(ShmDevices, AreCopiedUnlessBothSidesNameThem) {
     EXPECT_FALSE(lender()->TakesDeviceMemory());
     EXPECT_FALSE(borrower()->TakesDeviceMemory());
     ExpectCopied(OnDevice(kMiB, 1));
-    EXPECT_EQ(absl::StrContains(lender()->Describe(), "the peer opens none"),
+    EXPECT_EQ(absl::StrContains(lender()->Describe(),
+                                "the peer opens no devices' memory"),
               which == 1)
         << lender()->Describe();
   }
@@ -156,7 +157,7 @@ TEST_F(ShmDevices, ShortPiecesAndThoseOfOtherDevicesAreCopied) {
   const RemoteRegion region = Expose(memory::Payload(others.Put(content)));
   EXPECT_FALSE(IsDeviceId(SegmentOfKey(region[0].key)));
   EXPECT_EQ(Read(Load(region)), content);
-  ExpectDescribes(lender(), "it is of other devices");
+  ExpectDescribes(lender(), "the memory is of other devices");
 }
 
 TEST_F(ShmDevices, WhatThePeerCannotOpenIsCopiedFromThenOn) {

@@ -122,7 +122,7 @@ TEST_F(TcpInput, MalformedHeadersBreak) {
 }
 
 TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
-  const char kData[] = "tcp: data that was not asked for";
+  const char kData[] = "tcp: data without a request";
   // Reads 1 and 2 wait for 5 bytes each.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 3, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 0, "12345"), kData);
@@ -132,7 +132,8 @@ TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
                kData);
   // The owner's cookie is none of the peer's business.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 100, "12345"), kData);
-  ExpectBreaks(MakeUnit(UnitType::kReadError, 3, ""), "tcp: answer to no read");
+  ExpectBreaks(MakeUnit(UnitType::kReadError, 3, ""),
+               "tcp: an answer without a read");
 }
 
 TEST_F(TcpInput, SecondAnswerBreaks) {
@@ -152,7 +153,7 @@ TEST_F(TcpInput, SecondAnswerBreaks) {
 
 TEST_F(TcpInput, WrongLengthOfAnAnswerTouchesNoMemory) {
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, "123456"),
-               "tcp: data that was not asked for");
+               "tcp: data without a request");
   EXPECT_EQ(into_[0], ".....");
 }
 

@@ -93,10 +93,9 @@ TEST_F(GpuDestinationsTest, NothingLandsWhereItWouldNotCome) {
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Prepare(into), nullptr);
   EXPECT_TRUE(gpu_.Get(into.span()) == Text(kGpuTestBytes));
-  EXPECT_TRUE(absl::StrContains(
-      client()->Describe(),
-      "not for destinations: dmabuf: what is read into it does not come "
-      "there; peermem: "))
+  EXPECT_TRUE(absl::StrContains(client()->Describe(),
+                                "not for destinations: dmabuf: bytes that are "
+                                "read into it do not arrive; peermem: "))
       << client()->Describe();
   ExpectInPlace(1);
 }

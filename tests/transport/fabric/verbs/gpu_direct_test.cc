@@ -268,7 +268,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(ends_->api->counts().mrs, before);
   size_t in_place = 0;
   Pass(memory::Payload(gpu_.Put(Text(256 * 1024))), &in_place);
-  EXPECT_EQ(in_place, 0u) << "to copy it costs less";
+  EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
 // Memory that no RDMA device reaches, such as another process's, says nothing
