@@ -13,7 +13,7 @@ namespace device {
 // While an object lives, the calling thread may make any call, even if another
 // thread captures a stream into a graph. Without the object, CUDA treats
 // allocating, freeing or querying an event, on any thread, as a mistake of the
-// capturing thread: it refuses the call, and invalidates the capture. None of
+// capturing thread: CUDA refuses the call, and invalidates the capture. None of
 // these calls need to be captured, because they concern our own streams and
 // events.
 //

@@ -34,8 +34,8 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   struct Callbacks {
     // Takes a connection, whose socket is non-blocking, and the peer's address.
     std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
-    // Closes the connection that is least worth keeping. Returns false if there
-    // is none. Called when the process has no descriptors left.
+    // Closes a connection that is worth less than a new one. Returns false if
+    // there is none. Called when the process has no descriptors left.
     std::function<bool()> make_room;
     // Returns true if clients must wait in the backlog for now. May be null.
     std::function<bool()> is_full;

@@ -14,13 +14,13 @@ namespace fabric {
 namespace shm {
 
 // Returns OK if only root, this process's user and `peer` can replace a socket
-// in `directory`. This requires that one of them owns the directory, each
-// directory above it and each symbolic link on the way. Directories that others
-// may write to must have the sticky bit.
+// in `directory`. Otherwise returns FAILED_PRECONDITION, with the remedy. One
+// of these users must own the directory, each directory above it and each
+// symbolic link on the way. Directories that others may write to must have the
+// sticky bit.
 //
 // In a user namespace that does not map the owner of the root directory, all
-// unmapped owners count as root, although some may not be. Otherwise returns
-// FAILED_PRECONDITION, with the remedy.
+// unmapped owners count as root, although some may not be.
 absl::Status CheckDirectory(const std::string& directory, uid_t peer);
 
 // Removes Penstock's sockets whose process is gone, as far as this user may.
