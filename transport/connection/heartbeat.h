@@ -1,4 +1,4 @@
-// When the lifeline of a busy session needs a sign of life. Pure.
+// Decides when the lifeline of a busy session needs a sign of life. Pure.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
@@ -13,9 +13,10 @@
 namespace penstock {
 namespace connection {
 
-// While a fast path carries a session, nothing need pass over its lifeline.
-// Load balancers, proxies and NATs drop a connection that is silent for long.
-// So each side rings the lifeline once an interval while the session is in use.
+// While a fast path carries a session, its lifeline may be silent. Load
+// balancers, proxies and NATs drop a connection that is silent for too long.
+// Therefore each side rings the lifeline once an interval while the session is
+// in use.
 //
 //   state     event                              action              next
 //   kIdle     a path comes into use              start timer         kRunning
@@ -23,9 +24,9 @@ namespace connection {
 //   kRunning  timer, activity since the last     beat, start timer   kRunning
 //   kRunning  timer, no activity                 -                   kIdle
 //
-// So the lifeline of a session in use is silent for at most one interval, and
-// an idle session is as silent as an idle HTTP/2 connection. The caller's timer
-// holds the state: it is pending in kRunning.
+// The lifeline of a session in use is silent for at most one interval. An idle
+// session is as silent as an idle HTTP/2 connection. The caller's timer holds
+// the state: the timer is pending in kRunning.
 class Heartbeat {
  public:
   // Beats at least as often as `keepalive` would ping a silent connection.

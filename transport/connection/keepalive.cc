@@ -4,8 +4,8 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// What RFC 1122 asks of TCP's own keepalive: the most that a connection without
-// calls may be pinged.
+// The shortest interval between pings of a connection without calls. RFC 1122
+// demands the same of TCP's own keepalive.
 constexpr absl::Duration kIdleInterval = absl::Hours(2);
 
 }  // namespace

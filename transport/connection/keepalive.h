@@ -1,5 +1,5 @@
-// Whether the peer is alive, and whether it asks too often: gRPC's keepalive.
-// Pure: the caller brings the time.
+// gRPC's keepalive: checks that the peer is alive, and that it does not ping
+// too often. Pure: the caller brings the time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_

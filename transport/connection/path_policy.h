@@ -1,4 +1,4 @@
-// What a front end makes of the path that a session has chosen.
+// Judges and describes the path of a session, for front ends.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_POLICY_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_PATH_POLICY_H_

@@ -25,7 +25,7 @@ class PathPoller::Polled : public progress::Pollable {
   }
 
  private:
-  // Whether this is a copy in the child of a fork.
+  // Returns true if this is a copy in the child of a fork.
   bool IsForeign() const { return fork_count_ != progress::ForkCount(); }
 
   const uint32_t fork_count_ = progress::ForkCount();
