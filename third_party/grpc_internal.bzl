@@ -2,8 +2,8 @@
 
 load("//third_party:cc.bzl", "UNOPTIMIZED")
 
-# libgrpc's own settings: any other would change the layout of its structs or
-# the linkage of its templates (transport/grpc/grpc_abi.h says how).
+# libgrpc's own settings. Any other settings would change the layout of its
+# structs or the linkage of its templates; see transport/grpc/grpc_abi.h.
 GRPC_COPTS = [
     "-std=c++14",
     "-UNDEBUG",

@@ -1,4 +1,4 @@
-"""Where each library outside the tree comes from.
+"""The source of each library outside the tree.
 
 Debian's packages hold all of them but three: gRPC's internal headers, which no
 package ships, TensorFlow, and CUDA's compiler. tools/setup takes the headers
@@ -26,8 +26,8 @@ _grpc_source = repository_rule(
     local = True,
 )
 
-# The TensorFlow of a virtual environment: its headers and libraries. Where
-# there is none, targets that need it are left out of a build.
+# The TensorFlow of a virtual environment: its headers and libraries. If there
+# is none, a build leaves out targets that need it.
 def _tensorflow_impl(ctx):
     environment = ctx.os.environ.get("PENSTOCK_TENSORFLOW", "")
     if not environment:
@@ -73,8 +73,8 @@ _tensorflow = repository_rule(
     local = True,
 )
 
-# What differs from release to release of a distribution: its own name, abseil's
-# libraries, and Python's version.
+# The differences between releases of a distribution: the name of the release,
+# abseil's libraries, and Python's version.
 def _system_impl(ctx):
     found = ctx.execute(["sh", "-c", "ls $(gcc -print-file-name=libabsl_base.so | " +
                                      "xargs dirname)/libabsl_*.so"])
@@ -101,12 +101,12 @@ _system = repository_rule(
     local = True,
 )
 
-# Of what kernels are compiled for, where the compiler knows it: from Volta to
+# The targets of kernels, as far as the compiler knows them: from Volta to
 # Hopper. Newer devices get the PTX.
 _ARCHITECTURES = [70, 75, 80, 86, 89, 90]
 
 def _find_nvcc(ctx):
-    """nvcc's path, or None, and why there is none."""
+    """Returns nvcc's path, or None and the reason."""
     home = ctx.os.environ.get("PENSTOCK_CUDA", "")
     if home == "none":
         return None, "PENSTOCK_CUDA is none"
@@ -126,7 +126,7 @@ def _find_nvcc(ctx):
     return None, "there is no nvcc"
 
 def _survey_nvcc(ctx, nvcc):
-    """Its release and architectures, or None, and why it is of no use."""
+    """Returns nvcc's release and architectures, or None and the reason."""
     version = ctx.execute([nvcc, "--version"])
     listed = ctx.execute([nvcc, "--list-gpu-code"])
     known = listed.stdout.splitlines()
@@ -144,8 +144,9 @@ def _survey_nvcc(ctx, nvcc):
         architectures = known,
     ), ""
 
-# CUDA's compiler. Where there is none that works, the tree is built all the same
-# and says so; where one was asked for, that is an error.
+# CUDA's compiler. Without a working compiler, the tree is built without
+# kernels, and a line says so. If a compiler was requested, its absence is an
+# error.
 def _cuda_impl(ctx):
     nvcc, why = _find_nvcc(ctx)
     found = None

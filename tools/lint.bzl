@@ -15,7 +15,7 @@ def _flags(ctx, context):
         for folder in folders.to_list():
             flags += [flag, folder]
     copts = ctx.rule.attr.copts
-    if copts and copts[0] == "-include":  # of g++: see third_party/cc.bzl
+    if copts and copts[0] == "-include":  # flags of g++: see third_party/cc.bzl
         copts = copts[2:]
     return flags + copts
 

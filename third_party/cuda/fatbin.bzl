@@ -2,9 +2,9 @@
 
 load("@cuda//:defs.bzl", "CUDA_ARCHITECTURES", "CUDA_RELEASE", "NVCC")
 
-# Small code is a matter of packages, whose libraries all have it. zstd needs a
-# driver of CUDA 13, as does all that this toolkit makes; for older ones there
-# is LZ4.
+# Small code matters for packages, whose libraries all contain the code. zstd
+# needs a driver of CUDA 13, as does all output of this toolkit. For older
+# drivers there is LZ4.
 _COMPRESS = "--compress-mode=size" if CUDA_RELEASE >= [13] else "-Xfatbin=-compress-all"
 
 def _newest():
@@ -19,7 +19,7 @@ def _code():
     return " ".join(flags + ["-gencode=arch=%s,code=%s" % (_newest(), _newest())])
 
 def _compile(name, src, hdrs, out):
-    # The release is a part of the command, so that another one compiles anew.
+    # The release is a part of the command, so that another release recompiles.
     # Products and sums are rounded one by one, and subnormals are numbers.
     native.genrule(
         name = name,

@@ -1,4 +1,5 @@
-// What the kernels need of nvcc and of its host compiler: see repositories.bzl.
+// The features that kernels need from nvcc and its host compiler: see
+// repositories.bzl.
 
 #include <cstdint>
 

@@ -25,8 +25,8 @@ def _command_line(ctx, toolchain, features, context, out):
     )
 
 def _precompiled_header_impl(ctx):
-    # g++ looks for FILE.gch where it looks for FILE, which is not there: a
-    # header that g++ cannot use is an error instead of a slow build.
+    # g++ looks for FILE.gch in the place of FILE, which does not exist. An
+    # unusable precompiled header is therefore an error instead of a slow build.
     out = ctx.actions.declare_file(ctx.label.name + ".h.gch")
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -56,7 +56,7 @@ def _precompiled_header_impl(ctx):
     )
     own = cc_common.create_compilation_context(headers = depset([out]))
 
-    # Without what the headers' libraries are to be linked with.
+    # Leaves out the link flags of the headers' libraries.
     return [
         DefaultInfo(files = depset([out])),
         cc_common.merge_cc_infos(cc_infos = [

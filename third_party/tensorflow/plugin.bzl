@@ -6,8 +6,7 @@ tensorflow_program: a program for tests, of parts of the plugin.
 load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
 load("//third_party:cc.bzl", "UNOPTIMIZED", "cc_binary")
 
-# For targets that only an installed TensorFlow makes possible; see
-# tools/setup --tensorflow.
+# For targets that need an installed TensorFlow; see tools/setup --tensorflow.
 NEEDS_TENSORFLOW = [] if TENSORFLOW_RELEASE else ["//third_party/tensorflow:missing"]
 
 def _flavor_impl(_settings, _attr):
@@ -63,8 +62,8 @@ def tensorflow_plugin(name, srcs, deps, exports, precompiled, **kwargs):
         precompiled = precompiled,
         tags = ["manual"],
         target_compatible_with = NEEDS_TENSORFLOW,
-        # Libraries are searched in this order: where TensorFlow exports names
-        # of a library that we bring ourselves, ours come first.
+        # Libraries are searched in this order. If TensorFlow exports names of a
+        # library that we bring ourselves, ours come first.
         deps = deps + ["@tensorflow//:libraries"],
     )
     _flavored(
@@ -103,5 +102,5 @@ def tensorflow_program(name, srcs, deps, **kwargs):
         **kwargs
     )
 
-# As the wheel was compiled: what of it changes the layout of structures.
+# The settings of the wheel's build that change the layout of structures.
 TENSORFLOW_COPTS = ["-DEIGEN_MAX_ALIGN_BYTES=64"]

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace progress {
 
-// PENSTOCK_POLLING.
+// The values of PENSTOCK_POLLING.
 enum class PollingMode {
   kAdaptive,  // spin for a time that is learnt from earlier waits
   kBusy,      // spin for ever
