@@ -76,7 +76,7 @@ TEST_F(ProcessDescriptorsTest, FreeOnesCountWhereverTheyAre) {
   EXPECT_EQ(Descriptors::Now().free, 0);
   EXPECT_EQ(Descriptors::Now().limit, kLimit);
   EXPECT_EQ(Descriptors::Now().Excess(), kLimit / 4 + 1);
-  // One in the middle, the lowest and the highest.
+  // Closes a descriptor in the middle, the lowest one, and the highest one.
   for (size_t i : {size_t{20}, size_t{0}, opened_.size() - 1}) {
     opened_[i].Reset();
   }

@@ -1,4 +1,4 @@
-// What is wrong with a command line.
+// The error texts for a wrong command line.
 
 #include "transport/base/flag_errors.h"
 

@@ -1,4 +1,4 @@
-// Why a server cannot listen.
+// The reasons for which a server cannot listen.
 
 #include "transport/base/listen_error.h"
 
@@ -46,7 +46,7 @@ class Taken {
 TEST(WhyCannotListenTest, NothingIsSaidWhereItWorks) {
   EXPECT_EQ(WhyCannotListen("127.0.0.1", 0), "");
   EXPECT_EQ(WhyCannotListen("localhost:0"), "");
-  // Others than TCP are not tried.
+  // Addresses other than those of TCP are not tried.
   EXPECT_EQ(WhyCannotListen("unix:/tmp/x"), "");
   EXPECT_EQ(WhyCannotListen("127.0.0.1:70000"), "");
   EXPECT_EQ(WhyCannotListen(""), "");
@@ -74,7 +74,7 @@ TEST(WhyCannotListenTest, AnUnknownName) {
   EXPECT_THAT(WhyCannotListen("\x1b[2J.invalid", 0), HasSubstr("\\x1b"));
 }
 
-// Returns what an ordinary user is told.
+// Returns the error text that an ordinary user gets.
 std::string SaidToNobody(int port) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

@@ -1,4 +1,4 @@
-// A peer that makes us log, and a stderr that nobody reads.
+// A peer causes many log lines, and nobody reads stderr.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -53,7 +53,8 @@ TEST(LogFlood, IsCountedInALineOfItsOwn) {
   EXPECT_TRUE(absl::StrContains(log, "after it")) << log;
 }
 
-// Both ends of a pipe or a socket, as stderr, and who would read it.
+// Holds both ends of a pipe or a socket: one is stderr, and the other is the
+// end from which a reader would read.
 class StderrTest : public testing::Test {
  protected:
   void OpenPipe() {
@@ -76,7 +77,7 @@ class StderrTest : public testing::Test {
     ASSERT_GT(size, 0);
     EXPECT_TRUE(absl::StrContains(absl::string_view(text, size), "a line"));
   }
-  // However full it is, who logs comes to an end.
+  // However full stderr is, a thread that logs finishes.
   void ExpectFloodsEnd() {
     RunWithStderr(writing_.get(), LogFlood);
     RunWithStderr(writing_.get(), LogFlood);
@@ -99,7 +100,7 @@ TEST_F(StderrTest, SocketGetsTheLines) {
 TEST_F(StderrTest, PipeThatNobodyReadsHoldsUpNobody) {
   OpenPipe();
   ExpectFloodsEnd();
-  // It is the same for who writes to it in other ways.
+  // Other writers still write to a pipe that blocks.
   EXPECT_EQ(fcntl(writing_.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
@@ -111,7 +112,7 @@ TEST_F(StderrTest, SocketThatNobodyReadsHoldsUpNobody) {
 TEST_F(StderrTest, PipeThatCannotBeOpenedAnewHoldsUpNobodyEither) {
   OpenPipe();
   RunWithStderr(writing_.get(), [] {
-    const rlimit none = {1, 1};  // none is left; poll() takes one
+    const rlimit none = {1, 1};  // no descriptor is left; poll() takes one
     setrlimit(RLIMIT_NOFILE, &none);
     LogFlood();
   });

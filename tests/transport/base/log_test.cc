@@ -1,4 +1,4 @@
-// What comes to stderr at each level. The level is read once per process, so
+// The log lines on stderr at each level. A process reads the level once, so
 // each case has a process of its own.
 
 #include "transport/base/log.h"
@@ -26,7 +26,8 @@ namespace penstock {
 namespace base {
 namespace {
 
-// What a process logs with PENSTOCK_LOG=`level`. Null: not set.
+// Returns the log of a process with PENSTOCK_LOG=`level`. Null: the variable is
+// not set.
 std::string LogOf(const char* level) {
   return LoggedBy([level] {
     if (level == nullptr) {
@@ -76,7 +77,8 @@ TEST(Log, OffIsSilent) { EXPECT_EQ(LogOf("off"), ""); }
 
 TEST(Log, LineSaysWhenHowBadAndWho) {
   const std::string log = LogOf("error");
-  // 2024-01-31T12:34:56.789Z error penstock[123]: an error line
+  // The format of a line: 2024-01-31T12:34:56.789Z error penstock[123]: an
+  // error line
   const auto digits = [&log](size_t at, size_t count) {
     for (size_t i = at; i < at + count; ++i) {
       if (i >= log.size() || !isdigit(log[i])) return false;
@@ -92,8 +94,8 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
   EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
 }
 
-// Who mistypes the level wants to see something. The names that only the
-// library below knows are mistyped, too.
+// A user who mistypes the level wants to see log lines. The names that only the
+// library below knows count as mistyped, too.
 TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
   for (const char* level :
        {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {
@@ -115,7 +117,8 @@ TEST(Log, MistypedLevelIsSaidOnce) {
   EXPECT_EQ(log.find("wraning", first + 1), std::string::npos) << log;
 }
 
-// Accepted or not: what cannot be read silences nothing.
+// The value may be accepted or not: a value that cannot be read silences
+// nothing.
 TEST(Log, CapitalLevelSilencesNoError) {
   for (const char* level : {"INFO", "Error", "WARNING"}) {
     EXPECT_TRUE(HasError(LogOf(level))) << level;
@@ -145,8 +148,8 @@ TEST(Log, AFileWithoutRoomDoesNotEndTheProgram) {
   });
 }
 
-// The child of a fork while one thread of its parent writes a line, and another
-// holds the C library's lock on time zones.
+// Tests the child of a fork. At the fork one thread of the parent writes a
+// line, and another one holds the C library's lock on time zones.
 TEST(Log, ForkedChildHasALogOfItsOwn) {
   const std::string log = LoggedBy([] {
     std::atomic<bool> done{false};

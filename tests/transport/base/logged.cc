@@ -39,7 +39,7 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
   EXPECT_EQ(status, 0);
 }
 
-// To a file, which always has room.
+// The log goes to a file, which always has room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
   // Unlike a file's, the position of a memfd is not locked: two processes that

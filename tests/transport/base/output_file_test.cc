@@ -15,7 +15,7 @@ namespace penstock {
 namespace base {
 namespace {
 
-// A file that has no room for a byte.
+// Returns a file that has no room for a byte.
 UniqueFd Full() {
   const rlimit none = {0, 0};
   setrlimit(RLIMIT_FSIZE, &none);
@@ -46,7 +46,7 @@ int handled = 0;
     failed = write(file.get(), "x", 1) == -1 && errno == EFBIG;
   }
   if (!failed || IsPending() || IsBlocked() || handled != 0) _exit(1);
-  (void)!write(file.get(), "x", 1);  // the program's own
+  (void)!write(file.get(), "x", 1);  // a byte that the program itself writes
   _exit(handled == 1 ? 0 : 2);
 }
 

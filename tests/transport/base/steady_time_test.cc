@@ -29,7 +29,8 @@ TEST_F(SteadyTimeTest, NobodySetsIt) {
   }
 }
 
-// A clock that is set back, as seen by who computes a time of day to wait for.
+// The clock is set back while a thread waits for a time of day that it has
+// computed.
 TEST_F(SteadyTimeTest, WaitEndsInTimeThoughTheClockIsSetBack) {
   SetClockBy(absl::Hours(1));
   absl::Mutex mu;
@@ -51,7 +52,8 @@ TEST_F(SteadyTimeTest, DeadlineThatHasPassedIsNotWaitedFor) {
 TEST_F(SteadyTimeTest, SignalEndsAWaitWithoutDeadline) {
   absl::Mutex mu;
   SteadyCondVar condition;
-  std::atomic<bool> signalled{false};  // tsan does not know absl::Mutex
+  // Atomic because tsan does not know absl::Mutex.
+  std::atomic<bool> signalled{false};
   std::thread other([&] {
     absl::MutexLock lock(&mu);
     signalled = true;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr absl::Duration kPause = absl::Seconds(1);
 
-// How often in a row it may happen at `now`.
+// Returns how many tokens can be taken in a row at `now`.
 int TakeAll(TokenBucket* bucket, absl::Time now) {
   int taken = 0;
   while (taken < 1000 && bucket->Take(now)) ++taken;

@@ -98,7 +98,7 @@ static_assert(alignof(IpcMemHandle) == alignof(CUipcMemHandle), "");
 static_assert(sizeof(DeviceId) == sizeof(CUdevice), "");
 static_assert(sizeof(Address) == sizeof(CUdeviceptr), "");
 
-// Each function as library.cc calls it.
+// Checks the type of each function, as library.cc calls it.
 #define PENSTOCK_TAKES(function, ...)                                        \
   static_assert(                                                             \
       std::is_same<decltype(&::function), CUresult (*)(__VA_ARGS__)>::value, \

@@ -81,7 +81,7 @@ class CopierTest : public testing::Test {
     driver_.Write(at, bytes);
     return at;
   }
-  // An event that comes when what is in `stream` has run.
+  // Returns an event that comes when everything in `stream` has run.
   Event EventAfter(abi::Stream stream) {
     Event event = *CreateEvent(device_.get());
     auto entered = device_->Enter();
@@ -169,7 +169,7 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // The range is not tried again; a lane is.
+  // The copier does not try the range again; it does try a lane again.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");
@@ -193,7 +193,7 @@ TEST_F(CopierTest, ACopyWaitsForTheStreamsThatItComesAfter) {
   ASSERT_TRUE(copier_->ToHost({copy}, {written.get()}).ok());
   EXPECT_EQ(host, std::string(100, 'b'));
 
-  // What is written comes after what was still to be read there.
+  // The new bytes are written after the bytes that were still to be read there.
   driver_.QueueFill(stream, at, 'c', 100);
   const Event read = EventAfter(stream);
   ASSERT_TRUE(copier_->FromHost({copy}, {read.get()}).ok());
@@ -293,8 +293,8 @@ TEST_F(CopierTest, MoreThreadsThanLanesAllGetThrough) {
   EXPECT_LE(driver_.CallsOf("MemHostAlloc"), 2);
 }
 
-// Has each call fail in turn. What was lent to the device is the caller's again
-// afterwards, and the next copy works.
+// Has each call fail in turn. Afterwards the caller has the memory back that
+// was lent to the device, and the next copy works.
 TEST_F(CopierTest, AfterAnyFailureNothingIsLeakedAndTheNextCopyWorks) {
   std::mt19937 random(6);
   const std::string bytes = RandomBytes(&random, 20000);

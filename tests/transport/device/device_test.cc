@@ -72,7 +72,8 @@ TEST(DeviceTest, EveryCallThatFailsIsAnErrorThatNamesItAndLeaksNothing) {
     driver.FailAfter(i, abi::kOutOfMemory);
     {
       auto device = Device::Open(&driver, 0);
-      // Attributes that cannot be asked for are not there.
+      // An attribute that cannot be read counts as absent, so Open() may
+      // succeed.
       if (!device.ok()) {
         EXPECT_TRUE(absl::IsResourceExhausted(device.status()));
         EXPECT_THAT(device.status().message(),
@@ -93,7 +94,8 @@ TEST(DeviceTest, AStickyErrorIsRememberedAndTheFirstOneStays) {
   auto failed = AllocateOnDevice(device->get(), 8);
   EXPECT_TRUE(absl::IsUnavailable(failed.status())) << failed.status();
   EXPECT_THAT(failed.status().message(), HasSubstr("compute-sanitizer"));
-  // The driver would answer again; the device's memory is not to be trusted.
+  // The driver would answer again, but the device's memory is not to be
+  // trusted.
   EXPECT_EQ(CreateStream(device->get()).status(), failed.status());
   (void)(*device)->Check(abi::kLaunchFailed, "launch");
   EXPECT_EQ((*device)->Enter().status(), failed.status());
@@ -141,7 +143,7 @@ TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
     auto pinned = AllocatePinned(device->get(), 8);
     auto event = CreateEvent(device->get());
     EXPECT_TRUE(block.ok() && pinned.ok() && event.ok());
-    // A program that calls without more ado is refused.
+    // The driver refuses a program that calls EventQuery itself meanwhile.
     EXPECT_EQ(driver.EventQuery(event->get()), abi::kStreamCaptureUnsupported);
   }
   driver.EndCapture(captured);

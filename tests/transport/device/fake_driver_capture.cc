@@ -1,4 +1,4 @@
-// Streams that the program captures into graphs.
+// The fake driver's streams that the program captures into graphs.
 
 #include <set>
 #include <string>
@@ -12,12 +12,12 @@ namespace device {
 namespace {
 
 int& ModeOfThread() {
-  thread_local int mode = 0;  // global
+  thread_local int mode = 0;  // CUDA's global mode
   return mode;
 }
 
-// CUDA leaves open what else is safe. Allocating, freeing, asking for an event
-// and whatever waits are not.
+// CUDA leaves open which other calls are safe. Allocating, freeing, asking for
+// an event, and every wait are not safe.
 bool IsSafe(const std::string& name) {
   static const auto* const safe = new std::set<std::string>{
       "DriverGetVersion",   "DeviceGetCount",

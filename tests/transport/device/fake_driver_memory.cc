@@ -52,7 +52,7 @@ bool FakeDriver::IsPinned(const void* memory, size_t bytes) const {
   return Covers(pinned_, begin, bytes) || Covers(registered_, begin, bytes);
 }
 
-// Memory that the device would yet read or write is not to go.
+// Fails if memory is freed that the device is still going to read or write.
 void FakeDriver::CheckUnused(const char* what, const void* memory,
                              size_t bytes) {
   const char* const begin = static_cast<const char*>(memory);
@@ -92,8 +92,8 @@ abi::Result FakeDriver::MemAlloc(abi::Address* address, size_t bytes) {
   if (bytes > bytes_of_each_ - used) return abi::kOutOfMemory;
   used += bytes;
   block.id = NewBlockId();
-  // Two views of it: the CPU's, for this class, and the device's, of which only
-  // the addresses count.
+  // The block has two views: the CPU's, for this class, and the device's, of
+  // which only the addresses count.
   block.backing = Behind(MapMemory(bytes, PROT_READ | PROT_WRITE),
                          [bytes](char* at) { munmap(at, bytes); });
   *address = reinterpret_cast<abi::Address>(MapMemory(bytes, PROT_NONE));

@@ -1,4 +1,5 @@
-// What two processes share of the driver in memory, and what two devices do.
+// The parts of the driver in memory that two processes share, and that two
+// devices share.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -145,7 +146,8 @@ abi::Result FakeDriver::IpcOpenMemHandle(abi::Address* address,
   const std::string text = TextOf(handle);
   for (auto& block : blocks_) {
     if (block.second.handle != text) continue;
-    if (block.second.opened == 0) return abi::kInvalidContext;  // its own
+    // The process's own block.
+    if (block.second.opened == 0) return abi::kInvalidContext;
     ++block.second.opened;
     *address = block.first;
     return abi::kSuccess;
@@ -197,7 +199,7 @@ abi::Result FakeDriver::MemGetHandleForAddressRange(void* handle,
       address % page != 0 || bytes % page != 0) {
     return abi::kInvalidValue;
   }
-  // Memory is of whole pages, whatever was asked for.
+  // A block consists of whole pages, whatever size was asked for.
   const uint64_t there = (block->bytes + page - 1) / page * page;
   if (bytes > there - (address - begin)) return abi::kInvalidValue;
   const int fd = CopyToFile(block->backing.get() + (address - begin), bytes);

@@ -1,12 +1,12 @@
-// The other process of gpu_sharing_test: does with device memory what it is
-// told to, a line each, and answers with a line.
+// The other process of gpu_sharing_test. Reads commands about device memory,
+// one per line, and answers each with a line.
 //
 //   share BYTES BYTE                     -> shared HANDLE BYTES OFFSET
 //   sum HANDLE BYTES OFFSET LENGTH       -> sum NUMBER, of the range
 //   fill HANDLE BYTES OFFSET LENGTH BYTE -> filled
 //
-// HANDLE is in hexadecimal. An error is answered as "error ...". What was
-// shared lives until the end of the input.
+// HANDLE is in hexadecimal. The answer to a failed command is "error ...".
+// Shared memory lives until the end of the input.
 
 #include <cstdint>
 #include <iostream>

@@ -65,8 +65,8 @@ class GpuSharingTest : public testing::Test {
               << survey_.version << ", seed " << seed_ << "\n";
   }
 
-  // Starts the other process. It shares nothing with this one: it is executed
-  // anew, since CUDA does not survive a fork.
+  // Starts the other process. The new process shares nothing with this one: it
+  // is started by exec, since CUDA does not survive a fork.
   static std::unique_ptr<Child> StartPeer() {
     return Child::Start({"tests/transport/device/gpu_peer"});
   }

@@ -1,5 +1,6 @@
-// What the driver in memory stands in for, on a real device. Skips itself where
-// there is none, unless PENSTOCK_TEST_GPU is "required" (tools/test --gpu).
+// Repeats on a real device the tests of the driver in memory. The test is
+// skipped where there is no device, unless PENSTOCK_TEST_GPU is "required"
+// (tools/test --gpu).
 
 #include <cstdlib>
 #include <iostream>

@@ -1,4 +1,5 @@
-// Who waits for whom while allocations are opened and closed.
+// Checks which threads wait for one another while allocations are opened and
+// closed.
 
 #include "transport/device/open_allocations.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr abi::Address kAddress = 1 << 20;
 constexpr size_t kBytes = 4096;
 
-// A driver that closes nothing before it may.
+// A driver that closes nothing before the test allows it.
 class SlowToClose : public FakeDriver {
  public:
   abi::Result IpcCloseMemHandle(abi::Address) override {
@@ -38,7 +39,7 @@ class SlowToClose : public FakeDriver {
 
 class OpenAllocationsTest : public testing::Test {
  protected:
-  // What runs, unless it waits for somebody.
+  // Starts a task on a thread of its own.
   template <typename Task>
   static auto Start(Task task) {
     return std::async(std::launch::async, std::move(task));
@@ -59,8 +60,9 @@ class OpenAllocationsTest : public testing::Test {
       return Mapping{kAddress, kBytes, OpenedMemory()};
     });
   }
-  // Opens it by another thread, which is within the driver when this returns,
-  // and leaves that with `result` when it may.
+  // Opens the allocation on another thread, which is within the driver when
+  // this function returns. The thread leaves the driver with `result` when the
+  // test allows it.
   std::future<absl::StatusOr<memory::OpenAllocation>> StartOpening(
       const absl::Status& result) {
     auto opener = Start([this, result] {
@@ -82,8 +84,8 @@ class OpenAllocationsTest : public testing::Test {
   int maps_ = 0;
 };
 
-// Opening may make a context, which takes half a second. Whoever sends memory
-// of this process's asks IsForeign().
+// Opening may create a context, which takes half a second. Every sender of this
+// process's own memory asks IsForeign().
 TEST_F(OpenAllocationsTest, WhoSendsDoesNotWaitForWhoOpens) {
   auto opener = StartOpening(absl::OkStatus());
   auto asked = Start([&] { return open_.IsForeign(kAddress); });
@@ -111,7 +113,7 @@ TEST_F(OpenAllocationsTest, WhoOpensTheSameOneWaitsAndSharesIt) {
   auto second = Start([&] { return Open("name"); });
   EXPECT_TRUE(Waits(second));
   may_open_.set_value();
-  // Both are held when the second one returns.
+  // Both callers hold the allocation when the second one returns.
   const auto first = opener.get();
   const auto same = second.get();
   ASSERT_TRUE(first.ok() && same.ok());
@@ -129,7 +131,7 @@ TEST_F(OpenAllocationsTest, WhoWaitsForOneThatCannotBeOpenedTriesIt) {
   EXPECT_EQ(maps_, 1);
 }
 
-// Closing may wait for the device's work.
+// Closing may wait for the work of the device.
 TEST_F(OpenAllocationsTest, NobodyWaitsForWhoClosesButWhoOpensTheSameOne) {
   SlowToClose driver;
   Devices devices(&driver, 0);

@@ -1,4 +1,5 @@
-// Memory that is not freed before those have closed it with whom it is shared.
+// Memory is not freed before every process with which it is shared has closed
+// it.
 
 #include "transport/device/owned_blocks.h"
 
@@ -24,7 +25,7 @@ class OwnedBlocksTest : public testing::Test {
     EXPECT_TRUE(block.ok()) << block.status();
     return *std::move(block);
   }
-  // Returns the block's address, and the share of those who use it.
+  // Returns the block's address, and the share of its users.
   abi::Address Own(std::shared_ptr<const void>* use) {
     DeviceBlock block = Allocate();
     const abi::Address address = block.get();
@@ -40,7 +41,7 @@ class OwnedBlocksTest : public testing::Test {
   }
   int Freed() { return sender_.driver()->CallsOf("MemFree"); }
 
-  // Fails if memory is freed that the other one has open.
+  // Fails the test if memory is freed that the other process has open.
   FakeProcess sender_;
   FakeProcess receiver_;
 };

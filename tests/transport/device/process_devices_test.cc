@@ -91,7 +91,7 @@ TEST(ProcessDevicesTest, EachCallOfACopyMayFail) {
   const auto check = [](const absl::Status& status) {
     EXPECT_THAT(status.message(), HasSubstr("CUDA"));
   };
-  // Without slots the driver copies, so not all are errors.
+  // Without slots the driver copies, so some failures are no errors.
   const FakeProcess::Failures failures = process.FailEach(
       abi::kOperatingSystem,
       [&] { return process.access()->CopyToHost(range, DataOf(&host)); },
@@ -169,7 +169,7 @@ TEST(ExportDmabufTest, EachCallMayFailAndNoDescriptorStays) {
         });
     EXPECT_GT(failures.calls, 3);
     EXPECT_EQ(failures.errors, failures.calls);
-    // The last call is the one that exports.
+    // The last call is the call that exports.
     EXPECT_EQ(absl::IsFailedPrecondition(last), result != abi::kOutOfMemory);
     EXPECT_EQ(OpenDescriptors(), before);
   }

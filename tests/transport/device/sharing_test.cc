@@ -1,4 +1,4 @@
-// Memory that one process shares and another opens, by ProcessDevices.
+// Memory that one process shares and another one opens, both by ProcessDevices.
 
 #include <atomic>
 #include <cstring>
@@ -23,8 +23,8 @@ using memory::OpenAllocation;
 using memory::SharedAllocation;
 using testing::HasSubstr;
 
-// What a name says, for tests to change it. What is encoded again is another
-// process's for all.
+// Decodes a name, so that a test can change it. A name that is encoded again
+// may come from another process.
 AllocationName NameOf(const SharedAllocation& shared) {
   return AllocationNames::Create()->Decode(shared.handle)->name;
 }
@@ -167,10 +167,11 @@ TEST_F(SharingTest, APeerThatClaimsMoreThanThereIsGetsNothing) {
       Share(sender_->OnDevice(std::string(100, 'x')));
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{99}, uint64_t{101}, ~uint64_t{0}}) {
-    // Only to us, and in the name too.
+    // The peer claims the size first with the right name, and then in the name
+    // too.
     EXPECT_TRUE(absl::IsInvalidArgument(
         receiver_->access()->Open(shared.handle, size).status()));
-    if (size == 99) continue;  // less is its right
+    if (size == 99) continue;  // a peer may ask for less
     AllocationName name = NameOf(shared);
     name.size = size;
     EXPECT_TRUE(absl::IsInvalidArgument(
@@ -188,7 +189,7 @@ TEST_F(SharingTest, OnesOwnMemoryIsFoundWhereItLies) {
   EXPECT_EQ(open->data, range.data());
   EXPECT_EQ(sender_->driver()->CallsOf("IpcOpenMemHandle"), 0);
   EXPECT_EQ(memory::FindDevice(range.data()), sender_->access());
-  // One's own, and so still to be shared.
+  // The memory belongs to this process itself, so it can still be shared.
   EXPECT_TRUE(sender_->access()->Share({open->data, 100}).ok());
 }
 
@@ -203,7 +204,7 @@ TEST_F(SharingTest, OnesOwnMemoryThatWasFreedIsGone) {
 }
 
 TEST_F(SharingTest, MemoryThatCameAfterIsNotWhatWasShared) {
-  // The mark is right, the id is not: as where the address was used again.
+  // The mark is right and the id is not, as where the address was used again.
   const auto range = sender_->OnDevice(std::string(100, 'x'));
   const SharedAllocation shared = Share(range);
   sender_->Free();
@@ -280,7 +281,8 @@ TEST_F(SharingTest, EachCallMayFailAndNothingStays) {
         result,
         [&]() -> absl::Status {
           auto access =
-              std::make_unique<ProcessDevices>(sender_->devices());  // anew
+              // The same driver again.
+              std::make_unique<ProcessDevices>(sender_->devices());
           auto made = access->Share(range);
           if (made.ok()) shared = *made;
           return made.status();
@@ -291,7 +293,8 @@ TEST_F(SharingTest, EachCallMayFailAndNothingStays) {
     EXPECT_GT(sharing.calls, 8);
     EXPECT_EQ(sharing.errors, sharing.calls);
     ASSERT_TRUE(receiver_->devices()->At(0).ok());
-    absl::StatusOr<OpenAllocation> open;  // closed when none fails any more
+    // The allocation is closed once no call fails any more.
+    absl::StatusOr<OpenAllocation> open;
     const FakeProcess::Failures opening = receiver_->FailEach(
         result, [&] { return (open = Open(shared)).status(); },
         [&](const absl::Status& status) {

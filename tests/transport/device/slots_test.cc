@@ -30,7 +30,8 @@ TEST(SlotsTest, EveryByteGoesThroughOnceAndInOrder) {
     std::vector<HostCopy> copies(random() % 10);
     std::string all(20000, 0);
     size_t total = 0;
-    std::vector<std::pair<abi::Address, char*>> wanted;  // of each byte
+    // Where each byte must go.
+    std::vector<std::pair<abi::Address, char*>> wanted;
     for (HostCopy& copy : copies) {
       copy.bytes = random() % 2000;
       copy.device = 1000000 + random() % 1000000;

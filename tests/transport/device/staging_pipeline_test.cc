@@ -47,8 +47,8 @@ TEST(StagingPipelineTest, AnErrorBeginsNothingAndWaitsForWhatIsUnderWay) {
   EXPECT_EQ(pipeline.error().message(), "first");
 }
 
-// Runs a pipeline with steps that end in random order of stages, and holds what
-// it does to what it promises, by looking at each chunk alone.
+// Runs a pipeline with steps that end in random order of stages. Compares the
+// pipeline with its promises by looking at each chunk alone.
 class RandomRun {
  public:
   RandomRun(std::mt19937* random, const StagingPipeline::Shape& shape)
@@ -100,7 +100,7 @@ class RandomRun {
   const StagingPipeline::Shape shape_;
   StagingPipeline pipeline_;
   std::vector<std::deque<Step>> under_way_;
-  std::vector<int> ended_;  // by chunk: its last stage
+  std::vector<int> ended_;  // the last stage of each chunk
   std::vector<size_t> owner_of_;
 };
 

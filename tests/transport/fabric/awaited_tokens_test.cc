@@ -1,4 +1,5 @@
-// Who gets an attempt that waits for a peer, and what becomes of the others.
+// Checks which attempt gets a peer that arrives, and how the other attempts
+// end.
 
 #include "transport/fabric/awaited_tokens.h"
 
@@ -70,7 +71,7 @@ TEST(AwaitedTokens, CancelledAttemptIsForgottenAndNotTold) {
   EXPECT_EQ(told.calls(), 0);
 }
 
-// As when the one who cancels has not come to forget it yet.
+// The case in which the thread that cancels has not yet forgotten the attempt.
 TEST(AwaitedTokens, AttemptThatWasDroppedDoesNotHoldItsName) {
   auto tokens = Make();
   Told first, second;
@@ -124,8 +125,8 @@ TEST(AwaitedTokens, MayGoBeforeTheHandles) {
   EXPECT_EQ(cancelled.calls(), 0);
 }
 
-// The child's copy of the lock is held for good: a handle that took it would
-// not come back. Where it does, the alarm ends the child.
+// The child's copy of the lock is held for ever: a handle that took it would
+// not return. In that case the alarm ends the child.
 TEST(AwaitedTokens, HandleInAForkedChildWaitsForNobody) {
   auto tokens = Make();
   Told told;

@@ -29,7 +29,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A piece for each size, with bytes that tell the pieces apart.
+// Returns a payload with a piece of each size, whose bytes tell the pieces
+// apart.
 memory::Payload PayloadOf(const std::vector<size_t>& sizes) {
   memory::Payload payload;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -141,14 +142,15 @@ TEST(DivideIntoParts, AsManyStayAsThereMayBeParts) {
   EXPECT_EQ(GatheredBytes(stretches), 9 * 5000u);
 }
 
-// What must hold of any division; of one payload, chosen by a seed.
+// Checks the rules of every division, for one payload that a seed chooses.
 class AnyDivision {
  public:
   explicit AnyDivision(uint32_t seed) : random_(seed) {
     std::vector<size_t> sizes(1 + Below(60));
     for (size_t& size : sizes) size = 1 + Below(size_t{1} << (1 + Below(15)));
     payload_ = PayloadOf(sizes);
-    const size_t one_in = 1 + Below(4);  // is not reachable
+    // One piece in so many is not reachable.
+    const size_t one_in = 1 + Below(4);
     for (size_t i = 0; i < sizes.size(); ++i) {
       reachable_.push_back(one_in == 1 || Below(one_in) != 0);
     }
@@ -168,7 +170,7 @@ class AnyDivision {
   size_t Below(size_t limit) { return random_() % limit; }
   const memory::Bytes& piece(size_t i) const { return payload_.pieces()[i]; }
 
-  // All pieces, one after another.
+  // The parts have all pieces, one after another.
   void CheckOrder() const {
     size_t next = 0;
     for (const Stretch& stretch : stretches_) {
@@ -193,7 +195,8 @@ class AnyDivision {
     }
     CheckThatLargerOnesStay();
   }
-  // No piece is copied for its size where a smaller one stays.
+  // No piece is copied because of its size where a smaller piece stays in
+  // place.
   void CheckThatLargerOnesStay() const {
     size_t smallest_in_place = SIZE_MAX;
     size_t largest_copied = 0;
@@ -211,7 +214,8 @@ class AnyDivision {
     EXPECT_LE(largest_copied, smallest_in_place);
   }
 
-  // What is exposed in place and of the block of copies is the payload.
+  // The pieces in place and those in the block of copies together are the
+  // payload.
   void CheckCopies() const {
     std::string block(GatheredBytes(stretches_), '!');
     EXPECT_TRUE(

@@ -10,7 +10,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Around the sizes of vectors, of blocks, and of the host's pieces.
+// Draws counts around the sizes of vectors, of blocks, and of the pieces of the
+// host.
 uint64_t DrawCount(Random* random) {
   const uint64_t most[] = {20, 300, 5000};
   return Draw(random, 0, most[Draw(random, 0, 2)]);

@@ -1,4 +1,5 @@
-// The conversions of elements, beside Eigen's and the processor's own.
+// The conversions of elements, compared with those of Eigen and of the
+// processor.
 
 #include "transport/device/kernels/element.h"
 
@@ -32,7 +33,8 @@ void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
-    // What would follow on the largest number is as far away as that before.
+    // The number that would follow the largest one has the same distance from
+    // it as the number before.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);
@@ -130,13 +132,13 @@ TEST(ElementTest, LimitsAreWhatTheStandardSays) {
   EXPECT_EQ(ToHalf(-1e30f), 0xfc00);
   EXPECT_EQ(ToHalf(0x1p-14f), 0x0400);
   EXPECT_EQ(ToHalf(0x1p-24f), 0x0001);
-  EXPECT_EQ(ToHalf(0x1p-25f), 0x0000);         // a tie, to even
-  EXPECT_EQ(ToHalf(0x1.000002p-25f), 0x0001);  // just above it
-  EXPECT_EQ(ToHalf(0x1.8p-24f), 0x0002);       // a tie, to even
+  EXPECT_EQ(ToHalf(0x1p-25f), 0x0000);         // a tie, which goes to even
+  EXPECT_EQ(ToHalf(0x1.000002p-25f), 0x0001);  // just above the tie
+  EXPECT_EQ(ToHalf(0x1.8p-24f), 0x0002);       // a tie, which goes to even
   EXPECT_EQ(ToHalf(-0.0f), 0x8000);
   EXPECT_EQ(ToBfloat16(1.0f), 0x3f80);
-  EXPECT_EQ(ToBfloat16(0x1.01p0f), 0x3f80);  // a tie, to even
-  EXPECT_EQ(ToBfloat16(0x1.03p0f), 0x3f82);  // a tie, to even
+  EXPECT_EQ(ToBfloat16(0x1.01p0f), 0x3f80);  // a tie, which goes to even
+  EXPECT_EQ(ToBfloat16(0x1.03p0f), 0x3f82);  // a tie, which goes to even
   EXPECT_EQ(ToBfloat16(std::numeric_limits<float>::max()), 0x7f80);
   EXPECT_EQ(ToBfloat16(0x1p-133f), 0x0001);
 }

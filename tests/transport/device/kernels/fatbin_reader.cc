@@ -18,15 +18,15 @@ struct FileHeader {
   uint32_t magic;
   uint16_t version;
   uint16_t header_bytes;
-  uint64_t bytes;  // behind the header
+  uint64_t bytes;  // the bytes behind the header
 };
 
 struct ImageHeader {
   uint16_t kind;
   uint16_t version;
   uint32_t header_bytes;
-  uint64_t bytes;             // behind the header
-  uint32_t compressed_bytes;  // without padding
+  uint64_t bytes;             // the bytes behind the header
+  uint32_t compressed_bytes;  // the compressed bytes without padding
   uint32_t options;
   uint16_t minor;
   uint16_t major;
@@ -34,7 +34,7 @@ struct ImageHeader {
   uint32_t name[2];
   uint64_t flags;
   uint64_t unused;
-  uint64_t content_bytes;  // when it is not compressed any more
+  uint64_t content_bytes;  // the size of the content after decompression
 };
 static_assert(sizeof(ImageHeader) == 64, "the layout has holes");
 
@@ -44,7 +44,7 @@ constexpr uint16_t kElf = 2;
 constexpr uint64_t kLz4 = 0x2000;
 constexpr uint64_t kZstd = 0x8000;
 constexpr uint64_t kMostContent = 1 << 24;
-constexpr unsigned char kKernelSymbol = 0x10;  // of st_other
+constexpr unsigned char kKernelSymbol = 0x10;  // a flag of st_other
 
 template <typename Struct>
 absl::StatusOr<Struct> Take(absl::string_view bytes, uint64_t offset) {
@@ -59,7 +59,8 @@ absl::StatusOr<Struct> Take(absl::string_view bytes, uint64_t offset) {
 absl::StatusOr<std::string> DecompressZstd(absl::string_view compressed,
                                            uint64_t bytes) {
   using Decompress = size_t (*)(void*, size_t, const void*, size_t);
-  // What dpkg itself needs. No headers of it need be installed.
+  // dpkg itself needs this library, so it is present. The headers of
+  // the library need not be installed.
   void* library = dlopen("libzstd.so.1", RTLD_NOW);
   if (library == nullptr) {
     return absl::UnimplementedError("there is no libzstd.so.1 here");

@@ -1,5 +1,5 @@
-// What is embedded is what the plans name, for each architecture that it is
-// said to be for.
+// The embedded file has the kernels that the plans name, for each architecture
+// that the file claims.
 
 #include "transport/device/kernels/fatbin.h"
 
@@ -47,7 +47,7 @@ class FatbinTest : public testing::Test {
                                 fatbin->size());
   }
 
-  // Empty, and the test skipped, where it cannot be read.
+  // Returns no images where the file cannot be read; the test is skipped then.
   std::vector<Image> Read() {
     auto images = ReadFatbin(fatbin_);
     if (images.ok()) return *std::move(images);
@@ -61,7 +61,8 @@ class FatbinTest : public testing::Test {
 
 TEST_F(FatbinTest, ItIsAlignedAndSmall) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(fatbin_.data()) % 16, 0u);
-  // In each library that has the kernels. 32,280 bytes with CUDA 13.0.
+  // Each library with the kernels contains this file, which has 32,280 bytes
+  // with CUDA 13.0.
   EXPECT_LT(fatbin_.size(), 64u * 1024);
 }
 
@@ -83,7 +84,7 @@ TEST_F(FatbinTest, EachImageHasTheKernelsThatPlansName) {
   }
 }
 
-// Operations without .rn may be fused by what makes code of PTX.
+// The compiler of the PTX may fuse operations without .rn.
 TEST_F(FatbinTest, ThePtxRoundsEachOperationAndKeepsSubnormals) {
   const std::vector<Image> images = Read();
   if (images.empty()) GTEST_SKIP() << "the fatbin cannot be read here";
@@ -97,7 +98,7 @@ TEST_F(FatbinTest, ThePtxRoundsEachOperationAndKeepsSubnormals) {
   for (const char* absent : {"fma.", ".ftz", "add.f32", "mul.f32", "sub.f32"}) {
     EXPECT_THAT(ptx, Not(HasSubstr(absent)));
   }
-  // Vectors are whole.
+  // A vector is loaded as a whole.
   EXPECT_THAT(ptx, HasSubstr("ld.global.v4"));
   EXPECT_THAT(ptx, HasSubstr("st.global.v4"));
 }
@@ -114,7 +115,8 @@ std::string OutputOf(const std::string& command) {
   return output;
 }
 
-// Of the toolkit that the kernels were compiled with, or of any; or "".
+// Returns the cuobjdump of the toolkit that compiled the kernels, or any other
+// one, or "".
 std::string FindCuobjdump() {
   std::vector<std::string> folders = absl::StrSplit(getenv("PATH"), ':');
   const std::string nvcc = PENSTOCK_NVCC;

@@ -18,7 +18,7 @@ const void* At(uint64_t address) {
 }
 void* OutputAt(uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// A sum of two, of which nothing is read.
+// A sum of two arrays, of which nothing is read.
 struct Sum {
   uint64_t count = 1000;
   std::vector<const void*> inputs = {At(0x10000), At(0x20000)};
@@ -85,11 +85,11 @@ TEST(LaunchPlanTest, BlocksAreNoMoreThanThereIsWorkFor) {
   EXPECT_EQ(sum.Plan()->blocks, 0u);
   sum.count = 1;
   EXPECT_EQ(sum.Plan()->blocks, 1u);
-  sum.count = 256 * 4 + 3;  // a block of vectors
+  sum.count = 256 * 4 + 3;  // one block of vectors, and a rest
   EXPECT_EQ(sum.Plan()->blocks, 1u);
   sum.count = 257 * 4;
   EXPECT_EQ(sum.Plan()->blocks, 2u);
-  sum.output += 4;  // singles
+  sum.output += 4;  // the array is not aligned, so it takes single elements
   EXPECT_EQ(sum.Plan()->blocks, 5u);
 }
 
@@ -172,7 +172,7 @@ TEST(LaunchPlanTest, CountsThatNoMemoryHoldsAreRefused) {
   EXPECT_THAT(sum.Refusal(), HasSubstr("are too many"));
   sum.count = std::numeric_limits<uint64_t>::max() / 4;
   EXPECT_THAT(sum.Refusal(), HasSubstr("ends after the last address"));
-  // The very last bytes may be used.
+  // The plan may use the very last bytes.
   sum.count = 4;
   sum.output = std::numeric_limits<uint64_t>::max() - 15;
   EXPECT_TRUE(sum.Plan().ok());

@@ -31,9 +31,10 @@ TEST(ReduceOnHostTest, EachBitIsThatOfTheReference) {
   }
 }
 
-// docs/gpu/kernels.md promises: n-1 additions, each of which is wrong by 2^-24
-// of what is added up; of a mean 2^-23 of itself; and half of the last place of
-// a result of 16 bits. A thousandth more is for the products of these.
+// The bound of docs/gpu/kernels.md: n-1 additions, each with an error of 2^-24
+// of the added numbers; for a mean 2^-23 of the mean itself; and half of the
+// last place of a result of 16 bits. A thousandth more covers the products of
+// these errors.
 double Bound(const Reduction& reduction, double magnitudes, double exact) {
   const size_t fan_in = reduction.inputs.size();
   double bound = static_cast<double>(fan_in - 1) * 0x1p-24 * magnitudes;
@@ -62,7 +63,7 @@ void ExpectWithinBound(Operation operation, ElementType type, size_t fan_in,
   const Reduction reduction = {operation, type, kCount, inputs, output.data()};
   ASSERT_TRUE(ReduceOnHost(reduction).ok());
   for (uint64_t i = 0; i < kCount; ++i) {
-    double exact = 0, magnitudes = 0;  // but for 2^-53 of them
+    double exact = 0, magnitudes = 0;  // exact but for 2^-53 of the numbers
     for (const Array& array : arrays) {
       exact += array.At(i);
       magnitudes += std::fabs(array.At(i));
@@ -109,7 +110,7 @@ TEST(ReduceOnHostTest, AMeanIsMultipliedByTheRoundedInverse) {
 }
 
 TEST(ReduceOnHostTest, AProductIsRoundedBeforeItIsAdded) {
-  // Exactly 2^-24 is left, which a fused operation would return.
+  // The exact rest is 2^-24, which a fused operation would return.
   const float factor = 1 + 0x1p-12f;
   EXPECT_EQ(
       ReduceFloats(Operation::kScaledAdd, {factor}, -(1 + 0x1p-11f), factor),

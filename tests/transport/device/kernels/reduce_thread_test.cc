@@ -1,5 +1,6 @@
-// The kernels' own code with the plans that start it, all threads of a launch
-// one after another: what a device would do, but for its compiler.
+// Runs the kernels' own code with the plans that start it, all threads of a
+// launch one after another. A device would do the same, except for the work of
+// its compiler.
 
 #include "transport/device/kernels/reduce_thread.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 using Kernel = void (*)(const Arguments&, uint64_t, uint64_t);
 
-// As in reduce.cu.
+// Chooses the kernel as reduce.cu does.
 Kernel KernelOf(const std::string& name) {
   static const auto& kernels = *new std::map<std::string, Kernel>{
       {"penstock_sum_f32", ReduceThread<Operation::kSum, float>},
@@ -38,7 +39,7 @@ Kernel KernelOf(const std::string& name) {
   return kernels.at(name);
 }
 
-// In any order, as a device has it.
+// Runs the blocks in any order, as a device does.
 void Launch(const LaunchPlan& plan, Random* random) {
   std::vector<uint64_t> threads(uint64_t{plan.blocks} * plan.threads);
   std::iota(threads.begin(), threads.end(), 0);
@@ -68,7 +69,7 @@ TEST(ReduceThreadTest, ALaunchGivesEachBitOfTheReference) {
   EXPECT_GT(with_vectors, 500);
 }
 
-// One block takes several turns.
+// A single block takes several turns.
 TEST(ReduceThreadTest, FewThreadsDoManyElements) {
   const std::vector<float> input(50001, 1.5f);
   std::vector<float> sum(50001);

@@ -1,5 +1,5 @@
-// Reads of what is not there. A region comes from the peer, so every field of
-// it may be nonsense.
+// Reads of bytes that are not there. A region comes from the peer, so every
+// field of the region may be nonsense.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// A pair of which side A exposes 1,000 bytes, and what B makes of the region.
+// A pair of ends. Side A exposes 1,000 bytes, and side B reads by a changed
+// region.
 class ConformanceBadReads : public Conformance {
  protected:
   static constexpr uint64_t kSize = 1000;
@@ -23,8 +24,8 @@ class ConformanceBadReads : public Conformance {
     exposure_ = Expose(Side::kA, PayloadOf(RandomBytes(kSize, 1)));
     return exposure_.region[0];
   }
-  // The read ends with an error, once. It may break the connection only where
-  // the fabric's header says so.
+  // The read ends with an error, once. The read may break the connection only
+  // where the fabric's header says so.
   void ExpectRefused(const RemotePart& part, uint64_t offset, size_t size) {
     SCOPED_TRACE(::testing::Message()
                  << "[" << offset << ", +" << size << ") of region at "
@@ -37,7 +38,8 @@ class ConformanceBadReads : public Conformance {
     if (harness_->survives_bad_reads()) ExpectAlive();
   }
 
-  // As much as one read may take, and less than all.
+  // Returns a size that one read may have, and that is less than all of the
+  // bytes.
   size_t one_read() const {
     return std::min<size_t>(capabilities().read_chunk_bytes, kSize / 2);
   }
@@ -61,7 +63,8 @@ TEST_P(ConformanceBadReads, AtOffsetsThatOverflowFail) {
   }
 }
 
-// Offset of the region and offset in it add up to where there are bytes.
+// The offset of the region and the offset in it add up, after an overflow, to a
+// place that has bytes.
 TEST_P(ConformanceBadReads, OfRegionsThatOverflowFail) {
   for (uint64_t length : {kSize, ~uint64_t{0}}) {
     RemotePart part = NewPart();
@@ -78,7 +81,7 @@ TEST_P(ConformanceBadReads, OfRegionsFarLargerThanWhatIsExposedFail) {
   ExpectRefused(part, uint64_t{1} << 49, 3);
 }
 
-// The region says how much there is, even if more is exposed.
+// The region says how many bytes may be read, even if more bytes are exposed.
 TEST_P(ConformanceBadReads, BeyondANarrowRegionFail) {
   RemotePart part = NewPart();
   part.length = 10;
@@ -106,8 +109,8 @@ TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
   EXPECT_TRUE(target.margins_are_untouched());
 }
 
-// Error or what was exposed, as the fabric's header says; but not what lies
-// there by then.
+// The read ends with an error, or gives the bytes that were exposed, as the
+// fabric's header says; but never the bytes that lie there by then.
 TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   if (!harness_->withdraw_ends_reads()) {
     GTEST_SKIP() << "this fabric stages what it exposes";
@@ -132,7 +135,7 @@ TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   }
 }
 
-// The request is under way when the region goes.
+// The request is under way when the region is withdrawn.
 TEST_P(ConformanceBadReads, OvertakenByWithdrawEndOnceAndNeverWrong) {
   const RemotePart part = NewPart();
   const size_t count = capabilities().max_reads;

@@ -1,4 +1,4 @@
-// What an endpoint says of itself.
+// The capabilities that an endpoint reports.
 
 #include <string>
 
@@ -34,7 +34,8 @@ TEST_P(Conformance, LimitsAreUsable) {
   EXPECT_GT(capabilities().max_reads, 0);
 }
 
-// The session asks for them when it likes, and once for both directions.
+// The session asks for the capabilities at any time, and uses one answer for
+// both directions.
 TEST_P(Conformance, CapabilitiesAreConstantAndTheSameAtBothEnds) {
   const Capabilities first = a()->capabilities();
   EXPECT_TRUE(AreEqual(first, b()->capabilities()));

@@ -10,9 +10,9 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Cookies of ReadWhole(): none that a test uses.
+// The cookies of ReadWhole() begin here: no test uses these numbers.
 constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
-// More than any fabric has credits.
+// No fabric has so many credits.
 constexpr int kManyPackets = 100 * 1000;
 constexpr char kIsDestroyed[] = "after its endpoint was destroyed";
 
@@ -43,7 +43,8 @@ void Conformance::Connect() {
 }
 
 size_t Conformance::several_chunks() const {
-  // Three and a bit, or more where chunks are short; not too much to run often.
+  // The size is a little more than three chunks, or more where chunks are
+  // short, but small enough to run often.
   const size_t chunk = capabilities().read_chunk_bytes;
   return std::max<size_t>(3 * chunk + chunk / 3, 1000);
 }
@@ -95,7 +96,7 @@ Exposure Conformance::Expose(Side owner, const memory::Payload& payload,
                              size_t max_parts) {
   absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload, max_parts);
   EXPECT_TRUE(exposure.ok()) << exposure.status();
-  // A test may still name its first part.
+  // The test can still use the first part of the region.
   if (!exposure.ok()) return Exposure{RemoteRegion(1), memory::Payload()};
   EXPECT_LE(exposure->region.size(), max_parts);
   for (const RemotePart& part : exposure->region) EXPECT_GT(part.length, 0u);

@@ -1,4 +1,4 @@
-// What happens when the peer does not take what is sent.
+// The peer does not take the packets that are sent.
 
 #include <cstdint>
 #include <random>
@@ -19,7 +19,7 @@ TEST_P(Conformance, SendWithoutCreditIsRefusedAndWritableFollows) {
   EXPECT_EQ(at_a().writable, 0);
   Pump();
   EXPECT_GT(at_a().writable, 0);
-  // What was taken, all of it, and not what was refused.
+  // All of the accepted packets have arrived, and no refused packet.
   EXPECT_EQ(at_b().packets.size(), taken);
   EXPECT_TRUE(Send(Side::kA, "goes again"));
   Pump();
@@ -36,7 +36,8 @@ TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
   EXPECT_EQ(at_b().writable, 0);
 }
 
-// Else the session would wait for ever with what it has merged by then.
+// Without the event the session would wait for ever with the frames that it has
+// merged by then.
 TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   for (int round = 1; round <= 5; ++round) {
     SendUntilRefused(Side::kA);
@@ -47,7 +48,8 @@ TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   }
 }
 
-// The least packet fits where the largest does not, until it does not either.
+// The smallest packet fits where the largest does not, until the smallest does
+// not fit either.
 TEST_P(Conformance, WhatFitsAfterARefusalArrivesToo) {
   const size_t full = SendUntilRefused(Side::kA);
   size_t small = 0;
@@ -102,8 +104,8 @@ TEST_P(Conformance, NothingIsLostUnderBackPressure) {
   EXPECT_TRUE(at_a().packets == sent[1]);
 }
 
-// Reading is how a large message gives its memory back: it must not wait for
-// the packets of the same end.
+// By reading, the receiver of a large message lets the sender free its memory:
+// a read must not wait for the packets of the same end.
 TEST_P(Conformance, ReadsNeedNoCredit) {
   const std::string bytes = RandomBytes(several_chunks(), 3);
   const Exposure exposure = Expose(Side::kB, PayloadOf(bytes));

@@ -1,4 +1,4 @@
-// How a connection ends, whatever is under way.
+// A connection ends, whatever is under way.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,12 +13,14 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Everything that can be under way at both ends, and where it goes.
+// Starts all operations that can be under way at both ends, and records their
+// results.
 class ConformanceEnding : public Conformance {
  protected:
   static constexpr size_t kSize = 900;
 
-  // Packets up to the last credit, reads up to the fabric's limit, exposures.
+  // Sends packets up to the last credit, and starts reads and exposures up to
+  // the fabric's limits.
   void StartEverything() {
     bytes_ = RandomBytes(kSize, 1);
     target_[0] = target_[1] = Target(kSize);
@@ -42,7 +44,7 @@ class ConformanceEnding : public Conformance {
     }
   }
   Target& target(Side side) { return target_[static_cast<int>(side)]; }
-  // Reads have ended once each, well or not; the recorder checks the rest.
+  // Each read has ended once, well or not; the recorder checks the rest.
   void ExpectEnded(Side side) {
     ASSERT_EQ(at(side).broken.size(), 1u);
     EXPECT_EQ(at(side).reads.size(), reads_at_once());
@@ -91,7 +93,7 @@ TEST_P(ConformanceEnding, BothEndsLearnOnceThatTheConnectionIsCut) {
   for (Side side : kSides) ASSERT_NO_FATAL_FAILURE(ExpectEnded(side));
 }
 
-// The owner learns of the end later than the endpoint.
+// The owner hears of the end later than the endpoint.
 TEST_P(ConformanceEnding, CallsToABrokenEndHaveNoEventsButTheReadsEnd) {
   StartEverything();
   Kill(Side::kA);
@@ -119,7 +121,7 @@ TEST_P(ConformanceEnding, DestroyedEndHasNoMoreEvents) {
     harness_->Step();
     Kill(first);
     Kill(Other(first));
-    Pump();  // the recorders would say
+    Pump();  // the recorders would report an event here
   }
 }
 

@@ -1,4 +1,4 @@
-// How long exposed memory is held, and what happens without memory.
+// Checks how long exposed memory is held, and what happens without memory.
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// A payload, and a way to see whether anybody holds it still.
+// Returns a payload, and a pointer by which a test sees whether anybody still
+// holds the payload.
 std::pair<memory::Payload, std::weak_ptr<const void>> WatchedPayload(
     size_t size) {
   memory::Payload payload = PayloadOf(RandomBytes(size, 1));
@@ -66,7 +67,8 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   RemoteRegion unknown = exposure.region;
   unknown[0].key ^= uint64_t{1} << 63;
   a()->Withdraw(unknown);
-  b()->Withdraw(exposure.region);  // that of the peer is not its own
+  // The key of the peer's region does not name a region of this end.
+  b()->Withdraw(exposure.region);
   EXPECT_EQ(ReadWhole(Side::kB, exposure.region).value_or("error"),
             "some bytes");
   a()->Withdraw(exposure.region);
@@ -74,7 +76,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   ExpectAlive();
 }
 
-// An end that is read from for hours.
+// The peer reads from one end for hours.
 TEST_P(Conformance, MemoryOfRegionsThatWereReadComesBack) {
   constexpr size_t kBytes = 1024 * 1024;
   const std::string bytes = RandomBytes(kBytes, 2);

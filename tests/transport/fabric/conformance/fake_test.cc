@@ -1,4 +1,5 @@
-// The suite over the fake fabric, with options that bring out one limit each.
+// The suite over the fake fabric, with options that each bring one limit into
+// effect.
 
 #include <memory>
 #include <string>

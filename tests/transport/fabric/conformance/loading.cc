@@ -17,7 +17,7 @@ namespace {
 
 class ConformanceLoading : public Conformance {
  protected:
-  // Side A exposes `bytes`, B loads them, A lets go.
+  // Side A exposes `bytes`, side B loads them, and side A withdraws the region.
   memory::Payload LoadAndWithdraw(const std::string& bytes) {
     const Exposure exposure = Expose(Side::kA, PayloadOf(bytes));
     auto loaded = b()->Load(exposure.region);
@@ -25,7 +25,7 @@ class ConformanceLoading : public Conformance {
     a()->Withdraw(exposure.region);
     return loaded.ok() ? *std::move(loaded) : memory::Payload();
   }
-  // Side A exposes other bytes, in all the memory that it has or in a lot.
+  // Side A exposes other bytes, in all of its memory or in a large part of it.
   void ExposeOther() {
     const memory::Payload other = PayloadOf(std::string(1024 * 1024, 'o'));
     for (int i = 0; i < 40; ++i) {
@@ -56,7 +56,7 @@ TEST_P(ConformanceLoading, BytesAreThoseOfAllPieces) {
   }
 }
 
-// In place: what the owner's bytes are made of is what the peer sees.
+// The peer sees the memory itself in which the owner's bytes lie.
 TEST_P(ConformanceLoading, BytesAreNotCopied) {
   const Exposure exposure = Expose(Side::kA, PayloadOf("some bytes"));
   const auto loaded = b()->Load(exposure.region);
@@ -134,7 +134,7 @@ TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
   EXPECT_EQ(TextOf(*loaded), "some bytes");
 }
 
-// There are fabrics without memory in common.
+// Some fabrics have no memory in common.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceLoading);
 INSTANTIATE_TEST_SUITE_P(
     Fabric, ConformanceLoading,

@@ -1,4 +1,5 @@
-// Packets without shortage: order, sizes, whose memory they are.
+// Packets while there is no shortage: their order, their sizes, and the owner
+// of their memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +58,8 @@ TEST_P(Conformance, PacketOfTheFullSizeArrives) {
   }
 }
 
-// Where a fabric has paddings and inline limits, they lie among these.
+// These sizes include those at which a fabric changes its padding or stops to
+// send inline.
 TEST_P(Conformance, PacketOfEverySmallSizeArrives) {
   Texts sent;
   for (size_t size = 0; size <= std::min<size_t>(max_packet(), 300); ++size) {
@@ -78,8 +80,8 @@ TEST_P(Conformance, SenderMayChangeItsBufferAfterSend) {
   EXPECT_TRUE(at_b().packets[0] == sent);
 }
 
-// The receiver parses the packet where it lies. Meanwhile it answers, and its
-// peer goes on sending: neither may write there.
+// The receiver parses the packet where it lies. Meanwhile the receiver answers,
+// and the peer goes on sending: neither may write to the packet.
 TEST_P(Conformance, PacketStaysTheSameUntilItsEventReturns) {
   const size_t size = std::min<size_t>(max_packet(), 5000);
   Texts sent = {RandomBytes(size, 1)};

@@ -16,8 +16,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Pieces of random sizes, of memory that can be exposed where it lies and of
-// the heap, as a seed decides.
+// Pieces of random sizes. A seed decides which pieces lie in memory that can be
+// exposed in place, and which ones on the heap.
 class ConformanceParts : public Conformance {
  protected:
   static constexpr size_t kMaxPiece = 100 * 1024;
@@ -41,7 +41,8 @@ class ConformanceParts : public Conformance {
     return block.AsBytes();
   }
 
-  // In whatever parts it is, the stable copy and the peer's are the payload.
+  // However the payload is divided into parts, the stable copy and the peer's
+  // copy equal the payload.
   void ExpectRead(Side owner, const memory::Payload& payload,
                   size_t max_parts) {
     const Exposure exposure = Expose(owner, payload, max_parts);
@@ -84,7 +85,8 @@ TEST_P(ConformanceParts, OfManyPiecesAreAllOfThePayload) {
   ExpectAlive();
 }
 
-// A part says how much there is of it, even if more is exposed next to it.
+// A part says how many bytes may be read of it, even if more bytes are exposed
+// next to it.
 TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
   const memory::Payload payload = RandomPayload(Side::kA, 10);
   const Exposure exposure = Expose(Side::kA, payload, 100);
@@ -99,7 +101,8 @@ TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
   EXPECT_TRUE(at_b().broken.empty() || !harness_->survives_bad_reads());
 }
 
-// Memory of the program's that it keeps as it is. Its bounds are respected.
+// The fabric reads into memory of the program, which stays where it is. No byte
+// outside the memory's bounds is written.
 TEST_P(ConformanceParts, AreReadIntoMemoryOfTheProgram) {
   for (Side owner : kSides) {
     Endpoint* const reader = end(Other(owner));

@@ -1,4 +1,4 @@
-// Input, and who is to be rung for it.
+// Input, and the questions of who must be rung for it and when.
 
 #include <poll.h>
 
@@ -21,7 +21,7 @@ class ConformancePolling : public Conformance {
   void SetUp() override {
     Conformance::SetUp();
     ASSERT_FALSE(HasFatalFailure());
-    // How an end begins is the fabric's own matter.
+    // The fabric itself decides whether an end begins armed.
     for (Side side : kSides) end(side)->SetArmed(false);
   }
 };
@@ -29,7 +29,7 @@ class ConformancePolling : public Conformance {
 class ConformanceDoorbell : public ConformancePolling {};
 class ConformanceDescriptor : public ConformancePolling {
  protected:
-  // Whether its owner would be woken by now.
+  // Returns whether the owner of `end` would be woken by now.
   static bool IsAwake(Endpoint* end) {
     for (int fd : end->wakeup_fds()) {
       pollfd descriptor = {fd, POLLIN, 0};
@@ -85,7 +85,7 @@ TEST_P(ConformanceDoorbell, RoomForABlockedSenderIsInput) {
   EXPECT_FALSE(a()->HasInput());
 }
 
-// Others wait for the same thread.
+// Other connections wait for the same thread.
 TEST_P(ConformancePolling, OnePollEndsThoughThePeerKeepsSending) {
   int left = 100 * 1000;
   at_b().on_packet = [&](absl::Span<const uint8_t>) {
@@ -106,7 +106,7 @@ TEST_P(ConformanceDoorbell, ArmedReceiverIsToBeRungOnce) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_TRUE(a()->TakeDoorbellRequest());
   EXPECT_FALSE(a()->TakeDoorbellRequest()) << "twice for one packet";
-  // It asks for its own sake only.
+  // Side B itself requests no doorbell for its peer.
   EXPECT_FALSE(b()->TakeDoorbellRequest());
 }
 
@@ -118,14 +118,15 @@ TEST_P(ConformanceDoorbell, ReceiverThatPollsIsNotToBeRung) {
   b()->SetArmed(false);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "y"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
-  // Its own arming says nothing about the peer.
+  // Side A is armed now, which says nothing about side B.
   Pump();
   a()->SetArmed(true);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "z"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// Between the receiver's last poll and its arming nobody rings: it looks.
+// Between the receiver's last poll and its arming nobody rings, so the receiver
+// looks again.
 TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
@@ -143,7 +144,7 @@ TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
   }
 }
 
-// It sleeps, though it has something to send.
+// The sender sleeps, though it has packets to send.
 TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   SendUntilRefused(Side::kA);
   a()->SetArmed(true);
@@ -176,7 +177,7 @@ TEST_P(ConformanceDescriptor, ArmedEndIsWokenByInput) {
   }
 }
 
-// Nobody arms again between two wake-ups while all sleep.
+// Nobody arms the end again between two wake-ups while all sleep.
 TEST_P(ConformanceDescriptor, StaysArmedAfterAWakeUp) {
   b()->SetArmed(true);
   for (int i = 0; i < 5; ++i) {
@@ -225,7 +226,7 @@ TEST_P(ConformanceDescriptor, NobodyIsToBeRung) {
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// As a poller does before it sleeps, without the owner's lock.
+// The test arms as a poller does before it sleeps, without the owner's lock.
 TEST_P(ConformancePolling, AnyThreadMayLookForInputAndArm) {
   std::atomic<bool> done{false};
   std::thread other([&] {
@@ -263,7 +264,7 @@ std::vector<FabricCase> FabricsThat(Waking a, Waking b) {
   });
 }
 
-// A fabric is one of the three.
+// A fabric uses one of the three ways to wake.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePolling);
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePolling,
                          ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,

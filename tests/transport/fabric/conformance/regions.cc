@@ -1,4 +1,4 @@
-// What one end exposes, the other reads.
+// One end exposes bytes, and the other end reads them.
 
 #include <cstdint>
 #include <memory>
@@ -59,7 +59,7 @@ TEST_P(Conformance, RegionOfManyPiecesIsOne) {
   EXPECT_TRUE(*read == bytes);
 }
 
-// Cookies are the caller's: any number, in any order.
+// The caller chooses the cookies: any numbers, in any order.
 TEST_P(Conformance, ConcurrentReadsEndOnceEach) {
   const size_t chunk = capabilities().read_chunk_bytes;
   const size_t count = capabilities().max_reads;

@@ -20,13 +20,13 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Sixteen of the largest payloads of the suite: what it does not get back, it
-// soon lacks.
+// Sixteen of the largest payloads of the suite. If the arena does not get
+// memory back, the arena soon has too little.
 constexpr uint64_t kArenaBytes = 16 * 1024 * 1024;
 
 class ShmHarness : public Harness {
  public:
-  // Null, and a failure of the test, where there is no shared memory.
+  // Returns null, and fails the test, where there is no shared memory.
   static std::unique_ptr<Harness> Create(uint32_t ring_bytes) {
     auto harness = absl::WrapUnique(new ShmHarness(ring_bytes));
     std::unique_ptr<shm::Pair> pair =

@@ -19,7 +19,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The owner of both connections, as the gRPC layer is of one.
+// The owner of both connections; the gRPC layer owns one connection in the same
+// way.
 class TcpHarness : public Harness {
  public:
   explicit TcpHarness(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {
@@ -28,7 +29,7 @@ class TcpHarness : public Harness {
     }
   }
   ~TcpHarness() override {
-    for (Side side : kSides) Kill(side);  // before their pipes
+    for (Side side : kSides) Kill(side);  // the ends must go before their pipes
   }
 
   bool Step() override {

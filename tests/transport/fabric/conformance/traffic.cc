@@ -1,4 +1,4 @@
-// Everything at once, for a while.
+// All operations at once, for a while.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,12 +20,13 @@ namespace {
 
 constexpr size_t kMaxRegion = 400 * 1000;
 constexpr size_t kRegionBytes = 8 * kMaxRegion;
-constexpr size_t kFullPackets = 80;  // as many bytes, in any sizes
+// The largest number of bytes on their way, in packets of any size.
+constexpr size_t kFullPackets = 80;
 constexpr int kMaxRounds = 1000 * 1000;
 
 // Both ends send, expose, read and load in an order that a seed decides; every
-// byte is compared with what was sent. What an announcement would say is handed
-// over directly.
+// byte is compared with the byte that was sent. The test passes each region to
+// the reader directly, where a session would announce it.
 class ConformanceTraffic : public Conformance {
  protected:
   struct Pull {
@@ -38,9 +39,11 @@ class ConformanceTraffic : public Conformance {
     size_t done = 0;
   };
   struct Direction {
-    std::deque<absl::string_view> packets;  // sent, not yet arrived
-    std::map<uint64_t, Pull> pulls;         // under way, by the region's key
-    std::map<uint64_t, std::pair<uint64_t, size_t>> reads;  // by cookie
+    // The packets that were sent and have not yet arrived.
+    std::deque<absl::string_view> packets;
+    std::map<uint64_t, Pull> pulls;  // the reads under way, by the region's key
+    // The reads, by cookie.
+    std::map<uint64_t, std::pair<uint64_t, size_t>> reads;
     size_t packet_bytes = 0;
     size_t region_bytes = 0;
   };
@@ -81,7 +84,7 @@ class ConformanceTraffic : public Conformance {
     ASSERT_TRUE(packet == AsSpan(from.packets.front()));
     from.packets.pop_front();
     from.packet_bytes += packet.size();
-    // Thousands of them need not be kept.
+    // The test need not keep thousands of packets.
     for (Side side : kSides) at(side).packets.clear();
   }
 
@@ -116,7 +119,7 @@ class ConformanceTraffic : public Conformance {
     From(owner).region_bytes += bytes.size();
   }
 
-  // Goes on with every region of `owner` that the other end has not read.
+  // Starts reads of every region of `owner` that the other end has not read.
   void ReadSome(Side owner) {
     Recorder& reader = at(Other(owner));
     const size_t max_reads = capabilities().max_reads;
@@ -128,7 +131,7 @@ class ConformanceTraffic : public Conformance {
     }
   }
 
-  // False where all of the region has been asked for.
+  // Returns false if the whole region has been asked for.
   bool ReadNext(Side owner, uint64_t key) {
     auto it = From(owner).pulls.find(key);
     if (it == From(owner).pulls.end()) return false;

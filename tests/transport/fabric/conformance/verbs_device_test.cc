@@ -21,8 +21,9 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// A device works by itself, so all is delivered when nothing has come for this
-// long: many times what a packet takes on an emulated processor.
+// A device works by itself, so the test assumes that everything is delivered
+// when nothing has come for this long: many times the time of a packet on an
+// emulated processor.
 constexpr absl::Duration kQuiet = absl::Milliseconds(30);
 
 class VerbsHarness : public Harness {

@@ -1,5 +1,5 @@
-// The suite over the verbs fabric, on devices in memory: one that holds a
-// window to its range, one as Soft-RoCE, and one without windows.
+// The suite over the verbs fabric, on devices in memory: one that enforces the
+// range of a window, one that behaves as Soft-RoCE, and one without windows.
 
 #include <condition_variable>
 #include <memory>
@@ -22,10 +22,10 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Until the event loop has done what there was.
+// Waits until the event loop has done all of its work.
 void DrainLoop() {
   progress::EventLoop* loop = progress::EventLoop::Get().value();
-  // What the first round does may cause a second.
+  // The first round may cause work for a second one.
   for (int round = 0; round < 3; ++round) {
     std::mutex mu;
     std::condition_variable changed;
@@ -88,7 +88,8 @@ class FakeVerbsHarness : public Harness {
     api_->AddDevice(device);
   }
 
-  // For good: what a test still holds of a connection uses it.
+  // The network is never deleted: a test may still hold parts of a connection
+  // that use it.
   static verbs::FakeVerbs* NewApi() {
     static auto* const all = new std::vector<std::unique_ptr<verbs::FakeVerbs>>;
     all->push_back(absl::make_unique<verbs::FakeVerbs>());

@@ -12,7 +12,7 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// About what a socket's buffer takes.
+// About as many bytes as the buffer of a socket holds.
 constexpr size_t kCapacity = 200 * 1000;
 
 }  // namespace
@@ -24,7 +24,7 @@ size_t MemoryWire::Cut(size_t size) {
 }
 
 size_t MemoryWire::Put(Side from, absl::Span<const uint8_t> bytes) {
-  // Nobody takes it; a sender does not learn that from sending.
+  // Nobody takes the bytes, but the sender does not learn that from sending.
   if (closed_[Index(Other(from))]) return bytes.size();
   std::string& to = to_[Index(Other(from))];
   const size_t size = Cut(std::min(bytes.size(), kCapacity - to.size()));
@@ -59,7 +59,7 @@ size_t SocketWire::Put(Side from, absl::Span<const uint8_t> bytes) {
       send(Socket(from).get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent >= 0) return sent;
   if (errno == EAGAIN) return 0;
-  return bytes.size();  // the peer is gone, which Take() finds
+  return bytes.size();  // the peer has gone, and Take() finds that
 }
 
 std::vector<uint8_t> SocketWire::Take(Side to) {

@@ -1,4 +1,4 @@
-// Packets, doorbells, and how a fake link ends.
+// Packets, doorbells, and the end of a fake link.
 
 #include "transport/fabric/fake/link.h"
 
@@ -60,7 +60,8 @@ class TimedLinkTest : public FakeLinkTest {
     options.now_ns = [now_ns] { return *now_ns; };
     return options;
   }
-  // When the next event is delivered, which is not possible before.
+  // Steps to the time of the next event, before which no event is delivered,
+  // and returns that time.
   uint64_t StepInTime() {
     EXPECT_GT(link_.NextDue(), now_ns_);
     now_ns_ = link_.NextDue() - 1;
@@ -181,7 +182,7 @@ TEST_F(FakeLinkTest, DropEndsReadsThenBreaksOnce) {
   Read(b_.get(), part, 0, &into, 2);
   link_.Drop();
   link_.Drop();
-  Read(b_.get(), part, 0, &into, 3);  // ends at once
+  Read(b_.get(), part, 0, &into, 3);  // the read ends at once
   EXPECT_EQ(at_b_.Take(), Lines{"read 3 failed"});
   Send(b_.get(), "lost too");
   EXPECT_TRUE(a_->HasInput());

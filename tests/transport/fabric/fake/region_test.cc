@@ -1,4 +1,4 @@
-// What one end of a fake link exposes and the other reads or loads.
+// One end of a fake link exposes bytes, and the other end reads or loads them.
 
 #include <cstdint>
 #include <memory>
@@ -40,7 +40,7 @@ TEST_F(FakeLinkTest, ReadsOutsideOfWhatIsExposedFail) {
   Read(b_.get(), RemotePart{good.key, 0, 10}, 0, &into, ++cookie);
   Read(b_.get(), RemotePart{good.key, good.offset, 11}, 0, &into, ++cookie);
   Read(b_.get(), RemotePart{good.key + 1, good.offset, 10}, 0, &into, ++cookie);
-  Read(a_.get(), good, 0, &into, ++cookie);  // the owner's own
+  Read(a_.get(), good, 0, &into, ++cookie);  // a region of the end itself
   std::string large(4097, '.');
   Read(b_.get(), good, 0, &large, ++cookie);
   EXPECT_EQ(link_.StepAll(), 8);

@@ -1,4 +1,4 @@
-// How large the arenas of a process may get.
+// The limit on the size of a process's arenas.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kMiB = 1 << 20;
 
 TEST(UserArenas, WhatOneMayGrowToIsSaidAtItsFirstUse) {
-  ForkedChild child([] {  // which has none yet
+  ForkedChild child([] {  // the child has no arena yet
     constexpr uint64_t kBytes = 64 * kMiB;
     auto own = ArenaFor(geteuid(), HugePages::kTransparent, kBytes).value();
     EXPECT_EQ(ArenaFor(geteuid()).value(), own);

@@ -177,7 +177,8 @@ TEST_F(IdleArena, TellsWhoeverWatches) {
   auto watcher = std::make_shared<Watcher>();
   arena_->AddWatcher(watcher);
   for (int i = 0; i < 100; ++i) {
-    arena_->AddWatcher(std::make_shared<Watcher>());  // and is gone
+    // The watcher goes at once.
+    arena_->AddWatcher(std::make_shared<Watcher>());
   }
   for (uint64_t mib : {14, 30}) Use(mib);
   const uint32_t id = IdOf(leases_[1]);

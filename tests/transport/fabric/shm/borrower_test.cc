@@ -1,4 +1,4 @@
-// What a borrower of devices' memory answers, message by message.
+// The answers of a borrower of device memory, message by message.
 
 #include "transport/fabric/shm/borrower.h"
 
@@ -29,7 +29,7 @@ namespace {
 using Kind = SetupMessage::Kind;
 constexpr uint32_t kId = kDeviceBit | 5;
 
-// Counts what is closed, and passes nothing on.
+// Counts the loans that are closed, and passes nothing on.
 class CountingConnection : public BorrowedDevice::Connection {
  public:
   std::shared_ptr<const void> KeepReading() override { return nullptr; }
@@ -118,9 +118,9 @@ TEST_F(BorrowerTest, SaysUnaskedWhatIsClosedAtTheEnd) {
   AwaitClosed(1);
   EXPECT_TRUE(borrower_->OnClosed(kId));
   ExpectClosed(kId);
-  // The peer had not heard of it.
+  // The peer sends this message before it has heard of the close.
   Say(Kind::kTakeBack, kId);
-  // One that is too late.
+  // This loan comes too late.
   Say(Kind::kDevice, kId + 2);
   EXPECT_FALSE(Find(kId + 2).ok());
   EXPECT_TRUE(borrower_->Answer());

@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {

@@ -1,5 +1,5 @@
-// What a peer may say about memory of devices, and what that costs: its own
-// messages, and nothing of this process's.
+// Messages of a hostile peer about memory of devices. They cost the peer its
+// own messages, and cost this process nothing.
 
 #include "tests/transport/fabric/shm/device_attacks.h"
 
@@ -137,7 +137,7 @@ TEST_F(ShmDeviceAttacks, WhoNeverSaidThatItOpensDevicesPassesNone) {
   Connect(kOpensDevices, /*has_devices=*/false);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   ExpectRefused("not opened here");
-  // Features of later releases are none of this one's.
+  // This release does not use the features of later releases.
   Connect(~kOpensDevices);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   Connect(~0u);
@@ -155,7 +155,7 @@ TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
     Say(lie);
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(Load(kId, 0, 65536).ok());
     EXPECT_EQ(CountAnswers(Kind::kDeclined), 1);
-    // Others are good, all the same.
+    // Other loans are good all the same.
     Lend(kId + 1);
     EXPECT_TRUE(Load(kId + 1).ok());
     Connect(kOpensDevices);
@@ -169,7 +169,7 @@ TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
     pieces.push_back(ours_.Put(std::string(memory::kMinDeviceBytes, 'y')));
   }
-  // Its loans are never given back, so the numbers come to an end.
+  // The peer never gives its loans back, so the numbers run out.
   for (uint32_t i = 0; i < 2 * kMaxLoans; ++i) {
     (void)attacked->Expose(memory::Payload(pieces[i % pieces.size()]), 1);
   }
@@ -201,7 +201,7 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
   EXPECT_TRUE(pair_->end.events.broken.empty());
 }
 
-// Once nonsense has come, a refusal would not be heard.
+// After nonsense, the peer would not hear a refusal.
 TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   EXPECT_TRUE(attacked->TakesDeviceMemory());

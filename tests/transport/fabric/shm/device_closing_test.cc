@@ -1,4 +1,4 @@
-// When memory of devices that is lent is closed, and when it may be freed.
+// The times when lent memory of devices is closed, and when it may be freed.
 
 #include <cstdint>
 #include <future>
@@ -23,7 +23,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// CUDA does not say what becomes of memory that is freed while another process
+// CUDA does not say what happens to memory that is freed while another process
 // has it open.
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
@@ -35,8 +35,8 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // It is taken back at once, since nobody will lend of it again, but the
-  // peer's driver takes its time.
+  // The loan is taken back at once, since nobody will lend the memory again,
+  // but the peer's driver takes its time.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -94,7 +94,7 @@ TEST_F(ShmDevices, WhatIsIdleIsClosed) {
   Pass(idle);
   const memory::Payload held = Load(Expose(memory::Payload(OnDevice(kMiB, 2))));
   EXPECT_EQ(ours_.open_now(), 2);
-  // After some seconds, and though nobody polls.
+  // The memory is closed after some seconds, though nobody polls.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 1; }));
   EXPECT_EQ(Read(held), Content(kMiB, 2));
 }
@@ -110,7 +110,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
   loaded = absl::InternalError("");
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
-  // And one that was never opened.
+  // This loan was never opened.
   Lend(kId + 1);
   Say(About(Kind::kTakeBack, kId + 1));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
@@ -120,7 +120,8 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
 
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   std::promise<void> may_close;
-  // Where those are closed that were never opened.
+  // The task holds up the thread that closes allocations which were never
+  // opened.
   progress::RunAside(progress::Aside::kMemory,
                      [&] { may_close.get_future().wait(); });
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
@@ -131,7 +132,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   const absl::Status refused = Load(kDeviceBit | 1000);
   EXPECT_TRUE(absl::StrContains(refused.message(), "too much")) << refused;
   may_close.set_value();
-  // Also to a peer of which nothing more is heard.
+  // The answers also go to a peer from which nothing more comes.
   int closed = 0;
   EXPECT_TRUE(WaitUntil([&] {
     closed += CountAnswers(Kind::kClosed);
@@ -139,7 +140,8 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   }));
 }
 
-// To a peer that has not said that it has closed all, this side still reads.
+// A side goes on reading from its peer until the peer says that all memory is
+// closed.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
@@ -155,8 +157,8 @@ TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
 }
 
-// What this side has lent to a peer that neither answers nor hangs up is kept
-// for it, but not for ever.
+// A peer neither answers nor hangs up. This side keeps the memory that it has
+// lent to the peer, but not for ever.
 TEST_F(ShmDeviceAttacks, APeerThatClosesNothingKeepsWhatItWasLentForAWhile) {
   for (const bool hangs_up : {true, false}) {
     {
@@ -206,8 +208,9 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   EXPECT_EQ(ours_.open_now(), 1);
 }
 
-// Five peers that go at once leave more to close than this process takes on.
-// That is no fault of another peer's, which is heard again afterwards.
+// Five peers that go at once leave more to close than this process accepts.
+// Another peer has done nothing wrong, and its messages are read again
+// afterwards.
 TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
@@ -224,13 +227,13 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_EQ(ours_.open_now(), 1);
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   closed.set_value();
-  // Though nobody asks for what came meanwhile.
+  // The close happens though nobody asks for the messages that came meanwhile.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   EXPECT_TRUE(Load(kId + 1).ok());
 }
 
-// A driver may take its time, and that is no stranger's work.
+// A driver may take its time, and its time does not count as work of strangers.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
   progress::RunAside(progress::Aside::kDevice,
@@ -248,8 +251,8 @@ TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
-// Each connection that came to depend on the device would be kept by what is to
-// be closed there.
+// The work that is stuck would keep each connection that came to depend on the
+// device.
 TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
   memory::FakeDeviceAccess devices;
   Options options;

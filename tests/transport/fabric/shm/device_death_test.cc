@@ -1,4 +1,5 @@
-// Memory of devices that is lent to another process, and by it, which dies.
+// A process lends memory of devices to another process, holds some of that
+// process's, and one of them dies.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,8 +16,8 @@
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/region_key.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
@@ -37,8 +38,8 @@ RemotePart PartIn(const std::string& packet) {
   return part;
 }
 
-// The child: connects, and answers the region of what it is lent by that of
-// what it lends. It holds both.
+// The child connects, and answers each region that it is lent with a region
+// that it lends. The child holds both.
 [[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
   memory::FakeDeviceAccess devices;
   Options options;
@@ -97,7 +98,7 @@ class ShmDeviceDeath : public ::testing::Test {
   void TearDown() override {
     if (child_ > 0) Kill();
   }
-  // Each side holds 1 MiB of the other's.
+  // Each side now holds 1 MiB of the other's memory.
   void Exchange() {
     memory::Bytes piece = devices_.Put(std::string(kMiB, 'p'));
     lent_ = piece.owner;
@@ -148,7 +149,7 @@ TEST_F(ShmDeviceDeath, OfThePeerEndsItsLoansAndClosesWhatItLent) {
   }));
   EXPECT_TRUE(WaitUntil([this] { return lent_.expired(); }));
   EXPECT_FALSE(endpoint_->TakesDeviceMemory());
-  // What is held stays.
+  // Memory that is held stays valid.
   EXPECT_EQ(devices_.Get(held_.pieces()[0].span()), std::string(kMiB, 'c'));
   endpoint_.reset();
   EXPECT_EQ(devices_.open_now(), 1);
@@ -179,7 +180,7 @@ TEST_F(ShmDeviceDeath, ForkedCopyTouchesNothing) {
     held_ = memory::Payload();
     endpoint_.reset();
     fabric_.reset();
-    _exit(devices_.open_now() == 1 ? 0 : 1);  // no driver is called
+    _exit(devices_.open_now() == 1 ? 0 : 1);  // the child calls no driver
   }
   int status = 0;
   ASSERT_EQ(waitpid(copy, &status, 0), copy);

@@ -1,4 +1,4 @@
-// What a lender of devices' memory tells its peer, message by message.
+// The messages of a lender of device memory to its peer, one by one.
 
 #include "transport/fabric/shm/device_lender.h"
 
@@ -46,7 +46,7 @@ memory::SharedAllocation Named(uint64_t id, uint64_t size, uint64_t offset,
   return shared;
 }
 
-// Says of all memory what the test wants said.
+// Describes memory as the test wants it described.
 class LyingDevices : public memory::FakeDeviceAccess {
  public:
   absl::StatusOr<memory::SharedAllocation> Share(
@@ -70,7 +70,7 @@ class DeviceLenderTest : public ::testing::Test {
   void Use(const memory::DeviceAccess* devices) {
     lender_ = std::make_unique<DeviceLender>(socket_.get(), devices);
   }
-  // Until what has been lent may be taken back for something else.
+  // Waits until lent memory may be taken back in favour of other memory.
   static void AwaitKeepTime() { absl::SleepFor(kDeviceKeepTime); }
   memory::Bytes Put() { return devices_.Put(std::string(kBytes, 'x')); }
   absl::optional<SetupMessage> Receive() {
@@ -119,7 +119,8 @@ TEST_F(DeviceLenderTest, TakesBackWhatIsIdle) {
   (void)Receive();
   const uint32_t id = lent->segment_id;
   const absl::Time now = base::SteadyNow();
-  lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);  // lent, and so not idle
+  // The memory is lent, and so not idle.
+  lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);
   lent.reset();
   lender_->TakeBackIdle(now + 3 * kDeviceIdleTime - absl::Milliseconds(1));
   EXPECT_FALSE(Receive().has_value());
@@ -217,7 +218,7 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  // It has been taken back, and the peer is still to be told.
+  // The loan has been taken back, but the peer does not know yet.
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {
@@ -238,14 +239,14 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
     EXPECT_TRUE(lender_->Decline(id).ok());
   }
   ExpectNotLent(piece, "the peer could not open it");
-  // Another one may be of another device.
+  // Another allocation may be of another device.
   EXPECT_TRUE(lender_->Lend(Put()).has_value());
   (void)Receive();
   EXPECT_EQ(lender_->Describe(), "devices' memory in place");
   const memory::Bytes last = Put();
   EXPECT_TRUE(lender_->Lend(last).has_value());
   (void)Receive();
-  // Wanted, and so kept.
+  // The memory is wanted, and so it is kept.
   absl::SleepFor(absl::Milliseconds(2));
   const absl::Time now = base::SteadyNow();
   ExpectNotLent(piece, "the peer could not open it");
@@ -269,7 +270,7 @@ TEST_F(DeviceLenderTest, LendsNothingAfterManyRefusals) {
   ExpectNotLent(Put(), "the peer could not open it");
   lender_->StopUnheard();
   ExpectNotLent(Put(), "the peer could not open it");
-  // The peer closes them later, as usual.
+  // The peer closes the memory later, as usual.
   lender_->TakeBackIdle(base::SteadyNow() + kDeviceIdleTime);
   int taken_back = 0;
   while (const auto message = Receive()) {
@@ -295,7 +296,7 @@ TEST_F(DeviceLenderTest, KeepsMemoryUntilThePeerHasClosedIt) {
   EXPECT_TRUE(WaitUntil([this] { return devices_.allocated() == 0; }));
 }
 
-// To free memory may take long, and the thread that notices the end is that of
+// Freeing memory may take long, and the thread that notices the end also serves
 // all timers and set-ups.
 TEST_F(DeviceLenderTest, WhatIsLentToAPeerThatEndsIsFreedAside) {
   LyingDevices devices;
@@ -355,7 +356,8 @@ TEST_F(DeviceLenderTest, GivesUpOnWhatAPeerDoesNotCloseWhateverElseIsLent) {
   EXPECT_EQ(lender_->count(), 1u) << "a loan of it is out";
 }
 
-// Who looks for returns must not be the last to have the memory.
+// The thread that looks for returned loans must not be the last holder of the
+// memory.
 TEST_F(DeviceLenderTest, KeepsWhatIsClosedUntilItsLoanIsBack) {
   auto lent = lender_->Lend(Put());
   const uint32_t id = lent->segment_id;

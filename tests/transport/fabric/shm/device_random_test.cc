@@ -1,4 +1,4 @@
-// Random programs of messages that lie on hosts and devices, and of failures.
+// Random programs: messages that lie on hosts and devices, and failures.
 
 #include <cstdint>
 #include <cstdlib>
@@ -18,9 +18,10 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Messages of random pieces, some of which are held for long, and all that can
-// fail does at times. A message that cannot be lent, or not be loaded, would go
-// by the lifeline. What comes is right, and nothing is left over.
+// Messages of random pieces, some of which are held for long, while each call
+// that can fail fails at times. A message that cannot be lent or loaded would
+// go by the lifeline. Each message that arrives is right, and nothing is left
+// over.
 class ShmDevicesAtRandom : public ShmDevices,
                            public ::testing::WithParamInterface<int> {
  protected:

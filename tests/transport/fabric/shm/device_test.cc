@@ -44,7 +44,7 @@ TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
   EXPECT_EQ(Read(loaded), Content(100, 1) +
                               Content(kMiB, 2).substr(4097, 300 * kKiB) +
                               Content(5000, 3));
-  // The same memory, opened twice.
+  // The same memory was opened twice.
   const std::string changed = Content(300 * kKiB, 9);
   ASSERT_TRUE(theirs_
                   .CopyFromHost(AsBytes(changed),
@@ -202,7 +202,7 @@ TEST_F(ShmDevices, APeerThatCannotOpenManyIsLentNoMore) {
   EXPECT_TRUE(WaitUntil([this] { return !lender()->TakesDeviceMemory(); }));
   EXPECT_EQ(ours_.opens(), kMaxDeclinedDevices);
   ExpectCopied(OnDevice(kMiB, 2));
-  // Nothing is wrong with the other direction.
+  // The other direction still works.
   EXPECT_TRUE(borrower()->TakesDeviceMemory());
   EXPECT_TRUE(pair_->listening.events.broken.empty());
 }
@@ -225,7 +225,7 @@ TEST_F(ShmDevices, WhatCannotBeCopiedEitherIsNotLent) {
   const std::weak_ptr<const void> freed = piece.owner;
   const absl::Status refused =
       lender()->Expose(memory::Payload(std::move(piece)), kMany).status();
-  // The path is good: the message goes another way, and fails there.
+  // The path is good: the message takes another way, and fails there.
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(refused.message(), "the device fell off"));
   EXPECT_TRUE(freed.expired());
@@ -248,7 +248,7 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   ExpectCopied(OnDevice(memory::kMinDeviceBytes, 100));
   absl::SleepFor(kDeviceKeepTime);
   Pass(pieces[0]);
-  // Once the peer has closed the other one.
+  // The new allocation is lent once the peer has closed another one.
   pieces.push_back(OnDevice(memory::kMinDeviceBytes, 100));
   EXPECT_TRUE(WaitUntil([&] { return IsLentInPlace(pieces.back()); }));
   EXPECT_EQ(ours_.open_now(), static_cast<int>(kMaxPassedDevices));
@@ -259,8 +259,9 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   EXPECT_TRUE(pair_->connecting.events.broken.empty());
 }
 
-// A step's tensors, each of an allocation of its own, one more than may be
-// open: to open each of them anew, each time, costs more than to copy some.
+// A step sends several tensors, each in an allocation of its own, one more than
+// may be open at once. Opening each of them again every time would cost more
+// than copying some.
 TEST_F(ShmDevices, ManyInTurnAreNotEachOpenedEachTime) {
   Connect();
   std::vector<memory::Bytes> pieces;

@@ -1,4 +1,4 @@
-// Memory of devices and a peer of another user.
+// Memory of devices, with a peer of another user.
 
 #include <memory>
 #include <string>
@@ -40,7 +40,8 @@ TEST(ShmDeviceUsers, NothingIsLentToOtherUsers) {
     EXPECT_FALSE((*endpoint)->TakesDeviceMemory());
     Recorder events;
     (*endpoint)->Start(&events);
-    EXPECT_TRUE(WaitUntil([&] {  // it lives on while the other side lends
+    // The memory lives on while the other side lends it.
+    EXPECT_TRUE(WaitUntil([&] {
       (*endpoint)->Poll();
       return !events.broken.empty();
     }));

@@ -90,7 +90,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   (void)b()->TakeDoorbellRequest();
   b()->SetArmed(true);
   EXPECT_TRUE(a()->Poll());
-  // The sender sleeps: it is to be rung, though nothing was sent to it.
+  // The sender sleeps: the peer must be asked to ring it, though nothing was
+  // sent to it.
   EXPECT_TRUE(a()->TakeDoorbellRequest());
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());
@@ -111,7 +112,7 @@ TEST_F(ShmEndpointTest, DoorbellIsAskedForWhileArmedOncePerBatch) {
   EXPECT_FALSE(b()->TakeDoorbellRequest());
 }
 
-// What all mappings of control segments here cost the machine.
+// Returns how much memory all mappings of control segments here take.
 uint64_t ControlKiB() {
   std::ifstream maps("/proc/self/smaps");
   uint64_t sum = 0;
@@ -137,7 +138,8 @@ TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
     ASSERT_TRUE(a()->Poll());
   };
   for (int i = 0; i < 10000; ++i) exchange("12345678");
-  // Of both sides. Those of earlier tests may still be about to go.
+  // Each side has a control segment. Earlier tests may still have some of
+  // theirs for a moment.
   EXPECT_TRUE(WaitUntil([] { return ControlKiB() == 2u * (8 + 8); }))
       << ControlKiB();
   exchange(std::string(60000, 'x'));
@@ -182,7 +184,7 @@ TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
     const memory::Bytes& bytes = loaded->pieces()[0];
     EXPECT_EQ(bytes.size, size);
     EXPECT_TRUE(HasPattern(bytes.span(), 7));
-    // The same memory, mapped twice: no copy lies between them.
+    // The same memory is mapped twice: no copy is made between the two ends.
     const memory::Bytes& stable = exposure->stable.pieces()[0];
     EXPECT_NE(stable.data, bytes.data);
     const_cast<uint8_t*>(stable.data)[0] = 99;
@@ -215,7 +217,7 @@ TEST_F(ShmEndpointTest, DroppingTheLastShareEndsTheLoan) {
   b()->Poll();
   EXPECT_EQ(arena_->used(), kMiB);
   share = memory::Bytes();
-  EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks
+  EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks for returns
   b()->Poll();
   EXPECT_EQ(arena_->used(), 0u);
 }
@@ -283,7 +285,7 @@ TEST_F(ShmEndpointTest, NoRoomIsANormalAnswer) {
       b()->Expose(PatternPayload(10 * kMiB, 1), 1).status()));
   const RemoteRegion region = large->region;
   *large = Exposure();
-  (void)a()->Load(region);  // and drop it
+  (void)a()->Load(region);  // the caller drops the payload
   EXPECT_TRUE(b()->Expose(PatternPayload(10 * kMiB, 1), 1).ok());
 }
 
@@ -304,10 +306,10 @@ TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
   }
 }
 
-// The next tests write what an honest end never does.
+// The next tests write words that an honest end never writes.
 class ShmHostileEnd : public ShmEndpointTest {
  protected:
-  // An end whose peer's control page and socket are the test's.
+  // An end whose peer's control page and socket belong to the test.
   void SetUp() override {
     const std::string token = NewTestToken();
     const std::string offer = fabric_->Offer().value();
@@ -370,7 +372,7 @@ TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
   endpoint_->Poll();
   EXPECT_TRUE(events_.broken.empty());
   *exposure = Exposure();
-  EXPECT_EQ(arena_->used(), 128u);  // still lent
+  EXPECT_EQ(arena_->used(), 128u);  // the memory is still lent
 }
 
 TEST_F(ShmHostileEnd, UnsealedSegmentIsRefused) {

@@ -47,7 +47,7 @@ bool IsAll(const ArenaLease& lease, int value) {
   return IsAll(lease.data(), lease.size(), value);
 }
 
-// What a peer that was passed the segment sees.
+// Returns the mapping of a peer to which the segment was passed.
 Mapping PeersView(const ArenaLease& lease) {
   return Mapping::Share(lease.place().segment_fd, lease.place().segment_size,
                         PROT_READ)
@@ -58,7 +58,7 @@ Mapping PeersView(const ArenaLease& lease) {
 bool WritingKills(uint8_t* data) {
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGSEGV, SIG_DFL);  // not a sanitizer's report
+    signal(SIGSEGV, SIG_DFL);  // no report of a sanitizer
     *static_cast<volatile uint8_t*>(data) = 66;
     _exit(0);
   }
@@ -69,7 +69,7 @@ bool WritingKills(uint8_t* data) {
 
 TEST(ShmFork, ChildWritesToPagesOfItsOwn) {
   auto arena = Arena::Create(64 * kMiB);
-  // In two segments.
+  // The two leases lie in two segments.
   const auto first = LeaseOf(arena, 12 * kMiB, 1);
   const auto second = LeaseOf(arena, 12 * kMiB, 2);
   const Mapping peers = PeersView(*second);
@@ -116,7 +116,8 @@ TEST(ShmFork, ChildHasArenasOfItsOwn) {
   EXPECT_TRUE(child.Join());
 }
 
-// Else the child's peers would be lent what only the child has not written.
+// Otherwise the child's peers would be lent memory in which the child's own
+// writes are missing.
 TEST(ShmFork, ParentsArenaServesNothingInTheChild) {
   auto arena = Arena::Create(16 * kMiB);
   auto lease = LeaseOf(arena, kMiB, 1);
@@ -153,8 +154,8 @@ TEST(ShmFork, ChildOnlyReadsReservedPages) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// As a program does that closes all descriptors above 2 on its way to become a
-// daemon, and opens others.
+// Some programs close all descriptors above 2 when they become a daemon, and
+// then open others.
 TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   Segment segment = Segment::Create("test", kMiB).value();
   memset(segment.data(), 1, segment.size());
@@ -166,8 +167,8 @@ TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// Some kernels leave out of a child what an RDMA device has registered. Others
-// may have mapped something there meanwhile.
+// Some kernels leave memory that an RDMA device has registered out of a child.
+// In other cases another mapping may have come to lie there meanwhile.
 TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
   Segment segment = Segment::Create("test", kMiB).value();
   PrivateInChild in_child(segment, /*has_reserved_pages=*/false);
@@ -181,7 +182,7 @@ TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
 TEST(ShmFork, ChildWaitsForNoLockOfItsParents) {
   std::atomic<bool> ends{false};
   std::thread busy([&ends] {
-    // Segments come and go with the arenas, and all their locks are taken.
+    // The arenas create and delete segments, and take all their locks.
     while (!ends) {
       auto arena = Arena::Create(16 * kMiB);
       for (int i = 0; i < 20; ++i) (void)arena->Allocate(kMiB).value();

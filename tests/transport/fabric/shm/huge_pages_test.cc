@@ -1,5 +1,5 @@
-// Payload memory in huge pages: where they are to be had, where they are not,
-// and from a peer that is hostile. Tests change the kernel's settings where
+// Payload memory in huge pages: where there are huge pages, where there are
+// none, and from a hostile peer. The tests change the kernel's settings where
 // they may, and say so where they may not.
 
 #include "transport/fabric/shm/huge_pages.h"
@@ -45,7 +45,7 @@ bool IsAligned(const uint8_t* data) {
   return reinterpret_cast<uintptr_t>(data) % kHugePageBytes == 0;
 }
 
-// Has every page of it mapped.
+// Has every page of the range mapped.
 void Touch(const uint8_t* data, uint64_t size) {
   EXPECT_TRUE(Populate(data, size, Access::kRead).ok());
 }
@@ -57,7 +57,7 @@ uint64_t AddressSpace() {
 }
 
 TEST(AlignedMapping, PayloadsLieAtHugePagesOnBothSides) {
-  // Not all of them by chance.
+  // One size could be aligned by chance, but not all of them.
   for (uint64_t size : {kBytes, kBytes + 4096, uint64_t{4096}, 5 * kMiB}) {
     auto segment = Segment::Create("test", size, HugePages::kTransparent);
     ASSERT_TRUE(segment.ok()) << segment.status();
@@ -95,7 +95,7 @@ class TransparentTest : public testing::Test {
     if (!KernelHasOne()) GTEST_SKIP() << "no huge page is free on this machine";
   }
 
-  // Without the code that is tested.
+  // Asks the kernel without the code under test.
   static bool KernelHasOne() {
     base::UniqueFd fd(memfd_create("test", MFD_CLOEXEC));
     EXPECT_EQ(ftruncate(fd.get(), 4 * kMiB), 0);
@@ -187,7 +187,7 @@ TEST(NoHugePages, ArenaGoesOnWithoutReservedOnesAndSaysWhyOnce) {
   EXPECT_EQ(arena->Describe(), "0 of 48 MiB in reserved huge pages");
 }
 
-// With eight reserved pages, 16 MiB, where there were none.
+// Reserves eight pages, 16 MiB, where none was reserved.
 class ReservedTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -201,7 +201,8 @@ class ReservedTest : public testing::Test {
     if (!setting_->why_not().empty()) GTEST_SKIP() << setting_->why_not();
   }
 
-  // As a hostile peer would make it; `make` fills it before it is sealed.
+  // Makes a segment as a hostile peer would; `make` fills the file before it is
+  // sealed.
   template <typename Make>
   static base::UniqueFd Memfd(Make make, int seals = kAllSeals,
                               unsigned pages = kTwoMiB) {
@@ -263,7 +264,8 @@ TEST_F(ReservedTest, ArenaTakesOtherPagesWhenTheyHaveRunOut) {
   auto pair = MakePair(&fabric, &fabric);
   ASSERT_NE(pair, nullptr);
   Endpoint* const lender = pair->listening.endpoint.get();
-  std::vector<memory::Payload> kept;  // so that the second one finds no room
+  // The first payload is kept, so that the second one finds no room.
+  std::vector<memory::Payload> kept;
   for (uint8_t seed : {1, 2}) {
     auto exposure = lender->Expose(PatternPayload(12 * kMiB, seed), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();

@@ -16,7 +16,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// 7 of "HugePages_Free:       7" and "Rss:    7 kB".
+// Returns the 7 of "HugePages_Free:       7" and "Rss:    7 kB".
 uint64_t NumberIn(const std::string& line) {
   uint64_t number = 0;
   const std::vector<std::string> words =

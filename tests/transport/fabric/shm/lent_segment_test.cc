@@ -1,5 +1,5 @@
-// A peer's segments: mapped once, looked through where they are used, let go of
-// when they are taken back.
+// A peer's segments: mapped once, checked where they are used, and unmapped
+// when the peer takes them back.
 
 #include "transport/fabric/shm/lent_segment.h"
 
@@ -36,7 +36,8 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// A liar's: a hole in the last part, and as many pages behind the end.
+// The file of a dishonest peer: a hole in the last part, and as many pages
+// behind the end.
 base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
   base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -58,7 +59,7 @@ size_t CountMappings(const std::string& name) {
   return count;
 }
 
-// Nothing runs aside while it lives.
+// No task runs aside while this object lives.
 class HeldAside {
  public:
   HeldAside() {
@@ -76,7 +77,7 @@ TEST(LentSegment, SameMemoryIsMappedOnceAndLetGoWithItsLastUser) {
   auto one = LentSegment::Get(Duplicate(owned->fd()), 4 * kMiB).value();
   auto two = LentSegment::Get(Duplicate(owned->fd()), 4 * kMiB).value();
   EXPECT_EQ(one, two);
-  EXPECT_EQ(CountMappings("once"), 2u);  // and its owner's
+  EXPECT_EQ(CountMappings("once"), 2u);  // the other mapping is the owner's
   one.reset();
   owned->data()[5] = 7;
   EXPECT_EQ(two->data()[5], 7);
@@ -102,7 +103,7 @@ TEST(LentSegment, OnlyWhatIsUsedIsLookedThroughByItsUser) {
   EXPECT_TRUE(lent->Check(0, 6 * kMiB).ok());
   EXPECT_TRUE(lent->Check(6 * kMiB, 0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(6 * kMiB - 1, 2)));
-  // A liar's memory is used no more.
+  // This process does not use the dishonest peer's memory any more.
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(0, 1)));
 }
 
@@ -117,14 +118,14 @@ TEST(LentSegment, WhatCouldVanishIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(
       LentSegment::Get(Duplicate(fd.get()), kMiB).status()));
   ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
-  EXPECT_TRUE(absl::IsFailedPrecondition(  // it has no pages
+  EXPECT_TRUE(absl::IsFailedPrecondition(  // the range has no pages
       LentSegment::Get(Duplicate(fd.get()), kMiB).status()));
   auto good = Segment::Create("test", kMiB);
   EXPECT_TRUE(absl::IsInvalidArgument(
       LentSegment::Get(Duplicate(good->fd()), 2 * kMiB).status()));
 }
 
-// A peer that is this test, and says what it likes.
+// The peer is this test, and says whatever the test wants.
 class Lends : public testing::Test {
  protected:
   void Say(SetupMessage::Kind kind, uint32_t id, uint64_t size, int fd) {
@@ -175,7 +176,7 @@ TEST_F(Lends, OneMemoryUnderManyNumbersIsMappedOnce) {
   for (uint32_t id = 1; id <= kMaxPeerSegments; ++id) Lend(id, *owned);
   EXPECT_TRUE(Load(kMaxPeerSegments).ok());
   EXPECT_EQ(CountMappings("many"), 2u);
-  Lend(kMaxPeerSegments + 1, *owned);  // and one too many
+  Lend(kMaxPeerSegments + 1, *owned);  // one segment more than is allowed
   EXPECT_FALSE(Load(kMaxPeerSegments + 1).ok());
   EXPECT_TRUE(Load(1).ok());
 }
@@ -189,7 +190,8 @@ TEST_F(Lends, TakingBackWhatWasNotLentHarmsNobody) {
   EXPECT_TRUE(peer_->end.events.broken.empty());
 }
 
-// Memory that comes and goes: both sides are down to the first segment again.
+// Memory is lent and given back: afterwards both sides have only the first
+// segment again.
 TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   Options options;
   options.arena = Arena::Create(256 * kMiB, HugePages::kOff,
@@ -220,7 +222,8 @@ TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   EXPECT_TRUE(pair->connecting.events.broken.empty());
 }
 
-// A segment whose owner has died. Its bytes are those of their page's number.
+// A segment whose owner has died. The bytes of each page are the number of the
+// page.
 struct DeadOwners {
   explicit DeadOwners(const char* name, uint64_t size = 8 * kMiB) {
     auto owned = Segment::Create(name, size);
@@ -231,7 +234,7 @@ struct DeadOwners {
     segment = LentSegment::Get(Duplicate(owned->fd()), size).value();
   }
 
-  // Whether a range has the bytes that its owner wrote.
+  // Returns whether the bytes of a range are those that the owner wrote.
   bool IsWhole(uint64_t offset, uint64_t length) const {
     for (uint64_t i = offset; i < offset + length; ++i) {
       if (segment->data()[i] != static_cast<uint8_t>(i / 4096)) return false;
@@ -239,7 +242,7 @@ struct DeadOwners {
     return true;
   }
 
-  // Returns how many bytes of it are in memory, shared or not.
+  // Returns how many bytes of the segment are in memory, shared or not.
   uint64_t ResidentBytes() const {
     std::vector<unsigned char> pages(segment->size() / 4096);
     EXPECT_EQ(mincore(const_cast<uint8_t*>(segment->data()), segment->size(),
@@ -323,7 +326,7 @@ TEST(LentSegment, WhatWasLetGoOfIsMappedAnew) {
   EXPECT_EQ(two->data()[5 * kMiB], 7);
 }
 
-// The bytes are there at each moment, wherever they lie.
+// The bytes are there at each moment, in the segment or in the copy.
 TEST(LentSegment, ReadersDoNotNoticeTheCopy) {
   for (int round = 0; round < 20; ++round) {
     DeadOwners dead("dead", 2 * kMiB);

@@ -1,4 +1,4 @@
-// What happens to memory when one end goes.
+// Memory after one of the two ends has gone.
 
 #include <unistd.h>
 
@@ -38,7 +38,7 @@ class ShmLifetime : public ::testing::Test {
 
   End& lender() { return pair_->listening; }
   End& borrower() { return pair_->connecting; }
-  // Lends a pattern, and loads it on the other side.
+  // Lends a payload with a pattern, and loads it on the other side.
   memory::Bytes Lend(size_t size, uint8_t seed) {
     auto exposure = lender().endpoint->Expose(PatternPayload(size, seed), 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
@@ -71,7 +71,7 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
   memory::Bytes bytes = Lend(4 * kMiB, 9);
   lender().endpoint.reset();
   borrower().endpoint.reset();
-  // Another connection uses up all that is left of the arena.
+  // Another connection uses up the rest of the arena.
   auto other = MakePair(server_.get(), &client_);
   ASSERT_NE(other, nullptr);
   std::vector<Exposure> exposures;
@@ -91,10 +91,12 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
 }
 
 TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
-  // Owners may wait for that while nothing else happens on the connection.
+  // Owners may wait for the return while nothing else happens on the
+  // connection.
   for (int i = 0; i < 3; ++i) {
     memory::Bytes bytes = Lend(kMiB, 6);
-    absl::SleepFor(absl::Milliseconds(20));  // some looks find nothing
+    // Some looks for returns find nothing.
+    absl::SleepFor(absl::Milliseconds(20));
     EXPECT_EQ(lender_->used(), kMiB);
     bytes = memory::Bytes();
     const absl::Time limit = absl::Now() + absl::Seconds(20);
@@ -131,17 +133,18 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
     lender().endpoint->Withdraw(exposure->region);
     lease.reset();
     lender().endpoint->Poll();
-    EXPECT_EQ(lender_->used(), kMiB);  // the peer has it
+    EXPECT_EQ(lender_->used(), kMiB);  // the peer has the memory
   }
   lender().endpoint->Poll();
   EXPECT_EQ(lender_->used(), 0u);
 }
 
-// The application's code, which may use the connection that lent its memory.
-// Two ways for a loan to end.
+// The application's code in an owner's destructor, which may use the connection
+// that lent the memory. A loan can end in two ways.
 class OwnersCode : public ShmLifetime {
  protected:
-  // Lends memory whose owner does so, from another thread, in its end.
+  // Lends memory whose owner uses the connection in its destructor, from
+  // another thread.
   Exposure LendOwned() {
     std::shared_ptr<ArenaLease> lease = lender_->Allocate(1000).value();
     Endpoint* const endpoint = lender().endpoint.get();
@@ -194,7 +197,7 @@ TEST_F(ShmLifetime, LoansThatNobodyLoadedEndWithTheBorrower) {
 
 TEST_F(ShmLifetime, BothSidesWithLoansOutDoNotWaitForEachOther) {
   ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
-  // The client's arena is the process's.
+  // The client uses the arena of the process.
   auto theirs = ArenaFor(geteuid()).value();
   const uint64_t before = theirs->used();
   ASSERT_TRUE(borrower().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
@@ -213,8 +216,9 @@ TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
 }
 
 TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
-  // What the process keeps from its first connection: the event loop's, the
-  // listener's, the arena's segment. What is above it goes away again.
+  // The process keeps some memory from its first connection: that of the event
+  // loop, of the listener, and the arena's segment. All other memory goes away
+  // again.
   (void)Lend(kMiB, 1);
   ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();

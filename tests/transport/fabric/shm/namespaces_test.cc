@@ -1,4 +1,5 @@
-// Peers in other namespaces of the kernel: what works, and what is said.
+// Peers in other namespaces of the kernel: the cases that work, and the error
+// texts of the others.
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -45,7 +46,7 @@ class ShmNamespaces : public ::testing::Test {
     options.directory = directory;
     return options;
   }
-  // One packet each way; the child's side.
+  // The child's side: one packet each way.
   static void Talk(ShmFabric* fabric, const std::string& offer,
                    const std::string& token) {
     Outcome outcome;
@@ -152,8 +153,8 @@ TEST_F(ShmNamespaces, DirectoryOfThePeerAloneIsExplained) {
               HasSubstr("is not the directory where the peer listens"));
 }
 
-// In a new user namespace without a map every user, this one too, shows as the
-// overflow uid: alike, and yet not the same.
+// In a new user namespace without a map every user, this one too, appears as
+// the overflow uid. Two users with that uid need not be the same user.
 TEST_F(ShmNamespaces, UserWithoutANumberIsRefused) {
   if (!MayUnshare(CLONE_NEWUSER)) GTEST_SKIP() << "no CLONE_NEWUSER here";
   ShmFabric server;

@@ -1,4 +1,4 @@
-// The system gives no memory: an answer, and nobody dies of it.
+// The system gives no memory: the caller gets an error, and no process dies.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ uint64_t AddressSpace() {
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Without SIGXFSZ, whose default is to kill.
+// The error comes without SIGXFSZ, which kills by default.
 TEST(NoMemory, FileSizeLimitIsAnAnswerWithItsRemedy) {
   ForkedChild child([] {
     Limit(RLIMIT_FSIZE, kMiB);
@@ -61,7 +61,8 @@ TEST(NoMemory, AddressSpaceLimitIsAnAnswerWithItsRemedy) {
   EXPECT_TRUE(child.Join());
 }
 
-// As if: what is not mapped cannot be populated either.
+// The unmapped page stands for a lack of memory: a page that is not mapped
+// cannot be populated either.
 TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
   ForkedChild child([] {
     auto writer = CreateControl(256 * 1024);
@@ -108,14 +109,15 @@ TEST(NoMemory, ReaderWithoutMemoryForAGrownRingLeavesThePath) {
 TEST(NoMemory, ArenaThatCannotGrowAsksAgainLater) {
   ForkedChild child([] {
     auto arena = Arena::Create(64 * kMiB);
-    auto lease = arena->Allocate(16 * kMiB);  // all of its first segment
+    // All of the arena's first segment.
+    auto lease = arena->Allocate(16 * kMiB);
     ASSERT_TRUE(lease.ok()) << lease.status();
     rlimit limit = {kMiB, RLIM_INFINITY};
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     limit.rlim_cur = RLIM_INFINITY;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    // Not at once, but before long.
+    // The memory is not given back at once, but before long.
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     EXPECT_TRUE(WaitUntil([&] { return arena->Allocate(kMiB).ok(); }));
   });
