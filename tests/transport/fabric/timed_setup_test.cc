@@ -1,4 +1,4 @@
-// How one side's work on a connection begins, and that it ends once.
+// One side's work on a connection: its begin, and its end, which happens once.
 
 #include "transport/fabric/timed_setup.h"
 
@@ -22,7 +22,7 @@ constexpr absl::Duration kShort = absl::Milliseconds(20);
 
 using Steps = std::vector<std::string>;
 
-// Notes what it is asked to do. Used on the loop's thread.
+// Records the calls that it gets. Used on the loop's thread.
 class Work : public TimedSetup {
  public:
   Work(std::shared_ptr<Attempt> attempt, absl::Duration limit,
@@ -58,13 +58,14 @@ class TimedSetupTest : public testing::Test {
         });
     return std::make_shared<Work>(std::move(attempt), limit, steps_);
   }
-  // Runs `what` on the loop's thread, and then what that has posted.
+  // Runs `what` on the loop's thread, and then the tasks that `what` has
+  // posted.
   static void OnLoop(const std::function<void()>& what) {
     Loop()->Post(what);
     DrainLoop();
   }
 
-  // Both are written on the loop's thread, and read once it is drained.
+  // Both are written on the loop's thread, and read after the loop has drained.
   const std::shared_ptr<Steps> steps_ = std::make_shared<Steps>();
   const std::shared_ptr<absl::Status> told_ = std::make_shared<absl::Status>();
 };
@@ -136,7 +137,7 @@ TEST_F(TimedSetupTest, CancelledBeforeItsTurnItDoesNotBegin) {
   EXPECT_EQ(steps_->back(), "gone");
 }
 
-// As of the half of a connection whose peer came to the listener.
+// The case of a connection whose peer came to the listener.
 TEST_F(TimedSetupTest, StartsWithoutAHandle) {
   auto work = Make();
   OnLoop([&work] {

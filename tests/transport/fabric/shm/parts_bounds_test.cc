@@ -1,5 +1,5 @@
-// What lists of parts, and the memory that they name, cost the side that reads
-// them, if the numbers in them have any size.
+// Checks the cost of lists of parts for the side that reads them, if the
+// numbers in the lists have any size.
 
 #include <algorithm>
 #include <cstdio>
@@ -27,12 +27,12 @@ using fuzz::Cost;
 using fuzz::Random;
 using Kind = SetupMessage::Kind;
 
-constexpr uint64_t kPartBytes = 24;  // on the wire
+constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kBudget = 1 << 20;
-// What the process may map beside what was lent: the stack of each thread that
-// begins meanwhile, and the 64 MiB of addresses that glibc reserves for its
-// heap.
+// A process may map this much in addition to the lent memory: the stack of each
+// thread that begins meanwhile, and the 64 MiB of addresses that glibc reserves
+// for the heap of each.
 constexpr uint64_t kMappedBudget = 512 << 20;
 constexpr uint32_t kIds = 8;
 
@@ -43,13 +43,13 @@ uint64_t MappedBytes() {
   return pages * 4096;
 }
 
-// The fabric of a side that is attacked.
+// The fabric of the side that is attacked.
 ShmFabric* Attacked() {
   static auto* const fabric = new ShmFabric();
   return fabric;
 }
 
-// Made once: a peer may lend the same memory over and over.
+// Creates the segment once: a peer may lend the same memory over and over.
 const Segment& SharedSegment() {
   static const auto& segment =
       *new Segment(Segment::Create("penstock-bounds", kSegmentBytes).value());
@@ -62,7 +62,7 @@ class Attack {
   explicit Attack(Random* random)
       : random_(random), pair_(MakeRawPair(Attacked())) {}
 
-  // Returns how many steps it has made.
+  // Returns how many steps the attack has made.
   int Run() {
     int steps = 0;
     const uint64_t mapped_before = MappedBytes();
@@ -80,7 +80,7 @@ class Attack {
   }
 
  private:
-  // Returns how many bytes the peer has sent for it.
+  // Makes a step. Returns how many bytes the peer has sent for it.
   size_t Take() {
     switch (random_->Below(8)) {
       case 0:
@@ -121,7 +121,7 @@ class Attack {
     return kMaxSetupBytes;
   }
 
-  // Honest, or wrong in one part.
+  // Returns a region that is honest, or wrong in one part.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
     for (RemotePart& part : region) part = HonestPart();
@@ -147,7 +147,7 @@ class Attack {
       case 2:
         part->length = random_->Number(64);
         break;
-      default:  // whose end lies in the segment, since it wraps
+      default:  // the end of the part lies in the segment, since the sum wraps
         part->length = random_->Number(64);
         part->offset = random_->Below(kSegmentBytes) - part->length;
     }
@@ -174,7 +174,7 @@ class Attack {
     uint64_t size = 0;
     for (const RemotePart& part : region) size += part.length;
     EXPECT_EQ(loaded->size(), size);
-    // The last byte of each, as an application reads it.
+    // Reads the last byte of each piece, as an application may.
     for (const memory::Bytes& piece : loaded->pieces()) {
       EXPECT_EQ(piece.data[piece.size - 1], 0);
     }
@@ -199,7 +199,8 @@ class Attack {
 };
 
 TEST(ShmPartsBounds, EachListCostsInProportionToItsBytes) {
-  // Makes what a process makes once, so that no attack is charged for it.
+  // Creates the objects that a process creates once, so that no attack is
+  // charged for them.
   { Attack(nullptr); }
   (void)SharedSegment();
   Random random;

@@ -1,5 +1,5 @@
-// Payloads of several pieces, some of which lie in the arena: what is lent
-// where it lies, what is copied, and when the loan ends.
+// Payloads of several pieces, some of which lie in the arena: the pieces that
+// are lent in place, the pieces that are copied, and the end of the loan.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ constexpr uint64_t kMiB = 1 << 20;
 constexpr uint32_t kRingBytes = 128 * 1024;
 constexpr size_t kMany = 100;
 
-// One side of a connection, with its loans in sight.
+// One side of a connection, whose loans the test can count.
 struct Side {
   std::shared_ptr<Arena> arena = Arena::Create(64 * kMiB);
   std::shared_ptr<Link> link;
@@ -58,12 +58,12 @@ class ShmParts : public ::testing::Test {
   Endpoint* lender() { return lender_.endpoint.get(); }
   Endpoint* borrower() { return borrower_.endpoint.get(); }
   Arena* arena() { return lender_.arena.get(); }
-  // After the lender has looked.
+  // Returns the number of loans after the lender has looked for returns.
   size_t loans() {
     lender()->Poll();
     return lender_.link->lender()->count();
   }
-  // How often the borrower has given a loan back.
+  // Returns how often the borrower has given a loan back.
   uint64_t returns() const { return borrower_.link->own_page()->release_head; }
 
   std::shared_ptr<ArenaLease> Lease(size_t size, uint8_t seed) {
@@ -80,7 +80,8 @@ class ShmParts : public ::testing::Test {
   static memory::Bytes OnHeap(size_t size, uint8_t seed) {
     return PatternPayload(size, seed).pieces()[0];
   }
-  // Five parts: copies are the first, the third and the last.
+  // Appends pieces that become five parts; the first, the third and the last
+  // are copies.
   memory::Payload FiveParts() {
     memory::Payload payload;
     for (const memory::Bytes& piece :
@@ -121,7 +122,8 @@ class ShmParts : public ::testing::Test {
   }
 };
 
-// The part is the lease, and so is what the lender keeps of it.
+// The part of the region is the lease itself, and so is the part that the
+// lender keeps.
 void ExpectInPlace(const Exposure& exposure, size_t part,
                    const ArenaLease& lease) {
   const RemotePart& remote = exposure.region[part];
@@ -149,7 +151,7 @@ TEST_F(ShmParts, PiecesInTheArenaAreLentWhereTheyLie) {
   ExpectInPlace(exposure, 4, *last);
   EXPECT_EQ(exposure.region[0].length, 100u);
   EXPECT_EQ(exposure.region[3].length, 5000u + 4095);
-  // Of 100 bytes, at whole 64 bytes, and of the rest.
+  // One copy of the 100 bytes, which takes whole 64 bytes, and one of the rest.
   EXPECT_EQ(arena()->used() - before, 128u + 9152) << "one copy";
 
   const memory::Payload loaded = Load(exposure.region);
@@ -161,7 +163,7 @@ TEST_F(ShmParts, PiecesInTheArenaAreLentWhereTheyLie) {
   const absl::Span<const uint8_t> copied = loaded.pieces()[3].span();
   EXPECT_TRUE(HasPattern(copied.first(5000), 4));
   EXPECT_TRUE(HasPattern(copied.subspan(5000), 5));
-  // The same memory, mapped twice.
+  // The same memory is mapped twice.
   last->data()[7] = 99;
   EXPECT_EQ(loaded.pieces()[4].data[7], 99);
 }
@@ -290,7 +292,7 @@ TEST_F(ShmParts, WithoutRoomForACopyNothingIsLent) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(loans(), 0u);
   EXPECT_EQ(arena()->used(), 60 * kMiB);
-  // What lies there needs none.
+  // Pieces that lie in the arena need no further memory.
   const Exposure exposure = Expose(in_place);
   EXPECT_EQ(exposure.region.size(), 2u);
   EXPECT_EQ(arena()->used(), 60 * kMiB);

@@ -1,4 +1,4 @@
-// The peer is another process, and dies.
+// The peer is another process, and that process dies.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,8 +16,8 @@
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/fabric.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// Sends where something lies, for PartIn() of the packet.
+// Sends the place of a region in a packet; PartIn() reads the place there.
 bool SendPart(Endpoint* from, const RemoteRegion& region) {
   const auto* bytes = reinterpret_cast<const char*>(&region[0]);
   return Send(from, absl::string_view(bytes, sizeof region[0]));
@@ -39,7 +39,8 @@ RemotePart PartIn(const std::string& packet) {
   return part;
 }
 
-// The child: connects, and answers "load <region>" by loading and holding it.
+// The child connects, and answers each region that it is sent by loading and
+// holding it.
 [[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
   ShmFabric fabric;
   Outcome outcome;
@@ -54,7 +55,7 @@ RemotePart PartIn(const std::string& packet) {
     auto bytes = endpoint->Load({PartIn(events.packets.back())});
     if (!bytes.ok() || !HasPattern(bytes->pieces()[0].span(), 11)) _exit(4);
     held = *std::move(bytes);
-    // And lends something itself, which the other side will hold.
+    // The child lends memory as well, which the other side will hold.
     auto exposure = endpoint->Expose(PatternPayload(kMiB, 12), 1);
     if (!exposure.ok()) _exit(5);
     if (!SendPart(endpoint.get(), exposure->region)) _exit(6);
@@ -100,7 +101,8 @@ class ShmPeerDeath : public ::testing::Test {
     child_ = 0;
     return status;
   }
-  // Has the peer hold 4 MiB of this process, and this process 1 MiB of it.
+  // Makes the peer hold 4 MiB of this process, and this process 1 MiB of the
+  // peer.
   void Exchange() {
     auto exposure = endpoint_->Expose(PatternPayload(4 * kMiB, 11), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
@@ -131,7 +133,7 @@ TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
   ASSERT_EQ(events_.broken.size(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
   EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
-  // What was loaded from the dead stays.
+  // Memory that was loaded from the dead peer stays valid.
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_.reset();
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
@@ -154,7 +156,7 @@ uint64_t MappedOfPeers() {
   return bytes;
 }
 
-// The peer's arena has 16 MiB at least.
+// The peer's arena has at least 16 MiB.
 TEST_F(ShmPeerDeath, OnlyWhatIsHeldOfTheDeadStays) {
   ASSERT_NO_FATAL_FAILURE(Exchange());
   EXPECT_GE(MappedOfPeers(), 16 * kMiB);
@@ -180,7 +182,7 @@ TEST_F(ShmPeerDeath, OnlyWhatIsHeldStaysIfThePeerDiesLongAfterTheEnd) {
 
 TEST_F(ShmPeerDeath, AfterOurEndIsGoneLoansComeBackToo) {
   ASSERT_NO_FATAL_FAILURE(Exchange());
-  // Stopped, it cannot give anything back itself.
+  // A stopped peer cannot give anything back itself.
   kill(child_, SIGSTOP);
   endpoint_.reset();
   EXPECT_EQ(arena_->used(), 4 * kMiB);
@@ -219,7 +221,7 @@ TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_->Poll();
   EXPECT_TRUE(events_.broken.empty());
-  // Still working.
+  // The connection still works.
   events_.packets.clear();
   ASSERT_NO_FATAL_FAILURE({
     auto exposure = endpoint_->Expose(PatternPayload(kMiB, 11), 1);

@@ -1,5 +1,5 @@
-// Words that were overwritten cost the ring, and nothing that came out of it
-// was not sent.
+// Words that were overwritten end the ring; no packet comes out of the ring
+// that was not sent.
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,8 @@ namespace {
 
 TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   std::string got;
-  // More than once round, so that what is there was a packet once.
+  // The packets go around the ring more than once, so that every place in it
+  // has held a packet.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Send(std::string(120, 'm')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kPacket);
@@ -28,7 +29,7 @@ TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
     page->head = head + more;
     EXPECT_EQ(Receive(&got), Got::kBroken) << more;
   }
-  // What is written next says the truth again.
+  // The next packet makes the word right again.
   ASSERT_EQ(Send("next"), Sent::kSent);
   EXPECT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(got, "next");
@@ -45,7 +46,7 @@ TEST_F(RingTest, TailThatIsNonsenseIsFoundWhereTheRingIsEmpty) {
   }
 }
 
-// A wrong tail lets the writer write over what is unread.
+// A wrong tail makes the writer overwrite packets that were not read.
 TEST_F(RingTest, WhatWasWrittenOverBreaks) {
   std::string got;
   const std::string packet(504, 'm');
@@ -61,8 +62,8 @@ TEST_F(RingTest, WhatWasWrittenOverBreaks) {
   }
 }
 
-// Nonsense in the shared words and in headers, at random: what comes out is the
-// next packet, or the end. Never another.
+// Nonsense in the shared words and in headers, at random: the ring gives the
+// next packet or breaks, and never gives another packet.
 TEST_F(RingTest, NonsenseNeverPassesForAPacket) {
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);

@@ -41,7 +41,7 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
   std::string got;
   ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_TRUE(sender_.RoomHasCome());
-  // A smaller one that fits meanwhile does not take the word back.
+  // A smaller packet that fits meanwhile does not end the sender's waiting.
   EXPECT_EQ(Send("small"), Sent::kSent);
   EXPECT_TRUE(receiver_.PeerWaits());
   sender_.StopWaiting();
@@ -51,7 +51,8 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
 
 TEST_F(RingTest, RingIsFilledToTheLastByte) {
   GrowRing();
-  const std::string packet(1016, 'm');  // 1024 with its header
+  // The packet takes 1024 bytes with its header.
+  const std::string packet(1016, 'm');
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
     ASSERT_EQ(Send(packet), Sent::kSent);
   }
@@ -79,8 +80,8 @@ TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
 }
 
 TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
-  // The head before what makes it grow: in each part of the larger ring, at
-  // ever other places of it.
+  // The ring grows when its head is at different places, in each part of the
+  // larger ring.
   for (uint64_t start = 0; start < 2 * kRingBytes; start += 8 * 263) {
     Fresh fresh;
     std::string got;
@@ -100,7 +101,7 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
     for (uint32_t i = 0; i < sent; ++i) {
       ASSERT_EQ(fresh.Receive(&got), Got::kPacket) << start << " " << i;
       ASSERT_EQ(got, text(i)) << start << " " << i;
-      fill();  // in the end all of the larger ring
+      fill();  // in the end the packets fill the larger ring
     }
     EXPECT_EQ(sent, 300u);
     EXPECT_EQ(fresh.Receive(&got), Got::kEmpty);
@@ -115,7 +116,7 @@ TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
   }
   sender_.StopWaiting();
   EXPECT_EQ(Send(large), Sent::kFull);
-  // Its head is at the end of the part, so all of that must be empty.
+  // The head is at the end of the part, so the whole part must be empty.
   std::string got;
   for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
     EXPECT_FALSE(sender_.RoomHasCome()) << i;
@@ -145,16 +146,17 @@ TEST_F(RingTest, RingThatWasFullGrowsWithTheNextPacketThatHasRoomForIt) {
 TEST_F(RingTest, HostileGrowthBreaks) {
   std::string got;
   WriteLength(kGrown);
-  PageOf(writer_)->head.store(kFirstRingBytes - 8);  // not up to the new part
+  // The head does not reach the new part.
+  PageOf(writer_)->head.store(kFirstRingBytes - 8);
   EXPECT_EQ(Receive(&got), Got::kBroken);
   PageOf(writer_)->head.store(kFirstRingBytes);
-  EXPECT_EQ(Receive(&got), Got::kEmpty);  // honest so far
+  EXPECT_EQ(Receive(&got), Got::kEmpty);  // the peer was honest up to here
   WriteLength(kGrown, kFirstRingBytes);
   PageOf(writer_)->head.store(2 * kFirstRingBytes);
-  EXPECT_EQ(Receive(&got), Got::kBroken);  // a second time
+  EXPECT_EQ(Receive(&got), Got::kBroken);  // the ring may not grow twice
 }
 
-// Or a reader would look at memory that nobody has allocated.
+// Otherwise the reader would look at memory that nobody has allocated.
 TEST_F(RingTest, PacketBeyondThePartThatIsInUseBreaks) {
   std::string got;
   WriteLength(kFirstRingBytes);
@@ -167,11 +169,12 @@ TEST_F(RingTest, PeerThatSaysItHasGrownAndHasNotHarmsNobody) {
   PageOf(writer_)->head.store(kFirstRingBytes + 60008);
   ASSERT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
   std::string got;
-  // The new part is the reader's doing, and zeros: no packet.
+  // The reader has created the new part, which has zeros and no packet.
   EXPECT_EQ(Receive(&got), Got::kBroken);
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
   WriteLength(60008, kFirstRingBytes);
-  EXPECT_EQ(Receive(&got), Got::kBroken);  // longer than what is there
+  // The packet is longer than the rest of the ring.
+  EXPECT_EQ(Receive(&got), Got::kBroken);
 }
 
 TEST_F(RingTest, HostileHeadBreaks) {

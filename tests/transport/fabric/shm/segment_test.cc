@@ -20,7 +20,7 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// A memfd as a hostile peer would make it.
+// Returns a memfd as a hostile peer would make it.
 base::UniqueFd Memfd(uint64_t size, int seals, bool allocate) {
   base::UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -75,7 +75,7 @@ TEST(Segment, MoreThanMemoryIsRefused) {
 }
 
 TEST(PeerSegment, WhatCouldVanishIsRefused) {
-  // Of the right size and allocated, each lacking one seal.
+  // Each memfd has the right size and is allocated, but lacks one seal.
   for (int missing : {F_SEAL_SHRINK, F_SEAL_GROW, 0x10, F_SEAL_SEAL}) {
     auto peer =
         PeerSegment::Map(Memfd(kBytes, kAllSeals & ~missing, true), kBytes);

@@ -43,12 +43,12 @@ struct SocketPair {
   base::UniqueFd b;
 };
 
-// While it lives, the process gets no more descriptors.
+// While this object lives, the process gets no more descriptors.
 class NoDescriptors {
  public:
   explicit NoDescriptors(int any_fd) {
     EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int next = dup(any_fd);  // the lowest that is free
+    const int next = dup(any_fd);  // the lowest number that is free
     close(next);
     const rlimit none = {static_cast<rlim_t>(next), before_.rlim_max};
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -59,7 +59,7 @@ class NoDescriptors {
   rlimit before_;
 };
 
-// As a hostile peer sends, with `count` copies of descriptor 0.
+// Sends as a hostile peer does, with `count` copies of descriptor 0.
 void SendRaw(int socket, const std::string& bytes, size_t count) {
   iovec data = {const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(253 * sizeof(int))] = {};
@@ -218,7 +218,8 @@ TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {
 
 TEST(SetupMessage, DescriptorOfAnythingButSharedMemoryIsRejected) {
   SocketPair sockets;
-  SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);  // /dev/null, say
+  // Any descriptor, such as that of /dev/null.
+  SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);
   const absl::Status status = ReceiveSetup(sockets.b.get()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }

@@ -1,4 +1,4 @@
-// How connections come about, and how they do not.
+// Connections that are set up, and reasons for which they are not.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ class ShmSetup : public ::testing::Test {
     options.setup_timeout = absl::Milliseconds(50);
     return options;
   }
-  // Connects and expects an error.
+  // Connects, and expects an error.
   absl::Status Refusal(const std::string& offer, const std::string& token) {
     Outcome outcome;
     auto pending = client_.Connect(offer, token, outcome.callback());
@@ -149,7 +149,8 @@ TEST_F(ShmSetup, CancelledListenIsForgotten) {
   EXPECT_FALSE(outcome.finished());
 }
 
-// On the thread that reports: nothing can be under way when it is cancelled.
+// The test cancels on the thread that reports, so no report can be under way
+// then.
 TEST_F(ShmSetup, CancelledConnectIsNotReported) {
   const SocketAddress silent{NewSocketName().value(), ""};
   base::UniqueFd socket = ListenAt(silent).value();
@@ -170,7 +171,7 @@ TEST_F(ShmSetup, CancelledConnectIsNotReported) {
     }
     pending = fabric.Connect(offers[1], NewTestToken(), last.callback());
   });
-  // It has the same time limit, and began after them.
+  // The last attempt has the same time limit, and began after the others.
   EXPECT_TRUE(absl::IsDeadlineExceeded(last.Take().status()));
   EXPECT_EQ(*reported, 0);
   ExpectStillWorks();
@@ -184,7 +185,7 @@ TEST_F(ShmSetup, ListenEndsInTime) {
 }
 
 TEST_F(ShmSetup, SilentListenerEndsInTime) {
-  // A socket that accepts and says nothing.
+  // A socket that accepts and sends nothing.
   const SocketAddress address{NewSocketName().value(), ""};
   base::UniqueFd socket = ListenAt(address).value();
   ShmFabric fabric(Short());
@@ -256,7 +257,7 @@ TEST_F(ShmSetup, FloodOfHalfOpenConnectionsIsBounded) {
 }
 
 TEST_F(ShmSetup, LeavesNoDescriptorBehind) {
-  { ExpectStillWorks(); }  // the process's own are there
+  { ExpectStillWorks(); }  // creates the descriptors that the process keeps
   const std::string offer = server_.Offer().value();
   const size_t before = CountFds();
   for (int i = 0; i < 10; ++i) {
@@ -264,7 +265,8 @@ TEST_F(ShmSetup, LeavesNoDescriptorBehind) {
     (void)Refusal(offer, NewTestToken());
     base::UniqueFd socket = RawConnect(offer);
   }
-  // Fewer where those of an earlier test were still there at the beginning.
+  // There are fewer if descriptors of an earlier test were still open at the
+  // beginning.
   EXPECT_TRUE(WaitUntil([before] { return CountFds() <= before; }))
       << CountFds() << " instead of " << before;
 }

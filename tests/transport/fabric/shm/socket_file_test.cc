@@ -1,4 +1,5 @@
-// Listening sockets that are files: whom they serve, and that they go.
+// Listening sockets that are files: the users that they serve, and their
+// removal.
 
 #include "transport/fabric/shm/socket_file.h"
 
@@ -50,10 +51,10 @@ class SocketFile : public ::testing::Test {
     closedir(entries);
     return names;
   }
-  // The path of a socket whose listener is gone.
+  // Returns the path of a socket whose listener has gone.
   std::string Dead(time_t age) const {
     const SocketAddress address{NewSocketName().value(), directory_};
-    EXPECT_TRUE(ListenAt(address).ok());  // and closed
+    EXPECT_TRUE(ListenAt(address).ok());  // the listener closes at once
     SetAge(PathOf(address), age);
     return PathOf(address);
   }
@@ -91,7 +92,8 @@ TEST_F(SocketFile, ConnectsAndGoesWithItsFabric) {
 
 TEST_F(SocketFile, GoesWithItsProcess) {
   ForkedChild child([this] {
-    // Never destroyed, as the process's own; static, so that it is no leak.
+    // The fabric is never destroyed, as that of the process; static, so that no
+    // leak is reported.
     static auto* const fabric = new ShmFabric(options_);
     EXPECT_TRUE(fabric->Offer().ok());
     EXPECT_EQ(Names().size(), 1u);
@@ -112,7 +114,8 @@ TEST_F(SocketFile, StaysWhenAForkedChildOfItsProcessEnds) {
 
 TEST_F(SocketFile, OneOfAKilledProcessIsRemovedByTheNext) {
   const std::string old = Dead(60);
-  const std::string young = Dead(0);  // it may yet begin to listen
+  // The owner of a young socket may still begin to listen.
+  const std::string young = Dead(0);
   ShmFabric living(options_);
   ASSERT_TRUE(living.Offer().ok());
   const std::string unrelated = absl::StrCat(directory_, "/penstock-data");
@@ -157,7 +160,7 @@ TEST_F(SocketFile, DirectoryOfAThirdUserIsRefused) {
   EXPECT_TRUE(CheckDirectory(directory_, kOtherUid).ok());
 }
 
-// A directory below the test's, in which nobody else can do anything.
+// A directory inside the test's own, in which no other user can do anything.
 class SocketFileBelow : public SocketFile {
  protected:
   SocketFileBelow() {

@@ -1,4 +1,4 @@
-// Descriptors of strangers, whose closing blocks, block nobody.
+// Descriptors of strangers, whose closing blocks, block no other work.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -36,7 +36,7 @@ std::string HelloWith(const std::string& token) {
   return EncodeSetup(hello);
 }
 
-// Whatever the event loop's thread was doing, it is done with.
+// The thread of the event loop finishes its work.
 void ExpectLoopMovesOn() {
   auto moved = std::make_shared<std::promise<void>>();
   std::future<void> on = moved->get_future();
@@ -46,8 +46,8 @@ void ExpectLoopMovesOn() {
       << "the event loop waits for a stranger";
 }
 
-// Holds the event loop's thread, so that it closes nothing before the test has
-// let go of it.
+// Holds the thread of the event loop, so that the thread closes nothing before
+// the test has let go of the descriptor.
 class HeldLoop {
  public:
   HeldLoop() {
@@ -69,14 +69,15 @@ class Strangers : public ::testing::Test {
     SendWith(socket, bytes, fds);
     lingering_->LetGo();
   }
-  // Sends what `fds` says beside `bytes`, and waits until it has been refused.
+  // Sends `fds` together with `bytes`, and waits until the server has refused
+  // them.
   void Stranger(const std::string& bytes, const std::vector<int>& fds) {
     base::UniqueFd socket = RawConnect(server_.Offer().value());
     SendAndLetGo(socket.get(), bytes, fds);
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     ExpectLoopMovesOn();
   }
-  // Leaves one connection that takes for ever to close.
+  // Leaves one connection whose closing takes for ever.
   void TakeAThread(const std::string& offer, Lingering* lingering) {
     base::UniqueFd socket = RawConnect(offer);
     {
@@ -92,7 +93,8 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
     EXPECT_TRUE(WaitUntil([this] { return Serves(); }));
   }
-  // There may be more callers than it takes.
+  // Returns whether the server accepts a connection; more callers may wait than
+  // it accepts.
   bool Serves() {
     const std::string token = NewTestToken();
     Outcome listened;
@@ -135,7 +137,8 @@ TEST_F(Strangers, SocketThatNobodyReceives) {
   {
     HeldLoop held;
     auto memory = Segment::Create("test", 4096);
-    SendWith(socket.get(), "x", {memory->fd()});  // decides
+    // The server decides by this message.
+    SendWith(socket.get(), "x", {memory->fd()});
     SendWith(socket.get(), "y", {lingering_->fd()});
     lingering_->LetGo();
   }
@@ -162,7 +165,7 @@ TEST_F(Strangers, ListenersAnswerOfAnotherKind) {
   ExpectLoopMovesOn();
 }
 
-// A connection that is set up, of which this test is one side.
+// A connection that is set up, one side of which is this test.
 class StrangersSegment : public Strangers {
  protected:
   void TearDown() override {
@@ -170,7 +173,8 @@ class StrangersSegment : public Strangers {
     Strangers::TearDown();
   }
 
-  // As what a segment is, `fd` is passed; then a region of it is loaded.
+  // Passes `fd` in the place of a segment; then a region of that segment is
+  // loaded.
   void Pass(int fd) {
     SetupMessage segment;
     segment.kind = SetupMessage::Kind::kSegment;
@@ -202,7 +206,7 @@ TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
   ExpectLoopMovesOn();
 }
 
-// One that is stuck leaves the other threads that close.
+// A connection whose closing is stuck leaves the other closing threads free.
 TEST_F(Strangers, OneThatCannotBeClosedLeavesTheRest) {
   TakeAThread(server_.Offer().value(), lingering_.get());
   auto memory = Segment::Create("test", 4096);
@@ -216,8 +220,9 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   std::vector<Lingering> more(progress::kMostClosingThreads - 1);
   TakeAThread(offer, lingering_.get());
   for (Lingering& each : more) TakeAThread(offer, &each);
-  // Each is refused, and none can be closed. A machine that is busy elsewhere
-  // takes many rounds: while nobody accepts, the backlog is all that gets in.
+  // The server refuses each connection, and cannot close any. On a busy machine
+  // this takes many rounds: while nobody accepts, only the backlog takes
+  // connections.
   size_t refused = 0;
   const auto flood = [&] {
     for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {
@@ -233,7 +238,8 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   flood();
   EXPECT_GT(refused, 0u);
   ExpectLoopMovesOn();
-  // What the loop accepts at once, and what may be half-open.
+  // The limit counts the connections that the loop accepts at once, and those
+  // that may be half-open.
   EXPECT_LT(CountFds(), before + progress::kManyTasksAside + 70);
 }
 

@@ -1,4 +1,4 @@
-// Peers of another user, and what they get.
+// Peers of another user, and the memory that they get.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
   EXPECT_NE(first->place().segment_id, second->place().segment_id);
-  // What one user's peers could read is not used for another's.
+  // Memory that one user's peers could read is not used for another user's.
   const uint32_t of_one = first->place().segment_id;
   first.reset();
   auto third = other->Allocate(kMiB).value();
@@ -49,7 +49,7 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
 }
 
 TEST(UserArenas, OtherUsersAreFewAndHaveLess) {
-  ForkedChild child([] {  // which has none yet
+  ForkedChild child([] {  // the child has no arena yet
     for (uid_t uid = 2001; uid < 2001 + kMaxOtherUsers; ++uid) {
       ASSERT_TRUE(ArenaFor(uid).ok()) << uid;
     }
@@ -63,7 +63,8 @@ TEST(UserArenas, OtherUsersAreFewAndHaveLess) {
   EXPECT_TRUE(child.Join());
 }
 
-// Both ends in this process, as if of two users.
+// Both ends are in this process, and treat each other as a process of another
+// user.
 class ShmCopied : public ::testing::Test {
  protected:
   static Options Copying(const std::shared_ptr<Arena>& arena) {
@@ -117,7 +118,8 @@ TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
   b()->Withdraw(region);
 }
 
-// Its pieces are parts of it, so that the peer can put them where it wants.
+// The pieces become parts of the copy, so that the peer can put each where it
+// wants.
 TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOneCopy) {
   auto lease = arena_->Allocate(kMiB).value();
   memory::Payload payload = PatternPayload(kMiB, 3);
@@ -147,14 +149,14 @@ TEST_F(ShmCopied, OneSideThatCopiesIsEnough) {
   }
 }
 
-// Two processes, the child of another user.
+// Two processes; the child runs as another user.
 class ShmUsers : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!IsRoot()) GTEST_SKIP() << "needs root to become another user";
   }
 
-  // Becomes the other user and connects.
+  // Becomes the other user, and connects.
   std::unique_ptr<End> ConnectAsOther() {
     BecomeUser(kOtherUid);
     auto end = absl::make_unique<End>();
@@ -219,7 +221,7 @@ class ShmUsers : public ::testing::Test {
     return options;
   }
 
-  // Of this process's user.
+  // The arena of this process's user.
   const std::shared_ptr<Arena> own_ = Arena::Create(64 * kMiB);
   ShmFabric server_{With(own_)};
   const std::string offer_ = server_.Offer().value();
@@ -247,7 +249,7 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
       absl::StrCat("ring 256 KiB, copied: another user (uid ", kOtherUid, ")"));
   auto others = ArenaFor(kOtherUid).value();
   Lend(end.get(), 20 * kMiB, 2);
-  // In the other user's arena, and in no other.
+  // The memory lies in the other user's arena, and in no other one.
   EXPECT_EQ(own_->used(), 0u);
   EXPECT_EQ(others->used(), 20 * kMiB);
   ReadLent(end.get(), kMiB, 1);
@@ -258,7 +260,8 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
   EXPECT_TRUE(child.Join());
 }
 
-// With the descriptor as it was passed and by every other way to one.
+// Tries to write with the descriptor as it was passed, and with one that is
+// opened again through it.
 void ExpectReadOnly(int fd, uint64_t size) {
   const std::string path = absl::StrCat("/proc/self/fd/", fd);
   base::UniqueFd again(open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -288,7 +291,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
     hello.size = 256 * 1024;
     hello.token = token_;
     ASSERT_TRUE(SendSetup(socket.get(), hello, control->fd()).ok());
-    // The control segment, then one of the arena's.
+    // The server passes the control segment, then one of the arena's segments.
     for (int i = 0; i < 2; ++i) {
       absl::StatusOr<ReceivedSetup> received;
       EXPECT_TRUE(WaitUntil([&] {
@@ -296,7 +299,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
         return !absl::IsNotFound(received.status());
       }));
       ASSERT_TRUE(received.ok()) << received.status();
-      // Also where it lies about itself.
+      // The server says that it copies, although the peer has not said so.
       EXPECT_EQ(received->message.copies, i == 0);
       ExpectReadOnly(received->fd.get(), 4096);
     }
@@ -309,7 +312,8 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
 
 TEST_F(ShmUsers, OtherUserMayBeNobody) {
   ForkedChild child([this] {
-    BecomeUser(65534);  // the overflow uid, and here a user's own
+    // The overflow uid, which is the uid of a real user here.
+    BecomeUser(65534);
     ShmFabric fabric;
     Outcome outcome;
     auto connect = fabric.Connect(offer_, token_, outcome.callback());
@@ -345,7 +349,7 @@ TEST_F(ShmPrivate, ConnectingSideRefusesAnotherUserWithTheReason) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("promises privacy"));
   });
   EXPECT_TRUE(child.Join());
-  // Not even the token went there.
+  // Not even the token was sent there.
   EXPECT_FALSE(listened_.finished());
 }
 
@@ -355,7 +359,7 @@ TEST_F(ShmPrivate, ListeningSideClosesAtOnce) {
   ForkedChild child([&offer] {
     BecomeUser(kOtherUid);
     base::UniqueFd socket = RawConnect(offer);
-    // Long before the set-up's time is over.
+    // The server closes long before the time of the set-up is over.
     const absl::Time start = absl::Now();
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     EXPECT_LT(absl::Now() - start, absl::Seconds(1));

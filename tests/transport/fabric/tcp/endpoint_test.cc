@@ -1,4 +1,4 @@
-// What an endpoint writes, and when.
+// The units that an endpoint writes, and when it writes them.
 
 #include "transport/fabric/tcp/endpoint.h"
 
@@ -54,7 +54,7 @@ TEST_F(TcpEndpointTest, SmallUnitsThatWaitLeaveInOneWriteAndInOrder) {
   EXPECT_EQ(pipe_.writes(), 1);
   (void)TakeWrite();
   EXPECT_EQ(pipe_.writes(), 2);
-  // One piece: one system call copies it, whatever the number of units.
+  // There is one piece: one system call copies it, however many units it has.
   EXPECT_EQ(pipe_.left().size(), 1u);
   const std::vector<Unit> units = SplitUnits(TakeWrite());
   ASSERT_EQ(units.size(), 5u);
@@ -75,7 +75,8 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
   EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
 }
 
-// Until then the session cannot merge them with what comes later.
+// With a longer queue the session could not merge the waiting frames with later
+// ones.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   const std::string packet(1000, 'm');
@@ -113,7 +114,8 @@ TEST_F(TcpEndpointTest, DoorbellsThatWaitAreOne) {
   EXPECT_FALSE(pipe_.writing());
 }
 
-// Else the peer would sleep through what was sent after the first was written.
+// Otherwise the peer would sleep although more was sent after the first
+// doorbell was written.
 TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
   endpoint_->RingDoorbell();
   ASSERT_TRUE(pipe_.writing());

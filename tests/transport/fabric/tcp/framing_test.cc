@@ -99,7 +99,8 @@ TEST(UnitHeader, ErrorNamesTypeAndLength) {
   EXPECT_EQ(status.message(), "malformed unit on tcp: type 9, length 70000");
 }
 
-// Any 16 bytes are refused, or are what they parse to.
+// Any 16 bytes are refused, or they equal the encoding of the header that they
+// parse to.
 TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
   std::mt19937_64 random(3);
   int parsed = 0;
@@ -107,7 +108,8 @@ TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
     std::string bytes =
         Encode(UnitHeader{static_cast<uint32_t>(random() % 30),
                           static_cast<UnitType>(random() % 7), random()});
-    // Mostly damaged in one byte, else hardly any would parse.
+    // Most headers are damaged in one byte, since hardly any random bytes would
+    // parse.
     bytes[random() % bytes.size()] = static_cast<char>(random());
     const auto header = ParseUnitHeader(AsSpan(bytes).data());
     if (!header.ok()) continue;

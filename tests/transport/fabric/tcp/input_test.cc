@@ -1,4 +1,5 @@
-// What comes in: honest units however the stream cuts them, and any others.
+// The input of an endpoint: honest units, however the stream cuts them, and any
+// other bytes.
 
 #include <cstdint>
 #include <random>
@@ -28,7 +29,7 @@ class TcpInput : public TcpEndpointTest {
     Read(&into_[1], 101);
     (void)TakeWrites();
   }
-  // Breaks with a status that says `why`, once and for all.
+  // The endpoint breaks with a status that says `why`, once and for all.
   void ExpectBreaks(const std::string& bytes, const std::string& why) {
     SCOPED_TRACE(ToHex(bytes.substr(0, 40)));
     Prepare();
@@ -45,7 +46,7 @@ class TcpInput : public TcpEndpointTest {
   std::string into_[2];
 };
 
-// One of each type, and an empty packet.
+// Returns one unit of each type, and an empty packet.
 const std::string& HonestStream() {
   static const std::string& stream = *new std::string(absl::StrCat(
       MakeUnit(UnitType::kPacket, 0, "hello"),
@@ -130,7 +131,7 @@ TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, "123456"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, std::string(1048576, 'x')),
                kData);
-  // The owner's cookie is none of the peer's business.
+  // The peer does not know the owner's cookie.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 100, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadError, 3, ""),
                "tcp: an answer without a read");
@@ -163,7 +164,8 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// The packet may have been withdrawn meanwhile: no offence.
+// The owner may have withdrawn the region meanwhile, so the peer has done
+// nothing wrong.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},
@@ -187,7 +189,8 @@ TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   }
 }
 
-// Any bytes give events and answers, or the end; each read ends at most once.
+// Any bytes lead to events and answers, or to the end; each read ends at most
+// once.
 TEST_F(TcpInput, DamageBreaksAtMostOnce) {
   std::mt19937_64 random(17);
   int broke = 0;

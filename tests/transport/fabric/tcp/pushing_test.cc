@@ -1,4 +1,4 @@
-// The first chunk of a region, sent before it is asked for.
+// An endpoint sends the first chunk of a region before the peer asks for it.
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +28,7 @@ class TcpPushing : public TcpEndpointTest {
         .value()
         .region;
   }
-  // Of the peer's region `number`, which will be pushed.
+  // Reads from the peer's region `number`, which the peer will push.
   void ReadOf(uint64_t number, uint64_t length, uint64_t offset,
               std::string* into, uint64_t cookie) {
     endpoint_->Read(RemotePart{number | kPushed, 0, length}, offset,
@@ -99,7 +99,7 @@ TEST_F(TcpPushing, PacketWaitsForTwoChunksOfPushesAndNoMore) {
   }
   TakeWrite();
   ASSERT_TRUE(Send("urgent"));
-  TakeWrite();  // two chunks, under way already
+  TakeWrite();  // two chunks, which were under way already
   EXPECT_EQ(SplitUnits(TakeWrite())[0].body, "urgent");
   EXPECT_FALSE(endpoint_->idle());
   TakeWrites();
@@ -110,7 +110,7 @@ TEST_F(TcpPushing, ReaderAsksForNothingAndGetsIt) {
   std::string into(5, '.');
   ReadOf(1, 5, 0, &into, 42);
   EXPECT_FALSE(pipe_.writing());
-  // In any pieces.
+  // The unit may come in any pieces.
   const std::string unit = Push(1, "bytes");
   for (char byte : unit) Receive(std::string(1, byte));
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
@@ -129,8 +129,8 @@ TEST_F(TcpPushing, PushThatNobodyWaitsForIsDroppedAndReadLater) {
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
 }
 
-// A message that was refused, or whose stream ended, is waited for by nobody,
-// while reads of messages behind it are.
+// Nobody waits for a message that was refused, or whose stream ended, while
+// reads of messages behind it wait.
 TEST_F(TcpPushing, PushThatNobodyWaitsForLeavesLaterReadsWaiting) {
   std::string into(5, '-');
   ReadOf(2, 5, 0, &into, 6);
@@ -161,11 +161,11 @@ TEST_F(TcpPushing, ReadsThatWaitEndWithTheStream) {
   EXPECT_EQ(events_.Take(), (Lines{"read 42 failed", "broken"}));
 }
 
-// Of a peer that does not keep to it.
+// The pushes come from a peer that breaks the rules.
 TEST_F(TcpPushing, BadPushesBreakTheConnection) {
   const std::vector<std::string> bad = {
-      Push(2, "bytes") + Push(2, "bytes"),  // twice
-      Push(2, "bytes") + Push(1, "bytes"),  // not in order
+      Push(2, "bytes") + Push(2, "bytes"),  // the same region twice
+      Push(2, "bytes") + Push(1, "bytes"),  // the regions are not in order
       MakeUnit(UnitType::kPush, 1, "no pushed region"),
       Void(2) + Void(1),
   };

@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// No two chunks are alike: what is repeated is a little longer than one.
+// No two chunks are alike: the text that repeats is a little longer than a
+// chunk.
 std::string Pattern(size_t size) {
   std::string period(256 * kKiB + 13, '\0');
   uint32_t value = 1;
@@ -38,10 +39,9 @@ class TcpServing : public TcpEndpointTest {
  protected:
   TcpServing() : reader_(&reader_pipe_) { reader_.Start(&at_reader_); }
 
-  // The server has more to write than the peer takes. The answers wait.
+  // The server has more to write than the peer reads, so the answers wait.
   void StopTheStream() { ASSERT_NO_FATAL_FAILURE(BeginWrite()); }
-  // Asks for [0, count * size), in reads of `size` that are all under way at
-  // once.
+  // Reads [0, count * size) in reads of `size`, all under way at once.
   void ReadAtOnce(const RemotePart& part, size_t count, size_t size) {
     into_.assign(count * size, '.');
     const absl::Span<uint8_t> into(reinterpret_cast<uint8_t*>(&into_[0]),
@@ -56,7 +56,7 @@ class TcpServing : public TcpEndpointTest {
       reader_.OnWritten();
     }
   }
-  // All the answers reach the reader.
+  // Brings all the answers to the reader.
   void TakeAnswers() {
     while (pipe_.writing()) {
       const std::string answers = TakeWrite();
@@ -95,7 +95,7 @@ TEST_F(TcpServing, AnswerIsTheBytesThatWereAskedFor) {
   EXPECT_EQ(events_.Take(), Lines{});
 }
 
-// From the application's slices to the socket.
+// The bytes reach the socket from the application's slices.
 TEST_F(TcpServing, ServedBytesAreNotCopied) {
   memory::Block block = memory::AllocateBlock(kMiB).value();
   const memory::Payload payload(block.AsBytes());
@@ -172,8 +172,8 @@ TEST_F(TcpServing, HonestPeerMayReadMuchMoreThan64MiBAtOnce) {
   ExpectServed(400, 256 * kKiB);
 }
 
-// The most that a session has under way: 64 MiB of the smallest messages that
-// are announced at all.
+// A session has at most this much under way: 64 MiB of the smallest messages
+// that are announced.
 TEST_F(TcpServing, HonestPeerMayHaveMoreThanAThousandReads) {
   ExpectServed(1400, 49 * kKiB);
 }
@@ -194,7 +194,7 @@ TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   EXPECT_LE(before, 2 * kMiB);
 }
 
-// What waits for the peer to take it must not keep packets from being queued.
+// Answers that the peer has yet to read must not keep packets out of the queue.
 TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromPackets) {
   const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
@@ -210,7 +210,7 @@ TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   endpoint_->Withdraw({part});
   TakeAnswers();
   const Lines lines = at_reader_.Take();
-  ASSERT_EQ(lines.size(), 65u);  // and the packet
+  ASSERT_EQ(lines.size(), 65u);  // 64 reads and the packet
   EXPECT_TRUE(at_reader_.cause().ok());
   for (size_t i = 0; i < 64; ++i) {
     if (lines[i + 1] != absl::StrCat("read ", i, " OK")) continue;
@@ -219,9 +219,9 @@ TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   }
 }
 
-// It takes no answers: what it makes this end keep is bounded.
+// The peer reads no answers: the memory that it makes this end keep is bounded.
 TEST_F(TcpServing, PeerThatOnlyAsksIsCutOff) {
-  for (uint64_t key : {1, 2}) {  // there, and not there
+  for (uint64_t key : {1, 2}) {  // a region that exists, and one that does not
     for (uint32_t size : {1, 1024 * 1024}) {
       NewEndpoint();
       ASSERT_EQ(Expose(std::string(kMiB, 'x')).key, 1u);

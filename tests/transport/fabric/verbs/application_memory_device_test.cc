@@ -1,7 +1,7 @@
-// Memory of the program on a real libibverbs, through windows: which of it
-// stays registered, in how many parts it is exposed, and that what a peer reads
-// is what is there now. application_memory_test.cc and parts_test.cc do this on
-// devices in memory, where they can look closer.
+// Memory of the program on a real libibverbs, through windows: the parts that
+// stay registered, the number of parts of an exposure, and that a peer reads
+// the present bytes. application_memory_test.cc and parts_test.cc test the same
+// on devices in memory, where they can look closer.
 
 #include <algorithm>
 #include <functional>
@@ -29,7 +29,7 @@ namespace {
 using memory::StableMemory;
 
 constexpr size_t kMiB = 1 << 20;
-constexpr size_t kLeast = 64 * 1024;  // to be a part of its own
+constexpr size_t kLeast = 64 * 1024;  // smallest size of a part of its own
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 class ApplicationMemoryDeviceTest : public VmTest {
@@ -93,7 +93,8 @@ class ApplicationMemoryDeviceTest : public VmTest {
     EXPECT_TRUE(exposure.ok()) << exposure.status();
     return exposure.value_or(Exposure{RemoteRegion(1), {}});
   }
-  // What the client reads of it. It lies where it lay, and is withdrawn.
+  // Returns the bytes that the client reads. The memory is exposed in place,
+  // and is withdrawn afterwards.
   std::string Pass(const memory::Bytes& bytes) {
     const std::weak_ptr<const void> owner = bytes.owner;
     Exposure exposure = Expose(memory::Payload(bytes));
@@ -104,7 +105,8 @@ class ApplicationMemoryDeviceTest : public VmTest {
   }
   void Withdraw(const RemoteRegion& region) {
     server_->Withdraw(region);
-    // What is behind it has ended when the peer has this.
+    // Every operation before this packet has ended when the peer has the
+    // packet.
     const size_t before = client_.events.packets.size();
     EXPECT_TRUE(Ends::Send(server_, "withdrawn"));
     EXPECT_TRUE(
@@ -156,8 +158,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_TRUE(Pass(memory.Part(1000, 20000)) == All('b', 20000));
 }
 
-// Pages are replaced while the peer still reads the old ones: it gets those,
-// and the next message the new ones.
+// The program replaces pages while the peer still reads the old ones: the peer
+// gets the old bytes, and the next message has the new ones.
 TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -170,7 +172,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_TRUE(ReadAll(before.region) == All('a'));
 }
 
-// What a program must not do. It shows that the other tests would notice.
+// A program must not do this. The test shows that the other tests would notice
+// old bytes.
 TEST_F(ApplicationMemoryDeviceTest, BrokenPromiseSendsOldBytes) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -200,7 +203,8 @@ TEST_F(ApplicationMemoryDeviceTest, LeastRecentlyUsedIsEvicted) {
   ExpectCounters(/*hits=*/1, /*misses=*/6, /*evictions=*/4, /*mib=*/2);
 }
 
-// Each of the largest 32 under a key of its own; those between are copied.
+// Each of the largest 32 parts lies under a key of its own; the parts between
+// them are copied.
 TEST_F(ApplicationMemoryDeviceTest, ManyPartsLieWhereTheyWere) {
   constexpr int kParts = 15;
   Mapping memory(kParts * kLeast);

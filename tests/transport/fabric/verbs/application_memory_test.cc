@@ -1,5 +1,5 @@
-// Memory of the program: which of it stays registered, and that what a peer
-// reads is what is there now.
+// Memory of the program: the parts that stay registered, and that a peer reads
+// the present bytes.
 
 #include <cstring>
 #include <memory>
@@ -19,7 +19,7 @@ namespace {
 
 using memory::StableMemory;
 
-constexpr size_t kLarge = 1 << 20;  // above what is copied
+constexpr size_t kLarge = 1 << 20;  // larger than a payload that is copied
 
 class ApplicationMemoryTest : public testing::Test {
  protected:
@@ -39,7 +39,8 @@ class ApplicationMemoryTest : public testing::Test {
   std::unique_ptr<StableMemory> Declare() {
     return StableMemory::Declare(memory_->data(), kLarge).value();
   }
-  // What the client reads of it; in place, and withdrawn.
+  // Returns the bytes that the client reads. The memory is exposed in place,
+  // and is withdrawn afterwards.
   std::string Pass(const memory::Payload& payload) {
     absl::StatusOr<Exposure> exposure = ends_->server->Expose(payload, 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
@@ -76,8 +77,8 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_EQ(Pass(memory_->Slice()), All('b'));
 }
 
-// Pages are replaced while the peer still reads the old ones: it gets those,
-// and the next message the new ones.
+// The program replaces pages while the peer still reads the old ones: the peer
+// gets the old bytes, and the next message has the new ones.
 TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   auto declared = Declare();
   const Exposure before = ends_->server->Expose(memory_->Slice(), 1).value();
@@ -88,8 +89,9 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_EQ(ends_->ReadAll(&ends_->client, before.region), All('a'));
 }
 
-// What a program must not do: the promise is broken, and what is sent is old.
-// (It also shows that the devices in memory tell one from the other.)
+// A program must not do this: it breaks its promise, and old bytes are sent.
+// (The test also shows that the devices in memory tell new pages from old
+// ones.)
 TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice()), All('a'));
@@ -120,7 +122,8 @@ TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Registering it pays even for what would be copied else.
+// Registering declared memory is worth it even for a part that would otherwise
+// be copied.
 TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));
@@ -148,7 +151,7 @@ TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// What was received is sent on from where it lies.
+// Received memory is sent on from the place where it lies.
 TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   memory::Block block = ends_->server->AllocateForRead(kLarge).value();
   std::memset(block.data.get(), 'r', kLarge);
@@ -157,8 +160,9 @@ TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// The pool has no room, so heap memory is read into: registered once for all
-// chunks, and for the next message, if that comes soon.
+// The pool has no room, so the data is read into heap memory. The heap memory
+// is registered once for all chunks, and for the next message if that comes
+// soon.
 TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
   Options options;
   options.read_bytes = 600 * 1024;

@@ -1,4 +1,5 @@
-// Events of the connection manager reach whom they concern, or nobody.
+// Events of the connection manager reach the handler that they concern, or no
+// handler.
 
 #include "transport/fabric/verbs/cm_channel.h"
 
@@ -59,7 +60,8 @@ class CmChannelTest : public testing::Test {
     ASSERT_EQ(verbs_.BindAddr(listener_.get(), Generic(&at)), 0);
     ASSERT_EQ(verbs_.Listen(listener_.get(), 0), 0);
   }
-  // Up to the request that says `text`. What `client` hears is in its handler.
+  // Connects up to the request, which says `text`. The handler of the caller
+  // gets the caller's events.
   struct Caller {
     CmId id;
     ProtectionDomain pd;
@@ -127,7 +129,7 @@ TEST_F(CmChannelTest, EventsForNobodyAreAcknowledgedAndDropped) {
   Resolve(orphan);
   Resolve(loose);
   EXPECT_TRUE(forgotten->events.empty());
-  // Their identifiers end without waiting.
+  // The identifiers of both end without waiting.
 }
 
 TEST_F(CmChannelTest, HandlerMayEndItsIdentifier) {

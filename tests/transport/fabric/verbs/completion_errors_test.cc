@@ -1,4 +1,4 @@
-// How a connection ends: a request fails, the peer goes, the device goes.
+// Ends of a connection: a request fails, the peer goes, or the device goes.
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Work of every kind is under way at the client, held by the network.
+// Work of every kind is under way at the client, and the network holds it.
 class BusyEnds {
  public:
   explicit BusyEnds(Options options = {}) : ends(DeviceOptions(), options) {
@@ -26,7 +26,7 @@ class BusyEnds {
             ->region[0];
     const RemoteRegion small =
         ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')), 1)->region;
-    // A region of its own.
+    // This payload has a region of its own.
     EXPECT_TRUE(
         ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l')), 1)
             .ok());
@@ -42,7 +42,8 @@ class BusyEnds {
     regions_ = ends.api->counts().mrs;
   }
 
-  // The client learns of the end once, after its reads; then the server.
+  // The client hears of the end once, after its reads; then the server hears of
+  // it.
   void ExpectEnd() {
     ASSERT_TRUE(ends.ExchangeUntil([this] {
       return !ends.client.events.broken.empty();
@@ -63,7 +64,7 @@ class BusyEnds {
     ends.Close();
     EXPECT_EQ(ends.CountOfConnections(), 0);
   }
-  // It answers, but does nothing.
+  // The end answers its calls, but does nothing.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
     EXPECT_FALSE(
@@ -156,7 +157,8 @@ TEST(EndingTest, WhatThePeerSentBeforeItWentIsDelivered) {
 
 TEST(EndingTest, PeersQueuePairGoneWithoutAWordIsNoticedByTheNextRequest) {
   BusyEnds busy;
-  // The goodbye is held back with everything else, and the rest fails first.
+  // The network holds the goodbye together with all other messages, and the
+  // other requests fail first.
   busy.ends.server.endpoint.reset();
   busy.ends.api->Release();
   ASSERT_TRUE(busy.ends.ExchangeUntil(
@@ -187,7 +189,7 @@ TEST(EndingTest, EventOfTheEndMayDestroyTheEndpoint) {
   EXPECT_EQ(busy.ends.client.endpoint, nullptr);
 }
 
-// No completion, no event: only a clock can tell.
+// There is no completion and no event, so only a clock can tell.
 TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -203,7 +205,7 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
-// Then nothing can be sent to ask whether the device still works.
+// In this state no request can be sent to ask whether the device still works.
 TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -218,7 +220,7 @@ TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   ends.api->RestoreLink("client", "server");
 }
 
-// The device has done all, and the peer grants no credits.
+// The device has done all of its work, but the peer grants no credits.
 TEST(EndingTest, PeerThatDoesNotPollIsNoBlackHole) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);

@@ -1,4 +1,5 @@
-// Completions: kept in order for their owner, and heard of by who sleeps.
+// Completions: kept in order for their owner, and a wake-up for a thread that
+// sleeps.
 
 #include "transport/fabric/verbs/completions.h"
 
@@ -45,7 +46,8 @@ class CompletionsTest : public testing::Test {
     pair_.DropQp(&pair_.client);
     completions_.reset();
   }
-  // Each gives one completion; at most FakePair::kSends that were not taken.
+  // Each call causes one completion; at most FakePair::kSends may wait to be
+  // taken.
   void Post(ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE) {
     ASSERT_EQ(pair_.Post(&pair_.client, opcode, FakePair::Part(pair_.client),
                          reinterpret_cast<uint64_t>(pair_.server.memory.data()),
@@ -76,7 +78,7 @@ TEST_F(CompletionsTest, LookingTakesNothingAway) {
   EXPECT_TRUE(completions_->HasInput());
   Post(IBV_WR_RDMA_WRITE);
   ibv_wc wc[8];
-  // What has come since is for the next time.
+  // Completions that have come since belong to the next call.
   ASSERT_EQ(completions_->Take(wc, 8), 2);
   EXPECT_TRUE(completions_->HasInput());
   ASSERT_EQ(completions_->Take(wc + 2, 6), 1);
@@ -114,7 +116,7 @@ TEST_F(CompletionsTest, ClearingArmsAgain) {
     ASSERT_FALSE(wakes()) << round;
   }
   completions_->SetArmed(false);
-  // The device was asked once more, and will tell once more.
+  // The device was armed once more, and will report once more.
   Post();
   completions_->ClearWakeup();
   ibv_wc wc[8];
@@ -131,7 +133,7 @@ TEST_F(CompletionsTest, WakingNeedsNoDevice) {
   EXPECT_FALSE(wakes());
 }
 
-// TearDown() sees what the device made of it.
+// TearDown() checks that the device found no misuse.
 TEST_F(CompletionsTest, EventsAreAcknowledgedBeforeTheEnd) {
   completions_->SetArmed(true);
   ibv_wc wc[4];

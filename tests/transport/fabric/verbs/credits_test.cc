@@ -1,5 +1,5 @@
-// Credits: two sides that send at random neither overrun one another nor run
-// dry.
+// Credits: two sides that send at random never overrun one another, and never
+// run out of credits for good.
 
 #include "transport/fabric/verbs/credits.h"
 
@@ -13,8 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Two sides with a link in each direction that keeps order. A packet takes a
-// receive of the other side when it leaves: the worst case.
+// Two sides with a link in each direction that keeps the order. A packet uses a
+// receive of the other side as soon as it leaves, which is the worst case.
 class Link {
  public:
   Link(uint16_t a, uint16_t b) : sides_{Side(a, b), Side(b, a)} {}
@@ -24,8 +24,8 @@ class Link {
     Leave(from);
     return true;
   }
-  // One packet arrives, and its buffer is posted again; false: none is under
-  // way.
+  // Delivers one packet, and posts its buffer again. Returns false if no packet
+  // is under way.
   bool Deliver(int to) {
     Side& side = sides_[to];
     if (side.inbox.empty()) return false;
@@ -36,14 +36,15 @@ class Link {
     side.credits.OnReceived();
     return true;
   }
-  // As the end of a Poll(); false: nothing was to be granted.
+  // Does the same as the end of a Poll(). Returns false if there was nothing to
+  // grant.
   bool Grant(int from) {
     const Credits& credits = sides_[from].credits;
     if (!credits.MustGrant() || !credits.MaySend()) return false;
     Leave(from);
     return true;
   }
-  // Everything arrives, one after the other; false: it never ends.
+  // Delivers all packets, one after another. Returns false if this never ends.
   bool Settle() {
     for (int round = 0; round < 1000; ++round) {
       bool any = false;
@@ -81,7 +82,7 @@ TEST(CreditsTest, RandomTrafficNeitherOverrunsNorRunsDry) {
     const auto below = [&](int n) { return static_cast<int>(random() % n); };
     Link link(static_cast<uint16_t>(4 + below(20)),
               static_cast<uint16_t>(4 + below(20)));
-    // Some sides talk more than others.
+    // Some sides send more than others.
     const int share = 1 + below(9);
     for (int step = 0; step < 2000; ++step) {
       const int side = below(10) < share ? 0 : 1;

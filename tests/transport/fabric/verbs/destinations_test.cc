@@ -1,5 +1,5 @@
-// Memory of the program's that READs land in: what is taken, and for how long
-// it stays registered.
+// Memory of the program that READs write to: the memory that is accepted, and
+// how long it stays registered.
 
 #include "transport/memory/destinations.h"
 
@@ -18,8 +18,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kLeast = 64 * 1024;   // for a READ of its own
-constexpr size_t kLarge = 600 * 1000;  // to be registered for one use
+constexpr size_t kLeast = 64 * 1024;  // smallest size of a READ of its own
+// Large enough to be registered for one use.
+constexpr size_t kLarge = 600 * 1000;
 
 class VerbsDestinationsTest : public testing::Test {
  protected:
@@ -33,7 +34,7 @@ class VerbsDestinationsTest : public testing::Test {
   std::shared_ptr<const void> Prepare(size_t size, size_t offset = 0) {
     return client()->PrepareToRead({memory_.data() + offset, size});
   }
-  // Reads `size` bytes there, which the peer exposes.
+  // Reads `size` bytes into the memory; the peer exposes them.
   void ExpectLands(size_t size) {
     const std::string text(size, 'a' + ++cookie_ % 26);
     const auto exposure = ends_.server->Expose(Ends::PayloadOf(text), 1);
@@ -115,7 +116,7 @@ TEST_F(VerbsDestinationsTest, MemoryOfWhichAPartIsDeclaredIsRefused) {
   EXPECT_EQ(Prepare(kLarge), nullptr);
 }
 
-// A READ that is under way keeps its registration.
+// A READ that is under way keeps the registration.
 TEST_F(VerbsDestinationsTest, ReadOutlivesWhatWasPrepared) {
   const std::string text(kLeast, 'x');
   const auto exposure = ends_.server->Expose(Ends::PayloadOf(text), 1).value();

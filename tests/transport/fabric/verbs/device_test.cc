@@ -1,4 +1,5 @@
-// Which addresses a fabric listens at, and what it says where there is none.
+// The addresses at which a fabric listens, and its error texts where there is
+// none.
 
 #include "transport/fabric/verbs/device.h"
 
@@ -39,7 +40,7 @@ class DeviceTest : public testing::Test {
   absl::StatusOr<std::vector<BoundId>> Bind() {
     return BindToDevices(&verbs_, channel_.get(), options_);
   }
-  // The addresses that were bound; or the error.
+  // Returns the bound addresses, or the text of the error.
   std::vector<std::string> Found() {
     absl::StatusOr<std::vector<BoundId>> bound = Bind();
     if (!bound.ok()) return {std::string(bound.status().message())};
@@ -149,7 +150,8 @@ TEST_F(DeviceTest, TrafficClassIsRefusedAloudTheTimeoutIsNot) {
   const std::vector<BoundId> bound = Bind().value();
   options_.traffic_class = 104;
   EXPECT_TRUE(SetIdOptions(&verbs_, bound[0].id.get(), options_).ok());
-  // The first is the acknowledgement timeout, which old kernels do not know.
+  // The first option is the acknowledgement timeout, which old kernels do not
+  // know.
   verbs_.FailNext(Call::kSetOption, ENOSYS);
   EXPECT_TRUE(SetIdOptions(&verbs_, bound[0].id.get(), options_).ok());
   verbs_.FailNext(Call::kSetOption, EPERM, /*after=*/1);

@@ -90,7 +90,7 @@ void Ends::Close() {
 
 int Ends::CountOfConnections() {
   const Counts counts = api->counts();
-  // Each fabric's channel and the identifier that listens, if it does.
+  // Each fabric has a channel, and may have an identifier that listens.
   const int kept =
       counts.event_channels + std::min(counts.event_channels, counts.ids);
   return counts.objects() - kept;

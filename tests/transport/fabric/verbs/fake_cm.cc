@@ -19,7 +19,7 @@ size_t SizeOf(const sockaddr* address) {
                                         : sizeof(sockaddr_in);
 }
 
-// Both families have the port in the same place.
+// Both address families have the port in the same place.
 uint16_t PortOf(const sockaddr* address) {
   return reinterpret_cast<const sockaddr_in*>(address)->sin_port;
 }
@@ -97,7 +97,7 @@ int FakeCm::DestroyId(rdma_cm_id* id) {
   if (own->state == FakeIdState::kRequested) {
     RefuseRequest(own->peer, own->device, /*reason=*/28);
   }
-  // A timeout, which is how the kernel words giving up.
+  // The reason is a timeout: the kernel reports that when a side gives up.
   if (own->state == FakeIdState::kConnecting) {
     RefuseRequest(own->peer, own->device, /*reason=*/4);
   }
@@ -240,7 +240,8 @@ int FakeCm::ResolveAddr(rdma_cm_id* id, const sockaddr* source,
   std::memcpy(&id->route.addr.dst_storage, destination, SizeOf(destination));
   own->state = FakeIdState::kAddrQuery;
   FakeDevice* const target = network_->devices.FindByAddress(destination);
-  // Without a source, what is local goes over its own device, as in Linux.
+  // Without a source, a local destination is reached over its own device, as in
+  // Linux.
   FakeDevice* const from = own->device != nullptr ? own->device : target;
   if (target == nullptr) {
     own->state = FakeIdState::kBound;

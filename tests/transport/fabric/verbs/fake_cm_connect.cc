@@ -1,4 +1,5 @@
-// How two ids of the fake connection manager find and leave each other.
+// The code by which two ids of the fake connection manager find and leave each
+// other.
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What the messages of the connection manager hold for RDMA_PS_TCP; receivers
-// see it all, zeros included.
+// The sizes of private data in the messages of the connection manager for
+// RDMA_PS_TCP; receivers see all of it, zeros included.
 constexpr size_t kRequestBytes = 56;
 constexpr size_t kReplyBytes = 196;
 constexpr size_t kRejectBytes = 148;
@@ -29,7 +30,7 @@ std::string Padded(const void* data, size_t length, size_t size) {
   return padded;
 }
 
-// 0xff stands for all that the device can do; more than that is an error.
+// 0xff means the largest number of the device; a larger number is an error.
 int Bound(uint8_t wanted, int most, uint8_t* got) {
   *got = wanted == 0xff ? static_cast<uint8_t>(most) : wanted;
   return *got > most ? EINVAL : 0;
@@ -103,7 +104,8 @@ void FakeCm::OnRequest(uint64_t from, const std::string& private_data) {
   event->listen_id = listener;
   event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
   event->param.conn = client->param;
-  // What the one may start, the other must answer.
+  // One side may start this many requests, so the other side must answer as
+  // many.
   event->param.conn.responder_resources = client->param.initiator_depth;
   event->param.conn.initiator_depth = client->param.responder_resources;
   event->private_data = private_data;
@@ -127,7 +129,7 @@ int FakeCm::Accept(rdma_cm_id* id, const rdma_conn_param* param) {
   use.rnr_retry_count = 7;
   if (param != nullptr) use = *param;
   const int most = own->device->options.max_qp_rd_atom;
-  // Asking for all means all that the peer offered.
+  // 0xff means the number that the peer offered.
   if (use.responder_resources == 0xff) {
     use.responder_resources = own->peer_param.initiator_depth;
   }
@@ -177,7 +179,7 @@ void FakeCm::OnReply(uint64_t to, const std::string& private_data) {
       });
 }
 
-// What both sides agreed on, into the queue pair.
+// Sets the queue pair to the parameters on which both sides have agreed.
 void FakeCm::Ready(FakeId* id) {
   auto* const qp = static_cast<FakeQp*>(id->qp);
   const FakeId* const peer = Find(id->peer);
@@ -187,7 +189,7 @@ void FakeCm::Ready(FakeId* id) {
       std::min(id->param.initiator_depth, id->peer_param.responder_resources);
   qp->max_dest_rd_atomic = id->param.responder_resources;
   qp->rnr_retry = id->peer_param.rnr_retry_count;
-  // One that its owner has broken meanwhile stays so.
+  // A queue pair that its owner has broken meanwhile stays broken.
   if (qp->state == IBV_QPS_INIT) qp->state = IBV_QPS_RTS;
 }
 
@@ -232,7 +234,8 @@ void FakeCm::OnReject(uint64_t to, int reason,
     return;
   }
   id->state = FakeIdState::kClosed;
-  // The kernel drops events of ids that nobody has taken; accepting will fail.
+  // The kernel drops events of ids that nobody has taken; accepting such an id
+  // will fail.
   if (!id->handed_out) return;
   ReportConnection(id, RDMA_CM_EVENT_REJECTED, reason, rdma_conn_param(),
                    private_data, [this, id] {

@@ -1,4 +1,5 @@
-// The fake's connection manager tells what librdmacm tells, and in its order.
+// The fake connection manager reports the events of librdmacm, in the same
+// order.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -69,7 +70,7 @@ class CmTest : public testing::Test {
     EXPECT_EQ(verbs_.GetCmEvent(side.events, &event), 0);
     return event;
   }
-  // Takes the request, which becomes child_.
+  // Takes the request of the client, which becomes child_.
   void TakeRequest() {
     rdma_cm_event* const event = Get(pair_.server);
     ASSERT_EQ(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);

@@ -32,7 +32,7 @@ sockaddr_storage Parse(const std::string& text) {
   return address;
 }
 
-// An IPv4 address as the GID of its IPv4-mapped form.
+// Returns an IPv4 address as the GID of its IPv4-mapped form.
 ibv_gid GidOf(const sockaddr_storage& address) {
   ibv_gid gid = {};
   if (address.ss_family == AF_INET6) {
@@ -46,7 +46,7 @@ ibv_gid GidOf(const sockaddr_storage& address) {
   return gid;
 }
 
-// Of InfiniBand; 0 is none.
+// Returns the LID of an InfiniBand device; 0 means none.
 uint16_t LidOf(const FakeDevice& device) {
   if (device.options.link_layer == IBV_LINK_LAYER_ETHERNET) return 0;
   return static_cast<uint16_t>(1 + device.index);
@@ -120,7 +120,7 @@ FakeDevice* FakeDevices::FindByAddress(const sockaddr* address) const {
 FakeDevice* FakeDevices::FindByRoute(const FakeDevice& from,
                                      const ibv_ah_attr& address) const {
   const bool is_ethernet = from.options.link_layer == IBV_LINK_LAYER_ETHERNET;
-  // RoCE has no other addresses; and the source must be one of the port's own.
+  // RoCE has no other addresses, and the source must be one of the port's own.
   const size_t gids = from.addresses.size() * from.options.gid_types.size();
   if (is_ethernet && (!address.is_global || address.grh.sgid_index >= gids)) {
     return nullptr;

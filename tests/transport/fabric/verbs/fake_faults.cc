@@ -22,7 +22,7 @@ int FakeFaults::TakeFailure(Call call) {
       error_number = failure->error_number;
       failure = failures_.erase(failure);
     } else {
-      ++failure;  // Due as well: the call after this one.
+      ++failure;  // This failure is due as well, at the next call.
     }
   }
   return error_number;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kOwnerByte = 0xff;
 
-// Where the device finds what its region has at `address`.
+// Returns where the device finds the byte of its region at `address`.
 void* PinnedAt(FakeMr& mr, uint64_t address) {
   if (mr.gpu != nullptr) {
     return mr.gpu + (address - reinterpret_cast<uint64_t>(mr.addr));
@@ -31,14 +31,14 @@ const DeviceOptions& OptionsOf(const ibv_qp& qp) {
   return FakeDevices::Of(qp.context)->options;
 }
 
-// Whether [address, address + length) lies in the other range.
+// Returns whether [address, address + length) lies in the other range.
 bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
             uint64_t outer_length) {
   if (address < outer_address || length > outer_length) return false;
   return address - outer_address <= outer_length - length;
 }
 
-// What lies at an address that is not that of the GPU's memory.
+// Returns memory that the device uses in the place of the GPU's memory.
 void* Elsewhere(FakeMr* mr) {
   mr->elsewhere.assign(mr->length, 0);
   return mr->elsewhere.data();
@@ -57,7 +57,7 @@ bool IsMapped(const void* address, size_t length) {
          0;
 }
 
-// Whether the CPU can read there, as it cannot what is a GPU's.
+// Returns whether the CPU can read there; the CPU cannot read memory of a GPU.
 bool IsReadable(const void* address, size_t length) {
   for (const size_t at : {size_t{0}, length - 1}) {
     char byte;
@@ -68,8 +68,9 @@ bool IsReadable(const void* address, size_t length) {
   return true;
 }
 
-// What Linux takes for a dmabuf: any other flag, as that windows may be bound,
-// is EINVAL (UVERBS_METHOD_REG_DMABUF_MR in uverbs_std_types_mr.c).
+// The flags that Linux accepts for a dmabuf. Any other flag is EINVAL, such as
+// the one for binding windows (UVERBS_METHOD_REG_DMABUF_MR in
+// uverbs_std_types_mr.c).
 constexpr int kDmabufAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
@@ -158,7 +159,8 @@ int FakeMemory::Add(ibv_pd* pd, uint64_t address, size_t length, int access,
   mr->addr = reinterpret_cast<void*>(address);
   mr->length = length;
   mr->access = access;
-  // Different, as they may be: one in the other's place is found out.
+  // The two keys differ, as they may on a device: a key in the other's place is
+  // noticed.
   mr->lkey = NextKey();
   mr->rkey = NextKey();
   by_lkey_[mr->lkey] = mr.get();

@@ -11,7 +11,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What a device leaves in a failed completion's opcode: nothing to rely on.
+// A device may leave any number in the opcode of a failed completion.
 constexpr auto kNoOpcode = static_cast<ibv_wc_opcode>(0x6f);
 
 ibv_wc_opcode CompletedAs(ibv_wr_opcode opcode) {
@@ -71,8 +71,8 @@ void FakeNetwork::Run() {
 }
 
 bool FakeNetwork::Step() {
-  // By age: messages of the connection manager (no queue pair), and the oldest
-  // request of each queue pair.
+  // Candidates, by age: messages of the connection manager (no queue pair), and
+  // the oldest request of each queue pair.
   std::vector<std::pair<uint64_t, uint32_t>> candidates;
   for (const Message& message : messages_) {
     if (faults.IsUp(message.from, message.to)) {
@@ -133,9 +133,10 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
   }
-  // Its owner has yet to take the event that connects it.
+  // The peer's owner has yet to take the event that connects the queue pair.
   if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
-  // A packet out of sequence is a duplicate or one that is waited for.
+  // The peer takes a packet out of sequence for a duplicate, or waits for the
+  // packet before it.
   if (peer->receive_psn != qp->send_psn) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
@@ -264,7 +265,8 @@ void FakeNetwork::DoReceive(FakeQp* qp, const FakeSend& work, FakeQp* peer) {
       answer = IBV_WC_REM_ACCESS_ERR;
     }
   }
-  // The receiver first: its completion is there when the sender's is.
+  // The receiver completes first: its completion is there when the sender's
+  // comes.
   CompleteReceive(peer, receive, wc,
                   (work.wr.send_flags & IBV_SEND_SOLICITED) != 0);
   if (answer == IBV_WC_REM_ACCESS_ERR) ReportAccessError(peer);

@@ -9,7 +9,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What each transition of a reliable connection must bring (IBTA 11.2.5.2).
+// The attributes that each transition of a reliable connection needs (IBTA
+// 11.2.5.2).
 constexpr int kToInit =
     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 constexpr int kToRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |

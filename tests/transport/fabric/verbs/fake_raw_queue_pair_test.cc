@@ -1,4 +1,4 @@
-// Queue pairs of a fake device that their owner connects.
+// Queue pairs of a fake device that their owner connects himself.
 
 #include <cerrno>
 #include <string>
@@ -58,7 +58,7 @@ class FakeRawQueuePairTest : public testing::Test {
       EXPECT_EQ(Modify(pair_[i], IBV_QPS_RTS, kToRts), 0);
     }
   }
-  // The first reads from the second.
+  // The first end reads from the second.
   ibv_wc_status Read() {
     ibv_sge into = {reinterpret_cast<uint64_t>(memory_), 8, mr_->lkey};
     ibv_send_wr request = {};

@@ -15,7 +15,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// rdma_*: 0, or -1 and errno.
+// Returns the result of an rdma_* function: 0, or -1 and errno.
 int Rdma(int error_number) {
   if (error_number == 0) return 0;
   errno = error_number;
@@ -160,7 +160,7 @@ int FakeVerbs::Ran(int result) {
   return result;
 }
 
-// The connection manager.
+// The functions of the connection manager.
 
 rdma_event_channel* FakeVerbs::CreateEventChannel() {
   std::unique_lock<std::mutex> lock(mu_);
@@ -206,7 +206,8 @@ int FakeVerbs::CreateId(rdma_event_channel* channel, rdma_cm_id** id,
 int FakeVerbs::DestroyId(rdma_cm_id* id) {
   std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDestroyId)) return Rdma(fault);
-  // As the library, until another thread has acknowledged what it took.
+  // Waits, as the library does, until other threads have acknowledged the
+  // events that they took.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
     return !cm_->AwaitsAck(id, self);
@@ -261,7 +262,7 @@ int FakeVerbs::CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 void FakeVerbs::DestroyQp(rdma_cm_id* id) {
   std::unique_lock<std::mutex> lock(mu_);
-  // As DestroyId().
+  // Waits as DestroyId() does.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
     return !network_->queue_pairs.AwaitsAsyncAck(id->qp, self);

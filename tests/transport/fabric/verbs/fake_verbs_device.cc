@@ -13,7 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Creating: the object, or null and errno.
+// Returns the result of a function that creates an object: the object, or null
+// and errno.
 template <typename T>
 T* Made(int error_number, T* made) {
   if (error_number == 0) return made;
@@ -273,7 +274,7 @@ ibv_qp* FakeVerbs::IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 int FakeVerbs::IbvDestroyQp(ibv_qp* qp) {
   std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kIbvDestroyQp)) return fault;
-  // As DestroyQp().
+  // Waits as DestroyQp() does.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, qp, self] {
     return !network_->queue_pairs.AwaitsAsyncAck(qp, self);

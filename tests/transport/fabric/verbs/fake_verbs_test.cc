@@ -1,4 +1,5 @@
-// The software network does what devices do, and refuses what they refuse.
+// The software network does the work of devices, and refuses the requests that
+// they refuse.
 
 #include "tests/transport/fabric/verbs/fake_verbs.h"
 
@@ -94,7 +95,7 @@ TEST_F(ConnectedTest, UnregisteredLocalMemoryBreaksTheQueuePair) {
   pair_->Post(client_, IBV_WR_RDMA_WRITE, part, At(*server_),
               server_->mr->rkey);
   EXPECT_EQ(Only(client_).status, IBV_WC_LOC_PROT_ERR);
-  // Later ones are flushed, signalled or not.
+  // Later requests are flushed, signalled or not.
   pair_->Post(client_, IBV_WR_SEND, FakePair::Part(*client_), 0, 0, 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
 }
@@ -218,7 +219,7 @@ TEST_F(WindowTest, BoundWindowIsNotBoundAgain) {
 TEST_F(WindowTest, WindowIsBoundByTheKeyThatItHas) {
   ASSERT_EQ(pair_->Post(server_, IBV_WR_LOCAL_INV, {}, 0, key_), 0);
   (void)pair_->Poll(server_);
-  // Soft-RoCE compares the key of the caller's structure with its own.
+  // Soft-RoCE compares the key in the caller's structure with its own.
   mw_->rkey = ibv_inc_rkey(key_);
   pair_->BindWindow(server_, mw_, 0, 64);
   EXPECT_EQ(Only(server_).status, IBV_WC_MW_BIND_ERR);
@@ -287,7 +288,7 @@ TEST_F(ConnectedTest, DisconnectFlushesHereAndIsToldThere) {
   ASSERT_EQ(pair_->verbs.Disconnect(client_->id), 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(pair_->NextEvent(server_), RDMA_CM_EVENT_DISCONNECTED);
-  // There, the queue pair knows nothing of it until it tries.
+  // The peer's queue pair does not know of the end before it tries to send.
   pair_->Post(server_, IBV_WR_SEND, FakePair::Part(*server_));
   EXPECT_EQ(Only(server_).status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(pair_->NextEvent(client_), -1);

@@ -1,4 +1,4 @@
-// Memory of GPUs that READs land in, where the device reaches it.
+// Memory of GPUs that READs write to, where the device reaches that memory.
 
 #include <memory>
 #include <string>
@@ -133,10 +133,11 @@ TEST_F(GpuDestinationsTest, LittleMemoryIsNoDestination) {
   EXPECT_NE(Prepare(gpu_.Put(Text(memory::kMinDeviceBytes))), nullptr);
 }
 
-// A READ that is under way keeps its registration.
+// A READ that is under way keeps the registration.
 TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   Open();
-  gpu_.FailShares(absl::FailedPreconditionError("of a pool"));  // not kept
+  // The registration is not kept.
+  gpu_.FailShares(absl::FailedPreconditionError("of a pool"));
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   auto prepared = Prepare(into);
   ASSERT_NE(prepared, nullptr);
@@ -153,7 +154,7 @@ TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   EXPECT_TRUE(ends_->api->misuse().empty());
 }
 
-// Memory of a GPU's that nobody has prepared cannot be read into.
+// A READ cannot write to GPU memory that nobody has prepared.
 TEST_F(GpuDestinationsTest, ReadIntoMemoryThatIsNotPreparedFails) {
   Open();
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));

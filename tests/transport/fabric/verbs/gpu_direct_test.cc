@@ -1,5 +1,5 @@
-// Memory of GPUs is read by peers where it lies, where the device reaches it;
-// else it goes by way of the host, and the connection says why.
+// Peers read memory of GPUs in place, where the device reaches it. Otherwise
+// the bytes go through the host, and the connection says why.
 
 #include "transport/fabric/verbs/gpu_direct.h"
 
@@ -37,7 +37,8 @@ TEST_F(GpuDirectTest, ByPeerMemoryIsReadWhereItLies) {
       << server()->Describe();
 }
 
-// Windows on a region that is kept cost less than a region for each message.
+// Windows on a region that is kept cost less than a new region for each
+// message.
 TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -52,7 +53,7 @@ TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
       << client()->Describe();
 }
 
-// No window can be bound to the region by which it was received.
+// No window can be bound to the region through which the memory was received.
 TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -67,7 +68,7 @@ TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   EXPECT_EQ(in_place, 1u);
 }
 
-// What does not work is tried three times.
+// A way that does not work is tried three times.
 TEST_F(GpuDirectTest, StagedWhereThereIsNoWay) {
   DeviceOptions device;
   device.has_dmabuf = false;
@@ -123,7 +124,7 @@ TEST_F(GpuDirectTest, StagedWhereNoWindowCanBeBound) {
   EXPECT_TRUE(server().events.broken.empty());
 }
 
-// Then there is the other way.
+// In that case the other way is used.
 TEST_F(GpuDirectTest, ByDmabufWhereNoWindowCanBeBound) {
   DeviceOptions device = WithPeerMemory();
   device.binds_gpus = false;
@@ -180,7 +181,7 @@ TEST_F(GpuDirectTest, OfSeveralPiecesEachGoesItsWay) {
   EXPECT_EQ(in_place, 2u);
 }
 
-// One byte less, and a copy costs less.
+// The memory is one byte too short, so a copy costs less.
 TEST_F(GpuDirectTest, LittleMemoryIsStaged) {
   Open();
   size_t in_place = 0;
@@ -189,8 +190,8 @@ TEST_F(GpuDirectTest, LittleMemoryIsStaged) {
   EXPECT_EQ(in_place, 0u);
 }
 
-// What cannot be copied from the GPU is an error of the message's, not of the
-// connection's.
+// If the copy from the GPU fails, the message gets an error, and the connection
+// goes on.
 TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   DeviceOptions device;
   device.has_dmabuf = false;
@@ -203,12 +204,12 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   ExpectStaged(1);
 }
 
-// By dmabuf there is a region for each message, which costs as much as to copy
-// some MiB.
+// With dmabuf each message has a region, which costs as much as copying some
+// MiB.
 TEST_F(GpuDirectTest, ByDmabufLittleIsCopied) {
   least_alone_ = kGpuTestBytes + 1;
   Open();
-  ExpectInPlace(1);  // the trial
+  ExpectInPlace(1);  // the trial message
   ExpectStaged(2);
   EXPECT_TRUE(server()->TakesDeviceMemory());
   size_t in_place = 0;
@@ -271,8 +272,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
-// Memory that no RDMA device reaches, such as another process's, says nothing
-// of this one's own.
+// Memory that no RDMA device reaches, such as another process's, proves nothing
+// about this process's own memory.
 TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   Open(WithPeerMemory());
   memory::FakeDeviceAccess foreign;
@@ -290,7 +291,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// The same where both lie on one GPU.
+// The same holds where both memories lie on one GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

@@ -1,5 +1,5 @@
-// Every call of the libraries fails once, at each time that it is made, while
-// messages in memory of GPUs pass between two ends.
+// Each call of the libraries fails once, at each time that it is made, while
+// messages in GPU memory pass between two ends.
 
 #include <cerrno>
 #include <string>
@@ -22,13 +22,14 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // The connection is not lost by it.
+  // The connection survives the failure.
   bool goes_on = false;
-  // What is not ended, as the call says, cannot be counted.
+  // The call ends an object. After the failure the object still exists, so
+  // objects cannot be counted.
   bool leaks = false;
 };
 
-// Two ends whose device reaches a GPU's memory by both ways, or by dmabuf only.
+// Two ends whose device reaches GPU memory by both ways, or only by dmabuf.
 class GpuEnds : public Ends {
  public:
   GpuEnds(const memory::FakeDeviceAccess* gpu, bool has_peermem)
@@ -55,8 +56,8 @@ class Talker {
  public:
   Talker(Ends* ends, memory::FakeDeviceAccess* gpu) : ends_(ends), gpu_(gpu) {}
 
-  // Passes messages; each fails cleanly, or its bytes come. Returns how many
-  // have come, of kMessages.
+  // Passes messages; each fails with an error, or its bytes arrive. Returns how
+  // many of kMessages have arrived.
   static constexpr int kMessages = 3;
   int Talk() {
     int came = 0;
@@ -81,7 +82,7 @@ class Talker {
     bool came = false;
     const auto prepared = ends_->client->PrepareToRead({data, into.size, gpu_});
     if (prepared != nullptr) {
-      // A dead end answers at once.
+      // A dead end answers within the call.
       ends_->client.events.within_read = true;
       ends_->client->Read(exposure->region[0], 0, {data, kSize}, ++cookie_);
       ends_->client.events.within_read = false;
@@ -105,8 +106,8 @@ class Talker {
 
 class GpuFailure : public testing::TestWithParam<Injection> {
  protected:
-  // Has the call fail each time that it is made in turn. Returns how often it
-  // was made.
+  // Makes the call fail at its first time, then at its second, and so on.
+  // Returns how often the call was made.
   static int FailEachTime(const Injection& injection, bool has_peermem);
 };
 
@@ -137,7 +138,7 @@ int GpuFailure::FailEachTime(const Injection& injection, bool has_peermem) {
     const bool came = ends.api->failures_to_come() == 0;
     ends.Close();
     if (!came || HasFailure()) return after;
-    // What failed once does not stand in the way.
+    // An earlier failure does not hinder later calls.
     EXPECT_TRUE(ends.Connect().ok());
     EXPECT_EQ(Talker(&ends, &gpu).Talk(), Talker::kMessages);
     if (HasFailure()) return after;
@@ -178,8 +179,8 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// Requests that the device ends with an error: those of the trials cost no
-// connection, all others do, and the next one works.
+// The device ends a request with an error. A failed request of a trial costs no
+// connection, every other one does, and the next connection works.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);
@@ -192,7 +193,7 @@ void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   const int passed = talker.Talk();
   EXPECT_EQ(talker.is_over(),
             passed < Talker::kMessages || !ends.server.events.broken.empty());
-  // The failure may still be to come, once.
+  // The failure may still happen later, once.
   int later = 0;
   for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
     ends.Close();

@@ -1,5 +1,5 @@
-// What a peer can read of a GPU's memory that no window lies on, and until
-// when.
+// The bytes that a peer can read of GPU memory on which no window lies, and
+// until when.
 
 #include <set>
 #include <string>
@@ -16,12 +16,13 @@ class GpuKeysTest : public GpuTest {
  protected:
   void SetUp() override {
     Open();
-    ExpectInPlace(0);  // the trial
+    ExpectInPlace(0);  // the trial message
   }
   RemoteRegion Expose(const memory::Bytes& bytes) {
     return server()->Expose(memory::Payload(bytes), 1).value().region;
   }
-  // Whether the client can read from there; if not, the connection is lost.
+  // Returns whether the client can read the part; if not, the connection is
+  // lost.
   bool CanRead(const RemotePart& part) {
     return !ends_->ReadAll(&client(), {part}).empty();
   }
@@ -74,7 +75,7 @@ TEST_F(GpuKeysTest, NothingBehindTheBytesIsReached) {
   EXPECT_FALSE(CanRead(part));
 }
 
-// All connections of the device could use the key, if they knew the address.
+// Each connection of the device could use the key if its peer knew the address.
 TEST_F(GpuKeysTest, AddressCannotBeGuessed) {
   std::set<uint64_t> addresses = {reinterpret_cast<uint64_t>(bytes_.data)};
   for (int i = 0; i < 20; ++i) {

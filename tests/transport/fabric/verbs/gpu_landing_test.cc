@@ -1,5 +1,4 @@
-// A message some of whose parts come to lie in memory of GPUs, as a session
-// reads it.
+// A session reads a message, some of whose parts are written to GPU memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -43,7 +42,7 @@ class GpuLandingTest : public GpuTest {
         payload.CopyFromAnywhereTo(reinterpret_cast<uint8_t*>(&text[0])).ok());
     return text;
   }
-  // A message of four parts, and destinations of a GPU's for two of them.
+  // Passes a message of four parts, with GPU destinations for two of them.
   void Pass() {
     const std::string texts[] = {Text(1000, 1), Text(100 * 1000, 2),
                                  Text(200 * 1000, 3), Text(300 * 1000, 4)};

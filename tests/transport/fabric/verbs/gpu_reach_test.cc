@@ -1,4 +1,4 @@
-// Which ways are tried, in which order, and how often.
+// The ways that are tried: which ones, in which order, and how often.
 
 #include "transport/fabric/verbs/gpu_reach.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 class GpuReachTest : public testing::Test {
  protected:
-  // Has only `works_` work. Notes what is tried.
+  // Makes only the ways in `works_` work. Records the ways that are tried.
   absl::Status Register(GpuUse use) { return RegisterBy(&reach_, use); }
   absl::Status RegisterBy(GpuReach* reach, GpuUse use) {
     tried_.clear();

@@ -1,4 +1,4 @@
-// Which regions of GPUs' memory are used again, which are kept, and when they
+// Regions of GPU memory: which are used again, which are kept, and when they
 // end.
 
 #include "transport/fabric/verbs/gpu_registrations.h"
@@ -60,7 +60,7 @@ class GpuRegistrationsTest : public testing::Test {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     return all_->GetToReceive({data, bytes.size, &gpu_}, kUnnamed);
   }
-  // The first allocation's way of registering is found with a part.
+  // Finds out the way of registering, with a part of the first allocation.
   void FindWay() { Get(Allocate(1)); }
   void Forget() { all_->OnTick(base::SteadyNow() + keeping_.idle); }
   int regions() { return verbs_.counts().mrs; }
@@ -87,10 +87,10 @@ TEST_F(GpuRegistrationsTest, RegionOfTheAllocationServesAllItsParts) {
   EXPECT_EQ(all_->counters().hits, 2u);
 }
 
-// Registered is what is asked for, in whole pages of the GPU's.
+// The region covers the wanted bytes, in whole pages of the GPU.
 TEST_F(GpuRegistrationsTest, OfALargeAllocationPartsAreRegistered) {
   FindWay();
-  const Bytes bytes = Allocate(33);  // above half of what may be kept
+  const Bytes bytes = Allocate(33);  // above half of the budget
   const SharedRegistration part = Get(bytes.Part(3 * kGpuPage + 5, kGpuPage));
   EXPECT_EQ(part->region()->addr, bytes.data + 3 * kGpuPage);
   EXPECT_EQ(part->region()->length, 2 * kGpuPage);
@@ -113,7 +113,7 @@ TEST_F(GpuRegistrationsTest, WhatNobodyUsesEndsAfterAWhile) {
   EXPECT_EQ(all_->counters().kept_bytes, 0u);
 }
 
-// One that is used for long does not keep those that were used after it.
+// A region that is used for long does not keep regions that were used after it.
 TEST_F(GpuRegistrationsTest, WhatIsIdleEndsThoughAnOlderOneIsUsed) {
   const Bytes bytes[] = {Allocate(1), Allocate(1), Allocate(1)};
   const SharedRegistration used = Get(bytes[0]);
@@ -181,7 +181,7 @@ TEST_F(GpuRegistrationsTest, RegionThatIsOvertakenEndsWithItsLastUser) {
   EXPECT_EQ(Get(bytes), now);
 }
 
-// A GPU's window to the bus may be full of what is kept.
+// The GPU's window to the bus may be full of regions that are kept.
 TEST_F(GpuRegistrationsTest, WhatIsKeptMakesRoom) {
   FindWay();
   Get(Allocate(1));
@@ -193,7 +193,7 @@ TEST_F(GpuRegistrationsTest, WhatIsKeptMakesRoom) {
 
 TEST_F(GpuRegistrationsTest, WhatCannotBeRegisteredSaysWhy) {
   FindWay();
-  verbs_.FailNext(Call::kRegDmabufMr, EINVAL);     // of all
+  verbs_.FailNext(Call::kRegDmabufMr, EINVAL);     // of the whole allocation
   verbs_.FailNext(Call::kRegDmabufMr, EINVAL, 1);  // of the part
   const auto got = TryGet(Allocate(1));
   EXPECT_EQ(got.status().code(), absl::StatusCode::kInternal);
@@ -214,7 +214,7 @@ TEST_F(GpuRegistrationsTest, OnlyWhatIsPreparedIsFound) {
     return all_->FindPrepared(data + at, size).region != nullptr;
   };
   EXPECT_FALSE(is_prepared(0, 1));
-  // Two of one range, as two messages at the same time have.
+  // Prepares one range twice, as two messages at the same time do.
   auto first = all_->Prepare({data + 100, 2 * kGpuPage, &gpu_}, kUnnamed);
   auto second = all_->Prepare({data + 100, 2 * kGpuPage, &gpu_}, kUnnamed);
   ASSERT_NE(first, nullptr);
@@ -257,8 +257,9 @@ TEST_F(GpuRegistrationsTest, ManyThreadsAtOnce) {
   EXPECT_EQ(regions(), 0);
 }
 
-// Whatever is allocated, freed, asked for and forgotten: a region leads to the
-// bytes of the one who asked, and no more is kept than may be.
+// However memory is allocated, freed, asked for and forgotten: a region leads
+// to the bytes of the caller that asked for it, and no more regions are kept
+// than allowed.
 TEST_F(GpuRegistrationsTest, RandomUse) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -274,7 +275,7 @@ TEST_F(GpuRegistrationsTest, RandomUse) {
   for (int i = 0; i < 3000; ++i) {
     const size_t choice = random() % 10;
     if (choice < 3 || allocated.empty()) {
-      // So that each can be told from the others.
+      // Each allocation has a mark by which the test tells it from the others.
       const char mark = static_cast<char>(i);
       allocated.push_back(
           gpu_.Put(std::string((1 + random() % 12) * kGpuPage, mark)));

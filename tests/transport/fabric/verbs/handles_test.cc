@@ -1,4 +1,5 @@
-// Owners end what they own, once and in order; what cannot be made says why.
+// Owners end their objects, once and in order; an object that cannot be created
+// gives an error that says why.
 
 #include "transport/fabric/verbs/handles.h"
 
@@ -43,7 +44,7 @@ class HandlesTest : public testing::Test {
 
 struct Creation {
   Call call;
-  // What the message begins with.
+  // The beginning of the error text.
   const char* what;
   std::function<absl::Status()> create;
 };
@@ -89,7 +90,7 @@ TEST_F(HandlesTest, FailureGivesCodeOperationDeviceAndRemedy) {
   }
 }
 
-// What libraries, kernels and drivers answer that do not know the call.
+// Libraries, kernels and drivers that do not know the call return these errors.
 TEST_F(HandlesTest, DmabufThatIsUnknownIsUnimplemented) {
   for (const int error_number : {EOPNOTSUPP, EPROTONOSUPPORT, ENOSYS, ENOTTY}) {
     verbs_.FailNext(Call::kRegDmabufMr, error_number);

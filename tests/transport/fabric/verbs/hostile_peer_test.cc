@@ -1,4 +1,4 @@
-// A peer that knows the token, and from then on keeps to nothing.
+// A peer that knows the token, and breaks every rule from then on.
 
 #include <cerrno>
 #include <memory>
@@ -57,7 +57,8 @@ class HostilePeerTest : public testing::Test {
 
   End& server() { return ends_->server; }
   Recorder& events() { return server().events; }
-  // The connection has ended with `code`, and `packets` had come before.
+  // The connection has ended with `code`, and `packets` packets had come
+  // before.
   void ExpectEnd(absl::StatusCode code, size_t packets = 0) {
     ends_->Exchange();
     ASSERT_EQ(events().broken.size(), 1u);
@@ -115,7 +116,7 @@ TEST_F(HostilePeerTest, AllTheCreditsOfANumberEndIt) {
   ExpectEnd(absl::StatusCode::kDataLoss);
 }
 
-// Packets beyond the posted receives wait at the sender's device.
+// Packets for which no receive is posted wait at the sender's device.
 TEST_F(HostilePeerTest, FloodWaitsForReceives) {
   int taken = 0;
   for (int i = 0; i < 40; ++i) {
@@ -160,7 +161,8 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
   }
 }
 
-// Keys that this side has for its own use: of regions under the windows.
+// The peer guesses keys that this side has for its own use: those of regions
+// under the windows.
 TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -177,7 +179,7 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   EXPECT_EQ(refused, 40);
 }
 
-// The peer may give a window back by itself; a later withdrawal then fails in
+// The peer may invalidate a window by itself. A later withdrawal then fails in
 // the device, which ends the connection and nothing else.
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
   const RemotePart part =
@@ -187,14 +189,15 @@ TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
       IBV_WC_SUCCESS);
   ends_->Exchange();
   server()->Withdraw({part});
-  // Four more requests make the device tell.
+  // After four more requests the device reports completions.
   for (int i = 0; i < 5; ++i) (void)Ends::Send(server(), "x");
   ends_->Exchange();
   EXPECT_LE(events().broken.size(), 1u);
 }
 
 TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
-  // Of the region that was made right before the window; and of nobody.
+  // One key is that of the region that was registered right before the window;
+  // the other key does not exist.
   for (const uint32_t distance : {uint32_t{0} - 3 * 256, uint32_t{1} << 20}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
     const RemotePart part =

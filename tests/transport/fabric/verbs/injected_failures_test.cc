@@ -1,5 +1,5 @@
-// Every call of the libraries fails once, at each time that it is made, while
-// two ends connect, talk and part.
+// Each call of the libraries fails once, at each time that it is made, while
+// two ends connect, send and close.
 
 #include <cerrno>
 #include <memory>
@@ -19,13 +19,14 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // What is not ended, as the call says, cannot be counted.
+  // The call ends an object. After the failure the object still exists, so
+  // objects cannot be counted.
   bool leaks = false;
 };
 
 class InjectedFailure : public testing::TestWithParam<Injection> {};
 
-// Two pieces that are registered, and copies around them.
+// Two pieces that are registered, with copies around them.
 memory::Payload SeveralParts() {
   memory::Payload payload;
   for (const size_t size : {300, 400 * 1000, 200, 300 * 1000, 100}) {
@@ -41,8 +42,8 @@ std::string TextOf(const memory::Payload& payload) {
   return text;
 }
 
-// What passes through an end in a life, each way; false: the connection was
-// lost.
+// Sends each kind of message, in both directions. Returns false if the
+// connection was lost.
 bool Talk(Ends* ends) {
   const memory::Payload payloads[] = {
       Ends::PayloadOf(std::string(20 * 1000, 's')),
@@ -60,7 +61,7 @@ bool Talk(Ends* ends) {
       absl::StatusOr<Exposure> exposure = from->Expose(payload, 100);
       if (!exposure.ok()) continue;
       const std::string got = ends->ReadAll(&to, exposure->region);
-      // A read fails cleanly or gives the bytes.
+      // A read fails with an error, or gives the bytes.
       EXPECT_TRUE(got.empty() || got == TextOf(payload));
       from->Withdraw(exposure->region);
       ends->Exchange();
@@ -71,7 +72,7 @@ bool Talk(Ends* ends) {
          ends->server.events.packets.size() == 1;
 }
 
-// An end that is lost, is lost once and at both sides.
+// A connection that is lost is lost once, and at both sides.
 void ExpectOrderlyEnd(Ends* ends) {
   for (End* end : {&ends->client, &ends->server}) {
     EXPECT_LE(end->events.broken.size(), 1u);
@@ -114,7 +115,7 @@ TEST_P(InjectedFailure, GivesAnErrorOrWorksAndLeavesNothingBehind) {
       EXPECT_TRUE(status.ok()) << "nothing had failed: " << status;
       continue;
     }
-    // What failed once does not stand in the way.
+    // An earlier failure does not hinder later calls.
     const absl::Status later = ends.Connect();
     EXPECT_TRUE(later.ok()) << later;
     if (later.ok()) {
@@ -157,7 +158,7 @@ const Injection kInjections[] = {
     {"Accept", Call::kAccept, EINVAL},
     {"Reject", Call::kReject, EINVAL},
     {"Disconnect", Call::kDisconnect, EINVAL},
-    // Nothing can be done about these, but nothing else may come of them.
+    // Nothing can be done about these failures, but they must not cause others.
     {"DeallocPd", Call::kDeallocPd, EBUSY, true},
     {"DeregMr", Call::kDeregMr, EBUSY, true},
     {"DeallocMw", Call::kDeallocMw, EBUSY, true},
@@ -173,7 +174,8 @@ INSTANTIATE_TEST_SUITE_P(Every, InjectedFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// The same over a queue pair without inline room, where more calls are made.
+// The same over a queue pair without room for inline data, where more calls are
+// made.
 TEST(InjectedFailureTest, DeviceWithoutInlineRoomTalks) {
   DeviceOptions device;
   device.max_inline = 0;

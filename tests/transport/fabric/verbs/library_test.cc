@@ -1,4 +1,5 @@
-// The libraries open, or say what is missing, on a machine without a device.
+// The libraries open, or the error says what is missing, on a machine without a
+// device.
 
 #include "transport/fabric/verbs/library.h"
 

@@ -1,4 +1,4 @@
-// What may be locked, and what that is enough for.
+// The limit on locked memory, and the check whether the limit is high enough.
 
 #include "transport/fabric/verbs/locked_memory.h"
 
@@ -19,7 +19,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// In a child without capabilities whose limit is `bytes`: what it is told.
+// Returns whether LockedMemoryLimit() is `bytes` in a child without
+// capabilities whose limit is `bytes`.
 bool LimitIsSeen(uint64_t bytes) {
   const pid_t child = fork();
   if (child == 0) {
@@ -37,7 +38,7 @@ bool LimitIsSeen(uint64_t bytes) {
 TEST(LockedMemoryTest, LimitIsTheSystems) {
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-  // What a process may always do is to lower it.
+  // A process may always lower its limit.
   EXPECT_TRUE(LimitIsSeen(limit.rlim_max < 65536 ? limit.rlim_max : 65536));
 }
 

@@ -1,5 +1,5 @@
-// What lists of parts cost the reader over simulated devices, if the numbers in
-// them have any size.
+// Checks the cost of lists of parts for the reader, over simulated devices, if
+// the numbers in the lists have any size.
 
 #include <algorithm>
 #include <cstdio>
@@ -21,13 +21,14 @@ namespace {
 using fuzz::Cost;
 using fuzz::Random;
 
-constexpr uint64_t kPartBytes = 24;  // on the wire
+constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr size_t kExposed = 100 * 1000;
-// What the reader holds, which the simulated devices double.
+// The memory that the reader may hold, of which the simulated devices have a
+// second copy.
 constexpr uint64_t kBudget = 1 << 20;
 constexpr size_t kReadBytes = 4096;
 
-// A reader, and a peer that has exposed something and announces anything.
+// A reader, and a peer that has exposed some bytes and announces any parts.
 class Attack {
  public:
   explicit Attack(Random* random) : random_(random) {
@@ -58,8 +59,8 @@ class Attack {
   }
 
  private:
-  // Honest mostly, or wrong in one part, which breaks the connection if it is
-  // read, as hardware does.
+  // Returns a region that is mostly honest, or wrong in one part. A read of a
+  // wrong part breaks the connection, as with hardware.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
     for (RemotePart& part : region) {
@@ -80,7 +81,8 @@ class Attack {
       case 2:
         part->length = random_->Number(64);
         break;
-      default:  // whose end lies in what is exposed, since it wraps
+      // The end of the part lies in the exposed bytes, since the sum wraps.
+      default:
         part->length = random_->Number(64);
         part->offset += random_->Below(kExposed) - part->length;
     }
@@ -91,7 +93,8 @@ class Attack {
     return part.key > UINT32_MAX || offset > UINT64_MAX - part.offset;
   }
 
-  // As a session does: reads pieces of what the list says, and gives it back.
+  // Does the same as a session: reads pieces of the parts in the list, and
+  // gives the list back.
   void Use(const RemoteRegion& region) {
     for (const RemotePart& part : region) {
       if (random_->OneIn(2) || part.length == 0) continue;

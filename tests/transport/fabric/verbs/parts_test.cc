@@ -1,5 +1,5 @@
-// Payloads of several pieces: what of them is exposed where it lies, under
-// which keys, and that all of it ends.
+// Payloads of several pieces: the pieces that are exposed in place, their keys,
+// and the end of the exposure.
 
 #include <cerrno>
 #include <cstring>
@@ -21,8 +21,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kLeast = 64 * 1024;   // to be exposed in place
-constexpr size_t kLarge = 600 * 1000;  // to be registered for one use
+constexpr size_t kLeast = 64 * 1024;  // smallest size that is exposed in place
+// Large enough to be registered for one use.
+constexpr size_t kLarge = 600 * 1000;
 constexpr size_t kMany = 100;
 
 class PartsTest : public testing::Test {
@@ -51,7 +52,8 @@ class PartsTest : public testing::Test {
   void AppendRegistered(size_t size, char fill) {
     Append(server()->AllocateForRead(size).value(), fill);
   }
-  // Five parts: copies are the first, the third and the last, of two pieces.
+  // Appends pieces that become five parts; the first, the third and the last,
+  // of two pieces, are copies.
   void AppendFiveParts() {
     AppendHeap(100, 'a');
     AppendRegistered(kLeast, 'b');
@@ -78,7 +80,7 @@ class PartsTest : public testing::Test {
     payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
     return text;
   }
-  // In whichever parts.
+  // The peer reads the payload, however the region is divided into parts.
   void ExpectReadable(const RemoteRegion& region) {
     EXPECT_TRUE(ends_->ReadAll(&ends_->client, region) == TextOf(payload_));
   }
@@ -89,7 +91,7 @@ class PartsTest : public testing::Test {
                reinterpret_cast<uintptr_t>(bytes.data) &&
            exposure.region[part].length == bytes.size;
   }
-  // Once the caller has no share of anything: nor has the endpoint.
+  // Once the caller holds no memory any more, the endpoint holds none either.
   void ExpectAllIsLetGo() {
     ends_->Exchange();
     payload_ = memory::Payload();
@@ -103,7 +105,7 @@ class PartsTest : public testing::Test {
 
   std::unique_ptr<Ends> ends_;
   memory::Payload payload_;
-  // Of pieces, and of the copies.
+  // The owners of the pieces and of the copies.
   std::vector<std::weak_ptr<const void>> owners_;
 };
 
@@ -216,7 +218,7 @@ TEST_F(PartsTest, OnePartIsOneCopy) {
   ExpectReadable(exposure.region);
 }
 
-// So that a receiver can put each where it wants it.
+// A receiver can so put each piece where it wants it.
 TEST_F(PartsTest, LongPiecesOfACopyArePartsOfTheirOwn) {
   for (size_t size : {size_t{1}, kLeast, size_t{2}, size_t{3}, 2 * kLeast}) {
     AppendHeap(size, 'a' + payload_.pieces().size());
@@ -239,15 +241,15 @@ TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
     const Exposure exposure = Expose(/*max_parts=*/512);
     EXPECT_LE(counts().bound_mws, 32);
     EXPECT_EQ(KeysOf(exposure.region).size(), 32u);
-    // Those that are copied are parts, too.
+    // Pieces that are copied are parts, too.
     EXPECT_EQ(exposure.region.size(), static_cast<size_t>(pieces));
     ExpectReadable(exposure.region);
   }
 }
 
-// What lies between two copies is within their window.
+// The bytes between two copies lie within the window of the copies.
 TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
-  // Others, whose memory is used again.
+  // Other payloads, whose memory is used again.
   for (int i = 0; i < 200; ++i) {
     const auto other = Ends::PayloadOf(std::string(1000, 'S'));
     server()->Withdraw(server()->Expose(other, 1)->region);
@@ -308,7 +310,7 @@ TEST_F(PartsTest, WindowThatCannotBeMadeLeavesNothingBehind) {
     if (!any) break;
     ends_->Exchange();
     EXPECT_EQ(counts().bound_mws, 0);
-    // What failed once does not stand in the way.
+    // An earlier failure does not hinder later calls.
     Exposure exposure = Expose();
     EXPECT_EQ(exposure.region.size(), 6u);
     ExpectReadable(exposure.region);

@@ -1,4 +1,4 @@
-// Registered memory: how it grows, where it ends, and who keeps it.
+// The pool of registered memory: its growth, its limit, and its owners.
 
 #include "transport/fabric/verbs/pool.h"
 

@@ -1,4 +1,4 @@
-// The bytes that a connection begins with, and the proofs in them.
+// The first bytes of a connection, and the proofs in them.
 
 #include "transport/fabric/verbs/private_data.h"
 
@@ -37,7 +37,7 @@ std::string WithByte(std::string bytes, size_t at, char value) {
   return bytes;
 }
 
-// Computed by another implementation, Python's hmac.
+// The bytes were computed by another implementation, Python's hmac.
 TEST(PrivateDataTest, GoldenBytes) {
   EXPECT_EQ(absl::BytesToHexString(SomeRequest()),
             "505652420100100008000000"  // "PVRB", 1, 16, 8, 0
@@ -151,7 +151,7 @@ TEST(PrivateDataTest, ProofIsBoundToTokenAndQueuePairs) {
 }
 
 TEST(PrivateDataTest, RequestIsNoAnswer) {
-  // Who listens cannot be made to prove itself by its own words.
+  // A listener cannot prove itself by sending the request back.
   const std::string request = SomeRequest();
   const std::string reflected = request.substr(0, kHeadBytes) +
                                 request.substr(kHeadBytes + kTokenNameBytes);

@@ -1,4 +1,4 @@
-// What a peer can read, and until when.
+// The bytes that a peer can read, and until when.
 
 #include <cerrno>
 #include <memory>
@@ -13,7 +13,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kLarge = 600 * 1000;  // above what is copied
+constexpr size_t kLarge = 600 * 1000;  // larger than a payload that is copied
 
 class ReadKeysTest : public testing::Test {
  protected:
@@ -96,7 +96,7 @@ TEST_F(ReadKeysTest, SmallPayloadIsCopied) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
 }
 
-// A mapping that may only be read cannot be registered.
+// A read-only mapping cannot be registered.
 TEST_F(ReadKeysTest, ReadOnlyMemoryIsCopied) {
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
   ends_->api->FailNext(Call::kRegMr, EFAULT);
@@ -144,7 +144,7 @@ TEST_F(ReadKeysTest, WithoutWindowsPayloadsAreStaged) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
   EXPECT_EQ(counts().mrs, before + 1) << "the pool's segment";
   server()->Withdraw(exposure.region);
-  // A read that a device repeats late must not cost the connection.
+  // If a device repeats a read late, that must not cost the connection.
   (void)Read(exposure.region);
   EXPECT_TRUE(server().events.broken.empty());
   const Exposure next = Expose(std::string(500, 'y'));
@@ -199,8 +199,8 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
   EXPECT_TRUE(client().events.broken.empty());
 }
 
-// The queue is full, so the invalidation waits; by the time that an event asks
-// for another window there is room, but that one is bound yet.
+// The queue is full, so the invalidation waits. When an event asks for another
+// window there is room again, but the first window is still bound.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   const RemotePart there =
       client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];
@@ -209,7 +209,7 @@ TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   ends_->api->Hold();
   uint8_t into[16];
   server()->Read(there, 0, {into, 16}, 1);
-  // Until no request can be added.
+  // Fills the queue until no request can be added.
   absl::Status full;
   while (full.ok()) full = server()->Expose(Ends::PayloadOf("f"), 1).status();
   ASSERT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;

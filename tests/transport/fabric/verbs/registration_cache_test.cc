@@ -1,4 +1,5 @@
-// Which regions are used again, which are kept, and when they end.
+// The regions of the cache: which are used again, which are kept, and when they
+// end.
 
 #include "transport/fabric/verbs/registration_cache.h"
 
@@ -82,7 +83,7 @@ TEST_F(RegistrationCacheTest, DeclaredMemoryIsRegisteredOnceAndAsAWhole) {
 }
 
 TEST_F(RegistrationCacheTest, OfALongRangeThePartIsRegistered) {
-  const auto declared = Declare(0, 9);  // more than half the budget
+  const auto declared = Declare(0, 9);  // more than half of the budget
   const auto part = Get(Bytes{At(2) + 100, page_, nullptr});
   EXPECT_EQ(part->region()->addr, At(2));
   EXPECT_EQ(part->region()->length, 2 * page_) << "whole pages";
@@ -111,8 +112,8 @@ TEST_F(RegistrationCacheTest, OtherMemoryIsRegisteredForItsUsersOnly) {
   EXPECT_EQ(cache_->counters().kept_bytes, 0u);
 }
 
-// The first user lets go of its bytes, while the second has a part of them in
-// use only: nobody may free the rest yet, as a third could get the region.
+// The first user lets go of its bytes, while the second uses only a part of
+// them. Nobody may free the rest yet, as a third user could get the region.
 TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -127,7 +128,7 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
-// Somebody may wait for his memory, while others go on sending parts of it.
+// The owner may wait for the memory, while others go on sending parts of it.
 TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -137,7 +138,7 @@ TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   for (; !watched.expired(); ++users) {
     ASSERT_LT(users, 1000);
     const auto next = Get(Pages(0, 1, others));
-    used = next;  // the one before has ended
+    used = next;  // the previous registration has ended
   }
   EXPECT_GT(users, 16) << "of a message to many";
   EXPECT_EQ(regions(), 1);
@@ -184,7 +185,7 @@ TEST_F(RegistrationCacheTest, LeastRecentlyUsedGoesFirst) {
   for (size_t i = 0; i < 4; ++i) declared.push_back(Declare(i * 4, 4));
   Get(Pages(0));
   Get(Pages(4));
-  Get(Pages(0));  // now the other one is older
+  Get(Pages(0));  // now the other region is older
   Get(Pages(8));
   EXPECT_TRUE(Has(Pages(0)));
   EXPECT_FALSE(Has(Pages(4)));
@@ -251,7 +252,8 @@ TEST_F(RegistrationCacheTest, FailureIsTheDevices) {
   verbs_.FailNext(Call::kRegMr, EFAULT);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kInternal);
-  // Once more after the unused, of which there are none.
+  // The cache tries once more after dropping unused regions, of which there are
+  // none.
   verbs_.FailNext(Call::kRegMr, ENOMEM);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -265,7 +267,7 @@ TEST_F(RegistrationCacheTest, ThreadsDeclareUseAndEnd) {
       for (int round = 0; round < 300; ++round) {
         auto declared = Declare(t * 8, 8);
         auto used = Get(Pages(t * 8 + 1));
-        // Of another thread's memory, which may be over at any time.
+        // This memory belongs to another thread, and may be freed at any time.
         const size_t other = (t + 1) % 4 * 8;
         (void)cache_->Find(Pages(other), kAccess);
         if (round % 2 == 0) used.reset();

@@ -1,4 +1,4 @@
-// Requests leave in order, end in order, and are told of now and then.
+// Requests leave in order, end in order, and are signalled now and then.
 
 #include "transport/fabric/verbs/send_queue.h"
 
@@ -16,7 +16,7 @@ namespace {
 using Kind = SendQueue::Kind;
 using Signal = SendQueue::Signal;
 
-// Takes note of what is posted.
+// Records the posted requests.
 class PostedVerbs : public FakeVerbs {
  public:
   int PostSend(ibv_qp*, ibv_send_wr* request, ibv_send_wr** bad) override {
@@ -46,7 +46,7 @@ class SendQueueTest : public testing::Test {
   bool IsSignaled(size_t i) const {
     return (verbs_.posted.at(i).send_flags & IBV_SEND_SIGNALED) != 0;
   }
-  // The cookies of what ended with `wr_id`.
+  // Returns the cookies of the requests that ended with `wr_id`.
   std::vector<uint64_t> Pop(uint64_t wr_id) {
     std::vector<uint64_t> cookies;
     for (SendQueue::Done done; queue_.Pop(wr_id, &done);) {

@@ -1,4 +1,4 @@
-// How connections are made, refused and given up.
+// Connections that are made, refused and given up.
 
 #include <cerrno>
 #include <memory>
@@ -41,7 +41,8 @@ class SetupTest : public testing::Test {
   void TearDown() override { EXPECT_TRUE(api()->misuse().empty()); }
 
   FakeVerbs* api() { return ends_->api; }
-  // Of the listening side; both have tried their devices then.
+  // Returns the offer of the listening side; both sides have tried their
+  // devices then.
   std::string Offer() {
     (void)ends_->connecting->Offer();
     return ends_->listening->Offer().value();
@@ -51,7 +52,7 @@ class SetupTest : public testing::Test {
     peer->Prepare(Offer());
     return peer;
   }
-  // Of a connect() to `offer`.
+  // Returns the status of a connect to `offer`.
   absl::Status Connect(const std::string& offer,
                        const std::string& token = kTestToken) {
     Outcome outcome;
@@ -131,7 +132,7 @@ TEST_F(SetupTest, GarbageIsRefused) {
   EXPECT_TRUE(Connect(Offer()).ok());
 }
 
-// Each knows a token, asks, and never says that it is ready.
+// Each peer knows a token and asks, but never says that it is ready.
 TEST_F(SetupTest, HalfOpenConnectionsAreBounded) {
   Options options = Patient(absl::Milliseconds(300));
   options.max_half_open = 3;
@@ -211,7 +212,7 @@ TEST_F(SetupTest, NextAddressIsTriedAfterADeadOne) {
   }
 }
 
-// A listener that does not know the token proves that by its answer.
+// The answer of a listener that does not know the token shows that.
 TEST_F(SetupTest, AnswerWithoutProofIsRefused) {
   rdma_event_channel* const events = api()->CreateEventChannel();
   rdma_cm_id* listener = nullptr;
@@ -254,12 +255,12 @@ TEST_F(SetupTest, AnswerWithoutProofIsRefused) {
   api()->DestroyEventChannel(events);
 }
 
-// Cancels one side, or both, after so many steps of the network.
+// Cancels one side, or both, after a number of steps of the network.
 enum class Who { kConnecting, kListening, kBoth };
 
 class Cancelled : public SetupTest, public testing::WithParamInterface<Who> {
  protected:
-  // False: there were not so many steps.
+  // Returns false if there were fewer steps.
   bool CancelAfter(int steps) {
     Open();
     const std::string offer = Offer();

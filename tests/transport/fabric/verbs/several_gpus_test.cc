@@ -1,4 +1,4 @@
-// An RDMA device that reaches one GPU need not reach another, behind another
+// An RDMA device that reaches one GPU may not reach another one, behind another
 // switch or IOMMU.
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace {
 
 class SeveralGpusTest : public GpuTest {
  protected:
-  // With a peer-memory module that finds `lost_`'s memory nowhere, or
-  // elsewhere.
+  // Opens the ends with a peer-memory module that finds the memory of `lost_`
+  // nowhere, or in a wrong place.
   void OpenWithOneLost(bool leads_astray) {
     DeviceOptions device;
     device.has_dmabuf = false;

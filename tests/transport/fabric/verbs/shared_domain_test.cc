@@ -1,5 +1,5 @@
-// Two connections between the same devices: what they share, and that neither
-// reaches what is the other's.
+// Two connections between the same devices: the objects that they share, and
+// that neither reaches the other's memory.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kLarge = 600 * 1000;  // above what is copied
+constexpr size_t kLarge = 600 * 1000;  // larger than a payload that is copied
 
 class SharedDomainTest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class SharedDomainTest : public testing::Test {
     server_ = End();
     client_ = End();
   }
-  // Of both.
+  // Exchanges the messages of both connections.
   void Exchange() {
     for (bool any = true; any;) {
       ends_->Exchange();
@@ -51,7 +51,7 @@ class SharedDomainTest : public testing::Test {
       }
     }
   }
-  // Whether the second connection's client can read it.
+  // Returns whether the client of the second connection can read the region.
   bool SecondReads(const RemoteRegion& region) {
     char into[64];
     client_.events.within_read = true;
@@ -109,7 +109,7 @@ TEST_F(SharedDomainTest, KeyOfOneIsRefusedToTheOther) {
   }
 }
 
-// One memory for many peers.
+// Many peers read the same memory.
 TEST_F(SharedDomainTest, PayloadForBothIsRegisteredOnce) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(OpenSecond());

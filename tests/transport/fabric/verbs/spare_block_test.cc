@@ -20,8 +20,8 @@ bool IsStable(const void* data) {
   return memory::FindStable(data, 1) != nullptr;
 }
 
-// Allocates, fills and lets go. Returns where it was: what is not kept is not
-// stable any more.
+// Allocates, fills and frees a block. Returns the block's address: a block that
+// is not kept is not stable any more.
 const void* Use(SpareBlock* spare, size_t size) {
   const auto block = spare->Allocate(size);
   EXPECT_TRUE(block.ok()) << block.status();
@@ -54,7 +54,7 @@ TEST(SpareBlockTest, SmallMessagesDoNotHoldLargeMemory) {
   const void* const large = Use(spare.get(), kSize);
   const void* const small = Use(spare.get(), kSize / 2 - 1);
   EXPECT_NE(small, large);
-  // Of the two the large one was dearer.
+  // The large block cost more than the small one.
   EXPECT_FALSE(IsStable(small));
   EXPECT_EQ(Use(spare.get(), kSize), large);
 }

@@ -1,4 +1,4 @@
-// Everything that a device can answer has a status that says something.
+// Each answer of a device has a status that says something.
 
 #include "transport/fabric/verbs/status.h"
 
@@ -19,7 +19,7 @@ TEST(StatusTest, SuccessIsOk) {
 }
 
 TEST(StatusTest, EveryOtherCompletionIsAnErrorWithAMessage) {
-  // One beyond the last that this header knows: a newer library's.
+  // The last number is beyond those of this header, as from a newer library.
   for (int i = IBV_WC_SUCCESS + 1; i <= IBV_WC_TM_RNDV_INCOMPLETE + 1; ++i) {
     const absl::Status status = CompletionStatus(static_cast<ibv_wc_status>(i));
     EXPECT_FALSE(status.ok()) << i;

@@ -1,4 +1,4 @@
-// Who is told of what a device says about itself, and of time.
+// The owners that hear of a device's events and of time.
 
 #include "transport/fabric/verbs/supervisor.h"
 
@@ -51,7 +51,8 @@ class SupervisorTest : public testing::Test {
     return ward;
   }
 
-  // For good: the loop may hold the supervisor for a moment more.
+  // The object is never deleted: the loop may hold the supervisor for a moment
+  // more.
   FakeVerbs* const verbs_ = new FakeVerbs();
   ibv_context* const one_ = verbs_->AddDevice({"mlx5_0", {"10.0.0.1"}});
   ibv_context* const other_ = verbs_->AddDevice({"mlx5_1", {"10.0.0.2"}});
@@ -97,7 +98,7 @@ TEST_F(SupervisorTest, TimeIsToldWhileThereIsAnybody) {
   while (ward->ticks < 2 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(ward->ticks, 2);
   ward.reset();
-  // One that comes after a pause is told again.
+  // A ward that comes after a pause also gets ticks.
   auto late = NewWard(other_);
   while (late->ticks < 1 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(late->ticks, 1);

@@ -1,4 +1,4 @@
-// What a survey says is what a connection will find.
+// A survey reports the state that a connection will find.
 
 #include "transport/fabric/verbs/survey.h"
 

@@ -1,5 +1,5 @@
-// The trial of windows on real drivers: Soft-RoCE is found out, in time, as
-// often as it is tried, and nothing hangs or stays behind.
+// The trial of windows on real drivers: the fault of Soft-RoCE is found in
+// time, at each trial, and nothing hangs or stays behind.
 
 #include <dirent.h>
 
@@ -73,7 +73,7 @@ TEST_F(WindowTrialDeviceTest, SoftRoceIsFoundOutEachTime) {
   EXPECT_EQ(Descriptors(), before);
 }
 
-// What tests of windows on Soft-RoCE rest on.
+// Tests of windows on Soft-RoCE rely on this.
 TEST_F(WindowTrialDeviceTest, ItFailsInNothingButTheRange) {
   for (int i = 0; i < 10; ++i) {
     for (const BoundId& id : bound_) ExpectForgiven(id);
