@@ -14,7 +14,7 @@
 namespace penstock::adversary {
 namespace {
 
-// What `spoil` does to the page breaks the path, and nothing else.
+// Changes the page by `spoil`, which breaks the path, and nothing else.
 void Spoil(Victim* victim, const std::function<void(ShmPath*)>& spoil) {
   ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;
@@ -157,7 +157,7 @@ void LendOddSegments(Victim* victim) {
   }
 }
 
-// So many that their beginnings do not fit into the ring.
+// Makes so many calls that the first frames of all do not fit into the ring.
 VictimOptions CallingMuch() {
   VictimOptions options;
   options.calls = 200;

@@ -19,7 +19,8 @@ Keepalive::Config Every(absl::Duration time) {
 
 class HeartbeatTest : public ::testing::Test {
  protected:
-  // As what comes over a path, and what is sent on a stream.
+  // Counts as a packet that comes over a path, and as a frame that is sent on a
+  // stream.
   void Receive() { ++counters_.inputs; }
   void Send() { ++counters_.stream_frames_sent; }
 
@@ -70,7 +71,7 @@ TEST_F(HeartbeatTest, StopsWhereNothingHappens) {
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kNone);
 }
 
-// The lifeline may have been silent for as long as the box allows.
+// The lifeline may have been silent for as long as the proxy allows.
 TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
   Receive();
   ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

@@ -9,7 +9,7 @@ namespace {
 
 using Action = Keepalive::Action;
 
-// A clock that a test turns by hand.
+// The test sets the clock by hand.
 class KeepaliveTest : public ::testing::Test {
  protected:
   static Keepalive::Config Every10s() {

@@ -11,7 +11,7 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// A path of which only what a poller sees is real.
+// A fake path, which implements only the calls of a poller.
 class FakePath : public fabric::Endpoint {
  public:
   const fabric::Capabilities& capabilities() const override {
@@ -93,11 +93,11 @@ TEST_F(PathPollerTest, WhatCameBeforeTheArmingIsScheduled) {
   path_->input = true;
   poller_.Watch(path_);
   EXPECT_EQ(owner_.scheduled, 1);
-  poller_.Watch(path_);  // nothing new
+  poller_.Watch(path_);  // there is no new input
   EXPECT_EQ(owner_.scheduled, 1);
 }
 
-// The peer saw that nobody is armed, and does not ring.
+// The peer saw that nobody was armed, and does not ring.
 TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);

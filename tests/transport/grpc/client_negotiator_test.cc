@@ -36,7 +36,7 @@ class ClientNegotiatorTest : public testing::Test {
     grpc_shutdown();
   }
 
-  // Until the answer of a Penstock server is there to be looked at, in the
+  // Negotiates until the answer of a Penstock server can be read in the
   // caller's ExecCtx.
   void Negotiate() {
     args_.endpoint = grpc_mock_endpoint_create([](grpc_slice) {});
@@ -58,7 +58,7 @@ class ClientNegotiatorTest : public testing::Test {
   }
 
   // Runs `action` in the caller's ExecCtx when the connection has become a
-  // transport, before what its taking over has left to that ExecCtx.
+  // transport, before the work that the negotiator has left to that ExecCtx.
   void RunOnceTakenOver(std::function<void()> action) {
     grpc_core::ExecCtx::Run(
         DEBUG_LOCATION,

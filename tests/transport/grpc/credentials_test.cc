@@ -1,5 +1,4 @@
-// What gRPC sees of credentials that were wrapped: what it would see of those
-// inside.
+// gRPC sees in wrapped credentials the same as in the credentials inside.
 
 #include "transport/grpc/credentials.h"
 
@@ -27,8 +26,8 @@ grpc_channel_credentials* Raw(
       ->GetRawCreds();
 }
 
-// What the channel's arguments hold when the channel is made, as
-// grpc_channel_create() does it.
+// Returns the channel's arguments at the channel's creation, as
+// grpc_channel_create() makes them.
 grpc_core::ChannelArgs ChannelArgsOf(grpc_channel_credentials* credentials) {
   return credentials->update_arguments(
       grpc_core::ChannelArgs().SetObject(credentials->Ref()));
@@ -44,8 +43,9 @@ class CredentialsTest : public testing::Test {
           grpc::experimental::TlsChannelCredentialsOptions());
 };
 
-// cds.cc decides by it whether the control plane's certificates are used; where
-// it does not recognise it, the fallback is, which may be in the clear.
+// cds.cc decides by the type whether the control plane's certificates are used.
+// If the type is another one, cds.cc uses the fallback, which may be without
+// encryption.
 TEST_F(CredentialsTest, XdsIsRecognised) {
   const auto wrapped = WrapCredentials(xds_, Settings());
   const auto args = ChannelArgsOf(Raw(wrapped));

@@ -1,5 +1,5 @@
-// Messages with slices in the memory of devices, over every path: the other
-// side gets the bytes, whatever it is, or the call gets an error.
+// Messages with slices in the memory of devices, over every path: any peer gets
+// the bytes, or the call gets an error.
 
 #include "penstock/device_slices.h"
 
@@ -22,7 +22,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Sends back what it gets, copied into slices on the device.
+// Sends the message back, copied into slices on the device.
 class DeviceEchoService final : public grpc::CallbackGenericService {
   class Reactor final : public grpc::ServerGenericBidiReactor {
    public:
@@ -48,7 +48,8 @@ class DeviceEchoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Returns the bytes of slices that may lie on the device, and how many do.
+// Returns the bytes of slices that may lie on the device, and counts those that
+// do.
 std::string BytesAnywhere(const grpc::ByteBuffer& message, size_t* on_device) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(message.Dump(&slices).ok());
@@ -103,7 +104,7 @@ TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
 }
 
 // Over shared memory the first such message is read over the connection, and
-// later ones are copied: neither costs the call or the path anything.
+// later ones are copied: neither harms the call or the path.
 TEST_P(DeviceSlicesTest, PeerThatCannotOpenThemGetsTheBytes) {
   DeviceEchoService service;
   ServeGeneric(&service);
@@ -140,7 +141,8 @@ TEST_P(DeviceSlicesTest, ChannelThatCompressesByNameReadsThem) {
   EXPECT_TRUE(echo == bytes);
 }
 
-// Whoever copies, the call ends with an error, and the connection goes on.
+// Whichever side copies, the call ends with an error, and the connection goes
+// on.
 TEST_P(DeviceSlicesTest, CopyThatFailsEndsTheCall) {
   ServeGeneric(&echo_);
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
@@ -164,7 +166,7 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
   ASSERT_TRUE(Send(channel(), ToBuffer("before"), &echo).ok());
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
   const grpc::Status status = Send(channel(), ToBuffer(Pattern(kLarge)), &echo);
-  // Whatever the handler says.
+  // The status does not depend on the handler.
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message(), "cuMemcpy: illegal address");
   Device()->FailCopies(absl::OkStatus());
@@ -173,8 +175,8 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
 
 struct Answer {
   std::string bytes;
-  size_t on_device = 0;  // slices of it
-  int copies = 0;        // of devices' memory, by both sides, for this call
+  size_t on_device = 0;  // slices of the answer on a device
+  int copies = 0;        // of device memory, by both sides, for this call
 };
 
 // Makes a call that accepts device slices and sends two: `large` and a short
@@ -207,7 +209,7 @@ Answer EchoAccepting(const std::shared_ptr<grpc::Channel>& channel,
   return answer;
 }
 
-// Over shared memory they stay where they are, both ways.
+// Over shared memory the slices stay on the device, both ways.
 TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
   ServeGeneric(&echo_);
   AcceptDeviceSlices("/penstock.e2e.Accepting/");

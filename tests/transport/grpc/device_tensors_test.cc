@@ -1,6 +1,6 @@
 // Tensors on devices over Penstock's transport and stock HTTP/2, in a process
-// whose connections know of devices: the transport is given slices that lie
-// there, and takes them, or copies what it cannot send from there.
+// whose connections know of devices: the transport gets slices that lie on a
+// device, and takes them, or copies the ones that it cannot send from there.
 
 #include <algorithm>
 #include <atomic>
@@ -45,7 +45,8 @@ constexpr Device kFirst = {Device::Kind::kCuda, 0};
 constexpr Device kSecond = {Device::Kind::kCuda, 1};
 constexpr Stream kStream = {0x1000};
 
-// Fake devices as the transport sees them. No other process reaches them.
+// Fake devices as the transport sees them. No other process can open their
+// memory.
 class Access final : public memory::DeviceAccess {
  public:
   explicit Access(FakeDevices* devices) : devices_(devices) {}
@@ -87,7 +88,7 @@ class Access final : public memory::DeviceAccess {
   std::atomic<int> copies_{0};
 };
 
-// Lends as CudaMemory does.
+// Lends memory as CudaMemory does.
 class LentDevices final : public FakeDevices {
  public:
   LentDevices() : FakeDevices(2) {}
@@ -107,11 +108,11 @@ class LentDevices final : public FakeDevices {
                  std::move(poll)));
   }
   Access* access() { return &access_; }
-  // How often an event had not come yet.
+  // Returns how often an event was asked for before it had come.
   int early() const { return early_; }
 
  private:
-  // Returns nothing before it has come, as at first.
+  // Returns nothing before the event has come, so also at first.
   absl::optional<absl::Status> Query(const DeviceEvent& event) {
     const absl::StatusOr<bool> came = HasCome(event);
     if (!came.ok()) return came.status();
@@ -135,7 +136,7 @@ class LentDevices final : public FakeDevices {
   std::atomic<int> early_{0};
 };
 
-// The process's, as its transport knows them for good.
+// Returns the devices of the process, which its transport keeps for ever.
 LentDevices* Devices() {
   static auto* const devices = [] {
     auto* const made = new LentDevices;
@@ -236,7 +237,7 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
     const Bundle sent =
         RandomBundle(&random_, 1 << 20, HeapAllocator(), HeapAllocator());
     ASSERT_TRUE(client_->Put(There(sent)).ok());
-    // What is stored on a device is lent by the server, too.
+    // The server also lends the tensors that it stores on a device.
     ASSERT_TRUE(store_.Put(There(sent)).ok());
     const auto plain = client_->Get(Names(sent));
     ASSERT_TRUE(plain.ok()) << plain.status();
@@ -256,8 +257,8 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
   EXPECT_GT(devices_->access()->copies(), 0);
 }
 
-// A client waits before the call, and whoever sends what is not there yet
-// leaves it to the transport.
+// The client waits before the call, and a sender leaves bytes that are not
+// there yet to the transport.
 TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
   const size_t size = 100000;
   for (const bool by_client : {true, false}) {

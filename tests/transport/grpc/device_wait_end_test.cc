@@ -1,5 +1,5 @@
-// What ends a call also ends its wait for bytes that a device may never
-// produce, on each side.
+// Each end of a call also ends the call's wait for bytes that a device may
+// never produce, on each side.
 
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ bool Soon(const std::atomic<bool>& happens) {
   return happens;
 }
 
-// Answers from a device that is not through.
+// Answers with memory into which the device has yet to write.
 class SlowAnswerService final : public grpc::CallbackGenericService {
  public:
   Producer producer;
@@ -88,7 +88,7 @@ class RefusingService final : public grpc::CallbackGenericService {
   }
 };
 
-// A queue whose operations are awaited, and which ends with the test.
+// A queue for whose operations the test waits, and which ends with the test.
 class Queue {
  public:
   ~Queue() {
@@ -122,7 +122,7 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     return MessageOf(
         {OnDevice(Device()->Put(Pattern(kLarge)), producer->AsPoll())});
   }
-  // Has the server wait for its answer of a call.
+  // Makes a call whose answer the server holds back until the device is ready.
   std::unique_ptr<RawStream> CallSlowly(SlowAnswerService* service,
                                         grpc::ClientContext* context) {
     ServeGeneric(service);
@@ -131,13 +131,13 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     service->producer.AwaitAsked(3);
     return stream;
   }
-  // The server's write must end though its device is not through.
+  // The server's write must end although its device is not ready.
   static void ExpectWriteEnds(SlowAnswerService* service) {
     EXPECT_TRUE(Soon(service->has_written)) << "the handler's write hangs";
     service->producer.ready = true;
     EXPECT_TRUE(Soon(service->is_done));
   }
-  // Makes a whole call in one batch, which a device holds up.
+  // Makes a whole call in one batch, whose message waits for a device.
   static grpc::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel) {
     Producer never;
     grpc::ClientContext context;
@@ -196,7 +196,7 @@ TEST_P(DeviceWaitEndTest, DeadlineEndsAUnaryCall) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-// Such a channel's deadlines are kept below the filter that waits.
+// An in-process channel keeps deadlines below the filter that waits.
 TEST_P(DeviceWaitEndTest, DeadlineEndsAnInProcessCall) {
   ServeGeneric(&echo_);
   EXPECT_EQ(CallOnce(server()->InProcessChannel(grpc::ChannelArguments()))
@@ -225,7 +225,8 @@ TEST_P(DeviceWaitEndTest, StatusEndsTheClientsWait) {
   StopServing(milliseconds(0));
 }
 
-// The call's beginning waits with its first message, and a read behind both.
+// The begin of the call waits together with its first message, and a read waits
+// behind both.
 TEST_P(DeviceWaitEndTest, CorkedCallEnds) {
   ServeGeneric(&echo_);
   for (const grpc::StatusCode how :
@@ -265,7 +266,7 @@ TEST_P(DeviceWaitEndTest, CorkedCallEnds) {
   }
 }
 
-// Each client's wait, and the server's, ends by whatever comes first.
+// The waits of each client and of the server end by whatever comes first.
 TEST_P(DeviceWaitEndTest, RandomEnds) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

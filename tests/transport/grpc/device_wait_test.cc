@@ -1,5 +1,5 @@
-// Messages whose bytes a device is yet to produce: no thread waits for them,
-// and no call but their own.
+// Messages whose bytes a device has yet to produce: no thread waits for them,
+// and no other call does.
 
 #include <atomic>
 #include <chrono>
@@ -62,7 +62,7 @@ TEST_P(DeviceWaitTest, DeadlineEndsTheWaitForBytes) {
   std::string echo;
   ASSERT_TRUE(Send(channel(), ToBuffer("next"), &echo).ok());
   EXPECT_EQ(echo, "next");
-  // Nobody asks any more.
+  // Nobody asks the device any more.
   const auto patience =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int last = -1; last != never.asked;) {
@@ -135,7 +135,8 @@ class GoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Nor do they hold threads that another call needs, on which they may depend.
+// Answers that wait hold no threads either; they may depend on another call,
+// which needs the threads.
 TEST_P(DeviceWaitTest, AnswersThatWaitHoldUpNoOtherCall) {
   GoService service;
   ServeGeneric(&service);

@@ -1,4 +1,5 @@
-// GOAWAY, frame by frame, between gRPC at one side and bytes at the other.
+// GOAWAY, frame by frame; one side is gRPC, and the test writes the bytes of
+// the other side.
 
 #include <chrono>
 #include <future>
@@ -55,7 +56,7 @@ class ServerGoawayTest : public testing::Test {
   void EndCall(uint32_t stream) {
     client_->Send(FrameType::kHalfClose, stream);
   }
-  // "headers 1", perhaps, then "trailers 1".
+  // Skips "headers 1", which may come before "trailers 1".
   std::string NextButHeaders() {
     std::string next = client_->Next();
     while (next.substr(0, 7) == "headers") next = client_->Next();
@@ -122,7 +123,7 @@ TEST_F(ServerGoawayTest, AnswerToAnotherPingIsNoAnswer) {
   EXPECT_EQ(client_->Next(), "goaway 1");
 }
 
-// Twenty seconds, of the product.
+// The product waits for twenty seconds.
 TEST_F(ServerGoawayTest, DoesNotWaitForEverForTheAnswer) {
   Serve(/*max_age_ms=*/100);
   EXPECT_EQ(client_->Next(), "goaway 4294967295");
@@ -268,10 +269,10 @@ TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
   EXPECT_TRUE(first_->Finish().ok());
 }
 
-// A connection that is left, before the channel has heard of that.
+// A connection that its side leaves, before the channel has heard of that.
 class LeavingTest : public ClientGoawayTest {
  protected:
-  // Without retries a call that fails on this connection fails.
+  // Without retries a call fails if it fails on this connection.
   void WithoutRetries() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);

@@ -1,4 +1,4 @@
-// Against gRPC's own decompression, which has no limit.
+// Compares with gRPC's own decompression, which has no limit.
 
 #include "transport/grpc/inflate.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
-// Some that repeats, and some that does not.
+// Returns text, some of which repeats, and some of which does not.
 std::string AnyText(std::mt19937* random) {
   std::string text;
   const int pieces = static_cast<int>((*random)() % 8);
@@ -34,7 +34,7 @@ std::string AnyText(std::mt19937* random) {
   return text;
 }
 
-// In slices of one to many bytes.
+// Cuts the bytes into slices of one byte to many bytes.
 grpc_core::SliceBuffer Cut(const std::string& bytes, std::mt19937* random) {
   grpc_core::SliceBuffer buffer;
   for (size_t at = 0; at < bytes.size();) {

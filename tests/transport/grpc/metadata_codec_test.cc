@@ -52,7 +52,8 @@ class MetadataCodecTest : public testing::Test {
     EncodeMetadata(batch.metadata, nullptr, nullptr, &out);
     return out;
   }
-  // As on a connection: what is told of comes before what uses it.
+  // Encodes as on a connection: each entry is sent before the number that
+  // stands for it is used.
   std::string EncodeWithNumbers(const Batch& batch) {
     std::string out;
     EncodeMetadata(
@@ -91,7 +92,8 @@ class MetadataCodecTest : public testing::Test {
   grpc_core::MemoryAllocator allocator_ = quota_->CreateMemoryAllocator("test");
 };
 
-// As docs/protocol.md has them: a changed number is another protocol.
+// These are the numbers of docs/protocol.md: a changed number is another
+// protocol.
 TEST_F(MetadataCodecTest, WhatEachCallHasIsOneByte) {
   auto batch = NewBatch();
   batch->metadata.Set(grpc_core::HttpMethodMetadata(),
@@ -140,11 +142,12 @@ TEST_F(MetadataCodecTest, KeysHaveTheNumbersOfTheProtocol) {
       {"grpc-trace-bin", "trace"},
       {"grpc-tags-bin", "tags"}};
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (keys[i].first.empty()) continue;  // numbers: see below
+    // Keys with a number as value are tested below.
+    if (keys[i].first.empty()) continue;
     SCOPED_TRACE(keys[i].first);
     auto decoded = Decode(Known(static_cast<char>(i + 1), keys[i].second));
     EXPECT_EQ(Text(*decoded, keys[i].first), keys[i].second);
-    // And what is sent as a literal is the same.
+    // A key that is sent as a literal gives the same.
     auto literal = Decode(Literal(keys[i].first, keys[i].second));
     EXPECT_EQ(Text(*literal, keys[i].first), keys[i].second);
     EXPECT_EQ(Encode(*literal), Encode(*decoded));
@@ -181,13 +184,14 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
   EXPECT_EQ(Encode(*batch), Known(9, Little<uint64_t>(5)));
   EXPECT_EQ(Text(*Decode(Encode(*batch)), "grpc-accept-encoding"),
             "identity, gzip");
-  // Algorithms of the future.
+  // The set has bits of algorithms that do not exist yet.
   EXPECT_EQ(Text(*Decode(Known(9, Little<uint64_t>(~uint64_t{0}))),
                  "grpc-accept-encoding"),
             "identity, deflate, gzip");
 }
 
-// libgrpc asserts it (call.cc): a peer that left it out ended the process.
+// libgrpc asserts this (call.cc): a peer that left identity out ended the
+// process.
 TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
   for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
     auto decoded = Decode(Known(9, Little<uint64_t>(set)));
@@ -204,7 +208,7 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
   EXPECT_FALSE(StatusOf(Literal("a\nb", "x")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", "a\r\nb")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", std::string(1, '\0'))).ok());
-  // gRPC aborts where one of the first is encoded, or only measured.
+  // gRPC aborts if one of the first keys is encoded, or only measured.
   EXPECT_FALSE(StatusOf(Literal("grpclb_client_stats", "x")).ok());
   EXPECT_FALSE(
       StatusOf(Literal("grpc-internal-encoding-request", "gzip")).ok());
@@ -213,7 +217,8 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
 
 TEST_F(MetadataCodecTest, OfARefusedBatchNothingIsLeft) {
   auto batch = NewBatch();
-  // What stands before the fault, and gRPC's own text for a value not known.
+  // The batch has an entry before the fault, and gRPC's own text for an unknown
+  // value.
   const std::string bytes = Literal("good", "x") + Known(3, "NONSENSE");
   EXPECT_FALSE(
       DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_)
@@ -262,7 +267,7 @@ TEST_F(MetadataCodecTest, NonsenseIsRefused) {
 TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
   auto batch = Decode(Known(1, "/a.b/c") + Known(14, "agent") +
                       Literal("key", "value") + "\x80");
-  EXPECT_EQ(EncodeWithNumbers(*batch), Encode(*batch));  // for the first time
+  EXPECT_EQ(EncodeWithNumbers(*batch), Encode(*batch));  // the first time
   EXPECT_EQ(told_.size(), 0u);
   const std::string second = EncodeWithNumbers(*batch);
   EXPECT_EQ(told_.size(), 3u);
@@ -271,7 +276,7 @@ TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
   EXPECT_EQ(told_.size(), 3u);
   auto decoded = Decode(second);
   EXPECT_EQ(Encode(*decoded), Encode(*batch));
-  // As gRPC's limits count it.
+  // The size as gRPC's limits count it.
   EXPECT_EQ(size_,
             4 + 3 * 32 + told_[0].size() + told_[1].size() + told_[2].size());
 }

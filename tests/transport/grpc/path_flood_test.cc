@@ -1,6 +1,6 @@
-// A client that makes its server report one path after another: what the
-// server logs of it, and that neither the flood nor a log that nobody reads
-// holds up the others' calls.
+// A client makes its server report one path after another. Checks the log lines
+// of the server, and that neither the flood nor a log that nobody reads delays
+// the calls of others.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kCycles = 2000;
 
-// A client by hand: docs/protocol.md.
+// A client that writes the frames of docs/protocol.md itself.
 class Client {
  public:
   explicit Client(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -101,7 +101,7 @@ class Client {
   bool ok_ = false;
 };
 
-// Each cycle is an attempt at a path that the client gives up, with a reason.
+// Each cycle is an attempt at a path, which the client gives up, with a reason.
 bool Flood(int port) {
   Client client(port);
   std::thread reader([&client] { client.Drain(); });
@@ -112,11 +112,11 @@ bool Flood(int port) {
     client.Send(wire::FrameType::kPathWanted, epoch + 1, 0, "");
   }
   client.HalfClose();
-  reader.join();  // the server has seen all of it
+  reader.join();  // the server has read all frames
   return client.ok();
 }
 
-// Whether the server answers, which is that it has no such method.
+// Returns whether the server answers that it has no such method.
 bool Answers(int port) {
   const auto channel =
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
@@ -137,7 +137,7 @@ bool Answers(int port) {
   return status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
 }
 
-// Ends the process with 0 if all went well: it is one of the test's children.
+// Ends the process with 0 if all went well: the process is a child of the test.
 void ServeAFlood() {
   unsetenv("PENSTOCK_LOG");
   grpc::CallbackGenericService service;

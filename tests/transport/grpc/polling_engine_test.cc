@@ -1,5 +1,5 @@
-// What a thread that waits in gRPC does for Penstock's paths: here a pollable
-// of the test's own among what such threads poll.
+// The work of a thread that waits in gRPC for Penstock's paths. The test adds a
+// pollable of its own to those that such threads poll.
 
 #include "transport/grpc/polling_engine.h"
 
@@ -61,7 +61,7 @@ class PollingEngineTest : public testing::Test {
     }
   }
 
-  // An event for who waits for the queue, at once.
+  // Gives an event to the thread that waits for the queue, at once.
   void Complete() {
     alarm_.Set(&queue_, Clock::now() - std::chrono::seconds(1), this);
   }
@@ -86,9 +86,9 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
   EXPECT_TRUE(path_->armed) << "nobody spins any more";
 }
 
-// The peer wrote while the waiting thread, the last one to spin, had not armed
-// the path yet: nobody is rung. The thread has what it waited for, and does not
-// come back, while others sleep: the path would be left alone.
+// The peer wrote before the waiting thread, the last one to spin, had armed the
+// path: so the peer rings nobody. The thread has its completion, and does not
+// come back, while others sleep: nobody would look at the path.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
@@ -105,10 +105,10 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
 }
 
 // The clients of a busy server write again and again. The thread goes on with
-// what it has, and one of gRPC's polls for those that sleep.
+// its completion, and one of gRPC's threads polls for those that sleep.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
-  // Others may poll once more while this test ends.
+  // Other threads may poll once more while this test ends.
   auto polls_of_others = std::make_shared<std::atomic<int>>(0);
   const std::thread::id self = std::this_thread::get_id();
   path_->input = true;
@@ -119,7 +119,7 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // While a poll is under way, there seems to be no input.
+  // While a poll is under way, the path seems to have no input.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }
@@ -128,7 +128,7 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// The same for one that is about to sleep.
+// The same for a thread that is about to sleep.
 TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_armed = [this] {
     if (path_->polls == 0) path_->input = true;
@@ -138,7 +138,8 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   EXPECT_EQ(path_->polls, 1);
 }
 
-// Its peer may wait for this core, which nobody else gives it.
+// The peer of a real-time thread may wait for this core, which nobody else
+// gives it.
 TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
   std::thread([&] {
     sched_param param = {};
@@ -149,12 +150,12 @@ TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
     path_->looks = 0;
     EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
               grpc::CompletionQueue::TIMEOUT);
-    // A spin of 50 us has hundreds.
+    // A spin of 50 us looks hundreds of times.
     EXPECT_LE(path_->looks, 20);
   }).join();
 }
 
-// It would spin for as long as the clock was set back.
+// Otherwise the thread would spin for as long as the clock was set back.
 TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   path_->input = true;
   path_->on_poll = [] { SetClockBy(-absl::Hours(1)); };

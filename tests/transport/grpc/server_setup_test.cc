@@ -1,4 +1,4 @@
-// What the arguments of a server that is made through gRPC's core say.
+// The arguments of a server that is made through gRPC's core.
 
 #include "transport/grpc/server_setup.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 std::vector<const void*> marks;
 
-// grpc_server_create(), and remembers what our arguments point to.
+// Calls grpc_server_create(), and records the pointers in our arguments.
 grpc_server* Create(const grpc_channel_args* arguments, void* reserved) {
   for (size_t i = 0; arguments != nullptr && i < arguments->num_args; ++i) {
     const grpc_arg& argument = arguments->args[i];
@@ -26,7 +26,8 @@ grpc_server* Create(const grpc_channel_args* arguments, void* reserved) {
   return grpc_server_create(arguments, reserved);
 }
 
-// As the stub finds it where a library in the program has Penstock in it.
+// The creator that the stub finds if a library in the program contains
+// Penstock.
 grpc_server* CreateAgain(const grpc_channel_args* arguments, void*) {
   return *CreateEnabledServer(&Create, arguments, Settings());
 }

@@ -1,5 +1,5 @@
-// Connections of a process whose connections end soon, as a rule: they begin on
-// tcp, and get their side path once they have lived for a while.
+// Connections of a process whose connections usually end soon: they begin on
+// tcp, and get their side path after they have lived for a while.
 
 #include <chrono>
 #include <cstddef>
@@ -52,7 +52,7 @@ bool Await(Condition condition) {
 class ShortConnectionsTest : public testing::Test {
  protected:
   ShortConnectionsTest() {
-    // As if this process had just closed many channels.
+    // The state after this process has closed many channels.
     const absl::Time now = base::SteadyNow();
     for (size_t i = 0; i < ShortLives::kMany; ++i) {
       ShortLives::OfProcess()->OnEnd(now, now);

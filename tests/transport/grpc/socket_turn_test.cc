@@ -1,6 +1,6 @@
 // A thread whose paths always have input also looks at gRPC's descriptors,
-// timers and closures. Times are those of the serving thread's processor clock,
-// which other work on the machine does not change.
+// timers and closures. The test measures times by the processor clock of the
+// serving thread, which other work on the machine does not change.
 
 #include "transport/grpc/socket_turn.h"
 
@@ -39,11 +39,12 @@ constexpr int kSlowness = 2;
 #endif
 constexpr absl::Duration kBound =
     absl::Nanoseconds(kSlowness * progress::Turns::kBoundNanos);
-// How long, and with how many looks at the slowest source, a test runs.
+// The time for which a test serves.
 constexpr absl::Duration kTime = absl::Milliseconds(30);
 
 // Returns the processor time of the thread that serves, which runs main(). Any
-// thread may ask: one of gRPC's executor polls the path, too, now and then.
+// thread may ask: one of the threads of gRPC's executor also polls the path now
+// and then.
 absl::Duration ServingTime() {
   static const clockid_t clock = [] {
     clockid_t of_this_thread;
@@ -64,7 +65,7 @@ class Gaps {
     last_ = now;
   }
   int looks() const { return looks_; }
-  // Counts the time since the last look, too.
+  // Also counts the time since the last look.
   absl::Duration longest() const {
     return std::max(longest_, ServingTime() - last_);
   }
@@ -183,7 +184,7 @@ TEST_F(SocketTurnTest, EveryDescriptorIsLookedAtWhileAPathIsBusy) {
 }
 
 TEST_F(SocketTurnTest, APathIsPolledWhileDescriptorsAreBusy) {
-  Watch(200);  // more than a turn has time for
+  Watch(200);  // more than one turn has time for
   Serve(kTime);
   EXPECT_LE(path_->gaps.longest(), kBound);
   for (const auto& descriptor : descriptors_) {

@@ -34,8 +34,8 @@ struct StateGate::Shared {
 
 namespace {
 
-// gRPC tells watchers in the order of their addresses. Static memory comes
-// before the heap's, and so this one before the channel's.
+// gRPC calls watchers in the order of their addresses. Static memory lies
+// before the heap, so this watcher is called before the channel's own.
 class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
  public:
   explicit Watcher(std::function<void()> pass) : pass_(std::move(pass)) {}
@@ -61,7 +61,7 @@ class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
 
 // Returns the client's transport that was made last, with a reference, or null.
 Transport* NewestClient() {
-  constexpr intptr_t kSockets = 10000;  // channelz numbers from 1
+  constexpr intptr_t kSockets = 10000;  // channelz counts from 1
   for (intptr_t socket = kSockets; socket > 0; --socket) {
     Transport* transport = TransportRegistry::Get()->Find(socket);
     if (transport == nullptr) continue;

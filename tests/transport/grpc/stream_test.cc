@@ -1,5 +1,5 @@
-// What gRPC's client makes of a call, frame by frame, where the order of things
-// decides. The oracle is gRPC's HTTP/2 transport (chttp2_transport.cc).
+// gRPC's client sees a call frame by frame, where the order of events matters.
+// The reference is gRPC's HTTP/2 transport (chttp2_transport.cc).
 
 #include <chrono>
 #include <future>
@@ -29,8 +29,8 @@ using wire::FrameType;
 constexpr std::chrono::seconds kPatience(10);
 constexpr int kMaxReceiveBytes = 100 * 1000;
 
-// A streaming call, step by step. A thread of its own polls, so that what comes
-// is taken in also while no step is under way.
+// A streaming call, step by step. A thread of its own polls, so that frames are
+// also read while no step is under way.
 class SteppedCall {
  public:
   explicit SteppedCall(const std::shared_ptr<grpc::Channel>& channel)
@@ -44,7 +44,7 @@ class SteppedCall {
     queue_.Shutdown();
     poller_.join();
   }
-  // The headers have been sent.
+  // Waits until the headers have been sent.
   bool AwaitStart() { return start_.get_future().get(); }
   absl::optional<std::string> Read() {
     grpc::ByteBuffer message;
@@ -116,12 +116,13 @@ class StreamTest : public testing::Test {
     server_->Send(FrameType::kTrailers, 1, 0,
                   Metadata({{"grpc-status", status}, {"grpc-message", text}}));
   }
-  // 50 bytes below 8 KiB, as HTTP/2 counts, with 32 for each entry.
+  // Metadata of 50 bytes below 8 KiB, as HTTP/2 counts, with 32 bytes for each
+  // entry.
   static std::string AlmostTooMuch() {
     return Metadata(
         {{"grpc-status", "5"}, {"x", std::string(8192 - 50 - 44 - 33, 'x')}});
   }
-  // The client has taken in all that was sent.
+  // Waits until the client has read all frames.
   void AwaitClient() {
     server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
     std::string next = server_->Next();
@@ -203,14 +204,14 @@ TEST_F(StreamTest, MessagesThatCameBeforeTheConnectionWasLostAreRead) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// libgrpc ended the process.
+// Such trailers once ended the process in libgrpc.
 TEST_F(StreamTest, TrailersWithoutAStatusAreOneOfUnknown) {
   server_->Send(FrameType::kTrailers, 1);
   call_->BeginFinish();
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNKNOWN);
 }
 
-// The same, where the first half of them was delivered.
+// Such headers did the same, after the first half of them was delivered.
 TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   server_->Send(FrameType::kHeaders, 1, 0,
                 Metadata({{"good", "x"}, {"Not good", "x"}}));
@@ -218,8 +219,8 @@ TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
 }
 
-// HTTP/2 has 102 bytes more there than behind headers: so is this, and only
-// here, above gRPC's 8 KiB.
+// In HTTP/2 an answer of trailers alone has 102 bytes more than trailers behind
+// headers. This answer is above gRPC's 8 KiB for that reason.
 TEST_F(StreamTest, AnswerOfTrailersAloneAboveTheLimitIsTooMuch) {
   server_->Send(FrameType::kTrailers, 1, 0, AlmostTooMuch());
   call_->BeginFinish();
@@ -236,7 +237,7 @@ TEST_F(StreamTest, TrailersUpToTheLimitAreTaken) {
 
 TEST_F(StreamTest, MetadataAboveTheLimitThatHadToWaitIsStillTooMuch) {
   SendHeaders();
-  AnnounceMessage(1000);  // is read, and never comes
+  AnnounceMessage(1000);  // the read begins, and no byte comes
   server_->Send(
       FrameType::kTrailers, 1, 0,
       Metadata({{"grpc-status", "0"}, {"x", std::string(9000, 'x')}}));

@@ -51,7 +51,7 @@ std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::string out;
   for (const auto& pair : pairs) {
-    out.push_back(0);  // a literal
+    out.push_back(0);  // an entry as a literal
     Append<uint32_t>(static_cast<uint32_t>(pair.first.size()), &out);
     Append<uint32_t>(static_cast<uint32_t>(pair.second.size()), &out);
     absl::StrAppend(&out, pair.first, pair.second);
@@ -135,7 +135,7 @@ void WirePeer::SendUnit(uint8_t type, uint64_t cookie, absl::string_view body) {
 }
 
 void WirePeer::Write(absl::string_view bytes) {
-  // A peer that has gone is noticed by the next read.
+  // If the peer has gone, the next read notices that.
   (void)!send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
@@ -175,7 +175,8 @@ std::string WirePeer::Next() {
   Received frame;
   do {
     if (!Receive(&frame)) return "closed";
-  } while (frame.header.type == FrameType::kEntry);  // of metadata, unread here
+    // Entries of metadata are skipped here.
+  } while (frame.header.type == FrameType::kEntry);
   const uint32_t stream = frame.header.stream;
   switch (frame.header.type) {
     case FrameType::kHeaders:

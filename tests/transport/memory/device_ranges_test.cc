@@ -80,7 +80,7 @@ TEST(DeviceRanges, AreReadyWhenAllAre) {
   EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
-// Who is asked may end declarations.
+// The function that is asked may end declarations.
 TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,
@@ -138,7 +138,7 @@ TEST(DeviceRanges, AreSafeOnSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A child that found the table locked would never find anything in it.
+// If a child found the table locked, the child would never find anything in it.
 TEST(DeviceRanges, AreThereInAChildWhoeverUsedThemAtTheFork) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device, nullptr);
@@ -186,7 +186,7 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
   EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
 }
 
-// One process has it once, so all of this is one test.
+// A process can name its devices only once, so all of this is one test.
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace memory {
 
-// One piece of memory: what the program sees of it cannot be touched, and
+// One allocation: the program sees addresses that it cannot touch, and
 // `backing` has the bytes.
 struct FakeDeviceAccess::Allocation {
   Allocation(base::UniqueFd descriptor, size_t bytes)
@@ -38,10 +38,11 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* data;
   uint64_t id = 0;
   int ordinal = 0;
-  // Of what was allocated here: itself, and the program's share.
+  // For memory that was allocated here: the allocation itself, and the
+  // program's share.
   std::weak_ptr<Allocation> self;
   std::weak_ptr<const void> use;
-  // What the device sees; empty if that is `backing`.
+  // The bytes that the device sees; empty if those are the bytes in `backing`.
   std::vector<uint8_t> seen;
 
   const uint8_t* SeenAt(const uint8_t* address) const {
@@ -55,7 +56,7 @@ struct FakeDeviceAccess::Allocation {
 
 struct FakeDeviceAccess::State {
   mutable std::mutex mu;
-  // Not owned: each has shares of its own.
+  // The map does not own the allocations: each has shares of its own.
   std::map<const uint8_t*, Allocation*> by_address;
   std::map<std::string, std::weak_ptr<Allocation>> open;
   absl::Status copies_fail, shares_fail, opens_fail, exports_fail, flushes_fail;
@@ -65,7 +66,7 @@ struct FakeDeviceAccess::State {
   int opens = 0;
   uint64_t next_id = 1;
 
-  // Returns the allocation that has all of the range, or null.
+  // Returns the allocation that contains the whole range, or null.
   Allocation* Find(absl::Span<const uint8_t> range) const {
     auto it = by_address.upper_bound(range.data());
     if (it == by_address.begin()) return nullptr;
@@ -88,7 +89,7 @@ struct FakeDeviceAccess::State {
                 held->by_address.erase(allocation->data);
               }
               delete allocation;
-              // `open` may know the allocation, and with it this function.
+              // `open` may refer to the allocation, and so to this function.
               held.reset();
             }};
   }

@@ -32,7 +32,7 @@ TEST(LargeBlocks, UsesMemoryForOneBlockAfterAnother) {
   auto blocks = LargeBlocks::Create(64 * kMiB);
   const uint8_t* const first = blocks->Allocate(3 * kMiB).get();
   EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
-  // The same memory serves all sizes that round to its own.
+  // The same memory serves all sizes that round up to its size.
   const std::shared_ptr<uint8_t> second = blocks->Allocate(3 * kMiB - 1000);
   EXPECT_EQ(second.get(), first);
   EXPECT_EQ(blocks->kept_bytes(), 0u);
@@ -44,7 +44,7 @@ TEST(LargeBlocks, HaveRoomForWhatWasAskedForAndLittleMore) {
     std::shared_ptr<uint8_t> block = blocks->Allocate(size);
     ASSERT_NE(block, nullptr);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(block.get()) % 4096, 0u);
-    memset(block.get(), 1, size);  // asan sees where it ends
+    memset(block.get(), 1, size);  // asan sees a write beyond the end
     block = nullptr;
     const size_t kept = blocks->kept_bytes();
     EXPECT_GE(kept, size);
@@ -91,7 +91,7 @@ TEST(LargeBlocks, MayBeOutlivedByABlock) {
 }
 
 TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
-  constexpr size_t kSize = 48 * kMiB;  // glibc gives so many back at once
+  constexpr size_t kSize = 48 * kMiB;  // glibc gives so many bytes back at once
   const auto receive = [] {
     absl::StatusOr<Block> block = AllocateBlock(kSize);
     ASSERT_TRUE(block.ok());
@@ -100,7 +100,7 @@ TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
   receive();
   const int64_t before = PageFaults();
   for (int i = 0; i < 10; ++i) receive();
-  // One fault a page would be 122,880; asan has some of its own.
+  // One fault per page would be 122,880 faults; asan causes some of its own.
   EXPECT_LT(PageFaults() - before, 12000);
 }
 

@@ -20,7 +20,8 @@ TEST(RangeAllocator, FirstFitByAddress) {
   EXPECT_EQ(ranges.Allocate(2 * kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 3 * kGranule);
   ranges.Free(1 * kGranule, 2 * kGranule);
-  EXPECT_EQ(ranges.Allocate(3 * kGranule), 4 * kGranule);  // does not fit there
+  // The range does not fit into the gap.
+  EXPECT_EQ(ranges.Allocate(3 * kGranule), 4 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.used(), 6 * kGranule);
 }
@@ -31,10 +32,12 @@ TEST(RangeAllocator, RovesOverWhatIsFree) {
     EXPECT_EQ(ranges.Allocate(1), at * kGranule);
     ranges.Free(at * kGranule, 1);
   }
-  // Behind the last, and what lies beyond makes it begin again.
+  // The search begins behind the last range. The length beyond the roving part
+  // makes the search begin again at 0.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 2 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 0u);
-  EXPECT_EQ(ranges.Allocate(2 * kGranule), 5 * kGranule);  // 1 is too small
+  // The gap at 1 is too small.
+  EXPECT_EQ(ranges.Allocate(2 * kGranule), 5 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 7 * kGranule);
   EXPECT_FALSE(ranges.Allocate(1).has_value());
@@ -98,7 +101,7 @@ TEST(RangeAllocator, LargestCapacityWorks) {
   EXPECT_EQ(ranges.used(), 0u);
 }
 
-// A map of granules, searched one by one.
+// A map of granules, which is searched granule by granule.
 class Reference {
  public:
   Reference(size_t granules, size_t roving)
@@ -141,7 +144,8 @@ class Reference {
 TEST(RangeAllocator, BehavesAsAMapOfGranules) {
   std::mt19937 random(7);
   for (size_t granules : {1, 5, 64, 200, 201, 202}) {
-    const size_t roving = granules % 4 * 50;  // 0, 50 or 100
+    // The part that roves: 0, 50 or 100.
+    const size_t roving = granules % 4 * 50;
     RangeAllocator ranges(granules * kGranule, roving * kGranule);
     Reference reference(granules, roving);
     struct Taken {

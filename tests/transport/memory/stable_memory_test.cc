@@ -1,4 +1,5 @@
-// What owners promise of their memory, and who hears of the end.
+// The promises of owners about their memory, and the watchers that hear of the
+// end.
 
 #include "transport/memory/stable_memory.h"
 
@@ -15,7 +16,8 @@ class Watcher : public StableMemoryWatcher {
  public:
   void OnOver(const StableRange& range) override {
     EXPECT_TRUE(range.is_over());
-    // Too late to find it, and early enough to let go of what is known of it.
+    // The range can no longer be found, but the watcher can still drop its own
+    // records of the range.
     EXPECT_EQ(FindStable(range.data(), 1), nullptr);
     over.push_back(range.data());
   }

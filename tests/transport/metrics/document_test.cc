@@ -43,7 +43,7 @@ std::string RowText(const Row& row) {
 TEST(MetricsDocument, EveryMetricHasItsRowAndNoOtherHasOne) {
   std::vector<std::string> wanted;
   for (const Row& row : Table()) wanted.push_back(RowText(row));
-  // tests/ps/service has those of parameter servers.
+  // tests/ps/service tests the metrics of parameter servers.
   std::vector<std::string> found = DocumentedRows("| `penstock_");
   found.erase(std::remove_if(found.begin(), found.end(),
                              [](const std::string& row) {

@@ -30,7 +30,7 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   Registry::Get()->Count(Metric::kRefused, {Refusal::kFlood});
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(20);  // a lock that nobody opens
+    alarm(20);  // ends the child if a lock never opens
     const Snapshot mine = Registry::Get()->Collect();
     registration = nullptr;
     Registry::Get()->Count(Metric::kRefused, {Refusal::kToken});
@@ -44,7 +44,7 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   EXPECT_EQ(mine.Get(Metric::kRefused, {Refusal::kToken}), 0u);
 }
 
-// In the child its own source is the first, whatever the parent had.
+// In the child its own source is the first one, however many the parent had.
 TEST(RegistryInAChild, CallsAtItsOwnFirstSource) {
   static int calls = 0;
   Registry::Get()->CallAtFirstSource([] { ++calls; });

@@ -35,7 +35,8 @@ Series CountersOf(const std::string& page) {
   return series;
 }
 
-// The series of ordinary work: a counter's name, and a label that it must have.
+// The series of ordinary work: a counter's name, and a label that the series
+// must have.
 struct Work {
   const char* name;
   const char* label;
@@ -51,8 +52,8 @@ constexpr Work kWork[] = {
     {"penstock_message_bytes_total", ""},
     {"penstock_registration_cache_hits_total", ""},
     {"penstock_registration_cache_misses_total", ""},
-    // A message waits where the peer is slow to give receive buffers back, as
-    // in an emulated machine.
+    // A message waits if the peer is slow to give receive buffers back, as in
+    // an emulated machine.
     {"penstock_credit_stalls_total", "path=\"verbs\""},
     {"penstock_credit_stall_seconds_total", "path=\"verbs\""},
 };

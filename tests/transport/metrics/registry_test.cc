@@ -15,7 +15,7 @@ namespace penstock {
 namespace metrics {
 namespace {
 
-// Counts under its own lock, as a connection does.
+// Counts under a lock of its own, as a connection does.
 class Counting : public Source, public std::enable_shared_from_this<Counting> {
  public:
   void Count(uint64_t messages) {
@@ -94,7 +94,7 @@ TEST(Registry, LevelsEndWithTheirOwners) {
   EXPECT_EQ(used(), 0u);
 }
 
-// A source whose lock is held for long makes nobody wait but those who scrape.
+// If the lock of a source is held for long, only scrapers wait.
 TEST(Registry, SourcesComeAndGoWhileAScrapeWaitsForOne) {
   class Busy : public Source {
    public:
@@ -162,7 +162,8 @@ class Program {
                    static_cast<std::ptrdiff_t>(random() % mine.size()));
       } else {
         const uint64_t messages = random() % 100;
-        // Before the source has it: a scrape may not see more than this.
+        // The total grows before the source has the messages: a scrape may
+        // never show more than the total.
         messages_ += messages;
         ++calls_;
         mine[random() % mine.size()]->Count(messages);
@@ -170,7 +171,8 @@ class Program {
     }
   }
 
-  // Nothing that was seen is missing later, and nothing is there twice.
+  // Counts that were seen once are never missing later, and nothing is counted
+  // twice.
   void Scrape(const Snapshot& before, const std::atomic<bool>* done) {
     uint64_t last = MessagesOf(before);
     uint64_t last_calls = CallsOf(before);
@@ -189,7 +191,7 @@ class Program {
   std::atomic<uint64_t> calls_{0};
 };
 
-// METRICS_SEED=N repeats one.
+// METRICS_SEED=N repeats the run of one seed.
 TEST(Registry, SumsNeitherLoseNorRepeatWhateverBeginsAndEnds) {
   const char* set = std::getenv("METRICS_SEED");
   const uint64_t seed =

@@ -1,4 +1,4 @@
-// What holds for each row of the table of metrics.
+// Rules for each row of the table of metrics.
 
 #include "transport/metrics/table.h"
 
@@ -55,7 +55,7 @@ TEST(MetricsTable, OnlyWhatLastsIsMergedByAddition) {
   }
 }
 
-// No metric has series without end.
+// The number of series of a metric is bounded.
 TEST(MetricsTable, SeriesAreFew) {
   int lines = 0;
   for (const Row& row : Table()) {
@@ -87,7 +87,7 @@ TEST(MetricsTable, EachSeriesHasLabelsOfItsOwn) {
   }
 }
 
-// The enum and its texts are written apart.
+// The enum and its texts lie in different places.
 TEST(MetricsTable, TheLastOfEachEnumHasItsText) {
   EXPECT_EQ(ValuesOf(Label::kRole).back(), "server");
   EXPECT_EQ(PathOf("http2"), Path::kHttp2);
@@ -122,7 +122,8 @@ TEST(Snapshot, MergesAsTheTableSays) {
   EXPECT_EQ(snapshot.Get(Metric::kStreams, {Role::kServer}), 0u);
 }
 
-// In a build with assertions it ends the program, as any defect.
+// In a build with assertions such a label ends the program, as every defect
+// does.
 TEST(Snapshot, LabelsThatTheMetricDoesNotHaveCountNowhere) {
 #ifdef NDEBUG
   Snapshot snapshot;

@@ -1,4 +1,4 @@
-// What a program adds to the metrics is shown, for as long as it wants that.
+// Metrics that a program adds are shown for as long as the program wants.
 
 #include "transport/monitoring/added.h"
 
@@ -43,7 +43,8 @@ TEST(AddedMetricsTest, AreShownUntilTheHandleIsGone) {
   EXPECT_TRUE(
       IsShown("# HELP added_by_test Of a test.\n# TYPE added_by_test gauge\n"
               "added_by_test 1\n"));
-  EXPECT_TRUE(IsShown("penstock_sessions{"));  // and Penstock's own
+  // Penstock's own metrics are shown, too.
+  EXPECT_TRUE(IsShown("penstock_sessions{"));
   copy.reset();
   EXPECT_FALSE(IsShown("added_by_test"));
 }
@@ -109,7 +110,7 @@ TEST(AddedMetricsTest, LettingGoWaitsForTheCallThatIsUnderWay) {
   asker.join();
 }
 
-// The parent is in a call, and holds the lock, as it forks.
+// While the parent forks, another thread is in a call and holds the lock.
 TEST(AddedMetricsTest, TheChildOfAForkShowsItsOwnOnly) {
   absl::Notification called;
   absl::Notification forked;
@@ -122,7 +123,7 @@ TEST(AddedMetricsTest, TheChildOfAForkShowsItsOwnOnly) {
   called.WaitForNotification();
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // where it waits for the parent's lock
+    alarm(60);  // ends the child if it waits for the parent's lock
     const bool has_parents = !AddedFamilies().empty();
     handle.reset();
     const std::shared_ptr<void> own = Add(&One);

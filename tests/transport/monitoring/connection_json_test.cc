@@ -18,7 +18,7 @@ namespace {
 using metrics::ConnectionInfo;
 using metrics::Histogram;
 
-// Each field has a value of its own.
+// Returns an object in which each field has a value of its own.
 ConnectionInfo Full() {
   ConnectionInfo info;
   info.role = metrics::Role::kServer;
@@ -26,7 +26,7 @@ ConnectionInfo Full() {
   info.path = "shm";
   info.detail = "ring 256 KiB";
   info.reason = "none \"better\"";
-  uint64_t next = uint64_t{1} << 60;  // more than a double has room for
+  uint64_t next = uint64_t{1} << 60;  // larger than the integers of a double
   for (uint64_t* each :
        {&info.id, &info.eager_max_bytes, &info.chunk_bytes, &info.messages_sent,
         &info.messages_received, &info.bytes_sent, &info.bytes_received,
@@ -70,7 +70,7 @@ TEST(ConnectionJsonTest, WhatIsWrittenIsReadBack) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   ASSERT_EQ(parsed->size(), 2u);
   const ConnectionInfo& read = parsed->front();
-  // All numbers, by the text that they make.
+  // Checks all numbers by comparing the text.
   EXPECT_EQ(ToJson(*parsed), lines);
   EXPECT_EQ(read.role, full.role);
   EXPECT_EQ(read.peer, full.peer);
@@ -115,7 +115,7 @@ TEST(ConnectionJsonTest, FieldsHaveTheNamesThatProgramsRead) {
 
 TEST(ConnectionJsonTest, EveryFieldIsWritten) {
   const std::string line = ToJson({Full()});
-  // Full() has given out so many.
+  // Full() has numbered so many fields.
   for (int i = 1; i <= 16 + 2 * metrics::kKinds * metrics::kDirections; ++i) {
     const std::string number = absl::StrCat((uint64_t{1} << 60) + i);
     EXPECT_NE(line.find(number), std::string::npos) << number;
@@ -130,7 +130,7 @@ TEST(ConnectionJsonTest, TextsOfAPeerStayPrintable) {
   for (const char c : line.substr(0, line.size() - 1)) {
     EXPECT_TRUE(c >= ' ' && c < 127) << static_cast<int>(c);
   }
-  // The byte that is no UTF-8 is replaced.
+  // The byte that is not UTF-8 is replaced.
   EXPECT_EQ(Parsed(line).peer, "\x1b[31m\n\xef\xbf\xbd{}\"");
 }
 

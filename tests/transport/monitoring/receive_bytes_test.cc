@@ -28,7 +28,7 @@ class ReceiveBytesTest : public testing::Test {
     ASSERT_EQ(send(theirs_.get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
   }
-  // "error" for one.
+  // Returns the bytes, or "error".
   std::string Receive(size_t size = 64) {
     std::string bytes(size, '\0');
     const ssize_t got = ReceiveBytes(ours_.get(), &bytes[0], size);
@@ -81,7 +81,7 @@ TEST_F(ReceiveBytesTest, WhatComesBehindBytesIsNotClosedEither) {
   });
   ASSERT_EQ(received.wait_for(std::chrono::seconds(20)),
             std::future_status::ready);
-  // Kernels differ in how much they show of what lies before descriptors.
+  // Kernels differ in how many of the bytes before descriptors they return.
   const std::string all = received.get();
   EXPECT_EQ(all, std::string("question").substr(0, all.size()));
 }

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kAsk[] = "GET /metrics HTTP/1.1\r\n\r\n";
 
-// What collects, and waits until the test lets it go on.
+// A collecting function that waits until the test lets it go on.
 class Collector {
  public:
   std::string Collect() {
@@ -93,7 +93,7 @@ class ScrapesTest : public testing::Test {
   ScrapesTest() {
     progress::EventLoop* const loop =
         progress::EventLoop::GetForMonitoring().value();
-    // Live on, as those of a process do.
+    // The objects live on, as those of a process do.
     static auto* const all = new std::vector<std::unique_ptr<Scrapes>>;
     all->push_back(std::make_unique<Scrapes>(
         loop, [collector = collector_] { return collector->Collect(); }));
@@ -130,7 +130,7 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<Client>(port(), kAsk));
   }
-  // The last of a queue: the others have been accepted.
+  // This client is the last in the queue, so the others have been accepted.
   EXPECT_TRUE(absl::StrContains(
       Client(port(), "GET / HTTP/1.1\r\n\r\n").Answer(), "404"));
   collector_->LetGoOn();

@@ -31,7 +31,8 @@ class PathReliefTest : public testing::Test {
  protected:
   explicit PathReliefTest(absl::Duration closing_time = absl::Hours(1))
       : relief_(*new PathRelief(closing_time)) {}
-  // Leaves the relief when it is asked, as an owner does whose path has ended.
+  // Leaves the relief when it is asked to give up, as an owner does whose path
+  // has ended.
   class Owner : public PathRelief::Owner {
    public:
     Owner(PathReliefTest* test, int number) : test_(test), number_(number) {
@@ -66,7 +67,7 @@ class PathReliefTest : public testing::Test {
     EXPECT_EQ(references_, 0);
     return given_up_;
   }
-  // Waits until so many have been given up.
+  // Waits until `count` owners have given up.
   void AwaitGivenUp(size_t count) {
     const auto limit =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);
@@ -76,7 +77,7 @@ class PathReliefTest : public testing::Test {
     }
   }
 
-  // Not destroyed: the event loop calls it later.
+  // The object is never destroyed: the event loop calls it later.
   PathRelief& relief_;
   std::mutex mu_;
   std::vector<int> given_up_;
@@ -97,7 +98,7 @@ TEST_F(PathReliefTest, NewestAreGivenUpFirstAndNoMoreThanNeeded) {
   EXPECT_EQ(GivenUp(), (std::vector<int>{5, 4}));
 }
 
-// The descriptors of those are closed a moment later.
+// The descriptors of those paths are closed a moment later.
 TEST_F(PathReliefTest, ThoseThatWereGivenUpJustBeforeCount) {
   AddOwners(5);
   relief_.Relieve(Use(751));
@@ -141,7 +142,8 @@ TEST_F(PathReliefTest, ConnectionIsTheTimeToLook) {
   relief_.OnConnection();
   rlimit before;
   getrlimit(RLIMIT_NOFILE, &before);
-  ASSERT_TRUE(progress::EventLoop::Get().ok());  // it needs descriptors, too
+  // The event loop needs descriptors, too.
+  ASSERT_TRUE(progress::EventLoop::Get().ok());
   const int lowest = dup(0);
   close(lowest);
   rlimit few = before;

@@ -14,7 +14,7 @@ constexpr absl::Duration kInstant = absl::Milliseconds(1);
 
 class ShortLivesTest : public testing::Test {
  protected:
-  // Ends `count` connections, one each `pause`, that lived for `life`.
+  // Ends `count` connections that lived for `life`, one per `pause`.
   void End(size_t count, absl::Duration life,
            absl::Duration pause = absl::ZeroDuration()) {
     for (size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Which connections lend memory of devices.
+// Checks which connections lend memory of devices.
 
 #include "transport/paths/side_paths.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 using Path = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 
-// Waits for an attempt.
+// Waits for the end of an attempt.
 class Attempt {
  public:
   SidePaths::Done callback() {
@@ -51,14 +51,14 @@ Settings OnlyShm(ShmSharing sharing) {
   return settings;
 }
 
-// Lives as long as the process, as devices do.
+// The devices live as long as the process, as real ones do.
 memory::DeviceAccess* Devices() {
   static auto* const devices = new memory::FakeDeviceAccess;
   return devices;
 }
 
-// Returns whether both ends of a connection take device memory; fails the test
-// if only one does.
+// Returns whether both ends of a connection accept device memory; fails the
+// test if only one end does.
 bool Take(SidePaths server, SidePaths client) {
   const std::vector<wire::FabricOffer> offers = server.Offers();
   EXPECT_EQ(offers.size(), 1u);

@@ -19,15 +19,15 @@
 #include "gtest/gtest.h"
 #include "transport/progress/foreign_fd.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
 namespace progress {
 namespace {
 
-// Shared with tasks, which may run after the test has gone on.
+// Tasks share this object, since they may run after the test has gone on.
 class Gate {
  public:
   void Open() {
@@ -49,7 +49,7 @@ class Gate {
 
 std::shared_ptr<Gate> NewGate() { return std::make_shared<Gate>(); }
 
-// Everything that was added to a kind of one thread has run.
+// Waits until every task that was added to a kind of one thread has run.
 bool Flush(Aside kind = Aside::kMemory) {
   auto done = NewGate();
   RunAside(kind, [done] { done->Open(); });
@@ -150,7 +150,8 @@ TEST(Aside, TaskMayAddOthersAndNobodyWaitsForOneThatIsStuck) {
   stuck->Open();
   EXPECT_TRUE(done->Wait());
   ASSERT_TRUE(Flush());
-  EXPECT_LE(TasksAside(Aside::kMemory), 1u);  // the last one may still return
+  // The last task may still be returning.
+  EXPECT_LE(TasksAside(Aside::kMemory), 1u);
 }
 
 TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
@@ -166,7 +167,7 @@ TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// Neither of these is a peer's work.
+// None of these tasks is work for a peer.
 TEST(Aside, TasksForNamesStatusAndDevicesDoNotCountAsPeers) {
   for (const Aside kind : {Aside::kNames, Aside::kStatus, Aside::kDevice}) {
     Held held(kind, MostThreads(kind));
@@ -191,9 +192,10 @@ TEST(ForeignFd, IsClosedBehindWhatIsStuck) {
     first = std::move(second);
     EXPECT_EQ(first.get(), ends[0]);
   }
-  EXPECT_EQ(fcntl(ends[0], F_GETFD), FD_CLOEXEC);  // still open
+  // The descriptor is still open.
+  EXPECT_EQ(fcntl(ends[0], F_GETFD), FD_CLOEXEC);
   held.LetGo();
-  // Several threads close, and in no order.
+  // Several threads close, and in any order.
   while (TasksAside(Aside::kClosing) != 0) std::this_thread::yield();
   EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
 }

@@ -17,8 +17,8 @@
 #include "transport/base/unique_fd.h"
 #include "transport/progress/poll_set.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
@@ -27,7 +27,7 @@ namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
-// Not absl's, which ThreadSanitizer does not see through.
+// Not absl::Notification, which ThreadSanitizer does not understand.
 class Notification {
  public:
   void Notify() {
@@ -47,11 +47,12 @@ class Notification {
   bool done_ = false;  // guarded by mu_
 };
 
-// Shared with callbacks, which may run after the test has gone on.
+// Callbacks share this object, since they may run after the test has gone on.
 using Signal = std::shared_ptr<Notification>;
 Signal NewSignal() { return std::make_shared<Notification>(); }
 
-// Whether it is the loop that polls, which always has something to poll here.
+// The parameter says whether the loop itself polls. There is always something
+// to poll here.
 class EventLoopTest : public testing::TestWithParam<bool> {
  protected:
   EventLoopTest() : slot_(PollSet::Get()->Add(std::make_shared<Nothing>())) {}
@@ -62,7 +63,7 @@ class EventLoopTest : public testing::TestWithParam<bool> {
                        : EventLoop::Get())
         .value();
   }
-  // Everything posted before has run.
+  // Waits until everything that was posted before has run.
   static void Flush() {
     Signal done = NewSignal();
     Loop()->Post([done] { done->Notify(); });
@@ -216,7 +217,7 @@ TEST_P(EventLoopTest, SetEventsChangesWhatIsAwaited) {
   Flush();
   EXPECT_EQ(*calls, before);
   Loop()->Unwatch(*id);
-  Loop()->SetEvents(*id, EPOLLIN);  // is ignored
+  Loop()->SetEvents(*id, EPOLLIN);  // the call has no effect
 }
 
 TEST_P(EventLoopTest, WatchOfABadDescriptorIsAnError) {
@@ -228,11 +229,11 @@ TEST_P(EventLoopTest, ForkedChildHasALoopOfItsOwnAndExits) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    parents->Post([] { _exit(2); });  // nothing happens
+    parents->Post([] { _exit(2); });  // the task never runs
     Notification done;
     Loop()->Post([&done] { done.Notify(); });
     if (!done.Wait()) _exit(3);
-    exit(Loop() == parents ? 4 : 0);  // with all exit handlers
+    exit(Loop() == parents ? 4 : 0);  // runs all exit handlers
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

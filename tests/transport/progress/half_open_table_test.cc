@@ -90,12 +90,12 @@ TEST(HalfOpenTable, NextIsThereAlsoWithinTheLimits) {
   const Id only = table.Add("a");
   EXPECT_EQ(table.Next(), only);
   table.Remove(only);
-  table.Remove(only);  // is ignored
+  table.Remove(only);  // the second call has no effect
   EXPECT_FALSE(table.Next().has_value());
   EXPECT_EQ(table.size(), 0u);
 }
 
-// What the table is to say, by looking at each.
+// Computes the result of Next() by looking at each entry.
 absl::optional<Id> Slow(const std::map<Id, std::string>& all) {
   std::map<std::string, std::vector<Id>> hosts;
   for (const auto& each : all) hosts[each.second].push_back(each.first);

@@ -1,4 +1,4 @@
-// Threads that poll, sleep and are woken, add and remove at once.
+// Threads that poll, sleep and wake up, add and remove pollables, all at once.
 
 #include <atomic>
 #include <condition_variable>
@@ -18,8 +18,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// A peer over shared memory: `sent` is its ring's head; a doorbell counts and
-// wakes. Both sides fence as the real ones do.
+// A peer over shared memory: `sent_` is the head of its ring; Doorbell stands
+// for a doorbell. Both sides have the fences of the real ones.
 class StressPeer : public Pollable {
  public:
   bool Poll() override {
@@ -38,7 +38,7 @@ class StressPeer : public Pollable {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
-  // True: ring.
+  // Returns whether the sender must ring.
   bool Send() {
     sent_.fetch_add(1, std::memory_order_release);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -65,7 +65,8 @@ class Doorbell {
     stopped_ = true;
     changed_.notify_one();
   }
-  // Waits for a ring after those that were taken. False: stopped.
+  // Waits for a ring that was not taken yet. Returns false if the bell was
+  // stopped.
   bool Wait() {
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait(lock, [this] { return stopped_ || rung_; });
@@ -74,14 +75,14 @@ class Doorbell {
   }
 
  private:
-  // Not absl's, which ThreadSanitizer does not see through.
+  // Not absl::Mutex, which ThreadSanitizer does not understand.
   std::mutex mu_;
   std::condition_variable changed_;
   bool rung_ = false;     // guarded by mu_
   bool stopped_ = false;  // guarded by mu_
 };
 
-// The loop of poll_set.h, with short spins so that each step is hit often.
+// The loop of poll_set.h, with short spins, so that each step is hit often.
 void PollAndSleep(PollSet* set, Doorbell* bell) {
   do {
     while (set->PollAll()) {
@@ -98,7 +99,7 @@ class PollSetStress : public testing::TestWithParam<int> {};
 
 TEST_P(PollSetStress, NothingIsSleptOver) {
   PollSet set(GetParam());
-  // The second is sent to so seldom that it becomes cold.
+  // The test sends to the second peer so seldom that it becomes cold.
   std::shared_ptr<StressPeer> peers[2];
   for (auto& peer : peers) {
     peer = std::make_shared<StressPeer>();
@@ -114,7 +115,8 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
   int64_t lost = 0;
   const absl::Time end = absl::Now() + absl::Seconds(2);
   while (lost == 0 && absl::Now() < end) {
-    // One at a time and rung to one thread in turn: every loss is final.
+    // The test sends one message at a time, and rings one thread in turn: so
+    // every loss is final.
     ++sent;
     const int to = sent % 2000 == 0;
     ++sent_each[to];
@@ -132,13 +134,13 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
 
 INSTANTIATE_TEST_SUITE_P(Spinners, PollSetStress, testing::Values(1, 2));
 
-// Says whether two threads were in it at a time.
+// Counts the times when two threads were in Poll() at once.
 class OnceAtATime : public Pollable {
  public:
   explicit OnceAtATime(std::atomic<int>* overlaps) : overlaps_(overlaps) {}
   bool Poll() override {
     if (inside_.exchange(true)) ++*overlaps_;
-    std::this_thread::yield();  // others see that there is input
+    std::this_thread::yield();  // other threads see that there is input
     const bool found = input_.exchange(false);
     inside_ = false;
     return found;
@@ -152,7 +154,7 @@ class OnceAtATime : public Pollable {
   std::atomic<bool> input_{true};
 };
 
-// Whether all that are still there are, within ten seconds.
+// Returns whether all pollables that still exist are polled within ten seconds.
 bool AwaitPolled(const std::vector<std::weak_ptr<OnceAtATime>>& pollables) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   for (const auto& weak : pollables) {
@@ -188,7 +190,8 @@ TEST(PollSet, AddAndRemoveWhileOthersPoll) {
       all.push_back(pollable);
       ids.push_back(set.Add(std::move(pollable)));
     }
-    // Every other time they go while they are being polled, or before.
+    // In every other round the pollables are removed after they were polled;
+    // otherwise before, or during it.
     if (round % 2 == 0) were_polled = AwaitPolled(all);
     for (PollSet::SlotId id : ids) set.Remove(id);
   }

@@ -28,7 +28,7 @@ class FakePollable : public Pollable {
   std::atomic<bool> input{false};
   std::atomic<bool> armed{false};
   std::atomic<int> polls{0};
-  bool finds_nothing = false;  // HasInput() promised too much
+  bool finds_nothing = false;  // HasInput() was true, but Poll() finds nothing
   std::function<void()> on_poll;
 };
 
@@ -61,7 +61,8 @@ TEST(PollSet, PollsEachThatIsHot) {
 
 absl::Time g_now = absl::FromUnixSeconds(1000);
 
-// As many clients as there may be: a round would last as long as all of them.
+// As many clients as there may be: a round over all of them would take too
+// long.
 TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   constexpr int kCount = 40;  // more than one block
   PollSet set(1, [] { return g_now; });
@@ -69,7 +70,7 @@ TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   for (int i = 0; i < kCount; ++i) {
     auto pollable = std::make_shared<FakePollable>();
     FakePollable* self = pollable.get();
-    // Has input at any time.
+    // The pollable has input at any time.
     self->on_poll = [self] {
       g_now += absl::Nanoseconds(PollSet::kRoundNanos / 5);
       self->input = true;
@@ -127,7 +128,7 @@ TEST(PollSet, LastSpinnerIsToldOfInput) {
   set.BeginSpin();
   set.BeginSpin();
   pollable->input = true;
-  EXPECT_FALSE(set.EndSpin());  // the other one sees it
+  EXPECT_FALSE(set.EndSpin());  // the other thread sees the input
   EXPECT_TRUE(set.EndSpin());
 }
 
@@ -175,8 +176,8 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   pollable->finds_nothing = true;
   pollable->on_poll = [&set, &pollable] {
     if (pollable->polls > 1) return;
-    // This thread will find nothing and sleep. More comes now, and who is woken
-    // for it finds the slot taken.
+    // This thread will find nothing and sleep. More input comes now, and the
+    // thread that is woken for it finds the slot taken.
     std::thread([&set, &pollable] {
       pollable->input = true;
       EXPECT_FALSE(set.PollAll());
@@ -186,7 +187,7 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   EXPECT_EQ(pollable->polls, 2);
 }
 
-// So many spins that what had no input meanwhile is cold.
+// Spins so often that a pollable without input meanwhile is cold.
 void SpinLong(PollSet* set) {
   for (int i = 0; i < 2000; ++i) {
     ASSERT_TRUE(set->BeginSpin());
@@ -206,7 +207,8 @@ TEST(PollSet, WhatHadNoInputForLongStaysArmedAndIsPolledSeldom) {
   pollable->input = true;
   EXPECT_FALSE(set.PollHot());
   EXPECT_TRUE(set.PollAll());
-  EXPECT_FALSE(pollable->armed);  // hot again, and there is a spinner
+  // The pollable is hot again, and a thread spins.
+  EXPECT_FALSE(pollable->armed);
   pollable->input = true;
   EXPECT_TRUE(set.PollHot());
   set.EndSpin();
@@ -234,7 +236,8 @@ TEST(PollSet, WhoTakesItForColdWhileOthersSpinIsToldOfInput) {
   auto pollable = std::make_shared<FakePollable>();
   set.Add(pollable);
   ASSERT_TRUE(set.BeginSpin());
-  // HasInput() that nobody takes in: as if it came between poll and arming.
+  // HasInput() is true and nobody polls, as if the input came between the poll
+  // and the arming.
   pollable->input = true;
   bool told = false;
   for (int i = 0; i < 2000 && !told; ++i) {

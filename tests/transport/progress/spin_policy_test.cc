@@ -48,8 +48,8 @@ TEST(SpinPolicy, RecoversFromNothingThroughNearMisses) {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(4);
 
-// Loses the core for a slice, has it for `had`, and loses it again. Returns
-// when that ended.
+// Loses the core for a slice, has it for `had`, and loses it again. Returns the
+// end of the second loss.
 absl::Time LoseTwice(SpinPolicy* policy, absl::Duration had) {
   CoreLosses losses;
   policy->RecordYield(kSlice, kNow, &losses);
@@ -88,9 +88,10 @@ TEST(SpinPolicy, TwoThreadsThatLoseTheirCoresOnceHaveLostNoneTwice) {
   CoreLosses one, other;
   policy.RecordYield(kSlice, kNow, &one);
   const absl::Time later = kNow + kSlice / 4;
-  policy.RecordYield(kSlice, later, &other);  // overlaps the first
+  // This loss overlaps the first one.
+  policy.RecordYield(kSlice, later, &other);
   EXPECT_GT(policy.Budget(later), absl::ZeroDuration());
-  // Had for a slice in between, by either.
+  // In between, each of the two had the core for a slice.
   const absl::Time again = kNow + 2 * kSlice;
   policy.RecordYield(kSlice, again, &one);
   EXPECT_GT(policy.Budget(again), absl::ZeroDuration());

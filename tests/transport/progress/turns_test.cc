@@ -55,7 +55,7 @@ TEST(Turns, SourceWithMoreToDoIsDueAtOnce) {
   EXPECT_FALSE(turns.Take(Source::kSockets, kNow));
 }
 
-// A thread may have read the clock before another one that came first.
+// A thread may have read the clock before another thread that came first.
 TEST(Turns, ThreadWithAnOlderTimeTakesNone) {
   Turns turns;
   ASSERT_TRUE(turns.Take(Source::kSockets, kNow));
@@ -80,9 +80,9 @@ TEST(Turns, OneOfManyThreadsTakesATurn) {
   EXPECT_GE(taken, 1);
 }
 
-// Threads that poll as polling_engine.cc does, in simulated time. Rounds and
-// turns take between nothing and the most they may; and sockets always have
-// more to do than a turn has time for, or never.
+// Threads that poll as polling_engine.cc does, in simulated time. The length of
+// rounds and turns lies between nothing and the largest allowed; sockets either
+// always have more work than a turn has time for, or never do.
 class Simulation {
  public:
   Simulation(int threads, unsigned seed, bool floods)
@@ -115,7 +115,7 @@ class Simulation {
     if (last != last_.end()) longest_ = std::max(longest_, now - last->second);
     last_[source] = now;
   }
-  // Log-uniform.
+  // The distribution is log-uniform.
   absl::Duration Between(absl::Duration least, absl::Duration most) {
     std::uniform_real_distribution<double> exponent(
         std::log(absl::ToDoubleNanoseconds(least)),
@@ -125,7 +125,7 @@ class Simulation {
 
   std::mt19937 random_;
   const bool floods_;
-  std::vector<absl::Time> next_;  // when each thread begins its next round
+  std::vector<absl::Time> next_;  // the begin of each thread's next round
   Turns turns_;
   std::map<Source, absl::Time> last_;
   absl::Duration longest_ = absl::ZeroDuration();

@@ -14,19 +14,20 @@ constexpr size_t kKiB = 1024;
 constexpr SizeBounds kBounds{64 * kKiB, 4 * kKiB, 1024 * kKiB};
 constexpr int kReads = 4;
 
-// A path on which reads end as the model says.
+// A path whose reads end as its latency and its bandwidth say.
 struct Path {
   double latency_ns;
   double ns_per_byte;
 };
 
-// Messages of four pieces, the times of whose ends `change` may change.
+// Messages of up to four pieces. With `together_ns` their reads are seen
+// together.
 class Reader {
  public:
   explicit Reader(ChunkTuner* tuner) : tuner_(tuner) {}
 
-  // Nanoseconds that the last of several reads that are seen together is seen
-  // after the others; 0: each is seen as it ends.
+  // The time in nanoseconds between two reads that are seen together at the end
+  // of the last one; 0: each read is seen when it ends.
   uint64_t together_ns = 0;
 
   void Read(const Path& path, int messages) {
@@ -71,7 +72,7 @@ TEST(ChunkTunerTest, StartsWhereItIsTold) {
   EXPECT_EQ(ChunkTuner(kBounds, false, kReads).chunk_bytes(), 64 * kKiB);
 }
 
-// Four times latency by bandwidth, over four reads.
+// The size is four times latency by bandwidth, divided by four reads.
 TEST(ChunkTunerTest, GrowsWithWhatThePathHolds) {
   EXPECT_EQ(SizeFor({4000, 0.1}), 64 * kKiB);
   EXPECT_EQ(SizeFor({12000, 0.1}), 128 * kKiB);
@@ -89,24 +90,24 @@ TEST(ChunkTunerTest, OnePieceTakesAMillisecondAtMost) {
   EXPECT_EQ(SizeFor({4000, 10000}), 4 * kKiB);
 }
 
-// It holds 1 MB, to which each of four reads contributes a quarter.
+// The path holds 1 MB, to which each of four reads contributes a quarter.
 TEST(ChunkTunerTest, ALongPathIsFilledThoughItIsSlow) {
   EXPECT_EQ(SizeFor({1e8, 100}), 256 * kKiB);
 }
 
-// A quarter of the latency and 0.6 ms, of 100 ns a byte: 16 KB.
+// A quarter of the latency and 0.6 ms, at 100 ns per byte: 16 KB.
 TEST(ChunkTunerTest, ALongPathIsNotOverfilled) {
   EXPECT_EQ(SizeFor({4e6, 100}), 16 * kKiB);
 }
 
-// They look as if the path had no bandwidth limit, but for those that are the
-// last ones.
+// Except for the last ones, such reads look as if the path had no bandwidth
+// limit.
 TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
   EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 256 * kKiB);
   EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);
 }
 
-// As if 64 KiB less lay in the path.
+// The result is the same as if the path held 64 KiB less.
 TEST(ChunkTunerTest, APushedReadIsNotTimed) {
   ChunkTuner tuner(kBounds, true, kReads);
   const Path path{24000, 0.1};

@@ -15,7 +15,7 @@ struct Costs {
   double copy_ns_per_byte;
   double announce_ns;
   double expose_ns_per_byte;
-  double round_trips_ns;  // announcement, question, answer, release
+  double round_trips_ns;  // of announcement, question, answer and release
 };
 
 void Tell(EagerTuner* tuner, const Costs& costs, int times) {
@@ -84,9 +84,9 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
   EXPECT_EQ(tuner.eager_max_bytes(), 8 * kKiB);
 }
 
-// What a message of the start's size waits behind, others may. Beyond that, a
-// message takes the link, of 1 byte in `ns_per_byte`, for at most the latency
-// and the pieces of an announced one.
+// Other messages may always wait behind a message of the first size. A larger
+// eager message may take the link, which needs `ns_per_byte` per byte, for at
+// most the latency and the pieces of an announced message.
 size_t LimitOnLink(double round_trips_ns, double ns_per_byte) {
   EagerTuner tuner(kBounds, true);
   for (int i = 0; i < 200; ++i) {
@@ -102,7 +102,7 @@ TEST(EagerTunerTest, OthersDoNotWaitLongBehindAnEagerMessage) {
   EXPECT_EQ(LimitOnLink(40e6, 100), 64 * kKiB);  // (20 + 2.4) ms / 100 ns
   EXPECT_EQ(LimitOnLink(4e6, 100), 32 * kKiB);   // (2 + 2.4) ms / 100 ns
   EXPECT_EQ(LimitOnLink(4e6, 250), 16 * kKiB);
-  EXPECT_EQ(LimitOnLink(4e6, 10000), 8 * kKiB);  // the start
+  EXPECT_EQ(LimitOnLink(4e6, 10000), 8 * kKiB);  // the first size
 }
 
 TEST(EagerTunerTest, FollowsCopyingWhereNothingIsAnnouncedAnyMore) {

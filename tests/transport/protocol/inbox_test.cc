@@ -138,7 +138,8 @@ TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
   EXPECT_EQ(sizes, (std::vector<size_t>{0, 40, 0, 0, 90, 0}));
 }
 
-// Eager messages have no id: one must not be taken for announcement 0.
+// Eager messages have no id: an eager message must not be taken for
+// announcement 0.
 TEST(Inbox, ReadyItemsAreNeverCompleted) {
   Inbox inbox;
   Add(&inbox, Ready(Kind::kMessage));

@@ -99,7 +99,8 @@ TEST(Outbox, NoBatchGrowsAboveItsLimit) {
   Outbox outbox(kMaxFrameBytes, &buffers);
   const std::string half(kMaxFrameBytes / 2 - wire::kFrameHeaderBytes, 'h');
   outbox.Add(Header(FrameType::kMessage), half, 0);
-  outbox.Add(Header(FrameType::kMessage), half, 0);  // just fits
+  // The message is exactly full.
+  outbox.Add(Header(FrameType::kMessage), half, 0);
   outbox.Add(Header(FrameType::kHalfClose), "", 0);
   EXPECT_EQ(outbox.front().bytes.size(), kMaxFrameBytes);
   EXPECT_EQ(outbox.Pop().last_sequence, 2u);

@@ -15,7 +15,7 @@ using State = Puller::State;
 
 const absl::Status kOk;
 
-// Ten bytes in chunks of four, two reads at once.
+// A puller of ten bytes in chunks of four, with two reads at once.
 Puller Started(std::vector<Puller::Chunk>* reads) {
   Puller puller({10}, 4, 2);
   *reads = puller.Start();
@@ -92,7 +92,8 @@ TEST(Puller, ChunksCoverTheMessageOnce) {
   }
 }
 
-// Of each part from its beginning to its end, and then of the next one.
+// The chunks go through each part from its beginning to its end, and then
+// through the next part.
 TEST(Puller, NoChunkIsOfTwoParts) {
   const std::vector<uint64_t> parts = {1, 7, 4, 9, 1};
   for (size_t chunk = 1; chunk < 12; ++chunk) {

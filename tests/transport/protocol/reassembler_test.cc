@@ -29,7 +29,7 @@ class ReassemblerTest : public ::testing::Test {
         {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()},
         whole);
   }
-  // Whether it completed a frame.
+  // Returns whether the payload completed a frame.
   bool Take(const std::string& payload, bool more) {
     bool whole = false;
     const absl::Status status = Accept(payload, more, &whole);
@@ -42,7 +42,8 @@ class ReassemblerTest : public ::testing::Test {
     return std::string(joined.begin(), joined.end());
   }
 
-  // The memory that a short payload is joined in, behind one of `size` bytes.
+  // Returns the capacity of the memory that joins a short payload after one of
+  // `size` bytes.
   size_t KeptAfter(size_t size) {
     Take(std::string(size, 'x'), true);
     Take("", false);
@@ -121,14 +122,15 @@ TEST_F(ReassemblerTest, OfTooMuchMetadataNoMoreIsKeptThanShowsIt) {
 
 TEST_F(ReassemblerTest, MemoryIsKeptForThoseThatCome) {
   EXPECT_GE(KeptAfter(100000), 100000u);
-  EXPECT_LT(KeptAfter(8 << 20), 1u << 20);  // but not so much
+  EXPECT_LT(KeptAfter(8 << 20), 1u << 20);  // but not that much
 }
 
 TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
-  const std::string half(8 << 20, 'x');  // docs/protocol.md: 16 MiB
+  // The limit of docs/protocol.md is 16 MiB.
+  const std::string half(8 << 20, 'x');
   bool whole = false;
   EXPECT_FALSE(Take(half, true));
-  EXPECT_FALSE(Take(half, true));  // just fits
+  EXPECT_FALSE(Take(half, true));  // exactly the limit
   EXPECT_FALSE(Take("", true));
   EXPECT_TRUE(absl::IsInvalidArgument(Accept("x", false, &whole)));
 }

@@ -33,7 +33,7 @@ class ReceiveOrderTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
     return verdict;
   }
-  // The sequence number of the held frame that is next, or 0.
+  // Returns the sequence number of the next held frame, or 0.
   uint64_t Next() {
     ReceiveOrder::HeldFrame held;
     if (!order_.TakeNext(&held)) return 0;
@@ -81,7 +81,7 @@ TEST_F(ReceiveOrderTest, DuplicatesAreKnownDeliveredOrHeld) {
 }
 
 TEST_F(ReceiveOrderTest, AnyOrderGivesTheSameOrder) {
-  // 1..64 by steps that visit all, each frame twice.
+  // The numbers 1..64 in steps that visit each of them, each frame twice.
   for (uint64_t step : {1, 5, 7, 13, 63}) {
     order_ = ReceiveOrder();
     uint64_t delivered = 0;
@@ -107,7 +107,7 @@ TEST_F(ReceiveOrderTest, WhatIsHeldIsBounded) {
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_GT(sequence, 200u);
-  // The limit is on what is held, not on what passes through.
+  // The limit applies to frames that are held, not to frames that pass through.
   EXPECT_TRUE(Accept(1, payload, &verdict).ok());
   EXPECT_EQ(verdict, Verdict::kDeliver);
   ReceiveOrder::HeldFrame held;

@@ -1,5 +1,5 @@
-// What one side's outbox packs, the other side's order and reassembler unpack,
-// whatever is lost, sent again or late in between.
+// One side's outbox packs frames, and the other side's order and reassembler
+// unpack them, whatever is lost, sent again or late in between.
 
 #include <cstdint>
 #include <random>
@@ -69,7 +69,7 @@ TEST_P(RoundTrip, NothingIsLostRepeatedOrReordered) {
   std::vector<std::string> under_way;
   for (int step = 0; step < 400; ++step) {
     switch (random() % 4) {
-      case 0: {  // a frame
+      case 0: {  // adds a frame
         std::string payload(random() % (random() % 8 == 0 ? 90000 : 2000),
                             static_cast<char>(random()));
         wire::FrameHeader header;
@@ -83,13 +83,14 @@ TEST_P(RoundTrip, NothingIsLostRepeatedOrReordered) {
         log.Add(outbox.front().last_sequence, outbox.front().bytes);
         under_way.push_back(outbox.Pop().bytes);
         break;
-      case 2:  // some batch arrives, and maybe again
+      case 2:  // any batch arrives, and may arrive again
         if (under_way.empty()) break;
         std::swap(under_way[random() % under_way.size()], under_way.back());
         receiver.OnBatch(under_way.back());
         if (random() % 3 != 0) under_way.pop_back();
         break;
-      case 3:  // an acknowledgement arrives; or the path goes with all on it
+      // An acknowledgement arrives; or the path is lost with everything on it.
+      case 3:
         if (random() % 8 != 0) {
           log.Acknowledge(receiver.order.delivered());
           break;

@@ -32,7 +32,7 @@ TEST_F(SendLogTest, CountsItsBytes) {
 TEST_F(SendLogTest, KeepsWhatHasNotArrivedInFull) {
   log_.Acknowledge(1);
   EXPECT_EQ(log_.bytes(), 3 * kSize);
-  log_.Acknowledge(4);  // half of the second
+  log_.Acknowledge(4);  // half of the second batch
   EXPECT_EQ(log_.bytes(), 2 * kSize);
   log_.Acknowledge(5);
   EXPECT_EQ(log_.bytes(), kSize);
@@ -70,7 +70,7 @@ TEST_F(SendLogTest, ManyShortOnesAreJoined) {
   log_.Add(9, "second");
   log_.Add(10, std::string(SendLog::kMaxJoinedBytes - 11, '!'));
   log_.Add(12, "next");
-  log_.Acknowledge(9);  // and not all that is joined
+  log_.Acknowledge(9);  // and not all of the joined batch
   EXPECT_EQ(log_.bytes(), SendLog::kMaxJoinedBytes + 4);
   EXPECT_EQ(log_.TakeOldest().substr(0, 12), "firstsecond!");
   EXPECT_EQ(log_.bytes(), 4u);
@@ -85,7 +85,7 @@ TEST_F(SendLogTest, GivesBackMemory) {
   };
   for (size_t i = 3; i < SendLog::kMaxApart; ++i) log_.Add(7, text);
   EXPECT_FALSE(buffer_comes_back());
-  log_.Add(8, text);  // joined to the one before
+  log_.Add(8, text);  // joined to the previous batch
   EXPECT_TRUE(buffer_comes_back());
   log_.Acknowledge(8);
   log_.Add(9, text);

@@ -49,8 +49,8 @@ TEST(SteppedSizeTest, StaysWithinTheMargin) {
   EXPECT_EQ(size.value(), 200u);
 }
 
-// Whatever is wanted, what it stays at is right; and a tenth more or less does
-// not move it any more.
+// Whatever size is wanted, the final size is right; and a wanted size that
+// changes by a tenth does not change it any more.
 TEST(SteppedSizeTest, AStepIsNotTakenBack) {
   for (double wanted = 1; wanted < 100000; wanted *= 1.01) {
     SteppedSize size({1200, 100, 10000});

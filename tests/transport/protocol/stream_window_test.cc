@@ -10,7 +10,7 @@ namespace protocol {
 namespace {
 
 TEST(MessageCost, EmptyMessagesCostToo) {
-  EXPECT_EQ(kMessageOverhead, 64u);  // part of the protocol
+  EXPECT_EQ(kMessageOverhead, 64u);  // this is part of the protocol
   EXPECT_EQ(MessageCost(0), 64u);
   EXPECT_EQ(MessageCost(1000), 1064u);
 }
@@ -58,8 +58,9 @@ TEST(ReceiveWindow, TinyWindowGivesBackAtOnce) {
   EXPECT_EQ(window.Consume(1), 1u);
 }
 
-// Both sides together, with credit that takes its time: whatever the sizes, all
-// messages pass, and what is under way stays below the window and one message.
+// Tests both sides together, with credit that takes time: whatever the sizes,
+// all messages pass, and the bytes under way stay below the window and one
+// message.
 TEST(StreamWindows, NeverDeadlockAndStayBounded) {
   for (uint64_t window : {64, 100, 1000, 65536}) {
     for (uint64_t bytes : {0, 1, 50, 63, 700, 100000}) {

@@ -165,7 +165,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
   testing::internal::CaptureStderr();
   for (uint64_t i = 0; i < 200 * 1000; ++i) {
     Part part = OneCall();
-    // Hard to compress.
+    // The values are hard to compress.
     part.begun_us = static_cast<int64_t>(i * 0x9e3779b97f4a7c15u >> 8);
     recorder.Add(std::move(part));
     if (i % 1000 == 0) (*file)->Flush();
@@ -177,7 +177,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
             2u)
       << log;
   EXPECT_FALSE(recorder.Add(OneCall()));
-  // zlib hands over what it has compressed in pieces of some kB.
+  // zlib returns compressed bytes in pieces of some kB.
   EXPECT_LT(SizeOf(path), static_cast<size_t>(2 * kMax + 32 * 1024));
   const std::vector<std::string> lines = LinesOf(path);
   ASSERT_GT(lines.size(), 100u);
@@ -229,7 +229,7 @@ void SetStacks(size_t bytes) {
   pthread_attr_destroy(&attributes);
 }
 
-// Exits with the number of the first step that is not as it should be.
+// Exits with the number of the first step that went wrong.
 [[noreturn]] void RecordWithAndWithoutAThread(const std::string& path) {
   alarm(60);
   SetStacks(size_t{1} << 47);  // no thread finds room for that
@@ -253,7 +253,8 @@ TEST(RecordToTest, TakesNothingWithoutAThreadAndCostsNoneAtItsEnd) {
               testing::ExitedWithCode(0), "");
 }
 
-// The standard error of a process whose files have no room, not even for that.
+// Reads the standard error of a process whose files have no room, not even for
+// an error text.
 class SaidToAPipe {
  public:
   SaidToAPipe() {
@@ -275,7 +276,7 @@ constexpr char kTooLarge[] =
     ": write: the file is larger than the limit on file sizes: raise it "
     "(ulimit -f, RLIMIT_FSIZE)";
 
-// What is left is less than gzip's own buffer, and is written at the close.
+// The rest is smaller than gzip's own buffer, and is written at the close.
 [[noreturn]] void EndWithoutRoom(const std::string& path) {
   SaidToAPipe said;
   Recorder recorder;

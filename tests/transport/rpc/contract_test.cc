@@ -1,4 +1,5 @@
-// What client.h and server.h promise about callbacks and about what they keep.
+// The promises of client.h and server.h about callbacks, and about the memory
+// that they keep.
 
 #include <atomic>
 #include <functional>
@@ -17,7 +18,7 @@ namespace {
 
 class ContractTest : public RpcFixture {
  protected:
-  // Keeps each call until the test lets go of it.
+  // The server keeps each call until the test lets go of it.
   void ServeNothing() {
     Serve([incoming = incoming_](std::shared_ptr<IncomingCall> call) {
       incoming.Set(std::move(call));
@@ -27,7 +28,7 @@ class ContractTest : public RpcFixture {
   const Awaited<std::shared_ptr<IncomingCall>> incoming_;
 };
 
-// Whoever cancels may hold a lock that the call's `done` takes.
+// A thread that cancels may hold a lock that the call's `done` takes.
 TEST_P(ContractTest, CancelInACallbackReportsLater) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();
@@ -53,7 +54,7 @@ TEST_P(ContractTest, AnswerInACallbackReportsLater) {
   std::shared_ptr<IncomingCall> call = *incoming_.Get();
   std::atomic<bool> waiting{false};
   const Awaited<bool> reported;
-  // The session is over by then, and OnCancel() hears of it.
+  // The session has ended by then, and OnCancel() hears of that.
   server_ = nullptr;
   ASSERT_TRUE(result.Get().has_value());
   client->Call(Named(""), [&waiting, call, reported](const Result&) {
@@ -80,7 +81,7 @@ TEST_P(ContractTest, ClosedIsNotCalledAfterTheDestructor) {
   client = nullptr;
   destroyed.Set(true);
   server.join();
-  // What was due by now has run.
+  // Every callback that was due by now has run.
   const Awaited<Result> last;
   ServeEcho();
   EXPECT_TRUE(Call(Connect().get(), Named("any")).ok());

@@ -50,7 +50,7 @@ TEST_P(EndsTest, CancelTellsTheHandler) {
   client->Cancel(id);
   EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(cancelled.Get().has_value());
-  call->Respond(Response());  // in vain
+  call->Respond(Response());  // has no effect
   client->Cancel(id);
   EXPECT_EQ(result.count(), 1);
   EXPECT_EQ(cancelled.count(), 1);
@@ -66,7 +66,7 @@ TEST_P(EndsTest, CancelThatCameBeforeIsToldOf) {
   std::shared_ptr<IncomingCall> call = *incoming.Get();
   client = nullptr;
   const Awaited<bool> cancelled;
-  // Perhaps before, perhaps after the server has heard of it.
+  // The server may have heard of the end before or may hear of it later.
   call->OnCancel([cancelled] { cancelled.Set(true); });
   EXPECT_TRUE(cancelled.Get().has_value());
 }
@@ -101,7 +101,7 @@ TEST_P(EndsTest, ServersEndIsUnavailable) {
   EXPECT_TRUE(closed_.Get().has_value());
   EXPECT_EQ(Call(client.get(), Named("later")).status().code(),
             absl::StatusCode::kUnavailable);
-  call->Respond(Response());  // in vain
+  call->Respond(Response());  // has no effect
 }
 
 TEST_P(EndsTest, WrongTokenIsRefused) {
@@ -151,7 +151,7 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(10);  // kills it
+    alarm(10);  // ends the child
     client = nullptr;
     server_ = nullptr;
     _exit(0);
@@ -162,7 +162,8 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
   EXPECT_TRUE(Call(client.get(), Named("the parent's")).ok());
 }
 
-// Both sides are in this process. The last to know of an end takes a moment.
+// Both sides are in this process. The side that hears of an end last needs a
+// moment.
 void AwaitEndOfSessions() {
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (metrics::OpenSessions(monitoring::MetricsAsText()) > 0) {
@@ -172,7 +173,7 @@ void AwaitEndOfSessions() {
 }
 
 TEST_P(EndsTest, EndInOrderMovesNoCounterOfTrouble) {
-  AwaitEndOfSessions();  // of other tests
+  AwaitEndOfSessions();  // the sessions of other tests
   const std::string before = monitoring::MetricsAsText();
   for (int i = 0; i < 4; ++i) {
     ServeEcho();
@@ -259,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(All, EndsTest,
 TEST(RpcOptions, BadOnesAreErrors) {
   Server::Options options;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      Server::Start(options, nullptr).status()));  // no token
+      Server::Start(options, nullptr).status()));  // there is no token
   options.token = "token";
   options.address = "no address";
   EXPECT_TRUE(

@@ -1,4 +1,5 @@
-// Crowds of strangers at a server's port, beside clients that have the token.
+// Crowds of strangers at a server's port, together with clients that have the
+// token.
 
 #include "transport/rpc/greeters.h"
 
@@ -41,14 +42,14 @@ namespace {
 constexpr char kToken[] = "a token";
 constexpr char kStrangers[] = "127.0.0.2";
 constexpr char kCluster[] = "127.0.0.1";
-// More than a process ever keeps.
+// More connections than a process ever keeps.
 constexpr size_t kCrowd = 4200;
 
 std::string Greeting(const std::string& token = kToken) {
   return EncodeGreeting({wire::kOldestVersion, wire::kVersion, token});
 }
 
-// A socket that is connected from an address of this host.
+// A socket that is connected from a chosen address of this host.
 class Raw {
  public:
   Raw(int port, const char* from)
@@ -71,7 +72,7 @@ class Raw {
     EXPECT_EQ(send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Waits for an answer. Empty: the server has closed the connection.
+  // Waits for an answer. An empty answer: the server has closed the connection.
   std::string Receive() {
     pollfd ready = {fd_.get(), POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 20 * 1000), 1) << "neither answered nor dropped";
@@ -85,7 +86,7 @@ class Raw {
     const auto taken = TakeAnswer(&rest);
     return taken.ok() && taken->has_value() && (*taken)->version != 0;
   }
-  // Returns whether the server has closed it already.
+  // Returns whether the server has closed the connection already.
   bool IsDropped() {
     char byte;
     return recv(fd_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0 ||
@@ -138,7 +139,7 @@ class GreetersTest : public testing::Test {
     for (size_t i = 0; i < size; ++i) crowd.emplace_back(port(), from);
     return crowd;
   }
-  // Waits until the server has accepted whoever has connected by now.
+  // Waits until the server has accepted every client that has connected by now.
   void ExpectAccepted() {
     Raw last(port(), "127.0.0.9");
     last.Send("x");
@@ -173,7 +174,7 @@ TEST_F(GreetersTest, SilentSocketsDoNotKeepTheClustersOwnOut) {
   }
 }
 
-// At the very address of the cluster, and as fast as it can.
+// The flood comes from the address of the cluster itself, as fast as it can.
 TEST_F(GreetersTest, AFloodKeepsTheClustersOwnNotOut) {
   std::atomic<bool> ends{false};
   std::atomic<int> connections{0};
@@ -206,7 +207,7 @@ TEST_F(GreetersTest, TheOldestOfTheHostGoFirst) {
   for (size_t i = 0; i < crowd.size(); ++i) {
     EXPECT_EQ(crowd[i].IsDropped(), i < dropped) << i;
   }
-  // One of another host loses nothing, though it is older than all.
+  // A client of another host loses nothing, though it is the oldest one.
   other.Send(Greeting());
   EXPECT_TRUE(other.IsWelcome());
 }
@@ -227,7 +228,7 @@ TEST_F(GreetersTest, ManyHostsShareThePlaces) {
   EXPECT_TRUE(quiet.IsWelcome());
 }
 
-// A connection without a server, for a Greeters of the test's own.
+// A connection without a server, for a Greeters object of the test.
 class Pair {
  public:
   Pair() {
@@ -250,8 +251,8 @@ class Pair {
   base::UniqueFd clients_;
 };
 
-// Returns how many have greeted of one that is accepted, greets, and is
-// followed by a crowd before the loop looks at it again.
+// Two clients greet, one before and one after it is accepted, and a crowd
+// follows before the loop looks at them again. Returns how many have greeted.
 int GreetedBesideACrowd() {
   auto greeted = std::make_shared<int>(0);
   auto greeters = std::make_shared<Greeters>(
@@ -259,10 +260,10 @@ int GreetedBesideACrowd() {
   sockaddr_storage peer = {};
   peer.ss_family = AF_INET;
   std::vector<Pair> pairs(300);
-  pairs[0].Greet();  // before it is accepted
+  pairs[0].Greet();  // before the server accepts it
   for (size_t i = 0; i < pairs.size(); ++i) {
     greeters->Begin(pairs[i].TakeServers(), peer);
-    if (i == 1) pairs[1].Greet();  // behind that
+    if (i == 1) pairs[1].Greet();  // after the server has accepted it
   }
   greeters->Stop();
   return *greeted;
@@ -293,7 +294,7 @@ TEST_F(GreetersTest, DroppedOnesAreCountedAndLeaveNothing) {
   EXPECT_EQ(shown(), 0u);
 }
 
-// Those have 5 s, and there may be no descriptor left before.
+// Strangers have 5 s, and there may be no descriptor left before that.
 TEST_F(GreetersTest, WithoutDescriptorsStrangersGo) {
   const std::vector<Raw> crowd = Crowd(20);
   ExpectAccepted();

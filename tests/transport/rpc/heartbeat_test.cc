@@ -1,6 +1,7 @@
-// A proxy that drops silent connections does not drop one in use, though its
-// calls go over another path. Both sides are busy: threads that sleep are woken
-// by doorbells, which pass through the proxy.
+// A proxy that drops silent connections does not drop a connection in use,
+// though the calls of that connection go over another path. Both sides are
+// busy: threads that sleep are woken by doorbells, which pass through the
+// proxy.
 
 #include <chrono>
 #include <memory>
@@ -25,7 +26,7 @@ constexpr int kHeartbeatMs = 100;
 
 class HeartbeatTest : public testing::Test {
  protected:
-  // Pings would keep the connection up as well.
+  // Pings would keep the connection up as well, so there are none.
   HeartbeatTest() { keepalive_.time = absl::InfiniteDuration(); }
 
   void Begin(int heartbeat_ms) {
@@ -61,7 +62,7 @@ class HeartbeatTest : public testing::Test {
     return answer.has_value() ? *std::move(answer)
                               : absl::UnknownError("no report came");
   }
-  // Makes a call each 50 ms, for so long or until one fails.
+  // Makes a call each 50 ms, for `time` or until a call fails.
   absl::Status CallFor(milliseconds time) {
     const Clock::time_point end = Clock::now() + time;
     while (Clock::now() < end) {

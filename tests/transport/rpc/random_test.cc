@@ -1,7 +1,7 @@
-// Random programs: calls of all sizes that are cancelled, run out of time, are
-// answered late, wrongly or never, while clients and servers come and go and
-// connections break at any byte. Each call is reported once, in bounded time,
-// with the right bytes or an error, and all memory is let go of in the end.
+// Random programs: calls of all sizes that are cancelled, run out of time, or
+// are answered late, wrongly or never, while clients and servers come and go
+// and connections break at any byte. Each call is reported once, in bounded
+// time, with the right bytes or an error, and no memory is held at the end.
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@ namespace {
 
 using Random = std::mt19937;
 
-// What the handler does, by the method's name.
+// The method's name says what the handler does.
 const char* const kMethods[] = {"echo", "later", "drop", "abort", "never"};
 
 std::string Pattern(uint64_t call, size_t size) {
@@ -45,7 +45,7 @@ bool WaitFor(Condition condition) {
   return true;
 }
 
-// Memory that is counted while it is held.
+// Memory that is counted while somebody holds it.
 class Owners {
  public:
   memory::Payload Make(std::string text) {
@@ -65,7 +65,7 @@ class Owners {
       std::make_shared<std::atomic<int>>(0);
 };
 
-// Calls that wait for their answer, and the thread that gives it.
+// Calls that wait for their answer, and the thread that answers.
 class Answers {
  public:
   Answers() : thread_([this] { Run(); }) {}
@@ -85,7 +85,8 @@ class Answers {
     (request.method == "later" ? later_ : never_).push_back(std::move(call));
   }
   void LetGo() {
-    std::vector<std::shared_ptr<IncomingCall>> calls;  // go outside the lock
+    // Are destroyed outside the lock.
+    std::vector<std::shared_ptr<IncomingCall>> calls;
     std::lock_guard<std::mutex> lock(mu_);
     calls.swap(never_);
   }
@@ -187,7 +188,8 @@ class RandomTest : public RpcFixture {
     } else if (what < 85 && !calls_.empty()) {
       const Sent& call = calls_[(*random)() % calls_.size()];
       if (clients_[call.client] != nullptr) {
-        clients_[call.client]->Cancel(call.id);  // perhaps of another client's
+        // The id may belong to another client.
+        clients_[call.client]->Cancel(call.id);
       }
     } else if (what < 90) {
       answers_->LetGo();
@@ -207,7 +209,7 @@ class RandomTest : public RpcFixture {
     StartServer();
     const unsigned steps = 50 + random() % 200;
     for (unsigned i = 0; i < steps; ++i) Step(&random);
-    // Both ends of the program: the clients' and the server's.
+    // Ends both sides of the program: the server and the clients.
     if (random() % 2 == 0) server_ = nullptr;
     for (std::unique_ptr<Client>& client : clients_) client = nullptr;
     EXPECT_TRUE(WaitFor([this] {
@@ -234,7 +236,7 @@ class RandomTest : public RpcFixture {
   std::vector<Sent> calls_;
 };
 
-// PENSTOCK_TEST_SEED=N runs that program only.
+// PENSTOCK_TEST_SEED=N runs only the program of that seed.
 TEST_P(RandomTest, EachCallIsReportedOnce) {
   const char* const chosen = getenv("PENSTOCK_TEST_SEED");
   unsigned seed = 0;

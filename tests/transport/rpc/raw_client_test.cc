@@ -1,5 +1,5 @@
-// Clients that say what no client of ours says. The server drops them, in
-// bounded time, and goes on serving others.
+// Clients that send bytes that no client of ours sends. The server drops them,
+// in bounded time, and goes on serving others.
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -48,7 +48,7 @@ class RawClient {
   }
 
   void Send(const std::string& bytes) {
-    // The server may have gone: that is what is asked for.
+    // The server may have closed the connection, which the tests want.
     (void)send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   void Greet() {
@@ -76,7 +76,7 @@ class RawClient {
                                   &unit);
     Send(unit + packet);
   }
-  // Reads to the end. Returns whether that came in time.
+  // Reads to the end. Returns whether the end came in time.
   bool IsDropped(absl::Duration limit = absl::Seconds(10)) {
     const absl::Time deadline = absl::Now() + limit;
     char buffer[4096];
@@ -103,7 +103,7 @@ size_t OpenDescriptors() {
   return count;
 }
 
-// A payload that says when it is let go of.
+// A payload that reports when its memory is freed.
 memory::Payload Tracked(size_t bytes, const Awaited<bool>& gone) {
   std::shared_ptr<std::string> owner(new std::string(bytes, 'x'),
                                      [gone](std::string* text) {
@@ -202,10 +202,10 @@ TEST_F(RawClientTest, RandomBytesBehindTheGreetingAreDropped) {
 
 TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
   const std::vector<std::function<void(RawClient*)>> calls = {
-      [](RawClient* client) {  // a head cut short
+      [](RawClient* client) {  // a head that is cut short
         client->SendFrame(wire::FrameType::kHeaders, 1, 0, "short");
       },
-      [](RawClient* client) {  // no method
+      [](RawClient* client) {  // a head without a method
         client->SendFrame(wire::FrameType::kHeaders, 1, 0,
                           std::string(20, '\0'));
       },
@@ -223,7 +223,7 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
         client->SendFrame(wire::FrameType::kMessage, 1,
                           wire::kCompressed | wire::kLast, "x");
       },
-      [](RawClient* client) {  // a client's trailers
+      [](RawClient* client) {  // trailers of a client
         client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
         client->SendFrame(wire::FrameType::kTrailers, 1, 0, "");
       },
@@ -241,7 +241,7 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
     calls[i](&client);
     ExpectServed();
   }
-  EXPECT_EQ(handled_.count(), calls.size() + 1);  // by the bystander
+  EXPECT_EQ(handled_.count(), calls.size() + 1);  // with that of the bystander
 }
 
 // The handler reads its request without a lock.
@@ -261,7 +261,7 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
 }
 
 // A call that waits for its answer keeps neither the socket of a client that
-// has gone, nor what was to be sent to it.
+// has gone, nor the bytes that were to be sent to the client.
 TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
   const size_t descriptors = OpenDescriptors();
   const Awaited<bool> gone;
@@ -280,7 +280,7 @@ TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
     EXPECT_EQ(gone.count(), 0);
   }
   EXPECT_TRUE(gone.Get().has_value());
-  ExpectServed();  // what was under way has ended
+  ExpectServed();  // the calls under way have ended
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 

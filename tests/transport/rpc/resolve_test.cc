@@ -1,4 +1,4 @@
-// Name servers that take their time hold up only those who ask them.
+// Slow name servers delay only the callers that ask them.
 
 #include "transport/rpc/resolve.h"
 
@@ -26,16 +26,16 @@
 #include "transport/progress/aside.h"
 #include "transport/progress/foreign_fd.h"
 
-// For ThreadSanitizer, which by default kills a forked child that makes
-// threads.
+// ThreadSanitizer calls this function. By default it kills a forked child that
+// makes threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
 namespace rpc {
 namespace {
 
-// The name server: hosts that begin with "slow" are answered when the test says
-// so.
+// The name server answers questions about hosts that begin with "slow" when the
+// test says so.
 class NameServer {
  public:
   static NameServer* Get() {
@@ -60,7 +60,8 @@ class NameServer {
     answered_.insert(host);
     changed_.notify_all();
   }
-  // Answers all at once from now on, without a lock: in the child of a fork.
+  // Answers every question at once from now on, without a lock: for the child
+  // of a fork.
   void BeQuick() { is_quick_ = true; }
   int questions(const std::string& host) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -79,7 +80,7 @@ class NameServer {
 }  // namespace rpc
 }  // namespace penstock
 
-// In the place of the C library's: each name is that of this host.
+// Replaces the function of the C library: each name resolves to this host.
 extern "C" int getaddrinfo(const char* host, const char* port,
                            const addrinfo* hints, addrinfo** found) {
   using Function =
@@ -105,7 +106,8 @@ Awaited<absl::StatusOr<Addresses>> Ask(const std::string& host) {
   return answer;
 }
 
-// Names of a test of its own, since the process keeps what is under way.
+// Returns names that belong to one test, since the process keeps questions that
+// are under way.
 std::vector<std::string> SlowNames(const std::string& test, size_t count) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) {
@@ -114,7 +116,7 @@ std::vector<std::string> SlowNames(const std::string& test, size_t count) {
   return names;
 }
 
-// Asks for all of these, and waits until the name server has been asked.
+// Asks for all of the names, and waits until the name server has been asked.
 class SlowQuestions {
  public:
   explicit SlowQuestions(const std::vector<std::string>& names)
@@ -178,7 +180,7 @@ TEST(Resolve, WhoAsksAgainSharesTheQuestion) {
     EXPECT_TRUE(addresses->ok()) << addresses->status();
   }
   EXPECT_EQ(NameServer::Get()->questions(name), 1);
-  // And what has been answered is asked again.
+  // A name that has been answered is asked for again.
   EXPECT_TRUE(Ask(name).Get().has_value());
   EXPECT_EQ(NameServer::Get()->questions(name), 2);
 }

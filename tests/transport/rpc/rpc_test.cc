@@ -1,4 +1,4 @@
-// Calls that are answered.
+// Calls that get answers.
 
 #include <atomic>
 #include <functional>
@@ -139,8 +139,8 @@ TEST_P(RpcTest, CallbacksMayCall) {
   EXPECT_TRUE(result->ok()) << result->status();
 }
 
-// What is sent is let go of once the peer has it, and never under a lock: the
-// owner here calls.
+// The memory of a request is freed once the peer has the request, and never
+// under a lock: its owner here calls the client.
 TEST_P(RpcTest, OwnersAreLetGoOfWithoutLocks) {
   ServeEcho();
   std::unique_ptr<Client> client = Connect();
@@ -150,7 +150,7 @@ TEST_P(RpcTest, OwnersAreLetGoOfWithoutLocks) {
     Awaited<bool> gone;
     std::string bytes = std::string(1 << 20, 'x');
     ~Owner() {
-      client->counters();  // takes the lock
+      client->counters();  // this call takes the lock
       gone.Set(true);
     }
   };

@@ -1,4 +1,5 @@
-// What is kept until it is acknowledged, and that acknowledgements come.
+// The frames that are kept until they are acknowledged, and the
+// acknowledgements.
 
 #include <cstdint>
 #include <string>
@@ -15,8 +16,8 @@ namespace {
 
 using wire::FrameType;
 
-// A frame of almost 16 KiB that no window holds back: four fill a message, and
-// 64 are what a sender may keep.
+// A frame of almost 16 KiB that no window holds back: four such frames fill a
+// message, and a sender may keep 64 of them.
 const std::string& Large() {
   static const std::string* const large = new std::string(Letters(16352));
   return *large;
@@ -29,7 +30,7 @@ class AcknowledgeTest : public RawPeerTest {
     Open();
     AddPath();
   }
-  // By the session, on a stream of its own.
+  // The session sends the frames on a stream of its own.
   void QueueLarge(uint64_t n) {
     raw_->Send(Header(FrameType::kHeaders, 1));
     Run();
@@ -86,7 +87,7 @@ TEST_F(AcknowledgeTest, SenderKeepsABoundedAmount) {
   const uint64_t first = raw_fast_->received();
   EXPECT_GE(first, kLoggedFrames);
   EXPECT_LE(first, kLoggedFrames + 4);
-  Acknowledge(3);  // not all of a message
+  Acknowledge(3);  // less than the whole message
   EXPECT_EQ(raw_fast_->received(), first);
   Acknowledge(4);
   EXPECT_EQ(raw_fast_->received(), first + 4);
@@ -123,8 +124,8 @@ TEST_F(AcknowledgeTest, SenderThatWaitsGoesOnWhenThePathIsLost) {
   EXPECT_EQ(raw_->Take().size(), 1 + 2 * kLoggedFrames);  // "path lost"
 }
 
-// Both sides have more to send than they may keep, and what would carry their
-// acknowledgements waits behind that.
+// Both sides have more to send than they may keep, and the packets that would
+// carry their acknowledgements wait as well.
 TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   OpenWithPath();
   client_->Open(1);
@@ -146,8 +147,8 @@ class FewCreditsTest : public SessionTest {
   FewCreditsTest() { fast_options_.credits = 2; }
 };
 
-// The server has used its credit when its acknowledgements are due, and what
-// it sent says nothing of what came since.
+// The server has used its credit when its acknowledgements are due, and its
+// earlier packets acknowledge nothing that came since.
 TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   OpenWithPath();
   for (uint64_t cookie : {1, 2}) {
@@ -159,7 +160,7 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
     (*client_)->SendHeaders(1, Large());
   }
   client_->Flush();
-  // The client hears only of its credit; what the server sent waits.
+  // The client hears only of its credit; the packets of the server wait.
   while (fast().Step(kServer)) {
     server_->Flush();
     client_->Flush();
@@ -168,8 +169,8 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   EXPECT_EQ(server_->stream(1).Take().size(), 2 * kLoggedFrames);
 }
 
-// What comes early is acknowledged once the frame before it is there, even if
-// nothing else comes then: the sender may wait for it.
+// A frame that comes early is acknowledged once the frame before it is there,
+// even if nothing else comes then: the sender may be waiting.
 TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   Open();
   NewLink();
@@ -177,7 +178,7 @@ TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   AddPath(kServer);
   StepAll(lifeline_.get(), kServer);
   client_->Open(1);
-  client_->Flush();  // over the lifeline still
+  client_->Flush();  // still over the lifeline
   StepAll(lifeline_.get(), kClient);
   for (uint64_t i = 0; i < 2 * kLoggedFrames; ++i) {
     (*client_)->SendHeaders(1, Large());

@@ -1,4 +1,4 @@
-// Streams that the peer has opened and nobody has attached yet.
+// Streams that the peer has opened and that nobody has attached yet.
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace {
 
 class AttachTest : public SessionTest {
  protected:
-  // The client has opened stream 1, and the server only heard of it.
+  // The client has opened stream 1, and the server has only heard of it.
   void OpenStream() {
     Open();
     server_->attaches = false;

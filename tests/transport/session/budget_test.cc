@@ -1,4 +1,5 @@
-// What a peer makes a session hold, and what happens when it is too much.
+// The memory that a peer makes a session hold, and the end of a session that
+// would hold too much.
 
 #include "transport/session/budget.h"
 
@@ -57,7 +58,8 @@ class BudgetTest : public RawPeerTest {
     raw_->Send(Header(FrameType::kHeaders, stream), "open");
     Run();
   }
-  // The server answers with a message of so many bytes, and lets go.
+  // The server answers with a message of `bytes` bytes, and detaches the
+  // stream.
   void Answer(uint32_t stream, size_t bytes) {
     peer_->Send(stream, Letters(bytes));
     (*peer_)->SendTrailers(stream, "done");
@@ -73,7 +75,7 @@ class BudgetTest : public RawPeerTest {
     raw_->Send(Header(FrameType::kAnnounce, stream),
                wire::EncodeAnnounce(announce, wire::kVersion));
   }
-  // The first message takes the budget for reading, and is not consumed.
+  // The first message uses the budget for reading, and is not consumed.
   void DeferAllButTheFirst() {
     config_.read_budget = 1;
     Open(config_);
@@ -81,7 +83,7 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // As much as the fake lifeline takes; the rest waits.
+  // The fake lifeline takes as much as it can; the rest waits.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);
@@ -122,7 +124,8 @@ TEST_F(BudgetTest, RepliesThatAreReleasedInTimeHoldUpNothing) {
 TEST_F(BudgetTest, CreditForWhatIsStillExposedBuysNothing) {
   Open(config_);
   OpenStream(1);
-  EXPECT_TRUE(peer_->Send(1, Letters(4096)));  // the whole window
+  // The message fills the whole window.
+  EXPECT_TRUE(peer_->Send(1, Letters(4096)));
   raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
   Run();
   EXPECT_FALSE(peer_->Send(1, Letters(4096)));
@@ -136,7 +139,7 @@ TEST_F(BudgetTest, SendersWaitForAPeerThatDoesNotRead) {
   Open(config_);
   OpenStream(1);
   int sent = 0;
-  // Each is given credit for, and none is read.
+  // The peer gives credit for each message, and reads none.
   while (sent < 1000 && peer_->Send(1, Letters(900))) {
     peer_->Flush();
     raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
@@ -144,7 +147,7 @@ TEST_F(BudgetTest, SendersWaitForAPeerThatDoesNotRead) {
     ++sent;
   }
   EXPECT_LT(sent, 100);
-  Run();  // it reads
+  Run();  // the peer reads
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
   EXPECT_TRUE(peer_->Send(1, "more"));
 }
@@ -155,7 +158,8 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   OpenStream(1);
   EXPECT_TRUE(peer_->Send(1, Letters(900)));
   EXPECT_FALSE(peer_->Send(1, Letters(900)));
-  peer_->Flush();  // no other is sure to come: the lifeline has taken all
+  // No later flush is sure to come: the lifeline has accepted everything.
+  peer_->Flush();
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }
 
@@ -221,7 +225,7 @@ TEST_F(BudgetTest, UnreadMessagesOfAllStreamsTogetherAreBounded) {
 TEST_F(BudgetTest, PiecesOfMetadataThatWaitAreBounded) {
   DeferAllButTheFirst();
   OpenStream(2);
-  Announce(2, 2);  // never read
+  Announce(2, 2);  // the message is never read
   for (int i = 0; i < 8; ++i) {
     raw_->Send(Header(FrameType::kHeaders, 2), "piece");
     Run();

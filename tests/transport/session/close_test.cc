@@ -1,4 +1,4 @@
-// How a session ends, and what is left then.
+// The ends of a session, and the state that is left then.
 
 #include <cstdint>
 

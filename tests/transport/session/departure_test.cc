@@ -103,7 +103,7 @@ class ClientDepartureTest : public SessionTest {
     Open();
     departure_ = std::make_unique<Departure>(client_->operator->());
   }
-  // Sends a ping of each cookie. Returns what the server hears then.
+  // Sends a ping of each cookie. Returns the events of the server then.
   Lines Ping(std::vector<uint64_t> cookies) {
     for (uint64_t cookie : cookies) (*server_)->SendPing(cookie);
     Run();

@@ -1,5 +1,5 @@
-// Messages that are read into memory of the program's: which parts land where,
-// and until when anything may be written there.
+// Messages that are read into memory of the program: the destination of each
+// part, and the time until which a device may write there.
 
 #include "transport/memory/destinations.h"
 
@@ -36,7 +36,7 @@ class DestinationsTest : public MessageReaderTest {
   }
   DestinationsTest() : MessageReaderTest(Options()) { keeps_ = true; }
 
-  // Memory that is freed once nothing may write there any more.
+  // Returns memory that is freed once nobody may write to it any more.
   uint8_t* NewMemory(size_t size) {
     auto memory = std::make_shared<std::vector<uint8_t>>(size, 'Z');
     uint8_t* const data = memory->data();
@@ -51,7 +51,7 @@ class DestinationsTest : public MessageReaderTest {
         std::move(ranges), std::move(owner),
         Destinations::Registered::kForOneMessage);
   }
-  // Posts one for each size.
+  // Posts a destination of each size.
   void PostSizes(const std::vector<size_t>& sizes) {
     std::vector<Destination> ranges;
     for (size_t size : sizes) ranges.push_back({NewMemory(size), size});
@@ -77,7 +77,8 @@ class DestinationsTest : public MessageReaderTest {
     const absl::Status status = reader_->Begin(1, announce, destinations_);
     EXPECT_TRUE(status.ok()) << status;
   }
-  // Returns which of places_ have a piece of the message, in their order.
+  // Returns the indices of places_ that contain a piece of the message, in
+  // their order.
   std::vector<size_t> Landed(const memory::Payload& message) const {
     std::vector<size_t> landed;
     for (size_t i = 0; i < places_.size(); ++i) {
@@ -89,7 +90,7 @@ class DestinationsTest : public MessageReaderTest {
     }
     return landed;
   }
-  // Reads a message of those parts into places of those sizes.
+  // Reads a message with parts of these sizes into places of those sizes.
   std::vector<size_t> LandedOf(const std::vector<size_t>& parts,
                                const std::vector<size_t>& places) {
     const memory::Payload payload = PayloadOf(parts);
@@ -145,7 +146,7 @@ TEST_F(DestinationsTest, LifelineUsesNone) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// What is aligned in the message is aligned in what is left of it.
+// Bytes that are aligned in the message are aligned in the rest of the message.
 TEST_F(DestinationsTest, RestLiesAsItDoesInTheMessage) {
   const memory::Payload payload = PayloadOf({8, 1000, 24, 1001, 7, 500});
   PostSizes({1000, 1001});
@@ -224,9 +225,9 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// A seed decides what is announced, what is posted, and what goes wrong when.
-// All memory that is free is marked, and freed with its owner: a write there is
-// seen here, or by asan.
+// A seed decides which messages are announced, which destinations are posted,
+// and what fails when. All memory that is free is marked, and is freed with its
+// owner: so this test, or asan, notices a write to it.
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:
@@ -244,7 +245,7 @@ class RandomDestinationsTest : public DestinationsTest,
     for (size_t i = 0; i < count; ++i) {
       const size_t size = OneIn(10) ? 0 : Size();
       ranges.push_back({NewMemory(size), size});
-      // One that overlaps it.
+      // A second range that overlaps the first one.
       if (size > 1 && OneIn(4)) {
         const size_t at = random_() % size;
         ranges.push_back(
@@ -259,7 +260,7 @@ class RandomDestinationsTest : public DestinationsTest,
     for (size_t& size : sizes) size = Size();
     const memory::Payload payload = PayloadOf(sizes);
     wire::Announce announce = Expose(++id_, payload, 1 + random_() % 8);
-    if (OneIn(2)) {  // no part is next to another
+    if (OneIn(2)) {  // no part is next to another one
       announce.regions[0].parts.clear();
       for (const memory::Bytes& piece : payload.pieces()) {
         const auto apart = Expose(id_, memory::Payload(piece), 1);
@@ -287,7 +288,7 @@ class RandomDestinationsTest : public DestinationsTest,
     }
     messages_.clear();
   }
-  // Whoever waits for the destinations finds that they are free: he may write.
+  // If nobody uses the destinations, the program may write to them.
   void MarkIfFree() {
     if (destinations_ == nullptr || destinations_->is_taken()) return;
     for (const Destination& place : places_) {
@@ -322,10 +323,11 @@ class RandomDestinationsTest : public DestinationsTest,
         if (OneIn(8)) Drop();
         return;
       case 5:
-        // The program lets go, and keeps no eye on it.
+        // The program lets go of the destinations, and does not check them any
+        // more.
         if (!OneIn(4)) return;
         destinations_.reset();
-        places_.clear();  // something else may come to lie there
+        places_.clear();  // other memory may come to lie there
         return;
       case 6:
         if (id_ < 4 && !is_dropped_) BeginRandom();
@@ -338,7 +340,7 @@ class RandomDestinationsTest : public DestinationsTest,
     is_dropped_ = true;
     fast_.Drop();
   }
-  // A session does not poll a path that it has lost, but a device goes on.
+  // A session does not poll a path that it has lost, but the device goes on.
   bool StepFast() {
     in_fast_ = true;
     const bool any = fast_.Step();
@@ -369,7 +371,7 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Only a read that starts now takes them.
+    // Only a read that starts now may use the destinations.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&

@@ -1,4 +1,4 @@
-// Messages in the memory of a device, which the peer cannot read there.
+// Messages in the memory of a device that the peer cannot read.
 
 #include <string>
 
@@ -14,13 +14,13 @@ namespace {
 
 class DeviceMessages : public SessionTest {
  protected:
-  // Sends a message, all but the head of which is on the device.
+  // Sends a message that lies on the device, except for its head.
   bool SendFromDevice(Peer* peer, uint32_t stream, const std::string& text) {
     memory::Payload message = ToPayload("head ");
     message.Append(device_.Put(text));
     return (*peer)->SendMessage(stream, std::move(message), false);
   }
-  // A call that runs, and is the second one.
+  // Opens two calls; the second one goes on in every test.
   void OpenCalls() {
     Open();
     client_->Open(1);
@@ -32,7 +32,7 @@ class DeviceMessages : public SessionTest {
   void FailCopies() {
     device_.FailCopies(absl::InternalError("illegal address"));
   }
-  // The other call is none the worse.
+  // The other call is not disturbed.
   void ExpectOtherCallGoesOn() {
     device_.FailCopies(absl::OkStatus());
     EXPECT_TRUE(SendFromDevice(&*client_, 3, "more"));
@@ -85,7 +85,7 @@ TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
   ExpectOtherCallGoesOn();
 }
 
-// As deep as the stack may be.
+// A recursion over so many streams would exceed the stack.
 TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
   server_config_.max_streams = 1;
   Open();
@@ -100,7 +100,7 @@ TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
   FailCopies();
   (*client_)->SendReset(1, absl::CancelledError("x"));
   (*client_)->DetachStream(1);
-  Run();  // so many resets take more than one turn
+  Run();  // the resets take more than one turn
   uint32_t ended = 0;
   for (uint32_t i = 0; i < kMany; ++i) {
     ended += client_->stream(3 + 2 * i).Take() ==

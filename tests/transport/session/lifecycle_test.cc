@@ -1,4 +1,4 @@
-// How a session begins, what ends it, and what is not about a stream.
+// The begin and the end of a session, and the events that belong to no stream.
 
 #include <cstdint>
 #include <string>

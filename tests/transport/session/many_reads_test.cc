@@ -1,4 +1,4 @@
-// What a peer can pile up may not pile up on the stack.
+// A peer may cause many reads to wait, but no deep recursion.
 
 #include <cstdint>
 #include <vector>
@@ -13,11 +13,12 @@ namespace penstock {
 namespace session {
 namespace {
 
-// As many as two streams' windows take: each costs its byte and 64.
+// As many as fit into the windows of two streams: each message costs its byte
+// and 64.
 constexpr uint64_t kMany = 2 * 4 * 1024 * 1024 / 65;
 
-// The budget is used, so all others wait; then the lifeline breaks, and each
-// of their reads ends as it begins.
+// The first message uses the budget, so all others wait; then the lifeline
+// breaks, and each of their reads ends as it begins.
 TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
   reader_->LoseFastPath();
   Begin(1, Expose(1, 10000));
@@ -29,7 +30,7 @@ TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
   }
   lifeline_.DropOneSide(Side::kB);
   Run();
-  EXPECT_EQ(Take().size(), 2 * kMany);  // released, failed
+  EXPECT_EQ(Take().size(), 2 * kMany);  // "released" and "failed" for each
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How many streams are open at once.
+// The number of streams that are open at once.
 
 #include <string>
 
@@ -19,7 +19,7 @@ class MaxStreamsTest : public SessionTest {
  protected:
   MaxStreamsTest() { server_config_.max_streams = 1; }
 
-  // The server answers and lets go of it.
+  // The server answers, and detaches the stream.
   void Answer(uint32_t stream) {
     (*server_)->SendTrailers(stream, "done");
     (*server_)->DetachStream(stream);
@@ -69,7 +69,8 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
 }
 
-// As after a GOAWAY, which says that the server will never see it.
+// This happens after a GOAWAY, which says that the server will never see the
+// stream.
 TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
@@ -94,8 +95,8 @@ TEST_F(MaxStreamsTest, ResetMakesRoom) {
   EXPECT_EQ(client_->stream(2).Take(), Lines{});
 }
 
-// The server learns of the reset and of the next stream in one go, before it
-// has attached the first.
+// The server reads of the reset and of the next stream together, before it has
+// attached the first stream.
 TEST_F(MaxStreamsTest, ResetOfAStreamThatWaitsToBeAttachedMakesRoom) {
   Open();
   server_->attaches = false;

@@ -1,4 +1,4 @@
-// Which path a message is read over, and what happens when that fails.
+// Checks over which path a message is read, and what follows a failure.
 
 #include "transport/session/message_reader.h"
 
@@ -118,7 +118,7 @@ TEST_F(MessageReaderTest, ReadsOfALostPathStartOverOnTheLifeline) {
 }
 
 TEST_F(MessageReaderTest, ReadsThatEndAtOnceStartOverToo) {
-  fast_.DropOneSide(Side::kB);  // and nobody has looked yet
+  fast_.DropOneSide(Side::kB);  // nobody has noticed yet
   Begin(1, Expose(7, 40000));
   Run();
   EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 40000)}));
@@ -193,7 +193,7 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
   EXPECT_EQ(fast_reads() + lifeline_reads(), 0u);
 }
 
-// One block, read from each part in pieces of 4,096.
+// The message is one block, whose parts are read in pieces of 4,096 bytes.
 TEST_F(MessageReaderTest, PartsNextToOneAnotherAreReadAsOne) {
   keeps_ = true;
   const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
@@ -227,7 +227,7 @@ TEST_F(MessageReaderTest, PartsArePending) {
   Begin(1, Expose(8, Pieces({3000, 6000}), 2));
   EXPECT_EQ(reader_->pending_parts(), 5u);
   Run();
-  EXPECT_EQ(reader_->pending_parts(), 2u);  // deferred
+  EXPECT_EQ(reader_->pending_parts(), 2u);  // of the message that is deferred
   reader_->Abandon(1);
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }
@@ -301,7 +301,8 @@ TEST_F(LoadingReaderTest, APartIsAPiece) {
 
 TEST_F(LoadingReaderTest, APartThatCannotBeLoadedIsReadWithTheOthers) {
   wire::Announce announce = Expose(7, ToPayload(Letters(5000, 7)), 2);
-  announce.regions[0].parts[1].offset += 1;  // ends behind what is exposed
+  // The part ends behind the exposed bytes.
+  announce.regions[0].parts[1].offset += 1;
   Begin(1, announce);
   Run();
   EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 5000)}));
@@ -321,7 +322,8 @@ TEST_F(NoLoadingReaderTest, MessagesAreReadThoughTheyCouldBeLoaded) {
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
-// A loan comes back when it was loaded and let go, so this one is.
+// A loan comes back when it was loaded and dropped, so the reader loads this
+// one.
 TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
   Begin(1, Expose(7, 5000));
   reader_->Abandon(1);

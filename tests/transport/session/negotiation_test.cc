@@ -1,4 +1,5 @@
-// Which path the two sides settle on, and why not a better one.
+// The path on which the two sides agree, and the reason why it is not a better
+// one.
 
 #include <string>
 #include <vector>
@@ -72,7 +73,7 @@ TEST_F(NegotiationTest, NextFabricIsTriedWhenOneFails) {
 TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
   Open();
   (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
-  EXPECT_EQ(client_->Take(), Lines{});  // the server is to be told first
+  EXPECT_EQ(client_->Take(), Lines{});  // the client tells the server first
   Run();
   EXPECT_EQ(server_->Take(),
             Lines{"path tcp (fake) the peer says: shm: refused"});
@@ -81,7 +82,8 @@ TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
 
 TEST_F(NegotiationTest, ItLastsUntilBothSidesHaveAgreed) {
   Begin();
-  EXPECT_FALSE((*client_)->negotiates_path());  // that is for the hello's limit
+  // The limit for the hello still applies here.
+  EXPECT_FALSE((*client_)->negotiates_path());
   Run();
   EXPECT_TRUE((*client_)->negotiates_path());
   EXPECT_TRUE((*server_)->negotiates_path());
@@ -236,7 +238,7 @@ TEST_F(NegotiationTest, PathForAnAttemptThatIsOverIsNotTaken) {
   (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   NewLink();
   AddPath(kClient);
-  AddPath(kServer);  // too late: it lets go of its end
+  AddPath(kServer);  // too late: the server lets go of its end
   Run();
   EXPECT_EQ((*client_)->fast_path(), nullptr);
   EXPECT_EQ((*server_)->fast_path(), nullptr);

@@ -34,7 +34,7 @@ std::string Text(const PathHandshake::Actions& actions) {
   return absl::StrJoin(names, ", ");
 }
 
-// Events of the current epoch; PeerWanted of the next.
+// Events are of the current epoch; PeerWanted is of the next one.
 std::string Do(Event event, PathHandshake* handshake) {
   PathHandshake::Actions actions;
   const uint32_t epoch = handshake->epoch();
@@ -93,8 +93,8 @@ struct Row {
   State next;
 };
 
-// Every state with every event: the table in the header, and where it has no
-// line, nothing.
+// Every state with every event, as in the table of the header. Without a line
+// in that table nothing happens.
 constexpr Row kTable[] = {
     {State::kTrying, Event::kLocalReady, "send ready", State::kReadyHere},
     {State::kTrying, Event::kLocalLost, "drop, send lost", State::kLostHere},

@@ -1,4 +1,4 @@
-// A fast path is lost at every moment of an exchange, and nothing with it.
+// A fast path is lost at every moment of an exchange, and nothing else is lost.
 
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
 }
 
 // The end of the path arrives before or after that of the lifeline. Neither
-// side has lost a path under a session that goes on.
+// side counts the path as lost.
 TEST_F(SessionTest, PathThatEndsWithItsSessionIsNotLost) {
   for (const bool fast_first : {true, false}) {
     for (const Side leaver : {kClient, kServer}) {
@@ -64,7 +64,7 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   OpenWithPath();
   fast().DropOneSide(kClient, absl::UnavailableError("cut"));
   Step(&fast(), kClient);
-  EXPECT_EQ(client_->Take(), Lines{});  // until the server has said so too
+  EXPECT_EQ(client_->Take(), Lines{});  // waits for the answer of the server
   EXPECT_EQ((*client_)->DescribePath().reason, "shm: lost: cut");
   EXPECT_EQ(LostPathsOf(client_.get()), 0u);
   StepAll(lifeline_.get(), kServer);
@@ -76,7 +76,8 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
-// All threads may be asleep, and no doorbell comes for what was found here.
+// All threads may be asleep, and no doorbell comes for a loss that was found
+// here.
 TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   OpenWithPath();
   fast().FailNthSend(kClient, 1);
@@ -98,14 +99,14 @@ TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   EXPECT_EQ(raw_fast_->Take(), Lines{"broken"});
 }
 
-// The path ends with its owner: no completion comes for these reads any more.
+// The path ends with its owner: these reads get no completion any more.
 TEST_F(SessionTest, ReadsOfAPathThatThePeerLostStartOver) {
   OpenWithPath();
   client_->Open(1);
   client_->Send(1, Letters(9000));
   client_->Flush();
   Step(&fast(), kServer);
-  EXPECT_EQ(fast().waiting(kServer), 3u);  // reads
+  EXPECT_EQ(fast().waiting(kServer), 3u);  // the reads
   fast().DropOneSide(kClient, absl::UnavailableError("cut"));
   Step(&fast(), kClient);
   StepAll(lifeline_.get(), kServer);
@@ -148,8 +149,8 @@ TEST_F(SessionTest, MessageThatOnlyTheLostPathLedToResetsItsStream) {
   EXPECT_EQ(server_->stream(2).Take(), (Lines{"headers open", "message m"}));
 }
 
-// How a run of the exchange goes: which link delivers first, when and how the
-// path is lost.
+// The variants of an exchange: the link that delivers first, and the time and
+// kind of the loss.
 enum class Order { kLifelineFirst, kFastFirst, kInTurn };
 enum class Loss { kBothSides, kClient, kServer, kClientSend, kServerSend };
 
@@ -195,7 +196,7 @@ class EveryMomentTest : public SessionTest {
     }
   }
 
-  // One thing after the other, from before the path is ready.
+  // Makes one step after another, beginning before the path is ready.
   void Act(int n) {
     const std::vector<size_t> sizes{10, 5000, 0, 30000, 1024, 1025};
     if (n == 0) client_->Open(1);

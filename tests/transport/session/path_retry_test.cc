@@ -1,4 +1,4 @@
-// Attempts at a path after the first.
+// The attempts at a path after the first one.
 
 #include <functional>
 #include <string>
@@ -19,7 +19,7 @@ constexpr char kSecondToken[] = "fedcba9876543210";
 
 class PathRetryTest : public SessionTest {
  protected:
-  // Both have lost their first path and said so.
+  // Both sides have lost their first path, and have said so.
   void Settle() {
     OpenWithPath();
     fast().Drop();
@@ -27,7 +27,7 @@ class PathRetryTest : public SessionTest {
     client_->Take();
     server_->Take();
   }
-  // The client has asked, and the server waits for it.
+  // The client has asked, and the server waits for the new path.
   void Retry() {
     (*client_)->RetryPath();
     Run();
@@ -64,7 +64,7 @@ TEST_F(PathRetryTest, LostPathIsReplaced) {
 
 TEST_F(PathRetryTest, OnlyASettledClientRetries) {
   Open();
-  EXPECT_FALSE((*client_)->CanRetryPath());  // the first is not over
+  EXPECT_FALSE((*client_)->CanRetryPath());  // the first attempt is not over
   (*client_)->RetryPath();
   NewLink();
   AddPath(kClient);
@@ -130,8 +130,8 @@ TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
 
 class LateAnnouncementTest : public PathRetryTest {
  protected:
-  // What is sent again trickles over the lifeline, and frames about the next
-  // path overtake it.
+  // The lifeline sends repeated frames one by one, and frames about the next
+  // path overtake them.
   LateAnnouncementTest() { lifeline_options_.credits = 1; }
 
   void StepLifelineUntil(const std::function<bool()>& done) {
@@ -140,8 +140,8 @@ class LateAnnouncementTest : public PathRetryTest {
     }
     EXPECT_TRUE(done());
   }
-  // The announcement of a message for stream 1 goes with the path, behind much
-  // else.
+  // The announcement of a message for stream 1 is lost with the path; much else
+  // is sent again before it.
   void LosePathWithAnnouncement() {
     OpenWithPath();
     client_->Open(1);
@@ -172,8 +172,8 @@ class LateAnnouncementTest : public PathRetryTest {
   }
 };
 
-// What was exposed on a path that is gone may not be looked for on the next
-// one, where the same key names something else.
+// A region of a lost path must not be read on the next path, where the same key
+// names another region.
 TEST_F(LateAnnouncementTest, NamesThePathItWasMadeFor) {
   for (bool can_load : {false, true}) {
     fast_links_.clear();
@@ -199,7 +199,7 @@ TEST_F(RawPeerTest, FramesOfAnEarlierAttemptAreIgnored) {
             (Lines{"path tcp (fake) the peer says: why", "listen"}));
   (*peer_)->AddFastPath("shm", fast_.Take(Side::kB));
   Run();
-  EXPECT_EQ(peer_->Take(), Lines{});  // the peer is not ready for this one
+  EXPECT_EQ(peer_->Take(), Lines{});  // the peer is not ready for this path
   SendPathFrame(FrameType::kPathReady, 2);
   Run();
   EXPECT_EQ(peer_->Take(), Lines{"path shm (fake) "});

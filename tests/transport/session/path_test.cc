@@ -1,4 +1,4 @@
-// How a fast path is agreed on, and what is said about it.
+// The agreement on a fast path, and the reports about it.
 
 #include <memory>
 #include <string>
@@ -53,7 +53,8 @@ TEST_F(SessionTest, PathMayBeQuickerThanTheHello) {
   client_->Take();
   NewLink();
   AddPath(kServer);
-  EXPECT_EQ(lifeline_->waiting(kClient), 0u);  // nothing but the hello so far
+  // Only the hello is under way so far.
+  EXPECT_EQ(lifeline_->waiting(kClient), 0u);
   AddPath(kClient);
   Run();
   EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
@@ -157,7 +158,7 @@ TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
 }
 
-// Those who watch the connection from outside see each direction in use.
+// An observer of the connection sees traffic in each direction.
 TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   OpenWithPath();
   (*client_)->SendPing(1);
@@ -170,7 +171,7 @@ TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   EXPECT_EQ(lifeline_->counters(kServer).doorbells, 1u);
 }
 
-// However many pings a peer sends at once.
+// The lifeline rings once, however many pings a peer sends.
 TEST_F(SessionTest, LifelineIsRungOnceForAllThatIsFlushed) {
   OpenWithPath();
   for (int i = 0; i < 50; ++i) (*client_)->SendPing(i);
@@ -228,7 +229,8 @@ TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   Open();
   AddPath();
   raw_fast_->SendBytes("garbage");
-  raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));  // is not taken
+  // The session does not read this frame.
+  raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});
   EXPECT_EQ(raw_->Take(),
@@ -301,7 +303,8 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   wire::Announce announce;
   announce.id = 1;
   announce.length = 5000;
-  announce.regions = {{0, {{99, 0, 5000}}}};  // fails, over the lifeline
+  // The read fails, over the lifeline.
+  announce.regions = {{0, {{99, 0, 5000}}}};
   raw_->Send(Header(FrameType::kAnnounce, 1),
              wire::EncodeAnnounce(announce, wire::kVersion));
   raw_->SendBytes("no frame");  // ends the session while the read runs

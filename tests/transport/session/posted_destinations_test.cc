@@ -1,5 +1,5 @@
-// Destinations that are posted to a session's stream: what lands there, what a
-// hostile peer can do to them, and that a lost path keeps them.
+// Destinations that are posted to a session's stream: the parts that are read
+// into them, the attacks of a hostile peer, and a lost path that keeps them.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ LinkOptions WithDestinations() {
   return options;
 }
 
-// Memory for one part.
+// The memory for one part.
 struct Place {
   Place() : memory(kSize, 'Z') {
     destinations = std::make_shared<Destinations>(
@@ -103,7 +103,8 @@ TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
   EXPECT_EQ(place_.destinations.use_count(), 1) << "no such stream";
 }
 
-// Whoever polls a path may hold it for longer than the session does.
+// A thread that polls a path may hold the path for longer than the session
+// does.
 TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
   OpenStream();
   (*server_)->PostDestinations(1, place_.destinations);
@@ -137,7 +138,7 @@ TEST_F(PostedDestinationsTest, SessionThatIsDestroyedLeavesThemToItsPath) {
   EXPECT_FALSE(place_.destinations->is_taken());
 }
 
-// Announces by hand.
+// The test writes the announcements itself.
 class HostileAnnouncementTest : public RawPeerTest {
  protected:
   HostileAnnouncementTest() : RawPeerTest(WithDestinations()) {
@@ -148,7 +149,7 @@ class HostileAnnouncementTest : public RawPeerTest {
     (*peer_)->PostDestinations(1, place_.destinations);
     peer_->stream(1).keeps = true;
   }
-  // The path is that of the first attempt.
+  // The fast path is that of the first attempt.
   void Announce(const std::vector<wire::AnnouncedPart>& fast,
                 const wire::AnnouncedPart& slow) {
     wire::Announce announce;
@@ -159,7 +160,7 @@ class HostileAnnouncementTest : public RawPeerTest {
                wire::EncodeAnnounce(announce, 2));
     Run();
   }
-  // Exposes so many bytes; the lifeline's region has no key of the fast path's.
+  // Exposes `size` bytes. The lifeline's region has no key of the fast path.
   wire::AnnouncedPart Exposed(fabric::Endpoint* path, size_t size) {
     const auto exposure =
         path->Expose(memory::Payload(BytesOf(Letters(size))), 1).value();
@@ -187,7 +188,8 @@ TEST_F(HostileAnnouncementTest, MessageThatCannotBeReadAtAllFreesThem) {
   EXPECT_EQ(place_.destinations.use_count(), 1);
 }
 
-// Half of the message comes: the place is written to, and not reported.
+// Half of the message comes: the place is written to, but the message is not
+// delivered.
 TEST_F(HostileAnnouncementTest, PartThatFailsAfterOthersHaveLandedFreesThem) {
   Announce({Exposed(raw_fast_->endpoint(), kSize), {78, 6, 10}},
            {79, 0, kSize + 10});

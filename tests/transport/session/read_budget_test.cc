@@ -1,4 +1,4 @@
-// How much is read ahead of the application.
+// The number of bytes that are read ahead of the application.
 
 #include <cstdint>
 #include <string>
@@ -48,7 +48,7 @@ TEST_F(MessageReaderTest, DeferredReadsStartInOrder) {
   Take();
   reader_->Consumed(5000);
   Run();
-  EXPECT_EQ(Take(), Lines{});  // 8 would not fit, and 9 does not overtake it
+  EXPECT_EQ(Take(), Lines{});  // 8 would not fit, and 9 does not overtake 8
   reader_->Consumed(5000);
   Run();
   EXPECT_EQ(Take(), (Lines{"released 8", Read(8, 2, 9000), "released 9",
@@ -71,12 +71,12 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
   EXPECT_EQ(Take(), Lines{});
 }
 
-// A peer that leaves reads of ended streams unanswered, one stream after the
-// other, had as much memory as it liked.
+// A hostile peer could leave reads of ended streams unanswered, one stream
+// after another, and so use any amount of memory.
 TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   Begin(1, Expose(7, 9000));
   Begin(2, Expose(8, 9000));
-  reader_->Want(8);  // beside 7: the budget does not hold it back
+  reader_->Want(8);  // 7 is under way as well: the budget does not hold 8 back
   reader_->Abandon(1);
   reader_->Abandon(2);
   Begin(3, Expose(9, 100));
@@ -85,7 +85,7 @@ TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   reader_->Want(10);
   EXPECT_EQ(fast_reads(), reads);
   EXPECT_EQ(Take(), Lines{});
-  Run();  // the peer answers, late
+  Run();  // the peer answers late
   EXPECT_EQ(Take(), (Lines{"released 7", "released 8", "released 10",
                            Read(10, 3, 100), "released 9", Read(9, 3, 100)}));
 }
@@ -103,7 +103,8 @@ TEST_F(MessageReaderTest, DeferredMessageOfAStreamThatEndsDoesNotStart) {
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }
 
-// 60,000 that wait took a minute, each one searched for among the others.
+// 60,000 waiting messages once took a minute, since each was searched for among
+// the others.
 TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
   Begin(1, Expose(1, 10000));
   wire::Announce announce = Expose(2, 5000);
@@ -177,12 +178,12 @@ TEST_F(MessageReaderTest, DeferredMessageGoesOverThePathThatIsThereByThen) {
   EXPECT_EQ(lifeline_reads(), 3u);
 }
 
-// The same from a stream's point of view.
+// The same, seen by a stream.
 class ReadBudgetTest : public SessionTest {
  protected:
   ReadBudgetTest() { server_config_.read_budget = 10000; }
 
-  // Stream 1 has used the budget, and its reader does not take the message.
+  // Stream 1 has used the budget, and its reader does not consume the message.
   void UseBudget() {
     Open();
     for (uint32_t stream : {1, 2}) client_->Open(stream);
@@ -277,7 +278,7 @@ TEST_F(ReadBudgetTest, StreamThatEndsWhileItReadsReturnsTheBudget) {
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
 
-// An announcement of the peer with an id of its choice.
+// The peer announces messages with an id of its choice.
 class ChosenIdTest : public RawPeerTest {
  protected:
   void OpenStreams() {
@@ -321,7 +322,7 @@ TEST_F(ChosenIdTest, IdOfEagerMessagesDoesNotWidenTheBudget) {
   EXPECT_LE(read_bytes(), 9000u);
 }
 
-// Behind a message that is never read, metadata could pile up for nothing.
+// Metadata could pile up behind a message that is never read.
 TEST_F(ChosenIdTest, MetadataThatPilesUpEndsTheSession) {
   OpenStreams();
   wire::Announce announce;

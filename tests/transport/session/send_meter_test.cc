@@ -27,7 +27,7 @@ class SendMeterTest : public ::testing::Test {
       return now_ns_;
     };
   }
-  // A message whose sending takes `ns`.
+  // Sends a message whose sending takes `ns`.
   void Send(SendMeter* meter, size_t bytes, uint64_t ns) {
     const uint64_t begun_ns = meter->Begin(bytes);
     now_ns_ += ns;
@@ -37,7 +37,7 @@ class SendMeterTest : public ::testing::Test {
       meter->OnAnnounced(begun_ns, bytes);
     }
   }
-  // Copying takes 1 ns for a byte and announcing 500 ns.
+  // Copying takes 1 ns per byte, and announcing takes 500 ns.
   void SendAll(SendMeter* meter) {
     for (int i = 0; i < 4000; ++i) {
       const size_t bytes = 1000 * (1 + i % 31);
@@ -87,7 +87,7 @@ TEST_F(SendMeterTest, WhatCannotMoveIsNotTimed) {
   EXPECT_EQ(looks_, 0);
 }
 
-// 2 * 500 ns against 2 ns for a byte.
+// 2 * 500 ns compared with 2 ns per byte.
 TEST_F(SendMeterTest, EachPathHasALimitOfItsOwn) {
   SendMeter meter(tuning_, Path());
   SendAll(&meter);

@@ -9,7 +9,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Far beyond what any test moves: two ends that answer one another for ever.
+// Far more rounds than any test needs: the limit ends a test in which two ends
+// answer one another for ever.
 constexpr int kMaxRounds = 1000 * 1000;
 
 std::string ToText(const absl::Status& status) {

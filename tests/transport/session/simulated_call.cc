@@ -110,8 +110,8 @@ void SimulatedCall::End() {
   queue_.clear();
 }
 
-// As transport/grpc does: a client's reset overtakes what it sent, a server's
-// trailers follow it.
+// The call ends as in transport/grpc: a client's reset overtakes its frames,
+// and a server's trailers follow its frames.
 void SimulatedCall::GiveUp() {
   if (is_client_) {
     plan_->cancelled = true;
@@ -145,7 +145,7 @@ bool SimulatedCall::Send() {
     ++sent_;
     waits_for_window_ = !session_->SendMessage(
         plan_->stream, std::move(payload), seed % 2 == 1);
-    // What follows may be called at once, and waits behind the message.
+    // The next call may be made at once, and waits behind the message.
     if (sent_ < outgoing().size() || Roll(2) == 0) return true;
   }
   if (!MayEnd()) return false;

@@ -8,7 +8,7 @@ namespace session {
 namespace {
 
 constexpr int kSteps = 1500;
-// Each round of the end does all that can be done.
+// At the end, each round does all work that can be done.
 constexpr int kMaxRounds = 20000;
 constexpr size_t kMaxCalls = 12;
 
@@ -90,7 +90,8 @@ void Simulation::OpenCall() {
   auto call = std::make_unique<SimulatedCall>(&world_, &plan,
                                               client_.session.get(), true);
   client_.session->AttachStream(plan.stream, call.get());
-  call->Act(/*hurry=*/true);  // its headers: streams open in growing order
+  // Sends the headers: streams must open in growing order.
+  call->Act(/*hurry=*/true);
   client_.calls[plan.stream] = std::move(call);
 }
 
@@ -121,7 +122,7 @@ void Simulation::ActSomewhere(Owner* owner) {
 
 bool Simulation::StepLifeline(Owner* owner) {
   const bool any = lifeline_.Step(owner->side);
-  if (any) owner->awake = true;  // it was a doorbell, perhaps
+  if (any) owner->awake = true;  // the packet may have been a doorbell
   return any;
 }
 
@@ -131,7 +132,8 @@ void Simulation::LoseLifeline() {
   lifeline_.Drop();
 }
 
-// All that can be done now at one side. False: nothing.
+// Does all work that can be done now at one side. Returns false if there was
+// none.
 bool Simulation::FinishSome(Owner* owner) {
   bool any = false;
   Connect();
@@ -185,8 +187,8 @@ void Simulation::CheckEnd(Owner* owner) {
   Expect(lifeline_.exposed(owner->side) == 0, name + " still exposes");
 }
 
-// Each message that the other side has lent was loaded or given back, and that
-// once; unless its path was lost first.
+// Each message that the other side has lent was loaded or given back, exactly
+// once, unless its path was lost first.
 void Simulation::CheckLoans(const Owner& owner, const std::string& name) {
   for (const auto& link : links_) {
     const auto& mine = link->counters(owner.side);

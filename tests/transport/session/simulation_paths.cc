@@ -1,4 +1,4 @@
-// How the owners of a simulation get paths, poll them and lose them.
+// The owners of a simulation set up paths, poll them and lose them.
 
 #include <memory>
 #include <string>
@@ -43,7 +43,8 @@ void Simulation::Listen() {
 void Simulation::AddPath(Owner* owner) {
   const std::shared_ptr<fabric::Endpoint> path = std::move(owner->path);
   if (path == nullptr) return;
-  if (owner->path_epoch != owner->session->path_epoch()) return;  // too late
+  // The path comes too late.
+  if (owner->path_epoch != owner->session->path_epoch()) return;
   if (owner == &server_ && Roll(10) == 0) {
     owner->session->FastPathFailed("shm", absl::UnavailableError("timed out"));
     return;
@@ -61,7 +62,7 @@ void Simulation::FailSomething() {
   if (fast() == nullptr) return;
   const Side side = Pick({Side::kA, Side::kB});
   const int nth = 1 + Roll(20);
-  client_.awake = server_.awake = true;  // whatever happens is noticed
+  client_.awake = server_.awake = true;  // both sides notice every failure
   switch (Roll(6)) {
     case 0:
       return fast()->Drop();
@@ -78,7 +79,7 @@ void Simulation::FailSomething() {
 bool Simulation::PollPath(Owner* owner) {
   std::shared_ptr<fabric::Endpoint> path = owner->session->fast_path();
   if (path == nullptr) return false;
-  // The completion of a read wakes its owner.
+  // The completion of a read wakes the owner of the path.
   const uint64_t reads = fast()->counters(owner->side).reads;
   if (reads != owner->reads) owner->awake = true;
   owner->reads = reads;

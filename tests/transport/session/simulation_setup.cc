@@ -1,4 +1,4 @@
-// What a simulation is made of: limits that short messages reach.
+// The set-up of a simulation, with limits that short messages reach.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,6 @@
-// Whatever chance does, each stream delivers exactly what was sent, in order
-// and once, and ends; in the end nothing waits and nothing is left over.
+// Whatever happens at random, each stream delivers exactly the messages that
+// were sent, in order and once, and ends; at the end nothing waits, and nothing
+// is left over.
 
 #include "tests/transport/session/simulation.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 constexpr uint32_t kSeeds = 200;
 
-// Stops at the first seed that fails: to look into it, let this begin there.
+// Stops at the first seed that fails: to look into that seed, let the loop
+// begin there.
 void RunSeeds(const SimulationOptions& options) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     Simulation simulation(seed, options);

@@ -1,4 +1,5 @@
-// What one side does to a stream is what the other side is told, in order.
+// Everything that one side does to a stream is reported to the other side, in
+// order.
 
 #include <memory>
 #include <string>
@@ -39,7 +40,7 @@ TEST_F(SessionTest, NothingLeavesBeforeFlush) {
   EXPECT_EQ(lifeline_->waiting(kServer), 0u);
   client_->Send(1, "m");
   client_->Flush();
-  EXPECT_EQ(lifeline_->waiting(kServer), 1u);  // all in one message
+  EXPECT_EQ(lifeline_->waiting(kServer), 1u);  // one message for all frames
 }
 
 TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
@@ -109,7 +110,7 @@ TEST_F(SessionTest, MessagesThatWaitToBeAttachedAreKept) {
   client_->Open(1);
   for (size_t size : {0, 5, 512, 513, 5000}) client_->Send(1, Letters(size));
   Run();
-  client_->Open(3);  // its frames pass through the same memory
+  client_->Open(3);  // the frames of stream 3 pass through the same memory
   client_->Send(3, Letters(5, 7));
   Run();
   server_->Attach(1);
@@ -121,7 +122,7 @@ TEST_F(SessionTest, MessagesThatWaitToBeAttachedAreKept) {
 
 TEST_F(SessionTest, HalfCloseMayComeWithTheLastMessage) {
   Open();
-  // Eager, in fragments, announced.
+  // Sizes that are sent eagerly, in fragments, and announced.
   uint32_t stream = 0;
   for (size_t size : {0, 5, 20000, 100000, 3 << 20}) {
     client_->Open(++stream);

@@ -1,5 +1,4 @@
-// Two sessions find the sizes for the link that they have, and then leave them
-// alone.
+// Two sessions find the sizes for their link, and then keep them.
 
 #include "gtest/gtest.h"
 #include "tests/transport/session/tuning_test_util.h"
@@ -10,15 +9,15 @@ namespace {
 
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
-// What one frame holds.
+// The size of a full frame.
 constexpr size_t kFrame = 16352;
 
 // 10 MB/s, a tenth of a millisecond: pieces of 8 KiB take 0.8 ms.
 const Speed kSlow{100 * 1000, 100};
 // 10 MB/s over some thousand kilometres: the link holds 200 KB.
 const Speed kSlowAndFar{10 * 1000 * 1000, 100};
-// 10 GB/s, two microseconds each way: the link holds 40 KB, four pieces of
-// 32 KiB three times that.
+// 10 GB/s, two microseconds each way: the link holds 40 KB, and four pieces of
+// 32 KiB are three times that.
 const Speed kFast{2000, 0.1};
 // 10 GB/s over some kilometres: the link holds 1 MB.
 const Speed kFar{50 * 1000, 0.1};
@@ -81,9 +80,9 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// What is read behind others says nothing of the latency.
-// A few pauses, as of the sender's window, are enough; what is read behind
-// others in between does not count as a beginning.
+// A read behind other reads tells nothing about the latency. A few pauses are
+// enough, such as those of the sender's window; a read behind others in between
+// does not count as a beginning.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
@@ -98,7 +97,7 @@ TEST_F(ChunkSimulation, BusyTimesChangeNothingOnALinkThatStays) {
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
-// A busy link shows its bandwidth; its latency, once it is idle again.
+// A busy link shows its bandwidth, and shows its latency once it is idle again.
 TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   Begin(kFast, kFast);
   SendLarge(kClient, 60);
@@ -113,7 +112,7 @@ TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// Its latency is longer than what a piece may take.
+// The latency of the link is longer than the time that a piece may take.
 TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
   const Speed long_way{10 * 1000 * 1000, 0.1};
   Begin(long_way, long_way);
@@ -121,7 +120,7 @@ TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
   EXPECT_GE(chunk(kServer), 16 * kKiB);
 }
 
-// What is wanted lies in the middle between two steps, 45 KiB.
+// The wanted size, 45 KiB, lies in the middle between two steps.
 TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
   Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
   noise_ = 1.5;
@@ -138,14 +137,14 @@ class EagerSimulation : public TuningSimulation {
   }
 };
 
-// 4 us and 1 us for announcing, against 2 ns for each byte.
+// Announcing costs 4 us and 1 us, and copying costs 2 ns per byte.
 TEST_F(EagerSimulation, WhereCopiesAreDearMessagesAreAnnounced) {
   costs_ = {1.0, 500};
   Begin(kFast, kFast);
   EXPECT_EQ(eager(kClient), 12 * kKiB);
   EXPECT_EQ(SendMixed(kClient, 2000), 2);
   EXPECT_EQ(eager(kClient), 3 * kKiB);
-  EXPECT_EQ(eager(kServer), 12 * kKiB);  // it has not sent
+  EXPECT_EQ(eager(kServer), 12 * kKiB);  // the server has sent nothing
 }
 
 TEST_F(EagerSimulation, WhereTheLinkIsLongMessagesAreEager) {
@@ -155,7 +154,7 @@ TEST_F(EagerSimulation, WhereTheLinkIsLongMessagesAreEager) {
   EXPECT_EQ(eager(kClient), kFrame);
 }
 
-// 5 us against 0.4 ns: 12.5 KB.
+// 5 us compared with 0.4 ns per byte: 12.5 KB.
 TEST_F(EagerSimulation, StaysWhereItIsRight) {
   costs_ = {0.2, 500};
   Begin(kFast, kFast);
@@ -174,7 +173,7 @@ TEST_F(EagerSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(eager(kClient), 3 * kKiB);
 }
 
-// In the middle between 6 and 12 KiB.
+// The wanted size lies in the middle between 6 and 12 KiB.
 TEST_F(EagerSimulation, NoiseDoesNotMakeItOscillate) {
   costs_ = {0.29, 500};
   Begin(kFast, kFast);
@@ -193,7 +192,7 @@ TEST_F(TuningSimulation, WhatIsFixedStays) {
   EXPECT_EQ(chunk(kServer), 10000u);
 }
 
-// Which is what a fabric that pushes will send.
+// The first read has the size that a pushing fabric will send.
 TEST_F(TuningSimulation, TheFirstReadIsOfWhatIsPushed) {
   fast_options_.push_bytes = 16 * kKiB;
   server_config_.tuning.chunk_bytes = 5000;

@@ -1,4 +1,4 @@
-// How a slow reader holds back the sender of its stream, and nobody else.
+// A slow reader holds back the sender of its stream, and no other one.
 
 #include <memory>
 #include <string>
@@ -18,8 +18,8 @@ namespace {
 
 using wire::FrameType;
 
-// The server's window takes two messages of 100 bytes: each costs 164, and the
-// second may overshoot.
+// The server's window accepts two messages of 100 bytes: each costs 164, and
+// the second one may exceed the window.
 class WindowTest : public SessionTest {
  protected:
   WindowTest() { server_config_.stream_window = 300; }
@@ -29,7 +29,7 @@ class WindowTest : public SessionTest {
     Run();
     server_->stream(stream).Take();
   }
-  // Two messages that are taken, and one that waits.
+  // Sends two messages that are accepted, and one that waits.
   void Fill(uint32_t stream) {
     EXPECT_TRUE(client_->Send(stream, Letters(100, 1)));
     EXPECT_TRUE(client_->Send(stream, Letters(100, 2)));
@@ -109,7 +109,7 @@ TEST_F(WindowTest, CreditComesInQuartersOfTheWindow) {
   const uint64_t before = lifeline_->counters(kServer).packets;
   Consume(1);  // 64 of 300
   EXPECT_EQ(lifeline_->counters(kServer).packets, before);
-  Consume(1);  // 138
+  Consume(1);  // 138 of 300
   EXPECT_EQ(lifeline_->counters(kServer).packets, before + 1);
 }
 
@@ -218,7 +218,7 @@ TEST_F(WindowTest, ResetDoesNotWait) {
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
                    "reset CANCELLED: enough, by the peer"}));
-  EXPECT_TRUE((*client_)->drained());  // what waited is dropped
+  EXPECT_TRUE((*client_)->drained());  // the waiting message is dropped
 }
 
 TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
@@ -233,7 +233,8 @@ TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
                    "trailers cut short"}));
   Consume(1);
-  EXPECT_EQ(client_->stream(1).Take(), Lines{});  // nothing to be accepted
+  // No message waits to be accepted.
+  EXPECT_EQ(client_->stream(1).Take(), Lines{});
 }
 
 TEST_F(WindowTest, PayloadIsLetGoWithTheStreamThatDropsIt) {
@@ -303,7 +304,7 @@ TEST_F(RawPeerTest, PeerThatOverrunsTheWindowEndsTheSession) {
                                  "stream's window"});
 }
 
-// Its length is 2^40: credit for it would be 257 frames.
+// The message has a length of 2^40: credit for it would be 257 frames.
 TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
   Config config = ServerConfig();
   config.max_receive_bytes = 5000;
@@ -331,7 +332,7 @@ TEST_F(RawPeerTest, CreditForMoreThanWasSentGainsNothing) {
   Run();
   EXPECT_TRUE(peer_->Send(1, Letters(200)));
   EXPECT_FALSE(peer_->Send(1, "waits"));
-  raw_->Send(Header(FrameType::kCredit, 1, 64));  // still full
+  raw_->Send(Header(FrameType::kCredit, 1, 64));  // the window is still full
   Run();
   EXPECT_EQ(peer_->stream(1).Take(), Lines{"headers "});
   raw_->Send(Header(FrameType::kCredit, 1, 1));

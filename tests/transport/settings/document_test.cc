@@ -31,12 +31,12 @@ std::string TextOf(const char* path) {
 
 std::string Document() { return TextOf("docs/settings.md"); }
 
-// Without the marks that errors and documents set words apart with.
+// Removes the marks around words in errors and documents.
 std::string Plain(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"`", ""}, {"\"", ""}});
 }
 
-// The rows of the document that begin with a variable.
+// Returns the rows of the document that begin with a variable.
 std::vector<Cells> DocumentedRows() {
   std::vector<Cells> rows;
   const std::string document = Document();
@@ -84,7 +84,7 @@ TEST(SettingsDocument, EverySettingHasItsParagraphAndNoParagraphIsLeftOver) {
   EXPECT_EQ(Matches(Document(), R"(\n\n\*\*([^*]+)\.\*\*)"), wanted);
 }
 
-// Its comment begins with the variable.
+// The comment of each field begins with the variable.
 TEST(SettingsDocument, EveryFieldOfOptionsIsASettingAndNamesItsVariable) {
   const std::string header = TextOf("penstock/options.h");
   std::set<std::string> fields;

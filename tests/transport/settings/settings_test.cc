@@ -19,7 +19,7 @@ namespace {
 
 using Fabrics = std::vector<Fabric>;
 
-// Each test begins with none of the variables set.
+// Each test begins without any of the variables.
 class SettingsTest : public ::testing::Test {
  protected:
   SettingsTest() { Clear(); }
@@ -33,7 +33,7 @@ class SettingsTest : public ::testing::Test {
   static void Set(const char* name, const char* value) {
     setenv(name, value, /*replace=*/1);
   }
-  // The text of an error that must be there.
+  // Returns the text of an error; the status must not be OK.
   static std::string ErrorOf(const absl::Status& status) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     return std::string(status.message());

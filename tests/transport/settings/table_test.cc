@@ -1,4 +1,4 @@
-// What holds for each row of the table of settings.
+// Rules for each row of the table of settings.
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,10 +17,10 @@
 namespace penstock {
 namespace {
 
-// No setting has this value: it is no word, number, device, address or path.
+// No setting has this value, which is no word, number, device, address or path.
 constexpr char kBad[] = "x/y";
 
-// What a channel and the process make of the environment.
+// The results that a channel and the process get from the environment.
 struct Answers {
   absl::StatusOr<Settings> settings = ResolveSettings({});
   absl::Status process = ResolvePolling().status();
@@ -36,7 +36,8 @@ struct Answers {
   }
 };
 
-// Those whose answer there is to see here; log_test has the log's.
+// Returns the settings whose result can be seen here; log_test tests that of
+// the log.
 std::vector<Description> Resolved() {
   std::vector<Description> settings = DescribeSettings();
   settings.erase(std::remove_if(settings.begin(), settings.end(),
@@ -47,7 +48,8 @@ std::vector<Description> Resolved() {
   return settings;
 }
 
-// What the environment answers where `setting`, and nothing else, has `value`.
+// Returns the results in an environment where `setting` has `value`, and no
+// other setting has one.
 Answers With(const Description& setting, const std::string& value) {
   for (const Description& each : DescribeSettings()) {
     unsetenv(each.variable.c_str());
@@ -80,7 +82,8 @@ TEST(SettingsTable, ABadValueNamesTheVariableAndWhatIsAllowed) {
   }
 }
 
-// Compose files and systemd units set what has no value to the empty text.
+// Compose files and systemd units set a variable without a value to the empty
+// text.
 TEST(SettingsTable, AnEmptyValueCountsAsUnset) {
   for (const Description& each : Resolved()) {
     const Answers answers = With(each, "");

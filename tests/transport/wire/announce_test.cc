@@ -14,7 +14,7 @@ namespace penstock {
 namespace wire {
 namespace {
 
-// One part each, as version 1 has it.
+// Each region has one part, as in version 1.
 Announce TwoRegions() {
   Announce announce;
   announce.id = 0x0102;
@@ -24,7 +24,7 @@ Announce TwoRegions() {
   return announce;
 }
 
-// Never to be changed: what peers of version 1 send.
+// Never change these bytes: peers of version 1 send them.
 constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"
     "07000000 1100000000000000 2200000000000000"
@@ -193,7 +193,7 @@ TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
   }
 }
 
-// Nobody could tell when it has been read.
+// Nobody could tell when an empty message has been read.
 TEST(AnnounceWire, EmptyMessageIsRejected) {
   Announce announce = TwoRegions();
   announce.length = 0;

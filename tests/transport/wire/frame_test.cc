@@ -51,7 +51,8 @@ struct Golden {
   absl::string_view type_hex;
 };
 
-// Every type. Never edit a number here: that is a new version of the protocol.
+// All types. Never change a number here: that would be a new version of the
+// protocol.
 const Golden kGolden[] = {
     {FrameType::kHello, "01"},      {FrameType::kPathReady, "02"},
     {FrameType::kPathLost, "03"},   {FrameType::kAck, "04"},
@@ -207,15 +208,16 @@ TEST(Frame, EncodeThenParseIsIdentity) {
   }
 }
 
-// Whatever comes in, parsing ends, stays within the bytes and what it accepts
-// is what it would have sent.
+// Whatever bytes come in, parsing ends and stays within the bytes, and an
+// accepted frame equals its encoding.
 TEST(Frame, DamagedFramesAreRejectedOrMeanWhatTheySay) {
   Mutator random(2);
   for (int i = 0; i < 20000; ++i) {
     std::string bytes =
         Encode(Header(FrameType::kMessage, 7, 40), std::string(40, 'x')) +
         Encode(Header(FrameType::kAck, 0));
-    // In memory of its own, so that a sanitizer sees a step beyond it.
+    // The bytes lie in memory of their own, so that a sanitizer notices a read
+    // beyond them.
     const std::string damaged = random.Mutate(bytes);
     const std::vector<uint8_t> exact(damaged.begin(), damaged.end());
     absl::Span<const uint8_t> message = exact;

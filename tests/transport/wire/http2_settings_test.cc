@@ -47,7 +47,8 @@ TEST(Http2Settings, CutAnywhereNeedsMore) {
 TEST(Http2Settings, FoundAmongOtherSettings) {
   VersionRange versions;
   size_t frame_bytes = 0;
-  // SETTINGS_ENABLE_PUSH, SETTINGS_MAX_FRAME_SIZE, gRPC's own 0xfe03.
+  // Contains SETTINGS_ENABLE_PUSH, SETTINGS_MAX_FRAME_SIZE, and gRPC's own
+  // 0xfe03.
   EXPECT_EQ(InspectSettings(FromHex("000018 04 00 00000000 0002 00000000"
                                     "0005 00004000 fe10 5045 0101"
                                     "fe03 00000001"),
@@ -59,13 +60,15 @@ TEST(Http2Settings, FoundAmongOtherSettings) {
 
 TEST(Http2Settings, StockPeersAreOther) {
   for (absl::string_view hex : {
-           "000000 04 00 00000000",                   // no settings
-           "000006 04 00 00000000 fe03 0000 0001",    // gRPC's own
-           "000006 04 00 00000000 fe10 0000 0001",    // without our magic
-           "000000 04 01 00000000",                   // an acknowledgement
-           "000006 04 01 00000000 fe10 5045 0101",    // one with settings
-           "000006 04 00 00000001 fe10 5045 0101",    // of a stream
-           "000005 04 00 00000000 fe10 5045 01",      // not whole settings
+           "000000 04 00 00000000",                 // no settings
+           "000006 04 00 00000000 fe03 0000 0001",  // gRPC's own setting
+           "000006 04 00 00000000 fe10 0000 0001",  // without our magic number
+           "000000 04 01 00000000",                 // an acknowledgement
+           // An acknowledgement with settings.
+           "000006 04 01 00000000 fe10 5045 0101",
+           "000006 04 00 00000001 fe10 5045 0101",  // settings of a stream
+           // The last setting is cut short.
+           "000005 04 00 00000000 fe10 5045 01",
            "000008 06 00 00000000 0000000000000000",  // PING
            "ffffff 04 00 00000000",                   // far too long
            "00025e 04 00 00000000",                   // 101 settings
