@@ -3,6 +3,12 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Prints the comment at the head of a script, which is its help.
+# Usage: print_help SCRIPT
+print_help() {
+  sed -n -e '1d' -e '/^#/!q' -e 's/^# \{0,1\}//p' "$1"
+}
+
 # Prints the version of Penstock, from its only place.
 penstock_version() {
   sed -n 's/^#define PENSTOCK_VERSION "\(.*\)"$/\1/p' "$root/penstock/version.h"
