@@ -86,14 +86,16 @@ def document_python(package, work, folder):
     sys.path.append("/usr/lib/python3/dist-packages")  # NumPy
     sys.path.insert(0, str(work))
     shutil.copytree(package, work / "penstock")
-    # pdoc looks for the stubs of the extension module's names there.
-    shutil.copy(work / "penstock/_penstock.pyi",
-                work / "penstock/__init__.pyi")
+    # pdoc looks there for the signatures, and runs the file as Python.
+    stubs = (work / "penstock/_penstock.pyi").read_text(encoding="utf-8")
+    (work / "penstock/__init__.pyi").write_text(
+        "from __future__ import annotations\n" + stubs, encoding="utf-8")
     # pylint: disable=import-outside-toplevel  # the path is set above
     import pdoc
     names = ["penstock", "penstock.ps"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", message="Error parsing type stubs")
         pdoc.pdoc(*names, output_directory=folder)
         modules = [pdoc.doc.Module.from_name(name) for name in names]
     entries = []
