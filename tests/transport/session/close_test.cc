@@ -1,10 +1,12 @@
 // The ends of a session, and the state that is left then.
 
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/transport/session/session_test_util.h"
+#include "transport/metrics/registry.h"
 
 namespace penstock {
 namespace session {
@@ -52,6 +54,26 @@ TEST_F(SessionTest, CloseSendsWhatWaits) {
   client_->Destroy();
   StepAll(lifeline_.get(), kServer);
   EXPECT_TRUE((*server_)->closed());
+}
+
+TEST_F(SessionTest, EachEndIsCountedByItsCause) {
+  const auto ended = [](metrics::End end) {
+    return metrics::Registry::Get()
+        ->CellFor(metrics::Metric::kSessionsEnded,
+                  {metrics::Role::kClient, end})
+        ->load();
+  };
+  const std::pair<absl::Status, metrics::End> causes[] = {
+      {absl::UnavailableError("bye"), metrics::End::kClosed},
+      {absl::DeadlineExceededError("silent"), metrics::End::kTimeout},
+      {absl::InvalidArgumentError("nonsense"), metrics::End::kError}};
+  for (const auto& [cause, end] : causes) {
+    SCOPED_TRACE(cause.ToString());
+    Open();
+    const uint64_t before = ended(end);
+    (*client_)->Close(cause);
+    EXPECT_EQ(ended(end), before + 1);
+  }
 }
 
 TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {
