@@ -94,6 +94,7 @@ LAYERS = {
     # One connection for every front end.
     "transport/connection": [
         "transport/base",
+        "transport/wire",
         "transport/metrics",
         "transport/progress",
         "transport/memory",

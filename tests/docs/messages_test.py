@@ -16,7 +16,6 @@ DOCTOR = "cli/doctor"
 # All statuses of these come before users.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
-                "transport/connection/path_policy.cc",
                 "transport/connection/session_setup.cc",
                 "transport/paths/side_paths.cc",
                 "transport/base/output_file.cc",

@@ -5,7 +5,7 @@
 #include "src/core/lib/channel/context.h"
 #include "src/core/lib/surface/call.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/grpc/late_release.h"
+#include "transport/grpc/late_slices.h"
 #include "transport/grpc/mismatch.h"
 
 namespace penstock {
@@ -26,7 +26,7 @@ struct Held {
   explicit Held(Shared shared) : destinations(std::move(shared)) {}
   ~Held() {
     void* const data = destinations.get();
-    LateRelease::Drop(grpc_core::Slice(grpc_slice_new_with_user_data(
+    DropLate(grpc_core::Slice(grpc_slice_new_with_user_data(
         data, sizeof(memory::Destinations), &Delete,
         new Shared(std::move(destinations)))));
   }

@@ -23,7 +23,7 @@ void AttachDestinations(grpc::ClientContext* context,
 
 // Returns what was attached to the call with this context, or null. The last
 // share may be dropped under a lock: what it owns is released later
-// (late_release.h).
+// (late_slices.h).
 std::shared_ptr<memory::Destinations> DestinationsOf(
     const grpc_call_context_element* context);
 

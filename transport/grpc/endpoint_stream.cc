@@ -46,14 +46,14 @@ bool EndpointStream::IsForeign() const {
 }
 
 void EndpointStream::Read() {
-  events_->Ref();
+  events_->Hold();
   GRPC_CLOSURE_INIT(&read_inner_, Forward, &read_outer_, nullptr);
   grpc_endpoint_read(endpoint_, read_buffer_.c_slice_buffer(), &read_inner_,
                      /*urgent=*/false, /*min_progress_size=*/1);
 }
 
 void EndpointStream::Write(std::vector<memory::Bytes> pieces) {
-  events_->Ref();
+  events_->Hold();
   write_buffer_.Clear();
   for (memory::Bytes& piece : pieces) {
     write_buffer_.Append(ToSlice(std::move(piece)));

@@ -21,7 +21,7 @@ class EndpointStreamEvents {
   virtual ~EndpointStreamEvents() = default;
   // Takes a reference to the owner as a read or a write begins. The OnRead() or
   // OnWritten() that follows gives it back.
-  virtual void Ref() = 0;
+  virtual void Hold() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
 };

@@ -8,6 +8,7 @@
 #include "src/core/ext/transport/chttp2/transport/chttp2_transport.h"
 #include "src/core/lib/gprpp/status_helper.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/grpc_executor.h"
 
 namespace penstock {
 namespace core {
@@ -47,8 +48,11 @@ grpc_core::RefCountedPtr<Http2Start> Http2Start::Begin(
   grpc_core::MutexLock lock(&start->mu_);
   start->Ref().release();  // until OnTimer
   Http2Start* const self = start.get();
-  start->timer_.Start(connect.deadline - grpc_core::ExecCtx::Get()->Now(),
-                      [self](bool expired) { self->OnTimer(expired); });
+  const grpc_core::Duration left =
+      connect.deadline - grpc_core::ExecCtx::Get()->Now();
+  start->timer_ =
+      GrpcExecutor()->RunAfter(absl::Milliseconds(left.millis()),
+                               [self](bool is_due) { self->OnTimer(is_due); });
   start->Ref().release();  // until OnSettings
   grpc_chttp2_transport_start_reading(start->transport_, args->read_buffer,
                                       &start->on_settings_, nullptr);
@@ -73,11 +77,11 @@ void Http2Start::OnSettings(void* arg, grpc_error_handle error) {
   self->Unref();
 }
 
-void Http2Start::OnTimer(bool expired) {
+void Http2Start::OnTimer(bool is_due) {
   {
     grpc_core::MutexLock lock(&mu_);
-    timer_.Ended();
-    if (expired) {
+    timer_ = 0;
+    if (is_due) {
       FinishLocked(GRPC_ERROR_CREATE(
           "connection attempt timed out before receiving SETTINGS frame"));
     }
@@ -87,7 +91,7 @@ void Http2Start::OnTimer(bool expired) {
 
 void Http2Start::FinishLocked(const grpc_error_handle& error) {
   if (transport_ == nullptr) return;
-  timer_.Cancel();
+  if (timer_ != 0) GrpcExecutor()->Cancel(timer_);
   grpc_transport* const transport = std::exchange(transport_, nullptr);
   grpc_endpoint_delete_from_pollset_set(endpoint_, interested_parties_);
   if (!error.ok()) grpc_transport_destroy(transport);

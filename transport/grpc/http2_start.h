@@ -14,8 +14,8 @@
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/transport/handshaker.h"
 #include "src/core/lib/transport/transport_fwd.h"
+#include "transport/connection/executor.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/grpc/timer.h"
 
 namespace penstock {
 namespace core {
@@ -42,7 +42,7 @@ class Http2Start : public grpc_core::RefCounted<Http2Start> {
              const grpc_core::SubchannelConnector::Args& connect, Done done);
 
   static void OnSettings(void* self, grpc_error_handle error);
-  void OnTimer(bool expired);
+  void OnTimer(bool is_due);
   void FinishLocked(const grpc_error_handle& error);
 
   grpc_endpoint* const endpoint_;  // the transport's
@@ -50,7 +50,7 @@ class Http2Start : public grpc_core::RefCounted<Http2Start> {
   grpc_core::Mutex mu_;
   grpc_transport* transport_;  // null once finished
   Done done_;
-  Timer timer_;
+  connection::Executor::Id timer_ = 0;
   grpc_closure on_settings_;
 };
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "transport/grpc/late_release.h"
+#include "transport/grpc/late_slices.h"
 #include "transport/memory/device_ranges.h"
 
 namespace penstock {
@@ -14,7 +14,7 @@ namespace {
 // Holds the application's memory, and releases it without locks.
 struct HeldSlice {
   explicit HeldSlice(grpc_core::Slice held) : slice(std::move(held)) {}
-  ~HeldSlice() { LateRelease::Drop(std::move(slice)); }
+  ~HeldSlice() { DropLate(std::move(slice)); }
   HeldSlice(const HeldSlice&) = delete;
   HeldSlice& operator=(const HeldSlice&) = delete;
 

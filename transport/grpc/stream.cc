@@ -6,7 +6,7 @@
 #include "src/core/lib/transport/error_utils.h"
 #include "transport/grpc/call_destinations.h"
 #include "transport/grpc/errors.h"
-#include "transport/grpc/late_release.h"
+#include "transport/grpc/late_slices.h"
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/transport.h"
@@ -214,7 +214,7 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                                       compressed, half_closed_);
   }
   // A client's retry filter sends the same buffer with each attempt.
-  if (!transport_->is_client()) LateRelease::DropAll(op.send_message);
+  if (!transport_->is_client()) DropAllLate(op.send_message);
   return accepted;
 }
 

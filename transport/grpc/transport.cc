@@ -4,68 +4,43 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/base/log.h"
-#include "transport/connection/session_setup.h"
+#include "transport/grpc/grpc_executor.h"
+#include "transport/grpc/left_input.h"
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
 #include "transport/memory/device_ranges.h"
-#include "transport/paths/short_lives.h"
-#include "transport/progress/fork_count.h"
-#include "transport/session/refusal.h"
-#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace core {
 namespace {
 
-session::Config SessionConfig(const Transport::Config& config,
-                              const paths::SidePaths& side_paths) {
-  session::Config result = connection::SessionConfig(
-      config.settings, config.is_client, config.version, side_paths);
+connection::Config ConnectionConfig(const Transport::Config& config,
+                                    grpc_endpoint* endpoint) {
+  connection::Config result = config;
+  result.peer = std::string(grpc_endpoint_get_peer(endpoint));
+  result.devices = memory::DevicesOfProcess();
+  result.keepalive = config.limits.keepalive;
+  result.ping_police = config.limits.ping_police;
   result.max_receive_bytes = config.limits.max_receive_bytes;
-  result.max_streams = config.limits.max_streams;
   result.max_metadata_bytes = config.limits.max_metadata_bytes;
+  result.max_streams = config.limits.max_streams;
   return result;
 }
 
-grpc_core::Duration ToGrpc(absl::Duration duration) {
-  return grpc_core::Duration::Milliseconds(absl::ToInt64Milliseconds(duration));
-}
-
-// The cookie of our own pings. Those of gRPC's pings begin at 1.
-constexpr uint64_t kKeepalivePing = 0;
-
 }  // namespace
 
-Transport::Section::Section(Transport* transport) : transport_(transport) {
-  transport_->Ref();
-  transport_->mu_.lock();
-  if (transport_->IsForeign()) {
-    transport_->session_->Abandon(absl::UnavailableError("the process forked"));
-  }
-}
-
-bool Transport::IsForeign() const {
-  return fork_count_ != progress::ForkCount();
-}
-
 void Transport::FinishAndUnlock() {
-  // First send what was added, all at once, and perhaps a heartbeat. The rest
-  // depends on what is left then: whether the session has drained, what the
-  // keepalive has seen, whether more may be read.
-  SyncHeartbeat();
-  session_->Flush();
-  liveness_.Observe(session_->counters());
+  // First send what was added. The rest depends on what is left then: whether
+  // the session has drained, whether more may be read.
+  Flush(Now);
   // This may close the session, so do it before what depends on that: the
   // poller of the path, the end of the connection, the next read.
   CloseWhenDrained();
-  SyncPathPoller();
-  ShutdownWhenWritten();
+  Sync();
   ReadOn();
-  SyncSettleTimer();
   // gRPC accepts a stream by calling into the transport, which locks.
-  if (opened_.empty() || !MayAccept()) {
+  if (opened_.empty() || !MayGiveToGrpc()) {
     mu_.unlock();
   } else {
     UnlockAndAccept();
@@ -75,78 +50,51 @@ void Transport::FinishAndUnlock() {
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
                              grpc_core::SliceBuffer received, Settled settled) {
-  return new Transport(config, endpoint, std::move(received),
-                       std::move(settled));
+  auto* const transport =
+      new Transport(config, endpoint, std::move(received), std::move(settled));
+  transport->Register();
+  return transport;
 }
 
 Transport::Transport(const Config& config, grpc_endpoint* endpoint,
                      grpc_core::SliceBuffer received, Settled settled)
-    : fork_count_(progress::ForkCount()),
-      config_(config),
-      peer_(grpc_endpoint_get_peer(endpoint)),
+    : connection::Connection(ConnectionConfig(config, endpoint), GrpcExecutor(),
+                             std::make_unique<EndpointStream>(endpoint, this)),
+      limits_(config.limits),
+      stream_(static_cast<EndpointStream*>(stream())),
       socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
-          std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
-          absl::StrCat("penstock ", peer_), config.security)),
-      stream_(endpoint, this),
-      side_paths_(config.settings, config.is_private,
-                  memory::DevicesOfProcess()),
-      lifeline_(new fabric::tcp::Endpoint(&stream_)),
-      session_(std::make_unique<session::Session>(
-          SessionConfig(config_, side_paths_),
-          std::unique_ptr<fabric::Endpoint>(lifeline_), this)),
+          std::string(grpc_endpoint_get_local_address(endpoint)), peer(),
+          absl::StrCat("penstock ", peer()), config.security)),
       departure_(session_.get()),
-      poller_(this),
-      liveness_(config.limits),
-      heartbeat_(
-          connection::MakeHeartbeat(config.settings, config.limits.keepalive)),
-      defers_path_(config.is_client &&
-                   config.settings.policy != Policy::kRequire &&
-                   paths::ShortLives::OfProcess()->AreUsual(began_)),
+      drain_timer_(this),
       settled_(std::move(settled)),
       state_("penstock", GRPC_CHANNEL_READY) {
   vtable = Vtable();
-  stream_.read_buffer()->Swap(&received);
+  stream_->read_buffer()->Swap(&received);
   TransportRegistry::Get()->Add(socket_node_->uuid(), this);
-  counted_ = std::make_unique<metrics::Registration>(this);
 }
 
-Transport::~Transport() = default;
-
-void Transport::Unref() {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+Transport::~Transport() {
   TransportRegistry::Get()->Remove(socket_node_->uuid());
-  counted_ = nullptr;
-  delete this;
 }
 
-bool Transport::RefUnlessDead() {
-  int refs = refs_.load(std::memory_order_relaxed);
-  while (refs > 0) {
-    if (refs_.compare_exchange_weak(refs, refs + 1)) return true;
-  }
-  return false;
+void Transport::Release() {
+  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+  grpc_core::ExecCtx exec_ctx;
+  Unref();
 }
 
-std::shared_ptr<Transport> Transport::Share() {
-  Ref();
-  return std::shared_ptr<Transport>(this, [](Transport* transport) {
-    grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
-    grpc_core::ExecCtx exec_ctx;
-    transport->Unref();
-  });
+void Transport::Enter(absl::FunctionRef<void()> work) {
+  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+  grpc_core::ExecCtx exec_ctx;
+  Section section(this);
+  work();
 }
 
 void Transport::Start() {
   Section section(this);
   if (session_->closed()) return;
-  if (!config_.is_client) {
-    side_paths_.Listen(session_->config().offers, session_->config().token,
-                       OnSidePath());
-  }
-  session_->Start();
-  StartTimer(&hello_timer_, ToGrpc(connection::kHelloLimit),
-             &Transport::OnHelloTimer);
-  StartKeepaliveTimer();
+  Begin([this] { socket_node_->RecordKeepaliveSent(); });
   DeliverReadBuffer();
   wants_read_ = true;
 }
@@ -156,52 +104,7 @@ void Transport::Start() {
 void Transport::ReadOn() {
   if (!wants_read_ || session_->closed() || !session_->reads()) return;
   wants_read_ = false;
-  stream_.Read();
-}
-
-// Calls `expired` under the lock.
-void Transport::StartTimer(Timer* timer, grpc_core::Duration delay,
-                           void (Transport::*expired)()) {
-  Ref();
-  timer->Start(delay, [this, timer, expired](bool is_over) {
-    {
-      Section section(this);
-      timer->Ended();
-      if (is_over) (this->*expired)();
-    }
-    Unref();
-  });
-}
-
-void Transport::OnHelloTimer() {
-  if (session_->greeted()) return;
-  session_->Close(connection::NoHelloError());
-}
-
-void Transport::OnLingerTimer() {
-  stream_.Shutdown(GRPC_ERROR_CREATE("the peer did not read in time"));
-}
-
-void Transport::StartKeepaliveTimer() {
-  if (!liveness_.enabled()) return;
-  StartTimer(&keepalive_timer_, liveness_.UntilTimer(),
-             &Transport::OnKeepaliveTimer);
-}
-
-void Transport::OnKeepaliveTimer() {
-  if (session_->closed()) return;
-  switch (liveness_.OnTimer(!streams_.empty())) {
-    case connection::Keepalive::Action::kPeerIsDead:
-      return session_->Close(
-          absl::UnavailableError("keepalive watchdog timeout"));
-    case connection::Keepalive::Action::kPing:
-      socket_node_->RecordKeepaliveSent();
-      session_->SendPing(kKeepalivePing);
-      break;
-    case connection::Keepalive::Action::kNone:
-      break;
-  }
-  StartKeepaliveTimer();
+  stream_->Read();
 }
 
 void Transport::Close(const absl::Status& why) {
@@ -209,27 +112,9 @@ void Transport::Close(const absl::Status& why) {
   session_->Close(why);
 }
 
-std::shared_ptr<metrics::Source> Transport::Keep() {
-  if (!RefUnlessDead()) return nullptr;
-  std::shared_ptr<Transport> share = Share();
-  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has its own
-  return share;
-}
-
-void Transport::Collect(metrics::Snapshot* snapshot) {
-  base::MutexLock lock(&mu_);
-  session_->Collect(snapshot);
-}
-
 bool Transport::TakesDeviceMemory() {
   Section section(this);
   return session_->takes_device_memory();
-}
-
-bool Transport::Describe(metrics::ConnectionInfo* info) {
-  info->peer = peer_;
-  base::MutexLock lock(&mu_);
-  return session_->Describe(info);
 }
 
 bool Transport::AcceptsStreams() const {
@@ -264,15 +149,8 @@ void Transport::RemoveStream(Stream* stream) {
   ended_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Transport::ShutdownWhenWritten() {
-  if (shutdown_when_written_ && lifeline_->idle()) {
-    linger_timer_.Cancel();
-    stream_.Shutdown(GRPC_ERROR_CREATE("Penstock session closed"));
-  }
-}
-
 void Transport::DeliverReadBuffer() {
-  grpc_core::SliceBuffer* buffer = stream_.read_buffer();
+  grpc_core::SliceBuffer* buffer = stream_->read_buffer();
   for (size_t i = 0; i < buffer->Count() && !session_->closed(); ++i) {
     const grpc_core::Slice slice = buffer->RefSlice(i);
     lifeline_->OnBytes({slice.data(), slice.size()});
@@ -281,9 +159,7 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
-  // The peer may have sent the reason, perhaps over the fast path.
-  session_->DrainFastPath();
-  lifeline_->OnClosed(absl::UnavailableError(
+  OnStreamClosed(absl::UnavailableError(
       departure_.peer_reason().empty()
           ? absl::StrCat("connection closed: ", error.message())
           : absl::StrCat("GOAWAY received: ", departure_.peer_reason())));
@@ -313,7 +189,25 @@ void Transport::OnWritten(grpc_error_handle error) {
   Unref();
 }
 
-void Transport::Settle(const absl::Status& status) {
+bool Transport::PollPath() {
+  // Deadlines of the calls that come count from now. The thread may have read
+  // the clock long ago: before its process was stopped and continued.
+  grpc_core::ExecCtx::Get()->InvalidateNow();
+  Section section(this);
+  return session_->Poll();
+}
+
+void Transport::LeaveInput() { core::LeaveInput(); }
+
+void Transport::OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path) {
+  for (const auto& waker : wakers_) waker->Stop();
+  wakers_.clear();
+  if (path == nullptr || path->wakeup_fds().empty()) return;
+  std::shared_ptr<Transport> self = ShareAs<Transport>();
+  wakers_ = PathWaker::Start(path, [self, path] { self->OnWakeup(path); });
+}
+
+void Transport::OnSettled(const absl::Status& status) {
   if (settled_ == nullptr) return;
   auto* settled = new Settled(std::move(settled_));
   settled_ = nullptr;
@@ -326,27 +220,8 @@ void Transport::Settle(const absl::Status& status) {
       absl::OkStatus());
 }
 
-void Transport::OnClosed(const absl::Status& cause) {
-  if (!absl::IsUnavailable(cause)) {  // not an ordinary end
-    base::LogWarning(
-        absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
-  }
-  Settle(cause);
-  if (config_.is_client) {
-    paths::ShortLives::OfProcess()->OnEnd(began_, base::SteadyNow());
-  }
-  hello_timer_.Cancel();
-  settle_timer_.Cancel();
-  defer_timer_.Cancel();
-  config_.half_open = nullptr;
-  keepalive_timer_.Cancel();
-  heartbeat_timer_.Cancel();
-  retry_timer_.Cancel();
+void Transport::OnEnded(const absl::Status& cause) {
   drain_timer_.Cancel();
-  side_paths_.Cancel();
-  shutdown_when_written_ = true;
-  StartTimer(&linger_timer_, ToGrpc(connection::kLingerLimit),
-             &Transport::OnLingerTimer);
   // In the child of a fork the channel would connect anew, and its descriptors
   // go into an epoll set that is the parent's, too, which then follows the
   // child's pointers.
@@ -357,6 +232,10 @@ void Transport::OnClosed(const absl::Status& cause) {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);
   }
   pings_.clear();
+}
+
+void Transport::EndStream() {
+  stream_->Shutdown(GRPC_ERROR_CREATE("Penstock session closed"));
 }
 
 }  // namespace core

@@ -39,15 +39,9 @@ void Transport::OnStreamOpened(uint32_t stream) {
   opened_.push_back(stream);
 }
 
-// Holds streams back while a required fabric does not carry the session, while
-// the peer leaves the replies to its other calls unread, and while gRPC still
-// has too many of its calls that have ended.
-bool Transport::MayAccept() const {
-  const bool may_carry = config_.settings.policy != Policy::kRequire ||
-                         config_.settings.Allows("tcp") ||
-                         session_->using_fast_path();
-  return acceptor_.function != nullptr && may_carry &&
-         session_->accepts_streams() && !HasTooManyEnded();
+// Holds streams back while gRPC still has too many calls that have ended.
+bool Transport::MayGiveToGrpc() const {
+  return acceptor_.function != nullptr && MayAccept() && !HasTooManyEnded();
 }
 
 bool Transport::HasTooManyEnded() const {

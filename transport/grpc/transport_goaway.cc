@@ -23,13 +23,12 @@ constexpr char kTooManyPings[] = "too_many_pings";
 
 // How long the client may take to answer the first GOAWAY. The same as in
 // gRPC's HTTP/2.
-constexpr grpc_core::Duration kDrainLimit = grpc_core::Duration::Seconds(20);
+constexpr absl::Duration kDrainLimit = absl::Seconds(20);
 
 // How long a busy client still carries calls when its channel chooses other
 // connections: a thread that has chosen this one may lose its core before its
 // call begins. Some slices of a busy scheduler.
-constexpr grpc_core::Duration kLateCalls =
-    grpc_core::Duration::Milliseconds(20);
+constexpr absl::Duration kLateCalls = absl::Milliseconds(20);
 
 // Returns the status for the GOAWAY. Sets `*graceful` if it may be sent in two
 // steps.
@@ -57,24 +56,31 @@ std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
 }  // namespace
 
 void Transport::BeginGoaway(const grpc_error_handle& error) {
-  if (config_.is_client) return departure_.Leave();
+  if (is_client()) return departure_.Leave();
   bool graceful;
   const absl::Status why = DepartureStatus(error, &graceful);
   if (!graceful) return departure_.End(why);
   if (departure_.Begin(why)) {
-    StartTimer(&drain_timer_, kDrainLimit, &Transport::OnDrainTimer);
+    StartDrainTimer(kDrainLimit);
   }
+}
+
+void Transport::StartDrainTimer(absl::Duration limit) {
+  drain_timer_.Start(limit, [this] {
+    mu_.AssertHeld();
+    OnDrainTimer();
+  });
 }
 
 void Transport::OnDrainTimer() {
   departure_.OnTimeLimit();
-  if (config_.is_client) CloseBlockedStreams();
+  if (is_client()) CloseBlockedStreams();
 }
 
 // Ends the connection. On a server, tells the client that it may try elsewhere
 // with the streams that gRPC has not accepted.
 void Transport::Disconnect(const grpc_error_handle& error) {
-  if (!config_.is_client) {
+  if (!is_client()) {
     bool graceful;
     if (!opened_.empty()) departure_.TakeBack(opened_.front());
     departure_.End(DepartureStatus(error, &graceful));
@@ -92,7 +98,7 @@ void Transport::CloseWhenDrained() {
 }
 
 void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
-  if (!config_.is_client) return;
+  if (!is_client()) return;
   const absl::Status valid =
       departure_.OnGoaway(last_stream, std::string(status.message()));
   if (!valid.ok()) return session_->Close(valid);
@@ -148,7 +154,7 @@ void Transport::TellChannel(grpc_connectivity_state state,
 
 // gRPC tells watchers by closures of the ExecCtx, which runs closures in order.
 void Transport::AwaitChannel() {
-  if (!config_.is_client || !is_watched_ || telling_ != Telling::kNot ||
+  if (!is_client() || !is_watched_ || telling_ != Telling::kNot ||
       state_.state() == GRPC_CHANNEL_READY) {
     return;
   }
@@ -168,7 +174,7 @@ void Transport::AwaitChannel() {
 void Transport::OnChannelTold() {
   telling_ = Telling::kDone;
   if (departure_.leaving() && !streams_.empty()) {
-    StartTimer(&drain_timer_, kLateCalls, &Transport::OnDrainTimer);
+    StartDrainTimer(kLateCalls);
   } else {
     departure_.OnChannelLeft();
   }
@@ -198,9 +204,9 @@ void Transport::CloseUnseenStreams(uint32_t last_stream) {
 // Makes the channel's next connections ping half as often. gRPC's subchannel
 // reads the new time from the state.
 void Transport::SlowDown(absl::Status* state) {
-  const absl::Duration time = config_.limits.keepalive.time;
+  const absl::Duration time = limits_.keepalive.time;
   base::LogError(absl::StrCat(
-      "connection to ", peer_,
+      "connection to ", peer(),
       ": the server counts too many pings; GRPC_ARG_KEEPALIVE_TIME_MS, now ",
       absl::FormatDuration(time), ", is doubled for the next connection"));
   const int64_t doubled =
@@ -210,7 +216,7 @@ void Transport::SlowDown(absl::Status* state) {
 }
 
 void Transport::OnPing() {
-  if (config_.is_client || liveness_.MayPing(!streams_.empty())) return;
+  if (is_client() || liveness_.MayPing()) return;
   const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
   departure_.End(status);
   session_->Close(status);

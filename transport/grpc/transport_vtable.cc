@@ -42,12 +42,12 @@ struct Transport::Operations {
 
   static void SetPollset(grpc_transport* base, grpc_stream*,
                          grpc_pollset* pollset) {
-    grpc_endpoint_add_to_pollset(From(base)->stream_.endpoint(), pollset);
+    grpc_endpoint_add_to_pollset(From(base)->stream_->endpoint(), pollset);
   }
 
   static void SetPollsetSet(grpc_transport* base, grpc_stream*,
                             grpc_pollset_set* pollset_set) {
-    grpc_endpoint_add_to_pollset_set(From(base)->stream_.endpoint(),
+    grpc_endpoint_add_to_pollset_set(From(base)->stream_->endpoint(),
                                      pollset_set);
   }
 
@@ -83,7 +83,7 @@ struct Transport::Operations {
   }
 
   static void BindPolling(Transport* transport, grpc_transport_op* op) {
-    grpc_endpoint* endpoint = transport->stream_.endpoint();
+    grpc_endpoint* endpoint = transport->stream_->endpoint();
     if (op->bind_pollset != nullptr) {
       grpc_endpoint_add_to_pollset(endpoint, op->bind_pollset);
     }
@@ -123,7 +123,7 @@ struct Transport::Operations {
   }
 
   static grpc_endpoint* GetEndpoint(grpc_transport* base) {
-    return From(base)->stream_.endpoint();
+    return From(base)->stream_->endpoint();
   }
 };
 

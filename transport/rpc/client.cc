@@ -11,6 +11,7 @@
 #include "transport/rpc/client_call.h"
 #include "transport/rpc/connection.h"
 #include "transport/rpc/head.h"
+#include "transport/rpc/loop_executor.h"
 #include "transport/rpc/opening.h"
 
 namespace penstock {
@@ -31,7 +32,10 @@ class Client::Core final : public Connection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
   Core(Options options, progress::EventLoop* loop, Closed closed)
-      : options_(std::move(options)), loop_(loop), closed_(std::move(closed)) {}
+      : options_(std::move(options)),
+        loop_(loop),
+        executor_(std::make_shared<LoopExecutor>(loop, options_.polling)),
+        closed_(std::move(closed)) {}
 
   void Connect(const HostPort& target);
   CallId Call(Request request, Done done);
@@ -72,6 +76,7 @@ class Client::Core final : public Connection::Events,
 
   const Options options_;
   progress::EventLoop* const loop_;
+  const std::shared_ptr<connection::Executor> executor_;
   std::atomic<CallId> next_id_{1};
 
   base::Mutex mu_;
@@ -106,7 +111,7 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
   std::shared_ptr<Connection> connection = Connection::Create(
-      config, loop_, std::move(opened->socket), shared_from_this());
+      config, loop_, executor_, std::move(opened->socket), shared_from_this());
   {
     base::MutexLock lock(&mu_);
     opening_ = nullptr;
@@ -144,11 +149,11 @@ void Client::Core::Finish(const absl::Status& why) {
 
 void Client::Core::PostReport(Done unsent, const absl::Status& why) {
   if (unsent == nullptr) return;
-  loop_->Post([unsent = std::move(unsent), why] { unsent(why); });
+  executor_->Post([unsent = std::move(unsent), why] { unsent(why); });
 }
 
 void Client::Core::PostClosed(const absl::Status& why) {
-  loop_->Post([self = shared_from_this(), why] {
+  executor_->Post([self = shared_from_this(), why] {
     Closed closed;
     {
       base::MutexLock lock(&self->mu_);
@@ -189,7 +194,7 @@ Client::CallId Client::Core::Call(Request request, Done done) {
   const CallId id = next_id_.fetch_add(1, std::memory_order_relaxed);
   absl::StatusOr<std::string> head = EncodeRequest(request);
   if (!head.ok()) {
-    loop_->Post(
+    executor_->Post(
         [done = std::move(done), error = head.status()] { done(error); });
     return id;
   }

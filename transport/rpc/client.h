@@ -27,8 +27,8 @@ namespace rpc {
 connection::Keepalive::Config DefaultKeepalive();
 
 // Thread-safe. Connects once: when the connection is lost, the client is over,
-// and so are its calls. In the child of a fork, destroy clients that were made
-// before, or leave them: their calls are not reported there.
+// and so are its calls. In the child of a fork, calls of clients that were made
+// before fail with UNAVAILABLE.
 class Client {
  public:
   struct Options {

@@ -12,6 +12,7 @@
 #include "transport/rpc/connection.h"
 #include "transport/rpc/greeters.h"
 #include "transport/rpc/greeting.h"
+#include "transport/rpc/loop_executor.h"
 #include "transport/rpc/resolve.h"
 #include "transport/rpc/server_call.h"
 
@@ -60,6 +61,7 @@ class Server::Core final : public Connection::Events,
   Core(Options options, progress::EventLoop* loop, Handler handler)
       : options_(std::move(options)),
         loop_(loop),
+        executor_(std::make_shared<LoopExecutor>(loop, options_.polling)),
         handler_(std::move(handler)) {}
 
   absl::Status Listen();
@@ -76,6 +78,7 @@ class Server::Core final : public Connection::Events,
 
   const Options options_;
   progress::EventLoop* const loop_;
+  const std::shared_ptr<connection::Executor> executor_;
   std::shared_ptr<Greeters> greeters_;
   std::shared_ptr<progress::Acceptor> acceptor_;
 
@@ -124,7 +127,7 @@ void Server::Core::OnGreeted(Greeted greeted) {
     config.recorded_client = recorder->NextClient();
   }
   std::shared_ptr<Connection> connection = Connection::Create(
-      config, loop_, std::move(opened.socket), shared_from_this());
+      config, loop_, executor_, std::move(opened.socket), shared_from_this());
   {
     base::MutexLock lock(&mu_);
     if (stopped_) return;

@@ -54,9 +54,10 @@ class RawClient {
   void Greet() {
     Send(EncodeGreeting({wire::kOldestVersion, wire::kVersion, kToken}));
   }
-  void SayHello() {
+  void SayHello(std::vector<wire::FabricOffer> offers = {}) {
     wire::Hello hello;
     hello.stream_window = 1 << 20;
+    hello.offers = std::move(offers);
     const std::string payload = wire::EncodeHello(hello);
     SendFrame(wire::FrameType::kHello, 0, 0, payload);
   }
@@ -291,6 +292,26 @@ TEST_F(RawClientTest, WellMadeCallIsHandled) {
   client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
   client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
   EXPECT_EQ(*handled_.Get(), "raw");
+}
+
+// As that of a client that begins on tcp and connects its side path later.
+TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
+  Server::Options options;
+  options.address = "127.0.0.1:0";
+  options.token = kToken;
+  options.settings.fabrics = {Fabric::kShm, Fabric::kTcp};
+  Awaited<std::string> handled;
+  const std::unique_ptr<Server> server =
+      *Server::Start(options, [handled](std::shared_ptr<IncomingCall> call) {
+        handled.Set(call->request().method);
+      });
+  RawClient client(server->port());
+  client.Greet();
+  client.SayHello({{"shm", /*usable=*/true, "an offer"}});
+  client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("early"));
+  client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
+  // Before the server gives the client up, as that agrees on no path.
+  EXPECT_EQ(handled.Get().value_or("nothing"), "early");
 }
 
 }  // namespace

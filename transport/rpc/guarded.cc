@@ -1,26 +1,24 @@
-#include "transport/rpc/late_release.h"
+#include "transport/rpc/guarded.h"
 
 #include <utility>
 
 namespace penstock {
 namespace rpc {
-
-thread_local LateRelease* LateRelease::current_ = nullptr;
+namespace {
 
 class LateOwner {
  public:
   explicit LateOwner(std::shared_ptr<const void> owner)
       : owner_(std::move(owner)) {}
-  ~LateOwner() {
-    LateRelease* const current = LateRelease::current_;
-    if (current != nullptr) current->owners_.push_back(std::move(owner_));
-  }
+  ~LateOwner() { LateOwners::Drop(std::move(owner_)); }
   LateOwner(const LateOwner&) = delete;
   LateOwner& operator=(const LateOwner&) = delete;
 
  private:
   std::shared_ptr<const void> owner_;
 };
+
+}  // namespace
 
 memory::Payload Guarded(const memory::Payload& payload) {
   memory::Payload guarded;

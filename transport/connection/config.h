@@ -1,0 +1,46 @@
+// How a connection behaves.
+
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_CONFIG_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/connection/keepalive.h"
+#include "transport/paths/half_open.h"
+#include "transport/settings/settings.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace memory {
+class DeviceAccess;
+}  // namespace memory
+
+namespace connection {
+
+struct Config {
+  bool is_client = false;
+  // The version of the protocol on which the two sides have agreed.
+  uint8_t version = wire::kVersion;
+  Settings settings;
+  // The peer's address, for people.
+  std::string peer;
+  // See paths::SidePaths.
+  bool is_private = false;
+  memory::DeviceAccess* devices = nullptr;
+  Keepalive::Config keepalive;
+  PingPolice::Config ping_police;
+  // Limits one message, in bytes. A negative number sets no limit.
+  int64_t max_receive_bytes = -1;
+  size_t max_metadata_bytes = 8 * 1024;
+  // Limits the streams that a client may have open at this server.
+  uint32_t max_streams = UINT32_MAX;
+  // A server's. Given back when a path is chosen or the session ends.
+  paths::HalfOpen::Place half_open;
+};
+
+}  // namespace connection
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_CONFIG_H_

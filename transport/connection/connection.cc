@@ -1,0 +1,207 @@
+#include "transport/connection/connection.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/base/steady_time.h"
+#include "transport/paths/short_lives.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace connection {
+namespace {
+
+// Limits how long the rest of the output may take after a session has ended. A
+// peer that does not read in time does not get all of it.
+constexpr absl::Duration kLingerLimit = absl::Seconds(5);
+
+}  // namespace
+
+constexpr int Connection::kPortions;  // C++14 wants it defined
+
+Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
+                       std::unique_ptr<fabric::tcp::ByteStream> stream)
+    : fork_count_(progress::ForkCount()),
+      began_(base::SteadyNow()),
+      is_client_(config.is_client),
+      tolerates_tcp_(config.settings.policy != Policy::kRequire ||
+                     config.settings.Allows(FabricName(Fabric::kTcp))),
+      peer_(config.peer),
+      executor_(std::move(executor)),
+      stream_(std::move(stream)),
+      side_paths_(config.settings, config.is_private, config.devices),
+      lifeline_(new fabric::tcp::Endpoint(stream_.get())),
+      session_(std::make_unique<session::Session>(
+          SessionConfig(config, side_paths_),
+          std::unique_ptr<fabric::Endpoint>(lifeline_), this)),
+      liveness_(config, session_.get(), this,
+                [this] {
+                  mu_.AssertHeld();
+                  return HasCalls();
+                }),
+      setup_(config, began_, &side_paths_, session_.get(), this),
+      poller_(this),
+      linger_timer_(this) {}
+
+Connection::~Connection() = default;
+
+bool Connection::IsForeign() const {
+  return fork_count_ != progress::ForkCount();
+}
+
+void Connection::Register() {
+  counted_ = std::make_unique<metrics::Registration>(this);
+}
+
+// Counts are taken before the front end's part is destroyed.
+void Connection::Unref() {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  counted_ = nullptr;
+  delete this;
+}
+
+bool Connection::RefUnlessDead() {
+  int refs = refs_.load(std::memory_order_relaxed);
+  while (refs > 0) {
+    if (refs_.compare_exchange_weak(refs, refs + 1)) return true;
+  }
+  return false;
+}
+
+std::shared_ptr<metrics::Source> Connection::Keep() {
+  if (!RefUnlessDead()) return nullptr;
+  std::shared_ptr<Connection> share = ShareAs<Connection>();
+  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has its own
+  return share;
+}
+
+void Connection::Collect(metrics::Snapshot* snapshot) {
+  base::MutexLock lock(&mu_);
+  session_->Collect(snapshot);
+}
+
+bool Connection::Describe(metrics::ConnectionInfo* info) {
+  info->peer = peer_;
+  base::MutexLock lock(&mu_);
+  return session_->Describe(info);
+}
+
+void Connection::Lock() {
+  Ref();
+  mu_.lock();
+  if (IsForeign()) {
+    stream_ended_ = true;  // for this process
+    session_->Abandon(absl::UnavailableError("the process forked"));
+  }
+}
+
+void Connection::Begin(std::function<void()> pinged) {
+  setup_.Start();
+  liveness_.Start(std::move(pinged));
+}
+
+void Connection::GiveUpPath(const absl::Status& why) {
+  Enter([&] {
+    mu_.AssertHeld();
+    session_->GiveUpFastPath(why);
+  });
+  Release();
+}
+
+void Connection::PollUntilEmpty(int portions) {
+  std::shared_ptr<fabric::Endpoint> path;
+  {
+    base::MutexLock lock(&mu_);
+    path = session_->fast_path();
+  }
+  if (path == nullptr || !path->HasInput()) return;
+  PollPath();
+  if (!path->HasInput()) return;
+  if (portions > 1) {
+    SchedulePolling(portions - 1);
+  } else {
+    LeaveInput();
+  }
+}
+
+void Connection::SchedulePolling(int portions) {
+  Ref();
+  executor_->Post([this, portions] {
+    PollUntilEmpty(portions);
+    Unref();
+  });
+}
+
+void Connection::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
+  {
+    base::MutexLock lock(&mu_);
+    if (path != watched_path_) return;
+    path->ClearWakeup();
+  }
+  PollPath();
+  if (path->HasInput()) SchedulePolling();
+}
+
+// Adds the path to the PollSet, which arms it, before the front end watches for
+// wake-ups.
+void Connection::WatchPath() {
+  watched_path_ = session_->fast_path();
+  poller_.Watch(watched_path_);
+  OnPathChanged(watched_path_);
+}
+
+void Connection::OnStreamClosed(const absl::Status& cause) {
+  // The peer may have sent the reason, perhaps over the fast path.
+  session_->DrainFastPath();
+  lifeline_->OnClosed(cause);
+}
+
+void Connection::EndWhenWritten() {
+  if (stream_ended_) return;
+  if (lifeline_->idle()) return EndNow();
+  if (linger_timer_.pending()) return;
+  linger_timer_.Start(kLingerLimit, [this] {
+    mu_.AssertHeld();
+    EndNow();
+  });
+}
+
+void Connection::EndNow() {
+  if (std::exchange(stream_ended_, true)) return;
+  linger_timer_.Cancel();
+  EndStream();
+}
+
+void Connection::Settle(const absl::Status& status) {
+  if (!std::exchange(settled_, true)) OnSettled(status);
+}
+
+void Connection::OnConnectWanted(const std::string& fabric,
+                                 const std::string& offer,
+                                 const std::string& token) {
+  if (setup_.OnConnectWanted(fabric, offer, token)) Settle(absl::OkStatus());
+}
+
+void Connection::OnListenWanted() { setup_.OnListenWanted(); }
+
+void Connection::OnPathChosen(const session::PathDescription& path) {
+  Settle(setup_.OnPathChosen(path));
+}
+
+void Connection::OnClosed(const absl::Status& cause) {
+  if (!absl::IsUnavailable(cause)) {  // not an ordinary end
+    base::LogWarning(
+        absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
+  }
+  Settle(cause);
+  if (is_client_) {
+    paths::ShortLives::OfProcess()->OnEnd(began_, base::SteadyNow());
+  }
+  setup_.End();
+  liveness_.End();
+  OnEnded(cause);
+}
+
+}  // namespace connection
+}  // namespace penstock

@@ -1,0 +1,208 @@
+// One connection: a session on a byte stream, with the paths next to it.
+
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_CONNECTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "transport/base/mutex.h"
+#include "transport/connection/config.h"
+#include "transport/connection/liveness.h"
+#include "transport/connection/path_poller.h"
+#include "transport/connection/session_setup.h"
+#include "transport/connection/timer.h"
+#include "transport/fabric/tcp/byte_stream.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/metrics/registry.h"
+#include "transport/paths/side_paths.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace connection {
+
+// What all front ends have in common. A front end derives from it, brings an
+// executor and a byte stream, accepts the peer's streams, and handles the
+// events of the session that concern these.
+//
+// Thread-safe: one mutex guards everything. A front end takes it by a section
+// of its own:
+//   Lock(); ...; Flush(clock); ...; Sync(); ...; mu_.unlock(); Unref();
+//
+// Reference-counted; the last Unref() destroys it. Timers, attempts to connect
+// a path, and the poll set hold one reference each, and let go of it when the
+// session has ended.
+class Connection : public session::SessionEvents,
+                   public metrics::Source,
+                   public PathPoller::Owner,
+                   public Host {
+ public:
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool is_client() const { return is_client_; }
+  const std::string& peer() const { return peer_; }
+  // Call under the lock.
+  session::Session* session() {
+    mu_.AssertHeld();
+    return session_.get();
+  }
+  // Returns true in the child of a fork, where the connection is the parent's.
+  bool IsForeign() const;
+
+  void Ref() final { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() final;
+  // Takes a reference for a caller that has none. Returns false if the
+  // connection is being destroyed.
+  bool RefUnlessDead();
+  std::shared_ptr<Host> Share() final { return ShareAs<Connection>(); }
+
+  std::shared_ptr<metrics::Source> Keep() final;
+  void Collect(metrics::Snapshot* snapshot) final;
+  bool Describe(metrics::ConnectionInfo* info) final;
+
+  Executor* executor() const final { return executor_.get(); }
+  bool MayGiveUpPath() const final { return tolerates_tcp_; }
+  void GiveUpPath(const absl::Status& why) final;
+  void SchedulePolling() final { SchedulePolling(kPortions); }
+
+ protected:
+  Connection(const Config& config, std::shared_ptr<Executor> executor,
+             std::unique_ptr<fabric::tcp::ByteStream> stream);
+  // The front end's destructor runs first. No other thread uses it by then.
+  ~Connection() override;
+
+  // Counts the connection from now on. Call once the front end is constructed.
+  void Register();
+  // Says hello and starts the time limits. Calls `pinged`, which may be null,
+  // after each ping of keepalive.
+  void Begin(std::function<void()> pinged) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Begins a section: takes a reference and the lock. In the child of a fork,
+  // gives up the session, so whatever is done in the section finds it closed.
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(mu_);
+  // Sends what was added in the section, all at once. `now` returns
+  // Executor::Now(), without a virtual call.
+  template <typename Clock>
+  void Flush(Clock now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    liveness_.SyncHeartbeat();
+    session_->Flush();
+    liveness_.Observe(now);
+  }
+  // Does what follows from the state of the session: watches another path,
+  // limits a negotiation, ends the stream. Call after Flush().
+  void Sync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (session_->fast_path() != watched_path_) WatchPath();
+    if (session_->closed()) EndWhenWritten();
+    setup_.Sync();
+  }
+  // Returns true if the peer's streams may be accepted: a path carries them
+  // that the settings allow, and the peer reads the replies to its other calls.
+  bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return session_->accepts_streams() &&
+           (tolerates_tcp_ || session_->using_fast_path());
+  }
+
+  fabric::tcp::ByteStream* stream() const { return stream_.get(); }
+  bool stream_ended() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stream_ended_;
+  }
+  // Calls EndStream(), once.
+  void EndNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Returns a share that any thread may drop.
+  template <typename FrontEnd>
+  std::shared_ptr<FrontEnd> ShareAs() {
+    Ref();
+    return std::shared_ptr<FrontEnd>(
+        static_cast<FrontEnd*>(this),
+        [](Connection* connection) { connection->Release(); });
+  }
+
+  // Delivers all input after a doorbell, as perhaps no other thread polls.
+  // Other tasks of the executor run between two bounded amounts. After
+  // `portions` of them, calls LeaveInput().
+  static constexpr int kPortions = 2;
+  void PollUntilEmpty(int portions = kPortions);
+  // Call when `path` has woken a thread.
+  void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
+  // Call when the byte stream has ended. Takes what the peer has sent over the
+  // fast path before.
+  void OnStreamClosed(const absl::Status& cause)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The front end's part. All but PollPath() and Release() come under the lock.
+  //
+  // Drops a reference, on any thread.
+  virtual void Release() { Unref(); }
+  // Polls in a section of the front end.
+  bool PollPath() override = 0;
+  // More input is there than the thread has time for.
+  virtual void LeaveInput() = 0;
+  // Watches the wake-ups of this path only. Null: of none.
+  virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // Called once. OK: a path that the settings allow carries the session.
+  virtual void OnSettled(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // The session has ended. Streams have been told before.
+  virtual void OnEnded(const absl::Status& cause)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  // Ends the byte stream: all is written, or the peer did not read in time.
+  virtual void EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+  virtual bool HasCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
+
+ private:
+  const uint32_t fork_count_;
+  const absl::Time began_;
+  const bool is_client_;
+  const bool tolerates_tcp_;
+  const std::string peer_;
+  const std::shared_ptr<Executor> executor_;
+  std::atomic<int> refs_{1};
+
+ protected:
+  // Not gRPC's mutex, which checks for deadlocks with each use.
+  base::Mutex mu_;
+
+ private:
+  const std::unique_ptr<fabric::tcp::ByteStream> stream_;
+  paths::SidePaths side_paths_;
+
+ protected:
+  fabric::tcp::Endpoint* const lifeline_;  // owned by session_
+  const std::unique_ptr<session::Session> session_ ABSL_PT_GUARDED_BY(mu_);
+  Liveness liveness_ ABSL_GUARDED_BY(mu_);
+
+ private:
+  void SchedulePolling(int portions);
+  void WatchPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndWhenWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Settle(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  void OnConnectWanted(const std::string& fabric, const std::string& offer,
+                       const std::string& token) final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnListenWanted() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnPathChosen(const session::PathDescription& path) final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnClosed(const absl::Status& cause) final
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  SessionSetup setup_ ABSL_GUARDED_BY(mu_);
+  PathPoller poller_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<fabric::Endpoint> watched_path_ ABSL_GUARDED_BY(mu_);
+  Timer linger_timer_ ABSL_GUARDED_BY(mu_);
+  bool settled_ ABSL_GUARDED_BY(mu_) = false;
+  bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<metrics::Registration> counted_;
+};
+
+}  // namespace connection
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_CONNECTION_H_

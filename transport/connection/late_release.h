@@ -1,0 +1,44 @@
+// Keeps what is dropped under a lock until the lock is free.
+
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
+
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+
+namespace penstock {
+namespace connection {
+
+// While an object of this class lives, what its thread passes to Drop() lives
+// too. Whoever takes a lock makes an object first, and destroys it after
+// unlocking: with its last reference, a value calls a destructor of the
+// application, which may take any time, or call the transport. Objects may
+// nest. The innermost object keeps the values.
+template <typename Value>
+class LateRelease {
+ public:
+  LateRelease() : outer_(current_) { current_ = this; }
+  ~LateRelease() { current_ = outer_; }
+  LateRelease(const LateRelease&) = delete;
+  LateRelease& operator=(const LateRelease&) = delete;
+
+  // Drops `value` at once if this thread has no LateRelease.
+  static void Drop(Value value) {
+    if (current_ != nullptr) current_->values_.push_back(std::move(value));
+  }
+
+ private:
+  static thread_local LateRelease* current_;
+
+  LateRelease* const outer_;
+  absl::InlinedVector<Value, 4> values_;
+};
+
+template <typename Value>
+thread_local LateRelease<Value>* LateRelease<Value>::current_ = nullptr;
+
+}  // namespace connection
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_

@@ -1,0 +1,82 @@
+// Whether the peer is alive, and signs of life for it and for proxies between.
+
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/time/time.h"
+#include "transport/connection/config.h"
+#include "transport/connection/heartbeat.h"
+#include "transport/connection/keepalive.h"
+#include "transport/connection/timer.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace connection {
+
+// Keepalive and heartbeat of a session, with their timers. Call everything
+// under the connection's lock.
+class Liveness {
+ public:
+  // `has_calls` returns whether calls are open, under the lock. All pointers
+  // outlive this object.
+  Liveness(const Config& config, session::Session* session, Host* host,
+           std::function<bool()> has_calls);
+
+  // Calls `pinged` after each ping that keepalive sends. May be null.
+  void Start(std::function<void()> pinged);
+  // Cancels everything. Call when the session has ended.
+  void End();
+
+  // Call before each flush of the session. Of a session in use, the timer is
+  // pending: the usual case.
+  void SyncHeartbeat() {
+    if (!heartbeat_timer_.pending() && session_->using_fast_path()) Beat();
+  }
+  // Call after each flush. Notices what the session has received and sent since
+  // the last call. `now` returns Executor::Now(), without a virtual call.
+  template <typename Clock>
+  void Observe(Clock now) {
+    const session::Counters& counters = session_->counters();
+    if (counters.inputs != inputs_) {
+      inputs_ = counters.inputs;
+      if (keepalive_.enabled()) keepalive_.OnReceived(now());
+    }
+    if (counters.stream_frames_sent != stream_frames_sent_) {
+      stream_frames_sent_ = counters.stream_frames_sent;
+      keepalive_.OnDataSent();
+      police_.OnDataSent();
+    }
+  }
+  // Call for each ping from a client. Returns false if the client pings too
+  // often.
+  bool MayPing() { return !police_.OnPing(Now(), has_calls_()); }
+
+ private:
+  absl::Time Now() const { return host_->executor()->Now(); }
+  void StartKeepaliveTimer();
+  void OnKeepaliveTimer();
+  void Beat();
+  void StartHeartbeatTimer();
+  void OnHeartbeatTimer();
+
+  session::Session* const session_;
+  Host* const host_;
+  const std::function<bool()> has_calls_;
+  std::function<void()> pinged_;
+  const absl::Duration timeout_;
+  Keepalive keepalive_;
+  PingPolice police_;
+  Heartbeat heartbeat_;
+  Timer keepalive_timer_;
+  Timer heartbeat_timer_;
+  uint64_t inputs_ = 0;
+  uint64_t stream_frames_sent_ = 0;
+};
+
+}  // namespace connection
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_

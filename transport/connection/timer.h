@@ -1,0 +1,54 @@
+// Timers of the parts of a connection, and how they come back to it.
+
+#ifndef PENSTOCK_TRANSPORT_CONNECTION_TIMER_H_
+#define PENSTOCK_TRANSPORT_CONNECTION_TIMER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "transport/connection/executor.h"
+
+namespace penstock {
+namespace connection {
+
+// The connection, as its parts see it. Lets a part come back from another
+// thread.
+class Host {
+ public:
+  virtual ~Host() = default;
+  virtual Executor* executor() const = 0;
+  // Returns a share of the connection. Any thread may drop the share.
+  virtual std::shared_ptr<Host> Share() = 0;
+  // Calls `work` under the connection's lock, then sends what `work` added.
+  // The caller holds a share and no locks.
+  virtual void Enter(absl::FunctionRef<void()> work) = 0;
+};
+
+// Call everything under the connection's lock.
+class Timer {
+ public:
+  // `host` is the connection that owns the timer.
+  explicit Timer(Host* host) : host_(host) {}
+
+  // Calls `expired` under the connection's lock, after `delay`, unless the
+  // timer is cancelled or started anew before. Holds a share of the connection
+  // meanwhile.
+  void Start(absl::Duration delay, std::function<void()> expired);
+  void Cancel();
+  bool pending() const { return id_ != 0; }
+
+ private:
+  void OnDue(uint64_t start, const std::function<void()>& expired);
+
+  Host* const host_;
+  Executor::Id id_ = 0;
+  uint64_t starts_ = 0;
+};
+
+}  // namespace connection
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_CONNECTION_TIMER_H_

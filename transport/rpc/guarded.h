@@ -1,0 +1,22 @@
+// Keeps memory that is let go under a lock until the lock is free.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_GUARDED_H_
+#define PENSTOCK_TRANSPORT_RPC_GUARDED_H_
+
+#include <memory>
+
+#include "transport/connection/late_release.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace rpc {
+
+using LateOwners = connection::LateRelease<std::shared_ptr<const void>>;
+
+// Returns the same bytes, whose owners go to LateOwners::Drop().
+memory::Payload Guarded(const memory::Payload& payload);
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_GUARDED_H_
