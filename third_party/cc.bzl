@@ -1,6 +1,6 @@
 """cc_library and cc_binary whose sources begin with precompiled headers.
 
-g++ then parses the standard library and Abseil once instead of once a source,
+g++ then parses the standard library and Abseil once instead of once per source,
 which saves a quarter of the time of a build. A source still includes what it
 uses: clang-tidy (tools/lint) compiles it without precompiled headers.
 """

@@ -110,7 +110,7 @@ def chromium(*flags):
 class PageTest(unittest.TestCase):
 
     def look_at(self, *flags):
-        """What the page says of its canvases, and a picture of it."""
+        """Returns the page's text about its canvases, and a picture."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         page, shot = folder / "page.html", folder / "page.png"
         subprocess.run([RPC, "--rounds=1", f"--html={page}", *flags],

@@ -39,7 +39,7 @@ except grpc.RpcError as error:
 
 
 class ServeTest(CommandTest):
-    """`penstock serve` beside stock gRPC, as its peers may be."""
+    """`penstock serve` with peers that use stock gRPC."""
 
     def send(self, address, *arguments):
         return subprocess.run(
@@ -268,7 +268,7 @@ class Calls:
 class TopTest(CommandTest):
 
     def until_it_answers(self, *arguments):
-        """What top says, once the process can be asked."""
+        """Returns the result of top, once the process can be asked."""
         end = time.monotonic() + LIMIT
         while True:
             done = run("top", *arguments)
@@ -339,7 +339,7 @@ class TopTest(CommandTest):
             self.assertEqual((done.returncode, done.stderr), (
                 1, "penstock top: no process of this user's with a connection "
                 "over Penstock in this network namespace\n"))
-            # Who asks for it by its number is told why not.
+            # A user who asks for the process by its number gets the reason.
             done = self.as_nobody("top", str(self.server.pid))
             self.assertIn("answers its own user and root", done.stderr)
 

@@ -360,10 +360,10 @@ class DoctorTest(CommandTest):
 
 
 class ScriptsTest(CommandTest):
-    """What is made of the tree of commands has all that --help has."""
+    """Texts made of the tree of commands have everything that --help has."""
 
     def options(self, *command):
-        """Of a command, as --help lists them."""
+        """Returns the options of a command, as --help lists them."""
         section = re.search(r"^Options\n((?:  .*\n)+)",
                             run(*command, "--help").stdout, re.MULTILINE)[1]
         found = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", section,
@@ -398,7 +398,7 @@ class ScriptsTest(CommandTest):
         self.assertIn("penstock doctor [OPTIONS] [TARGET]", done.stdout)
 
     def complete(self, *words):
-        """What bash offers for the last word."""
+        """Returns the completions that bash offers for the last word."""
         script = ('source /dev/stdin; COMP_WORDS=("$@"); '
                   'COMP_CWORD=$(($# - 1)); _penstock; '
                   'printf "%s\n" "${COMPREPLY[@]}"')
@@ -458,7 +458,7 @@ class OutputTest(CommandTest):
         child = subprocess.Popen([PROGRAM, "man"], stdout=writer,
                                  stderr=subprocess.PIPE, text=True)
         os.close(writer)
-        # It can write no more, and waits.
+        # The child can write no more, and waits.
         select.select([reader], [], [], LIMIT)
         while state_of(child.pid) == "R":
             os.sched_yield()
@@ -720,7 +720,7 @@ class PingTest(CommandTest):
             while True:
                 try:
                     peer, _ = listener.accept()
-                except OSError:  # it is closed
+                except OSError:  # the listener is closed
                     return
                 with peer:
                     peer.settimeout(LIMIT)
@@ -852,7 +852,7 @@ class ProbeTest(CommandTest):
             server.listen()
             setting = f"PENSTOCK_METRICS={server.getsockname()[1]}"
             said = self.probe(dict([setting.split("=")]))
-        # That the environment has it is still shown.
+        # The output still shows that the environment has the setting.
         self.assertIn(setting, said)
 
     def test_they_write_to_none_of_the_servers_files(self):

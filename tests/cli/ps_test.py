@@ -189,7 +189,7 @@ class CheckpointTest(ServersTest):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")
         self.assertIn(said, done.stderr)
-        # What it is comes once, and no name of gRPC's.
+        # The text names the command once, and has no name of gRPC's.
         self.assertNotRegex(done.stderr, "checkpoint: checkpoint|/penstock.ps")
 
     def test_servers_in_any_order_write_one_that_is_good(self):
@@ -231,7 +231,7 @@ class CheckpointTest(ServersTest):
         os.close(screen)
         shown = ""
         with open(terminal, "rb", buffering=0) as terminal, command:
-            end = time.monotonic() + 60  # it is drawn again and again
+            end = time.monotonic() + 60  # the bar is drawn again and again
             while "100% of 24 B" not in shown:  # six f32, and none of rows
                 self.assertLess(time.monotonic(), end, shown)
                 shown += terminal.read(4096).decode()
@@ -241,7 +241,7 @@ class CheckpointTest(ServersTest):
             shown += terminal.read(4096).decode()
         self.assertEqual(command.returncode, 0)
         self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n\Z")
-        # It stands below what is said before, and is wiped in the end.
+        # The bar is below the earlier lines, and is removed in the end.
         self.assertRegex(shown, r"\Astep 3: writes version .*\r\n\r\[#{40}\]")
         self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -B
 """srun and scontrol of a cluster whose nodes are loopback addresses.
 
-Called by the name `srun` or `scontrol`. It knows the flags that the scripts of
-deploy/slurm use, and refuses all others. Tasks run side by side, in blocks of
---ntasks-per-node; SIGTERM ends them, as in Slurm.
+Called by the name `srun` or `scontrol`. The program knows the flags that the
+scripts of deploy/slurm use, and refuses all others. Tasks run side by side, in
+blocks of --ntasks-per-node; SIGTERM ends them, as in Slurm.
 """
 
 import argparse

@@ -76,7 +76,7 @@ PROMETHEUS = {
 
 
 def is_covered(port, ports):
-    """Whether a rule's ports have that one; without any it has all."""
+    """Returns whether a rule covers the port; without ports it covers all."""
     return not ports or any(
         "port" not in each or
         each["port"] <= port <= each.get("endPort", each["port"])
@@ -84,7 +84,7 @@ def is_covered(port, ports):
 
 
 def callers_of(port, labels, every):
-    """Who may reach that port of pods with these labels."""
+    """Returns who may reach the port of pods with these labels."""
     policies = [each["spec"] for each in every
                 if each["kind"] == "NetworkPolicy"
                 and "Ingress" in each["spec"]["policyTypes"]

@@ -68,7 +68,7 @@ def sources(root):
 
 
 def deployment(root):
-    """What starts programs, and sets variables for them."""
+    """Returns the files that start programs and set variables for them."""
     return [path for path in sorted((root / "deploy").glob("**/*"))
             if path.suffix in (".yaml", ".sbatch") or path.name == "Dockerfile"]
 

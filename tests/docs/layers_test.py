@@ -23,7 +23,7 @@ def rules_of_layers(root):
 
 
 class Package:
-    """What a BUILD file declares. It is run as Python, which it is too."""
+    """The declarations of a BUILD file, which is run as Python."""
 
     def __init__(self, text, functions):
         self.libraries = []  # the arguments of each
@@ -79,7 +79,7 @@ def layers_of(entry, groups, layers):
 
 
 def too_visible(layer, package, groups, rules):
-    """Who may use a library of `layer` and may not include what it has."""
+    """Returns the layers that may use `layer` by BUILD, but not by include."""
     included = {user for user, paths in rules["LAYERS"].items()
                 for path in paths if rules["layer_of"](path) == layer}
     return sorted({user for entry in package.visibility()

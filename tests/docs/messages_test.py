@@ -112,13 +112,13 @@ def messages_of(text):
 
 
 def pieces(message):
-    """What does not vary in a message."""
+    """Returns the parts of a message that do not vary."""
     return [piece.strip() for piece in message.split("...") if piece.strip()]
 
 
 def begins(some, whole):
-    """Whether a message begins with another one; its last piece, too, may be
-    the beginning of one."""
+    """Returns whether a message begins with another one. The last piece of the
+    other one may be the beginning of a piece."""
     return (0 < len(some) <= len(whole)
             and some[:-1] == whole[:len(some) - 1]
             and whole[len(some) - 1].startswith(some[-1]))
@@ -139,7 +139,7 @@ class MessagesTest(unittest.TestCase):
             for string in STRING.findall(text))
 
     def is_quoted(self, strings):
-        """Whether a message of the table is the one of these strings, or its
+        """Returns whether the table has the message of these strings, or its
         beginning."""
         said = pieces("...".join(map(plain, strings)))
         return any(begins(pieces(message), said) for message in quoted())

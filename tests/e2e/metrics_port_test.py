@@ -77,7 +77,7 @@ def raw(port, source="127.0.0.1"):
 def trickle(client, some):
     try:
         client.send(some)
-    except OSError:  # it has been dropped
+    except OSError:  # the server has dropped the connection
         pass
 
 

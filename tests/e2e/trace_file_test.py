@@ -164,7 +164,7 @@ class TraceFileTest(unittest.TestCase):
 
     @staticmethod
     def dropped(pid):
-        """What a process says of its trace, over its status socket."""
+        """Returns how many events of its trace a process has dropped."""
         with socket.socket(socket.AF_UNIX) as asker:
             asker.connect(f"\0penstock-status-{pid}")
             asker.sendall(b"metrics\n")

@@ -1,7 +1,7 @@
 """Makes one of gRPC's own programs run over Penstock: IN.cc OUT.cc.
 
-What a user would write, and nothing else: Enable() behind each ServerBuilder,
-Credentials() around each channel's credentials.
+The program adds only the calls that a user would write: Enable() behind each
+ServerBuilder, and Credentials() around each channel's credentials.
 """
 
 import pathlib

@@ -34,7 +34,7 @@ def build_depends():
 
 
 def set_up(name):
-    """What an array of tools/setup has."""
+    """Returns the elements of an array of tools/setup."""
     return set(re.search(rf"^(?:readonly )?{name}=\(([^)]*)\)",
                          read("tools/setup"), re.M)[1].split())
 

@@ -35,19 +35,20 @@ class NoRoot(Exception):
 class Root:
     """A root in `folder`. A subclass says how a shell comes to see it."""
 
-    # What unshare() runs, with mounts of its own, before a program in the root.
+    # The shell code that unshare() runs, with mounts of its own, before a
+    # program in the root.
     MOUNT = ""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="root."))
-        self.folder.chmod(0o755)  # it is everybody's root
+        self.folder.chmod(0o755)  # everybody may read the root
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def tmp(self):
-        """What is /tmp in the root."""
+        """The folder that is /tmp in the root."""
         return self.folder / "tmp"
 
     def added(self, name):

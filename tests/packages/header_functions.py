@@ -1,8 +1,8 @@
 """Finds the functions that a header declares and a library has to define.
 
 A scanner for headers in the style of penstock/: no macros, no preprocessor but
-#include and guards. It either understands a declaration or raises ValueError,
-so that none is passed over.
+#include and guards. The scanner understands a declaration or raises
+ValueError, so that no declaration is left out.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ _ACCESS = re.compile(r"(public|protected|private)\s*:(?!:)\s*")
 _FUNCTION = re.compile(
     r"(?P<before>[\w:<>,&*\s]*?)(?P<name>operator[^\w\s(]+|~?\w+)"
     r"\s*\((?P<parameters>.*)\)\s*(?P<const>const)?$", re.DOTALL)
-# What declares no function that a library defines.
+# The beginnings of declarations that are no functions of a library.
 _OTHERS = re.compile(r"(using|typedef|friend|static_assert|template|extern)\b")
 _ATTRIBUTE = re.compile(r"\[\[[^\]]*\]\]\s*")
 _GIVEN = re.compile(r"=\s*(default|delete|0)$")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
-"""What the public headers declare, the shared library has, and nothing else.
+"""The shared library exports what the public headers declare, nothing else.
 
-A program is made that uses each function that the headers declare; what it
-then wants of the library is compared with what the library exports.
+The test makes a program that uses each function of the headers, and compares
+the symbols that the program needs with those that the library exports.
 """
 
 import collections
@@ -17,12 +17,12 @@ from header_functions import Function, functions_of
 
 HEADERS = sorted(pathlib.Path("penstock").glob("*.h"))
 LIBRARY = "penstock/libpenstock.so.0"
-# What the preloaded stub calls; the map says so.
+# The function that the preloaded stub calls, as the version map says.
 PRIVATE = {"penstock_preload_1"}
 
 
 def program(functions):
-    """A program that refers to all of them."""
+    """Returns a program that refers to all of the functions."""
     count = collections.Counter((f.scope, f.name) for f in functions)
     lines = [f'#include "{header}"' for header in HEADERS]
     lines.append("namespace penstock {")

@@ -65,7 +65,7 @@ penstock top $! --count=1 || true
 kill $!
 """
 
-# It knows nothing of Penstock.
+# The client knows nothing of Penstock.
 CLIENT = """
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])

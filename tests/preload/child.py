@@ -28,7 +28,7 @@ def environment(preload=STUB, **settings):
 
 
 class Ended:
-    """What became of a program."""
+    """The result of a program that has ended."""
 
     def __init__(self, code, said, log):
         self.code, self.said, self.log = code, said, log

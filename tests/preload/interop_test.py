@@ -52,7 +52,7 @@ class InteropTest(unittest.TestCase):
                     self.assertEqual(0, ended.code, ended)
                     sides = ended.sides_over_shm()
                     if case == "timeout_on_sleeping_server":
-                        sides |= over_shm  # its 1 ms are often over before
+                        sides |= over_shm  # the call may end before the path
                     self.assertEqual(over_shm & {"to"}, sides - {"from"})
             ended = child.end()
         self.assertEqual(over_shm & {"from"}, ended.sides_over_shm())

@@ -86,7 +86,7 @@ class PythonTest(unittest.TestCase):
                 with self.subTest(api=api, case=case):
                     ended = self.call(api, server.address, case, tls, **REQUIRE)
                     self.assertEqual({"to"}, ended.sides_over_shm(), ended)
-            # Its identity is not that of the certificate.
+            # A stranger's identity is not that of the certificate.
             stranger = run(PYTHON, CLIENT, api, server.address, "sizes")
             self.assertNotEqual(0, stranger.code)
 
@@ -161,12 +161,12 @@ class PythonTest(unittest.TestCase):
                   "except grpc.RpcError as error: print(error.code())")
         ended = run(PYTHON, "-c", script, GRPC_XDS_BOOTSTRAP_CONFIG=bootstrap,
                     GRPC_VERBOSITY="INFO", GRPC_TRACE="xds_client")
-        # It was there, and heard that this is no control plane.
+        # The client was there, and heard that the server is no control plane.
         self.assertIn("ADS call status received", ended.log)
         self.assertIn("UNIMPLEMENTED", ended.log)
         self.assertEqual(set(), server.end().sides_over_shm())
 
-    # What is left alone.
+    # Programs that the stub leaves alone.
 
     def copy_of_grpcio(self, release):
         """A package that says it is of another release."""
@@ -226,7 +226,7 @@ class PythonTest(unittest.TestCase):
                                GRPC_ENABLE_FORK_SUPPORT="1")
 
     def test_another_release_of_python(self):
-        """For which there is no module beside the stub."""
+        """The folder of the stub has no module for that release."""
         folder = self.folder()
         stub = shutil.copy(STUB, folder)
         self.assert_left_alone("no module for this release of Python",

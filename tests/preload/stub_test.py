@@ -118,7 +118,7 @@ class LeftAloneTest(unittest.TestCase):
         self.assertEqual((0, ""), (ended.code, ended.log))
 
     def test_a_program_with_penstock_in_it(self):
-        # It would say that there is no such library, if it looked for it.
+        # If the stub looked for the library, it would say that there is none.
         setting = {"PENSTOCK_LIBRARY": "/is/nowhere"}
         with Child(SERVER, "127.0.0.1:0", **setting) as server:
             self.assertNotIn("libpenstock.so", server.maps())
@@ -127,7 +127,7 @@ class LeftAloneTest(unittest.TestCase):
             self.assertEqual(0, ended.code, ended)
             self.assertEqual({"to"}, ended.sides_over_shm())
             self.assertEqual([], ended.reasons_not_to())
-        # Its own policy holds, not the stub's.
+        # The program's own policy holds, not the stub's.
         with Child(SERVER, "127.0.0.1:0", PENSTOCK_POLICY="require") as server:
             self.assertIn("listening", server.first_line)
 

@@ -111,7 +111,7 @@ GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class WithDLPack(Memory):
-    """Has __dlpack__, as PyTorch's tensors. Its work is in STREAM."""
+    """Has __dlpack__, as PyTorch's tensors; the device works in STREAM."""
 
     def __init__(self, array, device=0, type=CUDA, strides=None):
         super().__init__(array, device)
@@ -383,7 +383,7 @@ def test_a_capsule_that_threads_use_at_once_is_used_once(fails):
     assert len(tensors) == (0 if fails else 1), results
     assert len([each for each in results if "used before" in str(each)]) == 3
     fake.FakeBeSlow(0)
-    if fails:  # it is the producer's again
+    if fails:  # the producer has the tensor again
         tensors = [penstock.from_dlpack(capsule)]
     np.testing.assert_array_equal(tensors.pop().to_host().numpy(), values())
     del results[:], capsule

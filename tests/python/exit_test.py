@@ -98,7 +98,7 @@ except KeyboardInterrupt:
                                stdout=subprocess.PIPE)
     with process:
         assert process.stdout.readline() == "begins\n"
-        # Whether it waits already or not.
+        # The process may already wait or not.
         os.kill(process.pid, signal.SIGINT)
         assert process.communicate(timeout=30)[0] == "interrupted\n"
     assert process.returncode == 0

@@ -1,4 +1,4 @@
-"""Processes beside that of a test."""
+"""Further processes of a test."""
 
 import contextlib
 import subprocess

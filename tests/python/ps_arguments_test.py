@@ -141,7 +141,7 @@ def make_worker(address):
 
 @pytest.fixture(name="reader", scope="module")
 def make_reader(address, worker):
-    del worker  # which is the chief
+    del worker  # the worker is the chief
     with ps.Reader([address]) as reader:
         yield reader
 

@@ -110,7 +110,7 @@ def test_pytorch_takes_what_was_pulled_and_gives_gradients():
 
 
 class OnlyDlpack:
-    """What another package's tensor has."""
+    """A tensor of another package, which has only __dlpack__."""
 
     def __init__(self, array):
         self._array = array
@@ -142,7 +142,7 @@ def test_tables_of_each_type_are_trained_in_it(dtype):
 
     def tensor_of(numbers):
         array = np.array(numbers, "f4").reshape(2, 3)
-        if dtype == "bf16":  # its upper half
+        if dtype == "bf16":  # the upper half of f32
             return penstock.Tensor.from_bits(
                 (array.view("u4") >> 16).astype("u2"), dtype)
         return penstock.Tensor(array.astype(f"f{int(dtype[1:]) // 8}"))
@@ -254,8 +254,8 @@ def test_what_happens_as_a_call_begins_costs_no_other_its_future():
 
 
 def test_a_push_without_room_is_tried_again_until_its_time_is_over():
-    # Of 25 MB, 17 of which are not the rows'. So little that an attempt takes
-    # no time, and the end of all comes between two.
+    # The table has 25 MB, 17 of which are not for rows. With so few rows an
+    # attempt takes no time, and the time is over between two attempts.
     few, many = 300, 150_000
     with workers([sparse(budget_bytes=25 * 10**6)], {}, push_timeout=2
                  ) as (worker,):

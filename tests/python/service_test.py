@@ -158,7 +158,7 @@ def test_other_tensors_of_that_memory_stay_what_they_are(client):
     got = client.get(["a", "b"], into={"a": tensor, "b": same})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
     assert penstock.from_dlpack(lent).numpy()[0] == 0
-    # What is returned is another tensor of that memory.
+    # The returned tensor is another one of the same memory.
     got["a"].numpy(writable=True)[:] = 3
     client.get(["a"], into={"a": got["b"]})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
@@ -246,7 +246,7 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         got = client.get(["x"])["x"].numpy()
         np.testing.assert_array_equal(got, array)
         assert not got.flags.writeable
-        # It is memory of the two processes.
+        # The two processes share the memory.
         assert "memfd" in peer.mapping_of(got)
         # The server has no copy either: it sees what nobody should write.
         array[0] = 42

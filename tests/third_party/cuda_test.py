@@ -54,7 +54,7 @@ class CudaTest(unittest.TestCase):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def build(self, environment, target):
-        """What Bazel says, and what it built; None if it failed."""
+        """Returns Bazel's output and the built file, or None if it failed."""
         flags = ["--experimental_convenience_symlinks=ignore", "--jobs=2"]
         done = self.bazel(environment, "build", *flags, "//" + target)
         if done.returncode != 0:

@@ -7,5 +7,5 @@ set -euo pipefail
 if ((RDMA_VM_RANK == 0)); then
   rping -s -a 10.8.0.1 -C 5 -V
 else
-  until rping -c -a 10.8.0.1 -C 5 -V; do sleep 1; done # it may boot later
+  until rping -c -a 10.8.0.1 -C 5 -V; do sleep 1; done # until both run
 fi

@@ -11,7 +11,7 @@ def _newest():
     return "compute_%d" % CUDA_ARCHITECTURES[-1]
 
 def _code():
-    """nvcc's flags: code for each architecture, and PTX of the newest."""
+    """Returns nvcc's flags: code for each architecture, PTX of the newest."""
     flags = [
         "-gencode=arch=compute_%d,code=sm_%d" % (number, number)
         for number in CUDA_ARCHITECTURES

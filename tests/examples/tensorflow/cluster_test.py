@@ -18,7 +18,8 @@ import cluster  # noqa: E402 pylint: disable=wrong-import-position
 import demo  # noqa: E402 pylint: disable=wrong-import-position
 
 JOBS = {"chief": 1, "worker": 2}
-# What each task runs, with `me` as "chief 0" and `addresses` of the cluster.
+# The beginning of each task's program, with `me` as "chief 0" and `addresses`
+# of the cluster.
 PRELUDE = """
 import json, os, signal, sys
 config = json.loads(os.environ["TF_CONFIG"])
@@ -80,7 +81,7 @@ class ClusterTest(unittest.TestCase):
                 open(os.path.dirname(__file__) + f"/{number}", "w").close()
             """)
         self.assertEqual(tasks.next_line(), "0")
-        time.sleep(0.2)  # it has time to do what it should not
+        time.sleep(0.2)  # the task has time for a mistake
         self.assertFalse((self.folder / "0").exists())
         self.assertEqual(tasks.next_line(), "1")
         self.assertTrue((self.folder / "0").exists())

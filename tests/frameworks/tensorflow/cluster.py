@@ -31,7 +31,7 @@ def addresses(**counts):
 
 
 class Task:
-    """A task. Its output goes where the test's does."""
+    """A task, whose output goes where the test's output goes."""
 
     def __init__(self, cluster, job, index, protocol, **environment):
         spec = json.dumps(
@@ -68,7 +68,7 @@ class Task:
 
 
 def route_to(description, address):
-    """What describe() says of the peer at an address; None: nothing."""
+    """Returns the route of describe() to the peer at an address, or None."""
     for server in description["servers"]:
         for route in server["routes"]:
             if route["address"] == address:

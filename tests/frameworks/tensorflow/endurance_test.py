@@ -48,7 +48,7 @@ def on_worker():
 
 
 def routes():
-    """What each of the two has to say of its way to the other one."""
+    """Returns the route of each of the two to the other one."""
     ours = penstock_tensorflow.describe()
     theirs = PS.describe()
     return (cluster.route_to(ours, CLUSTER["ps"][0]),
@@ -132,7 +132,7 @@ class LeaksTest(unittest.TestCase):
             never = tf1.FIFOQueue(1, [tf.float32], [[1000]]).dequeue()
             bad = tf.gather(tf.zeros([10]), self.index)
         with on_worker():
-            # What is received becomes the variable's storage.
+            # The received tensor becomes the variable's storage.
             holder = tf1.get_variable("holder", dtype=tf.float32,
                                       initializer=tf.zeros([1]),
                                       validate_shape=False, use_resource=True)

@@ -1,10 +1,10 @@
-"""What a process holds, by /proc: to see that it does not grow."""
+"""The resources of a process, by /proc: to see that they do not grow."""
 
 import os
 
 
 def footprint(pid="self"):
-    """Its threads, file descriptors, mappings and memory in KiB."""
+    """Returns a process's threads, descriptors, mappings and memory in KiB."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         fields = dict(line.split(":", 1) for line in status)
     with open(f"/proc/{pid}/maps", encoding="utf-8") as lines:

@@ -21,7 +21,8 @@ PROTOCOL = penstock_tensorflow.PROTOCOL
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(1 << 32)))
 SIZE = 1 << 18
 FLOOD = 2000
-# What the server gives those that do not greet, and some for a busy machine.
+# The time that the server gives to clients that do not greet, and more for a
+# busy machine.
 PATIENCE = 40
 
 

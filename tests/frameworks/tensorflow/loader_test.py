@@ -1,4 +1,4 @@
-"""The wheel beside a TensorFlow that it is not for, or damaged, or alone.
+"""The wheel with a TensorFlow that it is not for, or damaged, or alone.
 
 TensorFlow has to say why, and to work as if the wheel were not there.
 """
@@ -17,8 +17,8 @@ PLUGINS = "tensorflow-plugins"
 LOADER = "libpenstock_tensorflow_loader.so"
 OUTDATED = pathlib.Path("tests/frameworks/tensorflow/liboutdated_loader.so")
 
-# What a user would do, with what TensorFlow made of it. The status shows what
-# came: all but the protocol works.
+# The steps of a user, and the state of TensorFlow after them. The exit status
+# shows the result: everything except for the protocol works.
 USE_TENSORFLOW = """
 import penstock_tensorflow
 import tensorflow as tf

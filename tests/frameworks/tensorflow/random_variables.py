@@ -121,7 +121,7 @@ class RandomVariable:
             self.expected = self.expected + self.base * by
 
     def equals(self, got):
-        """Whether that has the very bits of what is expected."""
+        """Returns whether `got` has exactly the expected bits."""
         if got.dtype != self.dtype or got.shape != self.shape:
             return False
         if self.dtype == object:

@@ -1,4 +1,4 @@
-"""PENSTOCK_POLICY=require, beside a stock peer; bad settings."""
+"""PENSTOCK_POLICY=require with a stock peer, and bad settings."""
 
 import os
 import unittest

@@ -217,7 +217,8 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(session.run(result), 1000)
 
     def test_graphs_are_run_over_the_data_plane_with_what_they_are_fed(self):
-        # From a few bytes to more than goes beside a call's name.
+        # Sizes from a few bytes to more than fits into the packet of a call's
+        # name.
         for size in (1, 1000, 100_000, 3_000_000):
             with on_ps():
                 fed = tf1.placeholder(tf.float32, [size])

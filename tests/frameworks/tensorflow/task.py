@@ -1,8 +1,8 @@
 """One task of a cluster, in a process of its own.
 
-Its argument is JSON: cluster, job, index, protocol. It writes "ready" when it
-serves. Then it takes one command a line: "describe" writes what the plugin has
-to say; the end of the input ends the process.
+The argument is JSON: cluster, job, index, protocol. The task writes "ready"
+when it serves. Then it takes one command per line: "describe" writes the
+plugin's description. The end of the input ends the process.
 """
 
 import json

@@ -10,12 +10,12 @@ def tensorflow_test(
         env = {},
         tags = [],
         timeout = "moderate"):
-    """A Python file as a test. It may import the files beside it.
+    """A Python file as a test, which may import the files of its folder.
 
     Args:
-      name: the test's.
+      name: the name of the test.
       main: the file.
-      data: what it needs besides.
+      data: further files that the test needs.
       env: what is set when it starts.
       tags: more of them.
       timeout: Bazel's.
