@@ -28,7 +28,7 @@ std::string ResultText(const ps::CheckpointResult& result) {
                    result.is_incremental ? "incremental" : "full", ", ",
                    BytesText(result.bytes), "\n");
   if (!result.removed_steps.empty()) {
-    absl::StrAppend(&text, "removed: those of step ",
+    absl::StrAppend(&text, "removed: the checkpoints of step ",
                     absl::StrJoin(result.removed_steps, ", "), "\n");
   }
   return text;

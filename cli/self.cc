@@ -48,8 +48,8 @@ absl::Status BecomeCompanion(const Companion& companion,
     return BecomeProgram(launch);
   }
   return absl::NotFoundError(
-      absl::StrCat("what it runs is not there: ", places[0], ", ", places[1],
-                   " (bazel build //", companion.target, ")"));
+      absl::StrCat("a program that this command runs is missing: ", places[0],
+                   ", ", places[1], " (bazel build //", companion.target, ")"));
 }
 
 void IgnoreSigpipe() {

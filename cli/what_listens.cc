@@ -139,12 +139,13 @@ bool IsTls(absl::string_view answer) {
 std::string MeaningOfAnswer(absl::string_view answer, bool with_tls) {
   if (answer.empty() || IsHttp2(answer)) return "";
   if (IsTls(answer)) {
-    return with_tls ? "" : "it speaks TLS: give --tls, or --ca=FILE";
+    return with_tls ? "" : "the server uses TLS: give --tls or --ca=FILE";
   }
   const size_t end = std::min(answer.find_first_of("\r\n"), answer.size());
-  return absl::StrCat("what listens there is no gRPC server: it says \"",
-                      base::Printable(answer.substr(0, end), kMaxLineBytes),
-                      "\"; is it the right port?");
+  return absl::StrCat(
+      "no gRPC server listens there, but a program that sends \"",
+      base::Printable(answer.substr(0, end), kMaxLineBytes),
+      "\"; is it the right port?");
 }
 
 std::string WhatListensAt(absl::string_view target, absl::Duration limit,

@@ -89,7 +89,7 @@ absl::StatusOr<Libraries> FindLibraries(const std::string& self) {
     looked.push_back(place.stub);
   }
   return absl::NotFoundError(absl::StrCat(
-      "the library to preload is not there: ", absl::StrJoin(looked, ", ")));
+      "the library to preload does not exist: ", absl::StrJoin(looked, ", ")));
 }
 
 absl::StatusOr<Launch> Plan(const std::vector<std::string>& arguments,
@@ -147,7 +147,7 @@ absl::Status Exec(const Launch& launch) {
   }
   if (error == ENOENT) {
     return absl::NotFoundError(
-        absl::StrCat("run ", launch.file, ": its interpreter is not there"));
+        absl::StrCat("run ", launch.file, ": its interpreter does not exist"));
   }
   return base::ErrnoStatus(error, absl::StrCat("run ", launch.file));
 }

@@ -70,7 +70,9 @@ class Fields {
   // Checks the layout of an array that has elements.
   absl::Status CheckPacked(const Shape& shape, DType dtype) const {
     if (!Get("mask").is_none()) {
-      return Refused("it has a mask, which a Tensor has not: fill it first");
+      return Refused(
+          "the array has a mask, which a Tensor cannot have: fill the array "
+          "first");
     }
     if (Get("strides").is_none()) return absl::OkStatus();
     const auto strides = Get("strides").cast<py::tuple>();
@@ -88,7 +90,7 @@ class Fields {
 
   absl::StatusOr<uintptr_t> ReadAddress() const {
     const auto data = Get("data").cast<py::tuple>();
-    if (data.size() != 2) return Refused("its data is no pair");
+    if (data.size() != 2) return Refused("its data is not a pair");
     return py::object(data[0]).cast<uintptr_t>();
   }
 

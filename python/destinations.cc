@@ -50,7 +50,7 @@ void CheckWritable(const std::string& name, const py::object& source,
           : py::hasattr(source, "__dlpack__") || !IsReadOnlyOnDevice(source);
   if (is_writable && IsBorrowed(tensor)) return;
   Refuse(name,
-         "the array is not one that can be written to as it lies: it must be "
+         "the array cannot be written to in place: it must be "
          "writeable, in row-major order without gaps, aligned and of native "
          "byte order");
 }
@@ -118,8 +118,8 @@ Tensor Destinations::MemoryOfTensor(const std::string& name,
   if (tensor.byte_size() == 0) return tensor;
   if (!tensor.buffer()->writable()) {
     Refuse(name,
-           "this Tensor's memory is read-only, as what was received or made of "
-           "an array: give the array itself, or Tensor.empty()");
+           "this Tensor's memory is read-only, like that of a Tensor received "
+           "or made of an array: give the array itself, or Tensor.empty()");
   }
   if (absl::c_linear_search(tensors_, source.ptr())) {
     Refuse(name, "the same Tensor was given for another name");

@@ -23,9 +23,9 @@ absl::StatusOr<DeviceMemory*> NeedDeviceMemory(absl::string_view operation) {
   if (DeviceMemory* const memory = GetDeviceMemory()) return memory;
   return absl::FailedPreconditionError(absl::StrCat(
       operation,
-      ": this process has named nothing that copies to and from devices; call "
-      "penstock::tensor::SetDeviceMemory() first, with what "
-      "tensor_service/cuda/cuda_memory.h makes"));
+      ": this process has no DeviceMemory, which copies to and from devices; "
+      "call penstock::tensor::SetDeviceMemory() first, with the object of "
+      "tensor_service/cuda/cuda_memory.h"));
 }
 
 }  // namespace penstock::tensor

@@ -163,7 +163,7 @@ absl::Status Rendezvous::SendLocked(const RendezvousKey& key,
     return absl::Status(
         room.status().code(),
         absl::StrCat("send ", key.ToString(), ": ", room.status().message(),
-                     "; receive what was sent or end steps first, or raise "
+                     "; receive tensors or end steps first, or raise "
                      "budget_bytes or client_share"));
   }
   for (uint32_t i = 0; i < served; ++i) {
@@ -227,9 +227,10 @@ absl::Status Rendezvous::ReceiveLocked(const RendezvousKey& key, uint64_t wait,
   if (!hold.ok()) {
     return absl::Status(
         hold.status().code(),
-        absl::StrCat("receive ", key.ToString(), ": ", hold.status().message(),
-                     ", by taking what was sent to it, or raise budget_bytes "
-                     "or client_share"));
+        absl::StrCat(
+            "receive ", key.ToString(), ": ", hold.status().message(),
+            ", by taking the tensors sent to it, or raise budget_bytes "
+            "or client_share"));
   }
   Received received = slot->second.kept;
   received.hold = *std::move(hold);
@@ -244,8 +245,8 @@ absl::Status Rendezvous::AwaitLocked(const RendezvousKey& key, uint64_t wait,
   if (waiters_.size() >= options_.max_waiters) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "receive ", key.ToString(), ": ", waiters_.size(),
-        " receives wait already, as many as may; send or cancel what they wait "
-        "for, or raise max_waiters"));
+        " receives wait already, which is the limit; send or cancel the "
+        "tensors that they wait for, or raise max_waiters"));
   }
   absl::StatusOr<ClientShares::Hold> place = waiting_.Take(client, 1);
   if (!place.ok()) {

@@ -114,7 +114,7 @@ absl::StatusOr<size_t> TensorStore::PutOwn(const Bundle& bundle,
   if (stored.ok()) return stored;
   return Refused(
       absl::StrCat("put of ", bundle.byte_size(), " bytes"), stored.status(),
-      "; delete tensors, wait for answers that still hold what was replaced, "
+      "; delete tensors, wait for answers that still hold replaced tensors, "
       "or raise it");
 }
 

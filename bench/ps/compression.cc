@@ -152,7 +152,7 @@ void Print(size_t bytes, const std::vector<Contender>& contenders) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Compression of gradients beside a copy of them.");
+  CLI::App app("Compression of gradients, compared with a copy of them.");
   size_t mebibytes = 64;
   int rounds = 15, threads = 0;
   double ratio = 0.01;

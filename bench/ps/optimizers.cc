@@ -220,7 +220,7 @@ void Print(const std::vector<Contender>& contenders) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Steps of optimizers beside the limit that memory sets.");
+  CLI::App app("Steps of optimizers, compared with the limit of the memory.");
   size_t mebibytes = 64;
   int rounds = 15, threads = 0;
   app.add_option("--mib", mebibytes, "of an f32 value")

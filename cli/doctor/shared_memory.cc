@@ -106,8 +106,8 @@ Finding UserNamespace(const Host& host) {
     return {kGroup, "user namespace", Level::kOk, "unknown: no uid_map", ""};
   }
   return {kGroup, "user namespace", Level::kNote,
-          "one of its own: CAP_IPC_LOCK may be worth nothing in it, and users "
-          "of other namespaces are other users",
+          "a namespace of its own: CAP_IPC_LOCK may have no effect in it, and "
+          "users of other namespaces count as other users",
           ""};
 }
 

@@ -27,8 +27,8 @@ absl::StatusOr<MetricsText> ParseOwn(absl::string_view text) {
   absl::StatusOr<MetricsText> metrics = MetricsText::Parse(text);
   if (metrics.ok() && !metrics->Has(kOwnMetric)) {
     return absl::UnavailableError(
-        "who answers serves metrics, but none of Penstock's: is it the port "
-        "of PENSTOCK_METRICS?");
+        "the server there has metrics, but none of Penstock's: is this the "
+        "port of PENSTOCK_METRICS?");
   }
   return metrics;
 }

@@ -323,7 +323,8 @@ int main(int argc, char** argv) {
       ->default_str("0");
   app.add_option("--seed", flags.seed);
   app.add_option("--ca", flags.tls.ca,
-                 "use TLS, and trust servers whom this PEM file vouches for")
+                 "use TLS, and trust servers with a certificate signed by one "
+                 "of this PEM file")
       ->check(CLI::ExistingFile);
   app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)")
       ->check(CLI::ExistingFile);

@@ -28,7 +28,7 @@ inline void AddFlags(TrainingOptions* options, CLI::App* app) {
   add("--negatives", &sampler->negatives, 0, 64,
       "words drawn for each word nearby");
   add("--subsample", &sampler->subsample, 1e-6, 1.0,
-      "words that make up more of the text are partly passed over");
+      "words with a larger share of the text are partly skipped");
   app->add_option("--seed", sampler->seed, "of all that is drawn")
       ->capture_default_str();
 }

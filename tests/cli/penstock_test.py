@@ -708,7 +708,7 @@ class PingTest(CommandTest):
                 done = run("ping", f"127.0.0.1:{listener.getsockname()[1]}",
                            "--count=1")
         self.check(done, 1)
-        self.assertIn("what listens there is no gRPC server", done.stderr)
+        self.assertIn("no gRPC server", done.stderr)
 
     def port_of(self, answer):
         """A port at which `answer` is called with each connection."""
@@ -760,8 +760,8 @@ class PingTest(CommandTest):
                     done = run(*command, "--timeout=3")
                     self.check(done, 1)
                     text = " ".join((done.stdout + done.stderr).split())
-                    self.assertIn("what listens there is no gRPC server: it "
-                                  f'says "{said}"', text)
+                    self.assertIn("no gRPC server listens there, but a program "
+                                  f'that sends "{said}"', text)
 
     def test_which_side_is_without_penstock_is_told(self):
         peer = self.ping(self.stock(), "--count=1")

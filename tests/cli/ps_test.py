@@ -302,7 +302,7 @@ class CheckpointTest(ServersTest):
                    "administer: refused to dns:reader.test")
         self.fails(self.checkpoint(server, *others),
                    "the server's certificate is not trusted")
-        self.fails(self.checkpoint(server), "if it speaks TLS: --tls, or --ca=FILE")
+        self.fails(self.checkpoint(server), "if the server uses TLS, give --tls or --ca=FILE")
         self.check(self.checkpoint(server, *chief), 0)
         plain = self.keeper()
         self.fails(self.checkpoint(plain, *chief), "does not speak TLS")

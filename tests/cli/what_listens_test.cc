@@ -36,8 +36,8 @@ TEST(MeaningOfAnswerTest, TlsIsASurpriseToThoseWithoutIt) {
 
 TEST(MeaningOfAnswerTest, OthersAreQuotedByTheirFirstLine) {
   EXPECT_EQ(MeaningOfAnswer("SSH-2.0-x\r\nmore", true),
-            "what listens there is no gRPC server: it says \"SSH-2.0-x\"; is "
-            "it the right port?");
+            "no gRPC server listens there, but a program that sends "
+            "\"SSH-2.0-x\"; is it the right port?");
   const std::string endless = MeaningOfAnswer(std::string(5000, '\x1b'), false);
   EXPECT_LT(endless.size(), 200U);
   EXPECT_EQ(endless.find('\x1b'), std::string::npos);

@@ -257,7 +257,7 @@ void Run(const std::string& parent, uint64_t bytes, int rounds, bool sparse) {
 }  // namespace penstock::ps::checkpoint
 
 int main(int argc, char** argv) {
-  CLI::App app("Writes and reads checkpoints beside plain files.");
+  CLI::App app("Writes and reads checkpoints, compared with plain files.");
   std::string folder = ".";
   uint64_t megabytes = 1000;
   int rounds = 5;

@@ -266,7 +266,7 @@ void Run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   penstock::ps::sparse::Flags flags;
-  CLI::App app("Sparse tables beside a std::unordered_map.");
+  CLI::App app("Sparse tables, compared with a std::unordered_map.");
   app.add_option("--rows", flags.rows)->check(CLI::Range(1, 100000000));
   app.add_option("--batch", flags.batch, "ids of a call")
       ->check(CLI::Range(1, 1 << 20));
