@@ -1,4 +1,4 @@
-// Announced messages in shared memory that differs from its description.
+// Announcements of messages in shared memory that is not as described.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -51,8 +51,8 @@ struct Called {
 
 // Returns true if an answer is in the ring, after the call's own frames.
 bool HasAnswered(const Called& called) {
-  // Credit for a message of a tebibyte takes 256 frames, for which a ring
-  // grows.
+  // The victim's credit for a message of a tebibyte takes 256 frames, for which
+  // the ring grows.
   if (called.memory->Load(page::kHead) > page::kFirstRingBytes) return true;
   for (const Frame& frame : called.memory->Frames()) {
     if (frame.type == type::kRelease || frame.type == type::kReset) return true;
@@ -60,8 +60,8 @@ bool HasAnswered(const Called& called) {
   return false;
 }
 
-// Announces, and waits for what the victim says to that: over its ring, or over
-// the lifeline where the path or the session ends.
+// Announces, and waits for the victim's answer: over its ring, or over the
+// lifeline if the path or the session ends.
 void Announce(Called* called, const std::string& announcement) {
   called->peer->Send(FrameOf(type::kAnnounce, called->stream, announcement));
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -74,7 +74,7 @@ void Announce(Called* called, const std::string& announcement) {
   }
 }
 
-// Announces one part, of all of the message.
+// Announces one part, which is the whole message.
 std::string Whole(uint64_t length, uint32_t epoch, uint64_t key,
                   uint64_t offset) {
   return AnnouncementOf(1, length,
@@ -87,7 +87,7 @@ std::string Parts(const std::vector<std::string>& parts) {
   return AnnouncementOf(1, kPart * parts.size(), {Region(1, parts)});
 }
 
-// Of a segment that is lent as it should be.
+// Returns announcements of parts of a segment that is lent properly.
 std::vector<std::string> OddAnnouncements() {
   std::vector<std::string> odd;
   for (uint64_t offset : {uint64_t{0}, kSegmentBytes - 1, kSegmentBytes,
@@ -119,14 +119,15 @@ std::vector<std::string> OddParts() {
   const std::string elsewhere = Part(kKey + (uint64_t{1} << 32), 0, kPart);
   const std::string beyond = Part(kKey, kSegmentBytes - 50, kPart);
   return {
-      Parts({part, Part(kKey, 50, kPart)}),         // overlap
-      Parts(std::vector<std::string>(512, part)),   // the same 512 times
-      Parts({part, Part(kKey + 1, kPart, kPart)}),  // of two loans
+      Parts({part, Part(kKey, 50, kPart)}),        // the parts overlap
+      Parts(std::vector<std::string>(512, part)),  // the same part 512 times
+      // The parts belong to two loans.
+      Parts({part, Part(kKey + 1, kPart, kPart)}),
       Parts({part, beyond}),
       Parts({beyond, part}),
       Parts({part, elsewhere}),  // a segment that is not lent
       Parts({part, Part(kKey, UINT64_MAX - 10, kPart)}),
-      // More than a message of this length has.
+      // The parts are longer than the message.
       AnnouncementOf(1, 200,
                      {Region(1, {Part(kKey, 0, 100), Part(kKey, 100, 100)})}),
   };
@@ -153,8 +154,8 @@ void AnnounceOddRegions(Victim* victim) {
 
 void AnnounceOddParts(Victim* victim) { AnnounceEach(victim, OddParts()); }
 
-// Memory that is not there where the message should be: holes, nothing at all,
-// less than was said, and such that can be taken away.
+// Announces memory that is not as the message says: with holes, empty, smaller
+// than the claim, or with missing seals.
 void AnnounceWhatIsNotThere(Victim* victim) {
   const int seals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL;
   struct Memory {
@@ -178,7 +179,7 @@ void AnnounceWhatIsNotThere(Victim* victim) {
     called.socket->Send(
         SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""), {fd});
     Announce(&called, Whole(500000, 1, kKey, 100000));
-    // Where it could, it would be gone while it is used.
+    // If the victim had accepted the memory, it would disappear during the use.
     (void)!ftruncate(fd, 0);
     EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
     ASSERT_TRUE(victim->process()->IsAlive());

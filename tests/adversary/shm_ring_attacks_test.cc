@@ -1,5 +1,5 @@
-// Nonsense over a shm path that is in use: in its ring, in its control page and
-// in what is lent.
+// Nonsense over a shm path in use: in the path's ring, in its control page and
+// in lent memory.
 
 #include <cstring>
 #include <functional>
@@ -38,7 +38,7 @@ void WriteNonsenseLengths(Victim* victim) {
   }
 }
 
-// Messages of a good length and of random bytes: no frames.
+// Writes messages of a valid length and of random bytes, which are no frames.
 void WriteNonsenseMessages(Victim* victim) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -51,7 +51,7 @@ void WriteNonsenseMessages(Victim* victim) {
   }
 }
 
-// Whatever lies there is said to be a message, over and over.
+// Claims again and again that the bytes in the ring are a message.
 void OverwriteTheRing(Victim* victim) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -65,7 +65,8 @@ void OverwriteTheRing(Victim* victim) {
   }
 }
 
-// Through the ring more than it holds, and in the arena something.
+// Makes the victim send more than the ring holds, and put something into the
+// arena.
 void AskForReplies(Peer* peer) {
   for (const char* replies : {"40 1000", "10 100000"}) {
     const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
@@ -73,7 +74,7 @@ void AskForReplies(Peer* peer) {
   }
 }
 
-// Before the client's calls go there.
+// Changes a field before the client's calls go over the path.
 void ClaimAsServer(Victim* victim, uint64_t field, uint64_t value) {
   ShmServer server(victim, Moment::kWelcomed);
   std::memcpy(server.memory.data() + field, &value, sizeof value);
@@ -89,7 +90,7 @@ void ClaimAsClient(Victim* victim, uint64_t field, uint64_t value) {
   ExpectCallOverLifeline(victim, session.peer.get());
 }
 
-// Tail and releases are about what the victim sent.
+// These fields, the tail and the releases, are about the victim's own messages.
 void ClaimToHaveReadMore(Victim* victim, uint64_t field) {
   for (uint64_t value : {uint64_t{1} << 20, uint64_t{1} << 63}) {
     if (victim->is_server()) {
@@ -108,7 +109,8 @@ void WriteNonsenseReleases(Victim* victim) {
   ClaimToHaveReadMore(victim, page::kReleaseHead);
 }
 
-// The control page at random, while the victim works with it.
+// Writes random words to the control page, while the victim works with the
+// page.
 void ScribbleOnThePage(Victim* victim) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -124,7 +126,7 @@ void ScribbleOnThePage(Victim* victim) {
   }
 }
 
-// A ring that nobody empties: the victim's answers wait.
+// Nobody empties the ring, so the victim's answers wait.
 void LeaveTheRingUnread(Victim* victim) {
   const ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;
@@ -137,8 +139,8 @@ void LeaveTheRingUnread(Victim* victim) {
   peer->Flush();
 }
 
-// Segments that are lent without end, twice, of sizes that they do not have,
-// and taken back without having been lent.
+// Lends segments without end, twice, or with a wrong size, and takes segments
+// back that were not lent.
 void LendOddSegments(Victim* victim) {
   SharedMemory memory(1 << 20);
   for (uint64_t size :
