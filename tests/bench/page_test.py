@@ -21,11 +21,11 @@ RPC = "bench/rpc/rpc"
 CHROMIUM = shutil.which("chromium-headless-shell")
 MISSING = ("chromium-headless-shell is not installed: "
            "apt-get install chromium-headless-shell")
-# As the page has them.
+# The colours of the page.
 COLOURS = {"tcp": (0xd6, 0x27, 0x28), "uds": (0xff, 0x7f, 0x0e),
            "shm": (0x1f, 0x77, 0xb4), "verbs": (0x2c, 0xa0, 0x2c)}
 WINDOW = (1300, 3000)
-# Tells where the canvases are, and what their legends say.
+# Reports where the canvases are, and the text of their legends.
 PROBE = """<script>
 document.body.dataset.probe = JSON.stringify(
     [...document.querySelectorAll("canvas")].map(canvas => {
@@ -139,7 +139,7 @@ class PageTest(unittest.TestCase):
                 self.assertGreater(in_plot, 30, name)
             else:
                 self.assertEqual(in_legend + in_plot, 0, name)
-        # Axes and their marks.
+        # The axes and their marks.
         dark = sum(max(pixel) < 160 for pixel in picture.pixels(*box))
         self.assertGreater(dark, 200)
 

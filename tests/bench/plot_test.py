@@ -48,7 +48,8 @@ class PlotTest(unittest.TestCase):
                          "64 KiB", "1 MiB"):
                 self.assertIn(name, shown)
             self.assertNotIn("RDMA", shown)
-            for colour in ("#7f7f7f", "#d62728"):  # of tcp and of shm
+            # One colour of tcp and one of shm.
+            for colour in ("#7f7f7f", "#d62728"):
                 self.assertRegex(text, rf"stroke: {colour}; stroke-width")
 
     def test_the_same_results_make_the_same_file(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs each benchmark of bench/ps for a moment, so that they cannot rot.
+# Runs each benchmark of bench/ps for a moment, to check that it still works.
 set -euo pipefail
 said=$(bench/ps/optimizers --mib=1 --rounds=1 --threads=2)
 for row in triad sgd momentum adagrad adam ftrl; do
@@ -36,7 +36,7 @@ for kind in '' --sparse; do
     --rounds=1 $kind)
   grep -q 'slowed: median' <<<"$said"
 done
-# They clean up, and refuse what they do not know.
+# The benchmarks remove their files, and refuse unknown flags.
 [[ -z $(ls -A "$folder") ]]
 for wrong in 'optimizers --rounds=0' 'compression --ratio=0' 'sparse/sparse --batch=0' \
   'checkpoint/checkpoint --folder=/no/such/folder' \

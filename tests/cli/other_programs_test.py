@@ -14,7 +14,7 @@ import unittest
 
 from penstock_test import LIMIT, PROGRAM, CommandTest, clean_environment, run
 
-# Any gRPC program of Python's.
+# A gRPC program in Python.
 CLIENT = """
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
@@ -24,7 +24,7 @@ print("answered", *sys.argv[2:])
 """
 
 
-# Sends as many messages as it is told, which for this method is not always one.
+# Sends the given number of messages, which may be wrong for the method.
 SENDER = """
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
@@ -85,7 +85,7 @@ class RunTest(CommandTest):
         self.assertEqual(run("run", "sh", "-c", "exit 7").returncode, 7)
         self.assertEqual(run("run", "sh", "-c", "kill -TERM $$").returncode,
                          -signal.SIGTERM)
-        # SIGPIPE kills it, as it does where nobody ignores it.
+        # SIGPIPE has its default effect in the program.
         self.assertEqual(run("run", "sh", "-c", "kill -PIPE $$").returncode,
                          -signal.SIGPIPE)
 
@@ -290,7 +290,7 @@ class TopTest(CommandTest):
                 (path,) = view["paths"]
                 self.assertEqual(path["path"], "shm")
                 (connection,) = view["connections"]
-                # Of both the same, and within each other's rounding.
+                # Both show the same numbers, except for rounding.
                 self.assertAlmostEqual(
                     connection["bytes_sent_per_second"] /
                     max(1, path["bytes_sent_per_second"]), 1, delta=0.9)
@@ -381,7 +381,7 @@ class TopTest(CommandTest):
             done = run("top", where, "--count=1")
             self.check(done, 1)
             self.assertIn(said, done.stderr)
-        done = run("top", "999999999")  # above the kernel's highest
+        done = run("top", "999999999")  # above the kernel's highest number
         self.check(done, 1)
         self.assertIn("there is no process 999999999", done.stderr)
         for where in ("0", "-1", "x", "99999999999999999999"):

@@ -55,7 +55,8 @@ class CommandTest(unittest.TestCase):
     def check(self, done, code):
         self.assertEqual(done.returncode, code, (done.stdout, done.stderr))
         for text in (done.stdout or "", done.stderr):
-            # No stack trace, no log of gRPC's or ours, no colours.
+            # The output has no stack trace, no log of gRPC or Penstock, and no
+            # colours.
             self.assertNotRegex(text, r"terminate called|\.cc:\d|" + "\x1b")
 
     def serve(self, *arguments, port=0, env=None):
@@ -87,7 +88,7 @@ class UsageTest(CommandTest):
             self.check(done, 0)
             self.assertIn(f"Usage: penstock {command}", done.stdout)
             self.assertRegex(done.stdout, rf"\Apenstock {command}: \w")
-            if "COMMAND" in done.stdout:  # one that has others below it
+            if "COMMAND" in done.stdout:  # a command with subcommands
                 continue
             self.assertRegex(done.stdout, rf"Examples\n  penstock {command}")
             for code in "012":
@@ -332,7 +333,7 @@ class DoctorTest(CommandTest):
                     {"PENSTOCK_FABRICS": "tcp,shm"},
                     {"PENSTOCK_FABRICS": "verbs"}):
             self.assertFalse(self.verdict(env=env)["usable"], env)
-        # No room for a ring.
+        # There is no room for a ring.
         self.assertFalse(self.verdict(preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))["usable"])
 
@@ -511,7 +512,7 @@ class OutputTest(CommandTest):
         while True:
             try:
                 piece = os.read(master, 4096)
-            except OSError:  # the terminal's end
+            except OSError:  # the terminal has closed
                 break
             if not piece:
                 break
@@ -532,7 +533,7 @@ class OutputTest(CommandTest):
             shown = self.on_terminal(60, *command.split(), "--help",
                                      env={"NO_COLOR": "1"})
             for line in shown.splitlines():
-                # Examples are to be copied.
+                # Users copy the examples.
                 if not line.startswith("  penstock "):
                     self.assertLessEqual(len(line), 60, line)
 
@@ -609,7 +610,7 @@ class PingTest(CommandTest):
                            "--sizes=8,1MiB")
         self.assertEqual(report["path"], "http2")
         self.assertIn("UNIMPLEMENTED", report["calls"])
-        # Payload that nobody reads is not measured.
+        # If nobody reads the payload, it is not measured.
         self.assertEqual([s["bytes"] for s in report["sizes"]], [0])
 
     def test_a_stock_servers_health_service_gets_the_payload(self):

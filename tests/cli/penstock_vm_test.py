@@ -50,7 +50,7 @@ class WholeTest(unittest.TestCase):
         self.assertRegex(port[0]["text"],
                          r"^10\.9\.0\.1: GID 1, RoCE v2, mtu 4096"
                          r"(; of the port's \d+ GIDs, that of this address)?$")
-        # Soft-RoCE's windows; see docs/verbs.md.
+        # The fault of Soft-RoCE's windows; see docs/verbs.md.
         self.assertIn("reads reach beyond a window", port[1]["text"])
         files = findings(report, "device files")[0]
         self.assertIn("rdma_cm, uverbs0", files["text"])
@@ -78,7 +78,7 @@ class WholeTest(unittest.TestCase):
         self.assertIn("rxe0/1", found["text"])
 
     def test_too_little_locked_memory_is_a_problem_with_its_remedy(self):
-        # Without CAP_IPC_LOCK, which root has.
+        # This process lacks CAP_IPC_LOCK, which root has.
         done = subprocess.run(
             ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
              "prlimit", "--memlock=65536:65536", PROGRAM, "doctor", "--json"],

@@ -43,7 +43,7 @@ class StatusTest(ServersTest):
         done = self.status(address)
         self.check(done, 0)
         self.assertRegex(done.stdout, rf"\n{address} +serves +\d+ +2/2 ")
-        # The slow one is first.
+        # The slow server is the first one.
         self.assertRegex(done.stdout, r"\n +1 +0 +3 *\n +0 +3 +0 *\n")
         self.assertRegex(done.stdout, r"\nkernel +dense ")
         self.assertRegex(done.stdout, r'\nus\\x1b\[31m"ers +sparse ')
@@ -232,7 +232,7 @@ class CheckpointTest(ServersTest):
         shown = ""
         with open(terminal, "rb", buffering=0) as terminal, command:
             end = time.monotonic() + 60  # the bar is drawn again and again
-            while "100% of 24 B" not in shown:  # six f32, and none of rows
+            while "100% of 24 B" not in shown:  # six f32, and no rows
                 self.assertLess(time.monotonic(), end, shown)
                 shown += terminal.read(4096).decode()
             self.last_server.stdin.write("\n")

@@ -17,10 +17,10 @@ import pytest
 DEPLOY = pathlib.Path("deploy")
 SLURM = sorted(DEPLOY.glob("slurm/*.sbatch"))
 MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
-# tools/setup --deploy
+# Installed by tools/setup --deploy.
 LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                        or pathlib.Path.home() / ".cache") / "penstock/deploy"
-# The release whose schemas have all that the manifests use, and no newer one.
+# The oldest release whose schemas have everything that the manifests use.
 KUBERNETES = "1.31"
 PROGRAMS = {
     "penstock": "cli/penstock",
@@ -132,7 +132,7 @@ class DockerfileTest(unittest.TestCase):
             self.assertEqual(unknown_flags(command), set(), command)
 
     def test_it_has_the_release_that_the_plugin_is_for(self):
-        # tools/setup --tensorflow installs that one.
+        # The release that tools/setup --tensorflow installs.
         newest = re.search(r"([\d.]+)\)\n",
                            pathlib.Path("tools/tensorflow.sh").read_text())[1]
         self.assertIn(f"tensorflow-cpu=={newest} ", self.text)

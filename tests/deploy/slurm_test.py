@@ -64,7 +64,8 @@ class ParameterServerTest(unittest.TestCase):
                       **environment)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^result [\d.]+ ")
-        # All workers have pushed all steps to both servers, which then ended.
+        # All workers have pushed all steps to both servers, and then the
+        # servers ended.
         self.assertEqual(
             done.stdout.count("stopped at version 20; pushes counted 80,"), 2,
             done.stdout)

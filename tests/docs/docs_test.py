@@ -17,8 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 SETTING = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
-# Of the tools, the TensorFlow plugin, the stub and the kernels; docs/testing.md,
-# docs/tensorflow.md, docs/preload.md and docs/gpu/kernels.md have them.
+# Variables of the tools, the TensorFlow plugin, the stub and the kernels; these
+# are in docs/testing.md, docs/tensorflow.md, docs/preload.md and
+# docs/gpu/kernels.md.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
     "PENSTOCK_CUDA",
@@ -58,7 +59,7 @@ def sources(root):
                 "penstock", "preload", "ps", "python", "tensor_service",
                 "tests", "third_party", "tools", "transport"):
         for path in sorted((root / top).glob("**/*")):
-            # The tests of documents make up some.
+            # The tests of documents invent some names.
             if path.parent == root / "tests/docs":
                 continue
             if path.is_file() and (path.name == "BUILD" or path.suffix in (
@@ -104,7 +105,7 @@ def anchors(text):
 def broken_links(root, path):
     for target in LINK.findall(without_code_blocks(text_of(path))):
         if re.match(r"[a-z]+:", target):
-            continue  # another site's affair
+            continue  # the link leads to another site
         name, _, anchor = target.partition("#")
         file = (path.parent / name).resolve() if name else path
         if not file.exists():
@@ -141,7 +142,7 @@ class SettingsTest(unittest.TestCase):
     """//tests/transport/settings:document_test has the rest."""
 
     def test_there_are_settings(self):
-        # Else the pattern, not a document, is what is out of date.
+        # Otherwise the pattern, not a document, is out of date.
         self.assertLessEqual({"PENSTOCK_POLICY", "PENSTOCK_LOG"},
                              settings(ROOT))
 
@@ -196,7 +197,8 @@ class LinksTest(unittest.TestCase):
                           for problem in unresolved_paths(ROOT, path)], [])
 
 
-# A commit, as documents name one: "commit 9d671e4", or "c74a969" in back quotes.
+# A commit, as documents write it: "commit 9d671e4", or "c74a969" in back
+# quotes.
 COMMIT = re.compile(r"(?:\bcommit |[`(])([0-9a-f]{7}(?:[0-9a-f]{33})?)\b")
 
 
@@ -372,7 +374,7 @@ class SecurityTest(unittest.TestCase):
             *claims(text_of(ROOT / "SECURITY.md"), "What is protected today")]
 
     def test_there_are_claims(self):
-        # Else the pattern, not the document, is what is out of date.
+        # Otherwise the pattern, not the document, is out of date.
         self.assertGreater(len(self.claims), 30)
 
     def test_every_claim_names_a_test(self):

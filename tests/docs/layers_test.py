@@ -31,7 +31,7 @@ class Package:
         self.default_visibility = ["//visibility:private"]
         tree = ast.parse(text)
         nodes = list(ast.walk(tree))
-        # Constants that are loaded are lists.
+        # Loaded constants become lists.
         scope = {node.id: [] for node in nodes if isinstance(node, ast.Name)
                  and not hasattr(builtins, node.id)}
         scope.update({node.func.id: self.rule(node.func.id) for node in nodes
@@ -45,7 +45,7 @@ class Package:
         def declare(*args, **kwargs):
             if kind.endswith("_library") or kind == "cc_grpc_proto":
                 self.libraries.append(kwargs)
-            return []  # of glob()
+            return []  # the result of glob()
         return declare
 
     def package(self, default_visibility=None, **_):
@@ -87,10 +87,10 @@ def too_visible(layer, package, groups, rules):
                   - included - {layer})
 
 
-# A name of the drawing.
+# A name in the drawing.
 DRAWN = re.compile(r"(?<![\w/])(?:transport/[\w.]+|tensor_service|ps|examples|"
                    r"bench|python|frameworks|cli|penstock|preload)(?![\w/])")
-FACE = "transport/penstock.cc"  # stands for the folder "transport"
+FACE = "transport/penstock.cc"  # represents the folder "transport"
 
 
 def section(text):

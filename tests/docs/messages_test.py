@@ -13,7 +13,7 @@ FAQ = ROOT / "docs/faq.md"
 FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
 # The FAQ quotes the doctor as well.
 DOCTOR = "cli/doctor"
-# All statuses of these come before users.
+# Users see all statuses of these files.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
                 "transport/connection/session_setup.cc",
@@ -37,13 +37,13 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
                 "ps/tls.cc",
                 "preload/python.c",
                 "preload/check_program.cc")
-# Calls that log what came from elsewhere, with no words of their own; what
-# else they log is in the table by the files above.
+# Calls that log text from elsewhere, without words of their own; the table has
+# the other log lines of these files.
 WITHOUT_WORDS = {
     "transport/grpc/server_negotiator.cc": 2,
     "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,
-    "transport/base/log.cc": 2,  # the functions themselves
+    "transport/base/log.cc": 2,  # the definitions of the functions
     "transport/base/limited_log.cc": 1,
     "frameworks/tensorflow/server.cc": 1,
     "ps/server/checkpoint_restore.cc": 1,
@@ -51,14 +51,13 @@ WITHOUT_WORDS = {
 }
 
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-# A string that is continued on the next line, or by the next of StrCat()'s
-# arguments.
+# A string that continues on the next line, or in the next argument of StrCat().
 SEAM = re.compile(r'"\s*(?:\n|,)\s*"')
 CALL = re.compile(r"(?:\b(?:LogWarning|LogError|WarnOfStranger)|\.Warning)\(")
 STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say|refused)\(")
-# The stub's functions in C return a text.
+# The functions of the stub, in C, return a text.
 TEXT = re.compile(r"\breturn (?=\")")
-# Too short to say anything.
+# The text is too short to say anything.
 SHORTEST = 6
 
 

@@ -39,7 +39,7 @@ class TreeTest(unittest.TestCase):
     def test_every_link_to_a_file_leads_to_a_copy(self):
         for page in pages.lay_out(ROOT, self.folder):
             if page == pages.API:
-                continue  # tools/docs makes what it links to
+                continue  # tools/docs makes the target of the link
             text = (ROOT / page).read_text(encoding="utf-8")
             for file in pages.linked_files(ROOT, page, text):
                 self.assertTrue((self.folder / file).is_file(),

@@ -157,7 +157,7 @@ class PortTest(unittest.TestCase):
     def test_it_listens_at_loopback_only(self):
         server = self.serve(PENSTOCK_METRICS="0")
         port = f":{server.metrics_port():04X}"
-        # Others may have the same port of another address.
+        # Another program may have the same port at another address.
         sockets = {os.readlink(fd) for fd in
                    pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()}
         found = [columns[1]
@@ -234,7 +234,7 @@ class PortTest(unittest.TestCase):
         clients = [raw(port) for _ in range(30)]
         begin = time.monotonic()
         longest = 0
-        # Bytes come all the time, and no head ever ends.
+        # The client sends bytes all the time, and never ends the head.
         for i in range(70):
             for client in clients:
                 trickle(client, b"GET /metrics HTTP/1.1\r\n" if i == 0
@@ -244,7 +244,7 @@ class PortTest(unittest.TestCase):
             longest = max(longest, time.monotonic() - asked)
             time.sleep(0.1)
         self.assertLess(longest, 2)
-        # Each has had its 5 s.
+        # Each client has had its 5 s.
         for client in clients:
             self.assertLess(dropped_after(client, begin), LIMIT_S)
 
@@ -259,7 +259,7 @@ class PortTest(unittest.TestCase):
         self.assertEqual(kept, sorted(kept), "the oldest go first")
         self.assertGreater(sum(kept), 0)
         self.assertLessEqual(sum(kept), 32)
-        # Another host's loses nothing by that.
+        # A client of another host loses nothing by that.
         other.send(b"\r\n")
         self.assertIn(b"200 OK", read_all(other))
         descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")

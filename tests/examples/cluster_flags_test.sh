@@ -1,13 +1,13 @@
 #!/bin/sh
-# Where a process learns its part from: flags win over TF_CONFIG, and a process
-# that has neither, or the part of another program, says so.
+# The source from which a process learns its part: flags win over TF_CONFIG. A
+# process without either, or with the part of another program, reports that.
 set -eu
 server=ps/ps_server
 worker=examples/digits/digits_worker
 error="$TEST_TMPDIR/error"
 unset TF_CONFIG
 
-# refused PATTERN COMMAND... : it fails and says PATTERN.
+# refused PATTERN COMMAND... : the command fails with the message PATTERN.
 refused() {
   pattern=$1
   shift

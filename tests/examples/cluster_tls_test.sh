@@ -1,6 +1,6 @@
 #!/bin/sh
-# A parameter server and its workers under TLS: they train where both sides have
-# certificates, and a worker without one is turned away.
+# A parameter server and its workers under TLS: they train if both sides have
+# certificates, and a worker without one is refused.
 set -eu
 server=ps/ps_server
 worker=examples/digits/digits_worker
@@ -12,7 +12,7 @@ authority() {
     -keyout "$folder/$1.key" -out "$folder/$1.pem"
 }
 
-# certificate NAME CA HOST: signed by CA.
+# certificate NAME CA HOST: makes a certificate signed by CA.
 certificate() {
   openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" \
     -keyout "$folder/$1.key" -out "$folder/$1.csr"
@@ -30,12 +30,12 @@ certificate() {
   certificate foreign other localhost
 } 2> "$folder/openssl"
 
-# shows NAME: the flags that show its certificate.
+# shows NAME: prints the flags for NAME's certificate.
 shows() {
   echo "--ca=$folder/ca.pem --cert=$folder/$1.pem --key=$folder/$1.key"
 }
 
-# refused PATTERN COMMAND... : it fails and says PATTERN.
+# refused PATTERN COMMAND... : the command fails with the message PATTERN.
 refused() {
   pattern=$1
   shift
@@ -61,7 +61,7 @@ done
 refused 'File does not exist.*absent' "$server" --workers=1 --ca="$folder/absent" \
   --cert="$folder/server.pem" --key="$folder/server.key"
 
-# malformed FILE PATTERN: in the place of one of the server's files.
+# malformed FILE PATTERN: puts FILE in the place of one of the server's files.
 for name in ca server; do cp "$folder/$name.pem" "$folder/cut-$name.pem"; done
 cp "$folder/server.key" "$folder/cut-server.key"
 openssl rsa -aes128 -passout pass:secret -in "$folder/server.key" \
@@ -90,7 +90,8 @@ mkfifo "$folder/said"
 pid=$!
 read -r _ port < "$folder/said"
 
-# Each says what is wrong long before the 60 s for which it waits for a server.
+# Each worker reports the fault long before the 60 s for which it waits for a
+# server.
 joins() {
   timeout 30 "$worker" --servers="localhost:$port" --steps=10 --hidden=64 "$@"
 }
@@ -104,7 +105,7 @@ for stock in --gate --stock; do
     --ca="$folder/other.pem" --cert="$folder/worker.pem" \
     --key="$folder/worker.key"
 done
-# turned_away PATTERN FLAG... : by a server with these flags.
+# turned_away PATTERN FLAG... : a server with these flags refuses the worker.
 turned_away() {
   pattern=$1
   shift

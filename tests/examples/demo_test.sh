@@ -1,6 +1,6 @@
 #!/bin/sh
-# The demo as users run it, only shorter: both runs must train, agree to the
-# last bit, and say what carried them; the bounded and the asynchronous one must
+# Runs the demo as users do, only shorter: both runs must train, agree to the
+# last bit, and name their transport; the bounded and the asynchronous run must
 # train, too. A demo that cannot train must fail.
 set -eu
 demo=examples/digits/demo

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The demos of sparse tables as a stranger runs them. They say what they do,
-# have no line of the log, and fail with a reason.
+# Runs the demos of sparse tables as a user does. They print their progress,
+# print no line of the log, and fail with a reason.
 set -eu
 income=examples/income/demo
 embeddings=examples/embeddings/demo
 out=$TEST_TMPDIR/out
 error=$TEST_TMPDIR/error
 
-# Runs a command that has to fail with a message that has $1.
+# Runs a command that must fail with a message that contains $1.
 refuses() {
   message=$1
   shift

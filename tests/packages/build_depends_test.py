@@ -7,7 +7,7 @@ import unittest
 
 # Build-essential, which no package names.
 ESSENTIAL = {"dpkg-dev", "g++"}
-# Of tools/setup --packages: by what debian/rules is run.
+# Packages of tools/setup --packages that run debian/rules.
 HELPERS = {"debhelper", "dh-python"}
 # The package of each of third_party/system's libraries.
 LIBRARIES = {

@@ -7,8 +7,8 @@ import subprocess
 import unittest
 
 MAP = "penstock/libpenstock.map"
-# One of each in a process, see the map. A shared object that is linked by gold
-# lists a local thread-local variable as well.
+# Objects of which a process must have only one, see the map. A shared object
+# that is linked by gold lists a local thread-local variable as well.
 SHARED_OBJECTS = re.compile(r"^(guard variable for )?(grpc_core|absl)::")
 
 
@@ -46,7 +46,8 @@ class ExportsTest(unittest.TestCase):
                     if kind not in "Ab"})
 
     def test_the_static_library_has_the_same_global_names(self):
-        # objcopy leaves unique ones, of templates and inline variables, alone.
+        # objcopy does not change unique symbols, of templates and inline
+        # variables.
         self.check({name for name, kind in
                     symbols("-g", "penstock/libpenstock.a") if kind != "u"})
 

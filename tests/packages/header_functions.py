@@ -66,7 +66,8 @@ def _scan(text, scope, access, found):
                 _scan(inside, f"{scope}::{type_[1]}",
                       "private" if head.startswith("class") else "public",
                       found)
-        # Else an enum, a variable, or a function with its body.
+        # Otherwise the declaration is an enum, a variable, or a function with
+        # its body.
 
 
 def _end_of_statement(text, begin):

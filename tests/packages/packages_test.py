@@ -50,7 +50,7 @@ for standard in 17 20 23; do check penstock.h $standard; done
 # headers_test compiles the headers.
 SLOW = "in packages_full_test"
 
-# A server of the package, and each command that has to do with one.
+# A server of the package, and each command that uses one.
 COMMANDS = """
 cd /tmp
 penstock serve --port={port} 2>/dev/null >/dev/null &
@@ -82,7 +82,7 @@ with penstock.TensorServer() as server:
 """
 
 
-# The server is the command's package's.
+# The server comes from the package of the command.
 TRAINING = """
 import subprocess
 import numpy
@@ -182,9 +182,9 @@ class PackagesTest(unittest.TestCase):
 
     def test_the_static_library_runs_without_the_shared_one(self):
         self.copy_example("static")
-        # A package of its own since Debian 13.
+        # A separate package since Debian 13.
         root.run(f"command -v ld.gold || {INSTALL} binutils-gold")
-        # Both linkers; the last one leaves out what is unused.
+        # Tests both linkers; the last one leaves out unused parts.
         for flags in "", "-fuse-ld=gold -Wl,--gc-sections":
             root.run("cd /tmp/static && rm -f greeter_server greeter_client && "
                      f"make LDFLAGS='{flags}' LDLIBS=\"-l:libpenstock.a "
@@ -255,7 +255,7 @@ class PackagesTest(unittest.TestCase):
         names = " ".join(packages)
         root.run(f"apt-get purge -q -y {names}")
         self.assertEqual([], root.added("*penstock*"))
-        # And are there again for whoever runs the tests in another order.
+        # The packages are installed again for another order of the tests.
         root.run(f"{INSTALL} /tmp/*.deb")
 
 

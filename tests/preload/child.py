@@ -10,7 +10,7 @@ STUB = f"{FOLDER}/libpenstock-preload.so"
 LIBRARY = os.path.abspath("penstock/libpenstock.so.0")
 PYTHON = "/usr/bin/python3"
 
-# Slow machines, and others at work on them.
+# The limit allows for slow and busy machines.
 SECONDS = 60
 
 OVER_SHM = r"penstock\[\d+\]: connection (to|from) \S+: shm \(ring"

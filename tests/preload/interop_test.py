@@ -12,7 +12,7 @@ from child import STUB, Child, run
 HERE = os.path.abspath("tests/preload")
 ATTEMPTS = 100  # to reach a server that has just been started
 
-# Less those that want Google's credentials, or take a minute.
+# Without the cases that need Google's credentials, or take a minute.
 CASES = """
     cancel_after_begin cancel_after_first_response client_compressed_streaming
     client_compressed_unary client_streaming custom_metadata empty_stream

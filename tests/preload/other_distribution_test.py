@@ -21,7 +21,7 @@ SERVER = os.path.abspath("examples/greeter/greeter_server")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 PACKAGE = pathlib.Path("python/penstock").absolute()
 
-# Penstock only looks whether libgrpc has it.
+# Penstock only checks that libgrpc has this symbol.
 LOOKED_FOR = rb"grpc_parse_ipv6_hostport"
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a test program that knows nothing of Penstock over shared memory, by the
-# preloaded stub. Fails if the program does, and if nothing went over it.
+# preloaded stub. Fails if the program fails, or if no connection went over
+# shared memory.
 #
 # usage: preloaded.sh STUB PROGRAM [ARGUMENT...]
 set -euo pipefail

@@ -18,7 +18,7 @@ SERVER = os.path.abspath("examples/greeter/greeter_server")
 ARCHIVE = os.path.abspath("penstock/libpenstock.a")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 
-# Of other_grpc.c, by other_main.c.
+# The functions of other_grpc.c that other_main.c calls.
 OTHER_CALLS = ["init", "channel_create", "slice_from_copied_buffer",
                "server_create", "server_add_http2_port"]
 
@@ -156,7 +156,7 @@ class LeftAloneTest(unittest.TestCase):
                               ("tsan", "ThreadSanitizer")):
             ended = run(f"{HERE}/{program}")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
-            # gRPC leaks; a race of its own is none of ours.
+            # gRPC leaks memory; a race within gRPC is not ours.
             quiet = {"ASAN_OPTIONS": "detect_leaks=0",
                      "TSAN_OPTIONS": "report_bugs=0"}
             ended = run(f"{HERE}/{program}_core", "forks", **quiet)

@@ -96,7 +96,7 @@ def test_a_capsule_that_nobody_uses_lets_go():
     memory = tensor.numpy(writable=True)
     capsule = tensor.__dlpack__()
     del capsule
-    # Nobody else uses the memory, so it is not copied.
+    # Nobody else uses the memory, so the tensor is not copied.
     assert np.shares_memory(tensor.numpy(writable=True), memory)
 
 
@@ -171,7 +171,7 @@ def test_what_the_source_raises_is_passed_on():
         penstock.from_dlpack(OfDevice(ZeroDivisionError()))
 
 
-# Device_test.py has CUDA's.
+# device_test.py tests the memory of CUDA.
 def test_memory_of_other_devices_is_refused_before_it_is_asked_for():
     class OnDevice:
         def __dlpack_device__(self):

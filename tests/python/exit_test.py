@@ -19,14 +19,14 @@ server = penstock.TensorServer()
 target = f"127.0.0.1:{server.port}"
 client = penstock.TensorClient(target)
 client.put({"x": np.zeros(1_000_000)})
-# Takes connections, and never answers.
+# Accepts connections, and never answers.
 import select, socket
 deaf = socket.create_server(("127.0.0.1", 0))
 waiting = penstock.TensorClient(f"127.0.0.1:{deaf.getsockname()[1]}",
                                 timeout=None)
 """
 
-# Each ends while something lives, or runs.
+# Each program ends while an object still exists, or a call is under way.
 ENDS = {
     "objects are alive": "got = client.get(['x'])['x'].numpy()",
     "a cycle has them": "l = [client, server]; l.append(l); del client, server",

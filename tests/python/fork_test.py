@@ -55,7 +55,7 @@ def child():
     memory = tensor.numpy(writable=True)
     memory[:] = 66
     assert shows(tensor) == [66]
-    # From then on it is the child's own.
+    # From then on the memory belongs to the child.
     assert np.shares_memory(tensor.numpy(writable=True), memory)
 in_child(child)
 assert shows(tensor) == [1]
@@ -140,14 +140,14 @@ with penstock.TensorClient(f"127.0.0.1:{server.port}") as near:
 """, target)
 
 
-# Threads of gRPC's and of Python's then hold each lock now and then.
+# Threads of gRPC and of Python then hold each lock now and then.
 def test_a_child_waits_for_no_lock_of_its_parents(target):
     check("""
 stop = threading.Event()
 def work(name):
     with penstock.TensorClient(target) as own:
         while not stop.is_set():
-            # Let go of by a thread of gRPC's, in RunLater().
+            # A thread of gRPC drops the tensor, in RunLater().
             own.put({name: np.zeros(100_000)})
             penstock.Tensor.empty((SIZE,), "uint8")
             penstock.describe_paths()

@@ -30,7 +30,7 @@ def sparse(**changes):
         ps.Sparse("emb", 8, optimizer=ps.Sgd(0.1)), **changes)
 
 
-# Each argument of Worker(), wrong, and what the message says.
+# Wrong values of each argument of Worker(), and the error text.
 WRONG_WORKERS = [
     ({"servers": "ps0:1"}, TypeError, "servers"),
     ({"servers": []}, ValueError, "servers"),

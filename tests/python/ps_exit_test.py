@@ -28,8 +28,8 @@ def wait_for_the_other(worker):
     return worker.pull_async(1)
 """
 
-# Each ends while something lives, or runs. The training has two workers, of
-# which only one comes.
+# Each program ends while an object still exists, or a call is under way. The
+# training has two workers, of which only one comes.
 ENDS = {
     "objects are alive": """
 worker = join()

@@ -34,7 +34,7 @@ def test_synchronous_workers_in_threads_make_the_means_of_all():
         return seen
     with workers([dense(shape=5)], {"w": np.zeros(5, "f4")}, count=3) as team, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:
-        # Of three gradients that are alike the mean is exact, too.
+        # The mean of three equal gradients is exact, too.
         steps = gradients_of(0, 20)
         trained = [pool.submit(train, worker, steps) for worker in team]
         expected = -RATE * np.cumsum([np.zeros(5, "f4"), *steps[:-1]], axis=0)
@@ -103,7 +103,7 @@ def test_threads_may_share_a_worker():
         count = 0
         while not ends.is_set() or count == 0:
             pulled = worker.pull(0, rows={"emb": [1, 2]})
-            # Each push changes all elements by the same.
+            # Each push changes all elements by the same number.
             assert len(np.unique(pulled["emb"])) == 1
             count += 1
         return count
@@ -163,7 +163,7 @@ def test_a_worker_may_be_ahead_by_the_staleness_of_the_table():
     with workers([dense(staleness=1)], {"w": np.zeros((4, 3), "f4")}, count=2
                  ) as (ahead, behind):
         for step in range(2):
-            assert ahead.pull(step).clock <= step  # waits for nobody
+            assert ahead.pull(step).clock <= step  # does not wait for others
             ahead.push(step, {"w": np.ones((4, 3))})
         waits = ahead.pull_async(2)
         behind.pull(0)

@@ -28,7 +28,7 @@ def test_synchronous_sgd_is_what_numpy_makes_of_the_means(servers, seed):
     model = [dense(name, shape) for name, shape in shapes.items()]
     with workers(model, values, count=2, servers=servers) as team:
         for step in range(5):
-            # Of both, before either has pushed.
+            # The values of both workers, before either has pushed.
             for pulled in [worker.pull(step) for worker in team]:
                 assert (pulled.clock, set(pulled)) == (step, set(shapes))
                 for name in shapes:
@@ -70,7 +70,8 @@ def test_what_was_pulled_is_shown_where_it_was_received():
         for name in pulled:
             array = pulled[name]
             assert not array.flags.writeable
-            # Memory of the server's, which this process may not write to.
+            # The memory belongs to the server, and this process may not write
+            # to it.
             assert re.search(" r--s .* /memfd:", peer.mapping_of(array)), name
             lent = np.from_dlpack(pulled.tensor(name))
             for other in (pulled[name], lent):
@@ -91,7 +92,8 @@ def test_gradients_in_the_pool_are_sent_from_there():
         for worker in team:
             worker.pull(0)
         team[0].push(0, {"w": gradient})
-        # As nobody should: it waits for the other's, and nobody has a copy.
+        # Nobody should do this: the worker waits for the other one's push, and
+        # nobody has a copy.
         array[0] = 41
         team[1].push(0, {"w": np.ones(BIG, "f4")})
         assert team[0].pull(1)["w"][0] == -21 * RATE
@@ -281,7 +283,7 @@ def test_a_closed_worker_says_so_and_ends_its_calls():
         for call in (lambda: team[0].pull(1), lambda: team[0].push_async(1)):
             with pytest.raises(penstock.FailedPrecondition, match="closed"):
                 call()
-        # Nobody waits for one that has left.
+        # Nobody waits for a worker that has left.
         team[1].push(0, {"w": np.ones((4, 3))})
         assert team[1].pull(1).clock == 1
 

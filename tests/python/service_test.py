@@ -248,10 +248,11 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         assert not got.flags.writeable
         # The two processes share the memory.
         assert "memfd" in peer.mapping_of(got)
-        # The server has no copy either: it sees what nobody should write.
+        # The server has no copy either: it sees this write, which nobody should
+        # do.
         array[0] = 42
         assert client.get(["x"])["x"].numpy()[0] == 42
-        # As one should: the server's tensor stays what it is.
+        # This is the proper way: the server's tensor does not change.
         mine.numpy(writable=True)[0] = 43
         assert client.get(["x"])["x"].numpy()[0] == 42
 

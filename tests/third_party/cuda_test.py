@@ -40,7 +40,7 @@ class CudaTest(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.bazel({}, "shutdown")
-        # Bazel takes the right to write away from what it has made.
+        # Bazel makes its outputs read-only.
         subprocess.run(["chmod", "-R", "u+w", cls.folder.name], check=True)
         cls.folder.cleanup()
 

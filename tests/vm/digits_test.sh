@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The digits training over verbs reaches its accuracy, with not one bit other
-# than over stock gRPC (the demo fails where either does not hold), and says
-# that verbs is what carried it.
+# The digits training over verbs reaches its accuracy, and equals that over
+# stock gRPC to the last bit (the demo fails otherwise), and reports that verbs
+# carried it.
 set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 
 export PENSTOCK_FABRICS=verbs,tcp PENSTOCK_POLICY=require
-# Narrow layers: the guest is slow.
+# The layers are narrow, since the guest is slow.
 output=$(examples/digits/demo --steps 200 --hidden 32 --workers 2 --servers 1 \
   --rounds 1 2>&1) ||
   { echo "$output"; exit 1; }

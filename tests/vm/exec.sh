@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a test program that also runs elsewhere; see vm_test.bzl. --windows asks
-# for what windows.h says, and for one processor: on several, Soft-RoCE's queue
-# pairs with windows stop working (docs/verbs.md).
+# Runs a test program that also runs elsewhere; see vm_test.bzl. --windows
+# selects the behaviour of windows.h, and one processor: on several, Soft-RoCE's
+# queue pairs with windows stop working (docs/verbs.md).
 one_processor=
 if [ "${1:-}" = --windows ]; then
   shift

@@ -16,7 +16,7 @@ import penstock_tensorflow
 import tensorflow as tf
 
 PROTOCOL = penstock_tensorflow.PROTOCOL
-CLIENT = "localhost"  # the job; TensorFlow's name
+CLIENT = "localhost"  # the job, as TensorFlow calls it
 WORKERS = ["/job:worker/task:0", "/job:worker/task:1"]
 FETCHES = os.environ.get("TF_EAGER_REMOTE_USE_SEND_TENSOR_RPC") == "0"
 SIZE = 1 << 20
@@ -24,8 +24,8 @@ SIZE = 1 << 20
 
 def setUpModule():
     global CLUSTER, TASKS
-    # With the client: else TensorFlow gives it another port each time, and goes
-    # on serving at the first.
+    # The server starts with the client: otherwise TensorFlow gives it another
+    # port each time, and goes on serving at the first one.
     CLUSTER = cluster.addresses(localhost=1, worker=2)
     TASKS = [cluster.Task(CLUSTER, "worker", i, PROTOCOL) for i in range(2)]
     for task in TASKS:
@@ -344,7 +344,7 @@ class LostWorkerTest(unittest.TestCase):
         @tf.function
         def cross():
             with on(1):
-                there = tf.random.uniform([SIZE])  # no constant: those are
+                there = tf.random.uniform([SIZE])  # not a constant: constants
             with on(0):                            # folded, and do not move
                 return tf.reduce_sum(there)
 

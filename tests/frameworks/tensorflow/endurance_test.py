@@ -57,7 +57,8 @@ def routes():
 
 def session(graph):
     config = tf1.ConfigProto()
-    # Else what does nothing is left out, and with it what it would move.
+    # Otherwise TensorFlow leaves out operations without effect, and the tensors
+    # that they would move.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
     return tf1.Session(SERVER.target, graph=graph, config=config)
@@ -76,7 +77,8 @@ class VariablesTest(unittest.TestCase):
             results = [each.result for each in variables]
             prepare = [each.prepare for each in variables]
             initialize = tf1.global_variables_initializer()
-        # Some results are kept for a while: nobody may write to them then.
+        # Some results are kept for a while, during which nobody may write to
+        # them.
         kept = collections.deque()
         begun = time.monotonic()
         with session(graph) as running:
@@ -115,8 +117,8 @@ class LeaksTest(unittest.TestCase):
 
     WIDTH = 16  # tensors in a step, each way
     SAMPLES = 20
-    # KiB by which an allocator may fragment while the sizes change, and what
-    # is opened and closed all the time.
+    # The KiB by which an allocator may fragment while the sizes change, and the
+    # memory of things that are opened and closed all the time.
     SLACK = {"own_kib": 48 << 10, "shared_kib": 64 << 10, "threads": 4,
              "descriptors": 4, "mappings": 60, "shared_mappings": 4,
              "held_bytes": 32 << 20}

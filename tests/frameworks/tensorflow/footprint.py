@@ -13,7 +13,7 @@ def footprint(pid="self"):
         "threads": int(fields["Threads"]),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
         "mappings": len(maps),
-        # memfd's are found by name there, as files of /dev/shm are.
+        # The names of memfds look there like files of /dev/shm.
         "shared_mappings": sum(
             "/memfd:" in line or "/dev/shm/" in line for line in maps),
         "own_kib": int(fields["RssAnon"].split()[0]),

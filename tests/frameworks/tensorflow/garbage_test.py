@@ -92,7 +92,7 @@ class GarbageTest(unittest.TestCase):
                     np.testing.assert_array_equal(
                         got, np.full(SIZE, cls.steps % 1000 * 2 + 1))
                     cls.steps += 1
-        except Exception as error:  # the tests say what it was
+        except Exception as error:  # the tests report the error
             cls.failure = error
 
     def setUp(self):
@@ -158,7 +158,8 @@ class GarbageTest(unittest.TestCase):
         for length in range(len(whole) + 1):
             with self.connect() as raw:
                 raw.sendall(whole[:length])
-        # Without its end, they are dropped when their time is over.
+        # Connections without a complete greeting are dropped when their time is
+        # over.
         stalled = []
         for length in range(len(whole)):
             raw = self.connect()
@@ -196,7 +197,7 @@ class GarbageTest(unittest.TestCase):
             steps = self.steps
             self.assertTrue(cluster.wait_for(
                 lambda: self.failure or self.steps > steps + 5, PATIENCE))
-            # All are dropped, though they stay.
+            # All connections are dropped, though the clients stay.
             self.assertTrue(cluster.wait_for(
                 lambda: self.grown("descriptors") <= 2, PATIENCE))
         finally:

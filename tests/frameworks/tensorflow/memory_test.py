@@ -77,7 +77,8 @@ class MemoryTest(unittest.TestCase):
     def test_plugin_that_comes_too_late_says_so_and_works(self):
         for mode in ("pool", "registered"):
             with tempfile.TemporaryDirectory() as folder:
-                # Not in a folder that TensorFlow looks for plugins in.
+                # The library is not in a folder where TensorFlow looks for
+                # plugins.
                 pathlib.Path(folder, "penstock_tensorflow").symlink_to(
                     pathlib.Path(penstock_tensorflow.__file__).parent)
                 done = subprocess.run(

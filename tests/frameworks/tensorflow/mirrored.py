@@ -27,7 +27,7 @@ def main():
         def replica(part):
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM,
-                part * 1.0)  # an argument is of no device
+                part * 1.0)  # an argument belongs to no device
         return strategy.run(replica, args=(value,))
 
     for step in range(3):

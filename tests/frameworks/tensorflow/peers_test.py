@@ -24,7 +24,8 @@ class PeersTest(unittest.TestCase):
     def setUpClass(cls):
         tf1.disable_eager_execution()
         cls.cluster = cluster.addresses(ps=3, worker=1)
-        # 0 is killed and started anew, 1 is a stock one, 2 is well.
+        # Task 0 is killed and started again, task 1 is a stock task, and task 2
+        # works.
         cls.tasks = [
             cluster.Task(cls.cluster, "ps", index, protocol)
             for index, protocol in enumerate([PROTOCOL, "grpc", PROTOCOL])
@@ -89,8 +90,8 @@ class PeersTest(unittest.TestCase):
                 calls = self.route(0)["calls"]
 
                 def kill():
-                    # In the step: TensorFlow waits for ever for a task that is
-                    # killed while the step is set up.
+                    # The task is killed in the step: TensorFlow waits for ever
+                    # for a task that is killed while the step is set up.
                     cluster.wait_for(
                         lambda: self.route(0)["calls"] > calls, seconds=60)
                     time.sleep(0.5)
@@ -107,7 +108,7 @@ class PeersTest(unittest.TestCase):
             raised.exception,
             (tf.errors.UnavailableError, tf.errors.AbortedError))
         self.assertLess(took, 2.0)
-        self.run_on(2)  # others are well
+        self.run_on(2)  # the others work
         self.tasks[0].stop()
         self.tasks[0] = cluster.Task(
             self.cluster, "ps", 0, PROTOCOL).wait_until_ready()

@@ -38,7 +38,7 @@ class RequireTest(unittest.TestCase):
         self.assertIn("PENSTOCK_POLICY=prefer", str(raised.exception))
 
     def test_peer_that_is_gone_is_unavailable(self):
-        # Programs wait then for its next start, and begin anew.
+        # Programs then wait for the task's next start, and begin again.
         _, task, session, result = self.begin(penstock_tensorflow.PROTOCOL)
         session.run(result)
         task.kill()

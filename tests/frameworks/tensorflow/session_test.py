@@ -43,7 +43,8 @@ class SessionTest(unittest.TestCase):
 
     def session(self):
         config = tf1.ConfigProto()
-        # Else what does nothing is left out, and with it what it would move.
+        # Otherwise TensorFlow leaves out operations without effect, and the
+        # tensors that they would move.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         session = tf1.Session(SERVER.target, graph=self.graph, config=config)
@@ -232,7 +233,7 @@ class SessionTest(unittest.TestCase):
             self.assertGreaterEqual(self.calls(), calls + 3)
 
     def test_session_with_a_cluster_of_its_own(self):
-        # Where tasks have other names than their servers were made with.
+        # The tasks have other names than their servers got at their start.
         def local():
             return tf.distribute.Server({"localhost": ["localhost:0"]},
                                         protocol=PROTOCOL)

@@ -65,7 +65,7 @@ class FaultToleranceTest(stock.BaseFaultToleranceTest, tf.test.TestCase):
 
     def tearDown(self):
         if PROTOCOL == penstock_tensorflow.PROTOCOL:
-            # Else the tests would pass over anything.
+            # Otherwise the tests would pass whatever happens.
             self.assertTrue(penstock_tensorflow.describe()["servers"])
         super().tearDown()
 

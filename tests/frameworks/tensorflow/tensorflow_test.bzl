@@ -25,7 +25,8 @@ def tensorflow_test(
         srcs = ["run_with_tensorflow.sh"],
         args = [
             TENSORFLOW_PYTHON,
-            # Not $(location), which tools/vm_tests.py would have to expand.
+            # This is not $(location), which tools/vm_tests.py would have to
+            # expand.
             "%s/%s" % (native.package_name(), main),
         ],
         data = native.glob(
@@ -38,7 +39,7 @@ def tensorflow_test(
             "//frameworks/tensorflow:python",
         ] + data,
         env = env,
-        # Each starts several processes that use all cores.
+        # Each test starts several processes that use all cores.
         tags = [
             "cpu:2",
             "no-asan",
