@@ -25,17 +25,17 @@
 namespace penstock {
 namespace connection {
 
-// What all front ends have in common. A front end derives from it, brings an
-// executor and a byte stream, accepts the peer's streams, and handles the
-// events of the session that concern these.
+// The common part of all front ends. A front end derives from this class,
+// brings an executor and a byte stream, accepts the peer's streams, and handles
+// the session's events about streams.
 //
 // Thread-safe: one mutex guards everything. A front end takes it by a section
 // of its own:
 //   Lock(); ...; Flush(clock); ...; Sync(); ...; mu_.unlock(); Unref();
 //
-// Reference-counted; the last Unref() destroys it. Timers, attempts to connect
-// a path, and the poll set hold one reference each, and let go of it when the
-// session has ended.
+// Reference-counted; the last Unref() destroys the connection. Timers, attempts
+// to connect a path, and the poll set hold one reference each. They release
+// their references when the session has ended.
 class Connection : public session::SessionEvents,
                    public metrics::Source,
                    public PathPoller::Owner,

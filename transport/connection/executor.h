@@ -1,4 +1,4 @@
-// Where a front end runs work later.
+// Runs a front end's work later.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_EXECUTOR_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_EXECUTOR_H_

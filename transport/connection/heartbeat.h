@@ -48,7 +48,7 @@ class Heartbeat {
     seen_ = ActivityOf(counters);
     return is_first ? Action::kStartTimer : Action::kBeat;
   }
-  // Returns true if a beat is due. Then start the timer again.
+  // Returns true if a beat is due. If so, start the timer again.
   bool OnTimer(const session::Counters& counters) {
     if (ActivityOf(counters) == seen_) return false;
     seen_ = ActivityOf(counters);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace connection {
 
-// Pings a peer of which nothing was heard for a while.
+// Pings a peer that was silent for a while.
 //
 //   state     event                        action           next
 //   kQuiet    time passed, may ping        ping             kPinged
@@ -20,15 +20,16 @@ namespace connection {
 //   kPinged   something received           wait for `time`  kQuiet
 //   kPinged   timeout passed               peer is dead     kDead
 //
-// Anything that the peer sends proves that it lives, so a pong is nothing
-// special. After the algorithm of gRPC's HTTP/2 transport, proposal A8.
+// Any input proves that the peer is alive, not only a pong. Follows the
+// algorithm of gRPC's HTTP/2 transport, proposal A8.
 class Keepalive {
  public:
   struct Config {
     absl::Duration time = absl::InfiniteDuration();  // infinite: never ping
     absl::Duration timeout = absl::Seconds(20);
     bool permit_without_calls = false;
-    // Pings in a row without a frame of ours between them; 0: no limit.
+    // Limits the pings in a row without a frame of this side between them. Zero
+    // sets no limit.
     int max_pings_without_data = 2;
   };
   enum class Action { kNone, kPing, kPeerIsDead };
@@ -38,14 +39,14 @@ class Keepalive {
 
   bool enabled() const { return config_.time < absl::InfiniteDuration(); }
   void OnReceived(absl::Time now);
-  // A frame other than a ping was sent.
+  // Call when a frame other than a ping was sent.
   void OnDataSent() { pings_without_data_ = 0; }
 
-  // When OnTimer() has something to do, if nothing is received before;
-  // infinite: never.
+  // Returns when OnTimer() has something to do if nothing is received before.
+  // Infinite if never.
   absl::Time NextTimer() const;
-  // The same for a timer that is not set anew when something is received: a
-  // pong may bring the next ping nearer than the end of the timeout.
+  // The same for a timer that is not restarted by input. A pong may make the
+  // next ping due before the end of the timeout.
   absl::Time NextLook(absl::Time now) const {
     return std::min(NextTimer(), now + config_.time);
   }
@@ -58,8 +59,7 @@ class Keepalive {
   int pings_without_data_ = 0;
 };
 
-// The server's side: clients that ping more often than it allows are told so
-// and cut off.
+// The server's side: limits how often a client may ping.
 class PingPolice {
  public:
   struct Config {
@@ -70,9 +70,9 @@ class PingPolice {
 
   explicit PingPolice(const Config& config) : config_(config) {}
 
-  // True: one too many.
+  // Call for each ping. Returns true if the client exceeds the limit.
   bool OnPing(absl::Time now, bool has_calls);
-  // A frame other than a pong was sent: the peer may ask about that.
+  // Call when a frame other than a pong was sent. The peer may ping after that.
   void OnDataSent();
 
  private:

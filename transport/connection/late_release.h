@@ -10,11 +10,11 @@
 namespace penstock {
 namespace connection {
 
-// While an object of this class lives, what its thread passes to Drop() lives
-// too. Whoever takes a lock makes an object first, and destroys it after
-// unlocking: with its last reference, a value calls a destructor of the
-// application, which may take any time, or call the transport. Objects may
-// nest. The innermost object keeps the values.
+// Keeps the values that its thread passes to Drop(), until its own end. Make an
+// object before taking a lock, and destroy it after unlocking. The last
+// reference of a value calls a destructor of the application, which may take
+// any time, or call the transport. Objects may nest. The innermost object keeps
+// the values.
 template <typename Value>
 class LateRelease {
  public:

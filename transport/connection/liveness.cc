@@ -8,7 +8,7 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// The cookie of keepalive's pings. Those of gRPC's pings begin at 1.
+// The cookie of keepalive's pings. The cookies of gRPC's pings begin at 1.
 constexpr uint64_t kKeepalivePing = 0;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whether the peer is alive, and signs of life for it and for proxies between.
+// Finds dead peers, and keeps idle connections from looking dead.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_

@@ -1,5 +1,5 @@
-// When a better path that was lost, or could not be had, is tried again. Pure:
-// the caller brings the time.
+// The backoff between attempts at a better path. Pure: the caller brings the
+// time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
@@ -9,17 +9,17 @@
 namespace penstock {
 namespace connection {
 
-// Pauses double from a second to a minute: most losses are over soon, and an
-// attempt costs both sides some work, and each loss the time until it is
-// noticed. A path that has held as long as the longest pause begins anew.
+// Doubles the pause from a second to a minute. Most losses are over soon. An
+// attempt costs both sides some work, and a loss costs the time until it is
+// noticed. Starts anew after a path has held as long as the longest pause.
 class PathBackoff {
  public:
   static constexpr absl::Duration kFirst = absl::Seconds(1);
   static constexpr absl::Duration kLongest = absl::Seconds(60);
 
-  // The session has chosen a path: the best one, or another.
+  // Call when the session has chosen a path, the best one or another.
   void OnPathChosen(bool is_best, absl::Time now);
-  // The pause before the next attempt. Each call is an attempt.
+  // Returns the pause before the next attempt. Each call counts as an attempt.
   absl::Duration Next();
 
  private:

@@ -16,7 +16,7 @@ namespace connection {
 // Call everything under the owner's lock.
 class PathPoller {
  public:
-  // The transport.
+  // The connection.
   class Owner : public paths::PathRelief::Owner {
    public:
     // Returns whether the session may go on without a path. Called under the
@@ -27,7 +27,7 @@ class PathPoller {
     virtual bool PollPath() = 0;
     // Polls the path soon, from the ExecCtx. Called under the lock.
     virtual void SchedulePolling() = 0;
-    // A reference is held while a path is in the PollSet.
+    // The PollSet holds a reference while a path is in it.
     void Ref() override = 0;
     virtual void Unref() = 0;
   };
@@ -35,9 +35,9 @@ class PathPoller {
   explicit PathPoller(Owner* owner) : owner_(owner) {}
   ~PathPoller() { Watch(nullptr); }
 
-  // Polls `path` from now on, and no longer the path before; null: none. A
-  // thread may still be polling the path before, and keeps it alive. If `path`
-  // has input already, for which no doorbell was rung, schedules polling.
+  // Polls `path` instead of the path before. Null: polls no path. A thread may
+  // still be polling the path before, and keeps that path alive. If `path` has
+  // input already, for which no doorbell was rung, schedules polling.
   void Watch(std::shared_ptr<fabric::Endpoint> path);
 
  private:

@@ -52,7 +52,7 @@ class SessionSetup {
   // Cancels everything. Call when the session has ended.
   void End();
 
-  // These handle the events of the session that have their names.
+  // Each of these handles the session's event of the same name.
   //
   // Returns true if the session begins on the lifeline, and the side path is
   // connected later.
@@ -93,7 +93,8 @@ class SessionSetup {
   session::Session* const session_;
   Host* const host_;
   paths::HalfOpen::Place half_open_;
-  // Whether the first side path waits for defer_timer_, see paths::ShortLives.
+  // True while the first side path is to wait for defer_timer_, see
+  // paths::ShortLives.
   bool defers_path_;
   Deferred deferred_;
   Timer hello_timer_;

@@ -10,7 +10,7 @@ namespace core {
 
 // See penstock::AcceptDeviceSlices(). Thread-safe.
 void AcceptDeviceSlices(absl::string_view prefix);
-// Whether that was said of calls with this path.
+// Returns true if calls with this path may carry device slices.
 bool AcceptsDeviceSlices(absl::string_view path);
 
 }  // namespace core

@@ -14,8 +14,8 @@ namespace {
 
 using Shared = std::shared_ptr<memory::Destinations>;
 
-// "Reserved" in gRPC, which neither sets nor reads it. That the value is ours
-// is known by its function.
+// A "reserved" slot, which gRPC neither sets nor reads. The slot's function
+// tells whether the value is ours.
 constexpr grpc_context_index kSlot = GRPC_CONTEXT_TRAFFIC;
 
 void Delete(void* shared) { delete static_cast<Shared*>(shared); }

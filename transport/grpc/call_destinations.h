@@ -13,11 +13,11 @@ struct grpc_call_context_element;
 namespace penstock {
 namespace core {
 
-// Attaches the destinations, which the call keeps as long as it lives, in the
-// place of those that it has. They are in the call's context, a table of
-// pointers that every attempt at the call shares and that never leaves the
-// process. Call it between the making of the call and its start. Does nothing
-// before that, and with a gRPC that this was not built for.
+// Attaches the destinations to the call, and replaces earlier destinations. The
+// call keeps a share in its context, a table of pointers that all attempts at
+// the call share and that never leaves the process. Call it between the making
+// of the call and its start. Does nothing before that, and with a gRPC that
+// this was not built for.
 void AttachDestinations(grpc::ClientContext* context,
                         std::shared_ptr<memory::Destinations> destinations);
 

@@ -20,8 +20,8 @@ namespace core {
 //  - an error, if the connection breaks or the policy is not satisfied.
 class ClientNegotiator : public Negotiator {
  public:
-  // The channel argument with the Transport*. Whoever takes it owns its first
-  // reference.
+  // The channel argument with the Transport*. The taker owns the transport's
+  // first reference.
   static constexpr const char* kTransportArg = "penstock.internal.transport";
 
   explicit ClientNegotiator(Settings settings)

@@ -19,8 +19,8 @@ std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const Settings& settings);
 
-// The same for gRPC's core. Where `credentials` are such already, or have them
-// in them, their settings hold, and not `settings`. The result takes a
+// The same for gRPC's core. If `credentials` are or contain wrapped credentials
+// already, keeps their settings and ignores `settings`. The result takes a
 // reference of its own to `credentials`; the caller releases it by
 // grpc_channel_credentials_release().
 grpc_channel_credentials* WrapCredentials(grpc_channel_credentials* credentials,

@@ -43,7 +43,7 @@ struct ChannelData {
 // run one after another.
 //
 // A message may come before the metadata that name its encoding, and the end of
-// a call before its message. What comes too early is held until its turn, and
+// a call before its message. Holds what comes too early until its turn, and
 // leaves the combiner to others meanwhile.
 class CallData {
  public:
@@ -109,8 +109,9 @@ class CallData {
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // Ours, which gRPC calls in place of those that they call at their end. Those
-  // are null if none is awaited.
+  // gRPC calls these instead of the original closures, and they call the
+  // original closures at their end. An original closure is null if none is
+  // awaited.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

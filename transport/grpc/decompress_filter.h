@@ -11,10 +11,10 @@
 namespace penstock {
 namespace core {
 
-// For channels without a limit of their own for received messages: how long a
-// message may become, in bytes, an int. It may always become eight times as
-// long as it came, which data of an honest peer rarely exceeds. Not set: any
-// length.
+// A channel argument, an int: limits the decompressed bytes of a message on
+// channels without a limit of their own for received messages. A message may
+// always grow eightfold, which data of an honest peer rarely exceeds. Not set:
+// no limit.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 constexpr uint64_t kDecompressedPerByte = 8;
 

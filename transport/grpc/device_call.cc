@@ -90,9 +90,9 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
 }
 
 // gRPC cancels a call by a batch, which this filter sees only if it comes from
-// above: a direct channel's deadlines come from below. The call combiner tells
-// of both. It does so once, or takes the closure back with OK: it has one, of
-// whoever was last.
+// above: a direct channel's deadlines come from below. The call combiner
+// reports both, once. The combiner holds only the closure that was set last,
+// and calls the earlier closure with OK.
 void DeviceCall::WatchCancellation() {
   if (is_watching_.exchange(true)) return;
   GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");

@@ -35,9 +35,9 @@ class DeviceCall {
  private:
   using Batch = grpc_transport_stream_op_batch;
 
-  // What is sent. A batch whose message is not ready yet is kept, and so are
-  // those that must come after it. Others, and the cancellation of the call, do
-  // not wait: what the device works at may depend on them.
+  // Sending. Keeps a batch whose message is not ready yet, and all batches that
+  // must come after that batch. Other batches, and the cancellation of the
+  // call, do not wait: the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
   // Both give the call combiner back.
   void KeepUntilReady(Batch* batch);
@@ -55,7 +55,7 @@ class DeviceCall {
   absl::Status Prepare(Batch* batch);
   void LookAtInitialMetadata(const Batch& batch);
 
-  // What is received.
+  // Receiving.
   void StartReceives(Batch* batch);
   void OnInitialMetadata(const grpc_error_handle& error);
   void OnMessage(const grpc_error_handle& error);

@@ -46,7 +46,7 @@ void DestroyCall(grpc_call_element* elem, const grpc_call_final_info*,
   Of(elem)->~DeviceCall();
 }
 
-// What gRPC's compressing filter does where a call says nothing.
+// Returns true if gRPC's compressing filter compresses by default.
 bool CompressesByDefault(const grpc_channel_args* args) {
   return grpc_core::DefaultCompressionAlgorithmFromChannelArgs(args).value_or(
              GRPC_COMPRESS_NONE) != GRPC_COMPRESS_NONE;

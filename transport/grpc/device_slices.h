@@ -14,8 +14,8 @@
 namespace penstock {
 namespace core {
 
-// Whether the CPU cannot read all of `message`. Costs a load while there is no
-// memory of devices in any.
+// Returns true if the CPU cannot read all of `message`. Costs one load while no
+// message has memory of devices.
 bool HasDeviceSlices(const grpc_core::SliceBuffer& message);
 
 // Returns those that it cannot.

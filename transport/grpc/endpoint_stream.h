@@ -55,7 +55,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;
   // gRPC may run a closure within the call that passes it, under the owner's
-  // lock. So an inner closure only schedules its outer one.
+  // lock. An inner closure therefore only schedules its outer closure.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

@@ -13,7 +13,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Whether the closure waits for a thread of the executor.
+// True while the closure waits for a thread of the executor.
 std::atomic<bool> g_scheduled{false};
 
 // Polls all paths until none has input, but not longer than a turn. Returns

@@ -42,7 +42,7 @@ class Encoder {
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
-    // It differs each time, so it gets no number.
+    // A deadline differs each time and gets no number.
     SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
     sent_ = sent;
@@ -146,7 +146,8 @@ class Decoder {
   }
 
  private:
-  // Decodes the entry that a number stands for. It must be exactly one entry.
+  // Decodes the entry that a number stands for. Fails unless there is exactly
+  // one entry.
   static absl::Status DecodeOne(const Slice* entry,
                                 grpc_metadata_batch* batch) {
     Decoder decoder(entry, batch);

@@ -42,8 +42,9 @@ class SentEntries {
   // when it comes a second time within a short while, so that entries that
   // differ with each call do not use up the numbers.
   Number Find(absl::string_view entry);
-  // Returns the number of the entry, if it is the last one of that key, as it
-  // mostly is. Else returns 0, and the caller tries Find(), which is slower.
+  // Returns the number of the entry, if the entry is the last of its key: the
+  // usual case. If not, returns 0. The caller then tries Find(), which is
+  // slower.
   uint8_t FindRecent(uint8_t key, absl::string_view value) const {
     const Numbers::value_type* const recent = recent_[key % kRecentKeys];
     if (recent == nullptr) return 0;

@@ -11,9 +11,9 @@
 #include "src/core/lib/gpr/alloc.h"
 #include "transport/grpc/grpc_abi.h"
 
-// Nothing of ours calls this function. Its name as the compiler writes it has
-// the release of abseil in it (an inline namespace) and what string_view is: in
-// a libgrpc that was built for another abseil it is missing, and null here.
+// Penstock never calls this function. The function's mangled name contains the
+// release of abseil (an inline namespace) and the type of string_view. In a
+// libgrpc that was built for another abseil, the symbol is missing and null.
 bool grpc_parse_ipv6_hostport(absl::string_view hostport,
                               grpc_resolved_address* address, bool log_errors)
     __attribute__((weak));
@@ -22,7 +22,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// What grpc_version_string() says in gRPC 1.51.
+// The result of grpc_version_string() in gRPC 1.51.
 constexpr char kCoreVersion[] = "29.0.0";
 
 // A channel stack has closures and reference counts in it, whose members differ

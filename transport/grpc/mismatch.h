@@ -8,7 +8,8 @@ namespace core {
 
 // Returns null if the libgrpc that is loaded is the one that transport/grpc was
 // compiled for, as far as it tells: its release, its abseil, the size of a
-// struct. Else a sentence that says which one it is. Thread-safe.
+// struct. If not, returns a sentence that names the loaded libgrpc.
+// Thread-safe.
 const char* GrpcMismatch();
 
 }  // namespace core

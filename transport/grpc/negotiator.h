@@ -1,5 +1,5 @@
-// What both sides of the negotiation share: they read and write on the
-// connection, finish once, and may be shut down at any moment.
+// The common part of both sides of the negotiation: reads and writes on the
+// connection, finishes once, and may be shut down at any moment.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
@@ -15,9 +15,9 @@
 namespace penstock {
 namespace core {
 
-// A handshaker that runs after the security handshake. It either takes the
-// connection for a Penstock transport, or leaves it to HTTP/2 with all bytes
-// that were read. Functions named Locked are called with mu_ held.
+// A handshaker that runs after the security handshake. Either takes the
+// connection for a Penstock transport, or leaves the connection to HTTP/2 with
+// all bytes that were read. Functions named Locked are called with mu_ held.
 class Negotiator : public grpc_core::Handshaker {
  public:
   void Shutdown(grpc_error_handle why) override;

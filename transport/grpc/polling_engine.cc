@@ -50,7 +50,7 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-// What pollset_work() was called with.
+// The arguments of pollset_work().
 struct Wait {
   grpc_pollset* pollset;
   gpr_mu* mu;
@@ -166,7 +166,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     context->InvalidateNow();
   }
   // In busy mode a thread does not sleep, and has looked at the sockets between
-  // its polls. It does sleep where it would take a core that others need.
+  // its polls. The thread does sleep if it would take a core that others need.
   if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();

@@ -7,11 +7,11 @@
 namespace penstock {
 namespace core {
 
-// Whether gRPC's polling is wrapped. That is done before main(), and fails if
-// gRPC was already in use when this library was loaded. The wrapper replaces
-// the engine "epoll1" under that name, which gRPC's fork handlers and
-// GRPC_POLL_STRATEGY use. It changes nothing while there is no fast path. With
-// another strategy, only doorbells wake the waiting threads.
+// Returns true if gRPC's polling is wrapped. The wrapping is done before
+// main(), and fails if gRPC was already in use when this library was loaded.
+// The wrapper replaces the engine "epoll1" under that name, which gRPC's fork
+// handlers and GRPC_POLL_STRATEGY use, and changes nothing while there is no
+// fast path. With another strategy, only doorbells wake the waiting threads.
 bool PollingIsWrapped();
 
 }  // namespace core

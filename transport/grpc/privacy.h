@@ -1,4 +1,4 @@
-// What a connection's security promises.
+// Reads and lowers the security level of a connection.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PRIVACY_H_
 #define PENSTOCK_TRANSPORT_GRPC_PRIVACY_H_
@@ -9,13 +9,13 @@
 namespace penstock {
 namespace core {
 
-// Whether the connection's security promises that others cannot read, or cannot
-// change, what goes over it. `args` come from the security handshake. A
+// Returns true if the connection's security promises that others can neither
+// read nor change the traffic. `args` come from the security handshake. A
 // handshake that states no security level counts as promising it.
 bool PromisesPrivacy(const grpc_core::ChannelArgs& args);
 
-// Sets the security level in the handshake's result to "none". That is what the
-// application then sees, and gRPC, which sends no credentials that need
+// Sets the security level in the handshake's result to "none". The application
+// sees this level. gRPC sees it, too, and sends no credentials that need
 // privacy.
 void LowerSecurityLevel(const grpc_core::ChannelArgs& args);
 

@@ -109,8 +109,8 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
   }
 };
 
-// Whether gRPC's configuration exists already. Registering anything would then
-// abort. The member is private; see ServerOf().
+// Returns true if gRPC's configuration exists already. Registering anything
+// would then abort. The member is private; see ServerOf().
 bool IsConfigured();
 template <std::atomic<grpc_core::CoreConfiguration*>* kMember>
 struct ConfigAccess {

@@ -12,7 +12,7 @@ namespace penstock {
 namespace core {
 
 // Returns a payload that shares the slices of `buffer` and keeps them alive.
-// Those in memory of devices are ready to be read (device_slices.h).
+// Slices in memory of devices are ready to be read (device_slices.h).
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
 // Returns a slice that shares `bytes` and keeps them alive. Copies bytes that

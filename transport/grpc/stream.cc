@@ -46,8 +46,8 @@ bool HasCustomKeys(const grpc_metadata_batch& metadata) {
   return finder.found();
 }
 
-// Whether the answer consists of trailers only. Clients distinguish it from one
-// with headers. Stock HTTP/2 has the same condition.
+// Returns true if the answer consists of trailers only. Clients distinguish
+// such an answer from one with headers. Stock HTTP/2 has the same condition.
 bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
   return op.send_initial_metadata && op.send_trailing_metadata &&
          !op.send_message &&
@@ -134,8 +134,8 @@ void Stream::CancelClosed(const grpc_error_handle& error) {
   CompleteReceives();
 }
 
-// Whether gRPC's server drops a call that it has not given to an application,
-// because it is shutting down. Then nothing was done for the call: gRPC's C++
+// Returns true if gRPC's server drops a call that no application has, because
+// the server is shutting down. Nothing was done for such a call: gRPC's C++
 // and Python ask for the end of a call, or send anything, only after they have
 // given it to an application.
 bool Stream::IsRefusedBy(const absl::Status& status) const {

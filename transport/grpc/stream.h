@@ -77,8 +77,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void CancelClosed(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
-  // Sends the message if it is short enough to go eagerly at once. Else returns
-  // false.
+  // Sends the message if it is short enough to go eagerly at once. If not,
+  // returns false.
   bool SendEager(const grpc_core::SliceBuffer& message, bool compressed);
   // Sends or queues the message. Returns false if it is queued: on_complete
   // then waits until the stream's window has room.

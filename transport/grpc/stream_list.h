@@ -36,7 +36,7 @@ class StreamList {
     (next == nullptr ? last_ : next->previous_) = previous;
   }
 
-  // Calls `function` for each node. It must not change the list.
+  // Calls `function` for each node. `function` must not change the list.
   template <typename Function>
   void ForEach(Function function) const {
     for (Node* node = first_; node != nullptr; node = node->next_) {

@@ -50,7 +50,7 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
   // Metadata of more bytes than the limit was cut at the limit: HTTP/2 would
-  // count even more for it. So do not decode it.
+  // count even more. Does not decode such metadata.
   const absl::Status status =
       metadata.size() > limit
           ? absl::ResourceExhaustedError("too much metadata")
@@ -59,7 +59,7 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
   // Skip TransportSize() where it cannot exceed the limit. HTTP/2 counts key,
-  // value and 32 bytes for each entry. That is at most four times what the
+  // value and 32 bytes for each entry: at most four times the bytes that the
   // entry takes here, except for known keys, of which there is at most one
   // entry each.
   constexpr size_t kKnownKeys = 2048;

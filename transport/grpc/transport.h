@@ -69,7 +69,7 @@ class Transport final : public grpc_transport,
   static Transport* From(grpc_transport* transport) {
     return static_cast<Transport*>(transport);
   }
-  // Whether `transport` is one of ours, for From().
+  // Returns true if `transport` is a Transport, for From().
   static bool IsOurs(const grpc_transport& transport) {
     return transport.vtable == Vtable();
   }
@@ -78,11 +78,11 @@ class Transport final : public grpc_transport,
   void Start();
   // Ends the session and all streams, with the reason.
   void Close(const absl::Status& why);
-  // Whether a message in the memory of a device would be sent from there now,
-  // without a copy to the host.
+  // Returns true if a message in the memory of a device would be sent from
+  // there now, without a copy to the host.
   bool TakesDeviceMemory();
   // Returns the node for the connection in channelz, which counts its streams
-  // and messages. Its id is the transport's number in the registry.
+  // and messages. The node's id is the transport's number in the registry.
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode>& socket_node()
       const {
     return socket_node_;
@@ -97,10 +97,10 @@ class Transport final : public grpc_transport,
     mu_.AssertHeld();
     return received_entries_;
   }
-  // Whether a client may open another stream on this connection.
+  // Returns true if a client may open another stream on this connection.
   bool AcceptsStreams() const;
-  // Whether gRPC's channel is about to hear that this connection is left. Until
-  // then it may send further calls here.
+  // Returns true if gRPC's channel is about to hear that this connection is
+  // left. Until then the channel may send further calls here.
   bool IsTellingChannel() const {
     mu_.AssertHeld();
     return telling_ == Telling::kUnderWay;
@@ -142,9 +142,9 @@ class Transport final : public grpc_transport,
   // Sends what was added under the lock, does what follows from it, and
   // unlocks.
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
-  // The function with which gRPC accepts streams. Once gRPC has taken it back,
-  // and on_consumed has run, gRPC frees what `argument` points to. So that
-  // closure waits until no thread is in `function` any more.
+  // The function with which gRPC accepts streams. gRPC takes the function back,
+  // runs on_consumed, and then frees what `argument` points to. on_consumed
+  // therefore waits until no thread is in `function` any more.
   struct Acceptor {
     void (*function)(void*, grpc_transport*, const void*) = nullptr;
     void* argument = nullptr;
@@ -222,7 +222,7 @@ class Transport final : public grpc_transport,
   connection::Timer drain_timer_ ABSL_GUARDED_BY(mu_);
   Settled settled_ ABSL_GUARDED_BY(mu_);
   grpc_core::ConnectivityStateTracker state_ ABSL_GUARDED_BY(mu_);
-  // Whether gRPC's channel knows that this connection is left.
+  // Tells whether gRPC's channel knows that this connection is left.
   enum class Telling { kNot, kUnderWay, kDone };
   Telling telling_ ABSL_GUARDED_BY(mu_) = Telling::kNot;
   bool is_watched_ ABSL_GUARDED_BY(mu_) = false;  // state_, by the channel

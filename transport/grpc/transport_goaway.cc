@@ -18,16 +18,16 @@ namespace penstock {
 namespace core {
 namespace {
 
-// What gRPC's HTTP/2 transport says in such a GOAWAY.
+// The text of gRPC's HTTP/2 transport in such a GOAWAY.
 constexpr char kTooManyPings[] = "too_many_pings";
 
-// How long the client may take to answer the first GOAWAY. The same as in
-// gRPC's HTTP/2.
+// Limits how long the client may take to answer the first GOAWAY. gRPC's HTTP/2
+// has the same limit.
 constexpr absl::Duration kDrainLimit = absl::Seconds(20);
 
-// How long a busy client still carries calls when its channel chooses other
-// connections: a thread that has chosen this one may lose its core before its
-// call begins. Some slices of a busy scheduler.
+// Limits how long a busy client still carries calls once its channel chooses
+// other connections. A thread that has chosen this connection may lose its core
+// before the thread's call begins. Some slices of a busy scheduler.
 constexpr absl::Duration kLateCalls = absl::Milliseconds(20);
 
 // Returns the status for the GOAWAY. Sets `*graceful` if it may be sent in two
@@ -143,9 +143,9 @@ void Transport::CloseBlockedStreams() {
   for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
 }
 
-// A channel hears of a state a moment later. Its threads make calls meanwhile,
-// and each call that fails at once is followed by the next. So a connection
-// that is left still carries those calls, or else holds them.
+// A channel hears of a state a moment later. The channel's threads make calls
+// meanwhile, and each call that fails at once is followed by the next. A
+// connection that is left carries these calls, or holds them.
 void Transport::TellChannel(grpc_connectivity_state state,
                             const absl::Status& why) {
   state_.SetState(state, why, "left");

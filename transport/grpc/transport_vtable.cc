@@ -128,7 +128,7 @@ struct Transport::Operations {
 };
 
 const grpc_transport_vtable* Transport::Vtable() {
-  // gRPC puts the name into the user agent. It adds its http filters
+  // gRPC puts the name into the user agent. gRPC adds its http filters
   // (compression, user agent, header checks) only if the name contains "http".
   static const grpc_transport_vtable vtable = {
       sizeof(Stream),

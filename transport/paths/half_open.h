@@ -21,10 +21,11 @@ class HalfOpen {
   // Frees the place when the last share is gone. Must not outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
-  // Returns the process's own for gRPC's servers, whose port is anybody's. It
-  // is never destroyed. The child of a fork gets another. Its limit is far
-  // above what any cluster has under way in the milliseconds of an honest
-  // negotiation. Connections at the limit take a few tens of MiB of memory.
+  // Returns the process's instance for gRPC's servers, whose port is open to
+  // anybody. The instance is never destroyed. The child of a fork gets another
+  // instance. The limit is far above the number of honest negotiations that any
+  // cluster has under way at once. Connections at the limit take a few tens of
+  // MiB of memory.
   static HalfOpen* Get();
   // Returns another of the same kind and limit, for clients that have shown a
   // token: strangers at gRPC's port take no place from these.

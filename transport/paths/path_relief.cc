@@ -10,8 +10,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// How many connections may begin without a look at the descriptors, where the
-// last look found room for paths. They take far fewer than were free then.
+// Limits how many connections may begin without a look at the descriptors, if
+// the last look found room for paths. These connections take far fewer
+// descriptors than were free then.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};

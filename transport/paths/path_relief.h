@@ -16,10 +16,9 @@
 namespace penstock {
 namespace paths {
 
-// A session lives on without its path, but a new connection cannot live without
-// a descriptor. So the newest paths end first, when a connection comes and few
-// descriptors are left. Clients try again for their paths later, with a
-// backoff. Thread-safe.
+// Ends the newest paths when a connection comes and few descriptors are left. A
+// session lives on without a path, but a new connection cannot live without a
+// descriptor. Clients retry their paths later, with a backoff. Thread-safe.
 class PathRelief {
  public:
   // The transport, whose session can go on without its path.
@@ -52,9 +51,9 @@ class PathRelief {
   // Call this for each connection that begins. Has paths given up soon, if few
   // descriptors are left.
   void OnConnection();
-  // Gives up the newest paths at once, as many as `now` has in excess. Those
-  // that were given up just before are about to give their descriptors back,
-  // and count as if they had.
+  // Gives up the newest paths at once, as many as `now` has in excess. Counts
+  // the descriptors of paths that were given up just before as free: they are
+  // about to be closed.
   void Relieve(const base::Descriptors& now);
 
  private:

@@ -17,8 +17,8 @@ namespace paths {
 //
 // To set up a side path costs both sides about as much as to open the
 // connection. A program that opens a channel for each call pays that and gains
-// nothing. So while many connections end soon, a new one begins on tcp, and
-// looks for a side path once it has lived for kShort.
+// nothing. While many connections end soon, a new connection begins on tcp, and
+// looks for a side path after kShort.
 //
 // Thread-safe without locks, as a thread of a fork's parent may be inside. Of
 // concurrent ends one may go unnoticed.
@@ -27,8 +27,8 @@ class ShortLives {
   // A life that ends earlier is a short one. A side path takes less than a
   // millisecond on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // So many short lives in the last kWindow are usual. Below that rate, side
-  // paths cost less than a fifth of a core.
+  // The number of short lives in the last kWindow from which they are usual.
+  // Below that rate, side paths cost less than a fifth of a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);
 

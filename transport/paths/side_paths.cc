@@ -34,7 +34,7 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private,
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
-    // What is shared with another user can be read by all processes of his.
+    // All processes of another user can read memory that is shared with one.
     options.other_users = !is_private;
     options.devices = devices;
     // A bad value was logged when the first channel or server was made.

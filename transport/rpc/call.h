@@ -1,4 +1,4 @@
-// What a call asks, and what it is answered.
+// The request and the response of a call.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_CALL_H_
 #define PENSTOCK_TRANSPORT_RPC_CALL_H_
@@ -12,15 +12,15 @@
 namespace penstock {
 namespace rpc {
 
-// How much metadata a request or an answer may have, in bytes. What is larger
-// belongs into the payload.
+// Limits the metadata of a request or an answer, in bytes. Larger data belongs
+// into the payload.
 constexpr size_t kMaxMetadataBytes = 256 * 1024;
 constexpr size_t kMaxMethodBytes = 255;
 
 // A payload keeps its memory alive until the peer has it, and is not copied
 // where the path can reach that memory: see fabric::Endpoint::Expose(). Do not
-// write to it meanwhile. What is received may lie in the peer's memory, as long
-// as it is held; nobody may write to it.
+// write to it meanwhile. A received payload may lie in the peer's memory, as
+// long as it is held; nobody may write to it.
 struct Request {
   std::string method;
   std::string metadata;

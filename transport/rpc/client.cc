@@ -26,8 +26,8 @@ connection::Keepalive::Config DefaultKeepalive() {
   return config;
 }
 
-// What callbacks share with the client. Its lock may be taken under the
-// connection's, and not the other way round.
+// The state that callbacks share with the client. This lock may be taken under
+// the connection's lock, never the other way round.
 class Client::Core final : public Connection::Events,
                            public std::enable_shared_from_this<Core> {
  public:

@@ -44,8 +44,8 @@ class Client {
   // Identifies a call. Never 0, and never used again.
   using CallId = uint64_t;
   // Callbacks run on the thread of progress::EventLoop::GetPolling(), without
-  // locks, and never within a call of a function of the client. They must not
-  // block, and may call every function of the client, and destroy it.
+  // locks, and never within a call of a function of the client. Callbacks must
+  // not block. They may call every function of the client, and destroy it.
   using Done = std::function<void(absl::StatusOr<Response>)>;
   using Closed = std::function<void(const absl::Status&)>;
 
@@ -56,7 +56,7 @@ class Client {
                                                          Closed closed);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Ends the connection. Its calls fail, perhaps later than this returns. No
+  // Ends the connection. Open calls fail, perhaps after this returns. No
   // call of `closed` begins any more, but one may be under way.
   ~Client();
 
@@ -69,8 +69,8 @@ class Client {
   // that has been answered.
   void Cancel(CallId call);
 
-  // Whether the connection is lost, or cannot be had. True by the time that a
-  // call is told so.
+  // Returns true if the connection is lost, or cannot be made. Returns true
+  // before any call is told so.
   bool is_over() const;
   // Returns nothing while there is no connection.
   absl::optional<session::PathDescription> DescribePath() const;

@@ -226,7 +226,7 @@ absl::Status Connection::OnEntry(uint32_t, absl::string_view) {
 
 void Connection::OnEnded(const absl::Status& cause) {
   opened_.clear();
-  // Whoever listens may be what is calling.
+  // The listener may be what is calling.
   std::shared_ptr<Events> events = std::move(events_);
   events->OnClosed(this, cause);
   RunLater([events] {});

@@ -26,8 +26,8 @@ namespace rpc {
 // Thread-safe: one mutex guards everything. Input and timers come on the thread
 // of EventLoop::GetPolling(); output leaves on the thread that adds it.
 //
-// Reference-counted. Whatever may still call it holds a reference. All let go
-// of it when the session has ended, at the latest after Close().
+// Reference-counted. Each possible caller holds a reference. All references end
+// with the session, at the latest after Close().
 class Connection final : public connection::Connection {
  public:
   struct Config : connection::Config {
@@ -59,7 +59,7 @@ class Connection final : public connection::Connection {
   // Begins the session. `received` came behind the greeting. Call it once.
   void Start(absl::string_view received);
 
-  // Who took the lock. Whoever makes a call may hold locks that callbacks take.
+  // Tells who took the lock. A caller may hold locks that callbacks take.
   enum class Entry { kCall, kInput };
 
   // Holds the lock. Sends what was added, and does what follows from it, when

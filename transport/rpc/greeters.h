@@ -22,10 +22,10 @@ namespace penstock {
 namespace rpc {
 
 // Keeps connections until their clients have shown the token, and drops those
-// that are too many: the oldest of the host that has the most. Whoever has the
-// token is taken first and never dropped, whatever others do. Logs what it
-// drops, within an allowance of its own: strangers take no line from the rest
-// of the process. Lives on the loop's thread.
+// that are too many: the oldest of the host that has the most. Takes clients
+// with the token first and never drops them. Logs dropped connections, within
+// an allowance of its own: strangers take no line from the rest of the process.
+// Lives on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
   // Called with each client that has the token.

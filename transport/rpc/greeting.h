@@ -1,4 +1,4 @@
-// What two sides say on a fresh socket before the session begins on it. Total
+// The greeting of two sides on a fresh socket, before the session begins. Total
 // functions; docs/rpc.md shows the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETING_H_

@@ -50,8 +50,8 @@ class Questions {
  public:
   using Done = std::function<void(absl::StatusOr<Addresses>)>;
 
-  // Those of this process, which are never destroyed. The child of a fork has
-  // others: its parent's threads answer nobody there.
+  // Returns the questions of this process, which are never destroyed. The child
+  // of a fork has others: the parent's threads answer nobody there.
   static Questions* Get();
 
   // Returns whether the target is asked for by nobody else yet.

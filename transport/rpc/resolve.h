@@ -27,10 +27,10 @@ absl::StatusOr<HostPort> SplitHostPort(absl::string_view target);
 using Addresses = std::vector<sockaddr_storage>;
 
 // Calls `done` with the addresses of `target`, one at least, in the order in
-// which to try them. Does so before it returns if the host is a number. Else
-// calls `done` on a thread of Aside::kNames, since a name server may take its
-// time; `done` must not block there. Asks once for all that want a target at a
-// time.
+// which to try them. If the host is a number, calls `done` before it returns.
+// If not, calls `done` on a thread of Aside::kNames, since a name server may
+// take its time; `done` must not block there. Asks once for all that want a
+// target at a time.
 void Resolve(const HostPort& target,
              std::function<void(absl::StatusOr<Addresses>)> done);
 

@@ -53,8 +53,8 @@ absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
 
 }  // namespace
 
-// What callbacks share with the server. Its lock may be taken under a
-// connection's, and not the other way round.
+// The state that callbacks share with the server. This lock may be taken under
+// a connection's lock, never the other way round.
 class Server::Core final : public Connection::Events,
                            public std::enable_shared_from_this<Core> {
  public:

@@ -53,7 +53,7 @@ class Server {
   struct Options {
     // A number and a port, of which 0 is any.
     std::string address = "0.0.0.0:0";
-    // Whoever has it may call; 1 to 64 bytes. Goes over the network as it is.
+    // Anybody with this token may call; 1 to 64 bytes. Sent unencrypted.
     std::string token;
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
@@ -62,7 +62,7 @@ class Server {
     uint32_t max_calls = 100 * 1000;  // of one client, open at once
   };
   // Callbacks, and those of IncomingCall, run on the thread of
-  // progress::EventLoop::GetPolling(), without locks. They must not block.
+  // progress::EventLoop::GetPolling(), without locks. Callbacks must not block.
   using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
 
   // Returns the system's error if the address cannot be had, and

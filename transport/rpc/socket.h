@@ -33,7 +33,7 @@ class Socket final : public fabric::tcp::ByteStream {
 
   // Takes the pieces, which Pump() sends.
   void Write(std::vector<memory::Bytes> pieces) override;
-  // Whether a write is under way.
+  // Returns true while a write is under way.
   bool writing() const { return writing_; }
   // Sends what the socket has room for. Returns whether that ended the write.
   absl::StatusOr<bool> Pump();

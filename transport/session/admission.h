@@ -24,10 +24,10 @@ class Admission {
   void Open(Stream* stream);
   // Opens a client's stream or, where there is no place for it, blocks it.
   void OpenOrBlock(uint32_t id, Stream* stream);
-  // Its place is free again, if it had one.
+  // Frees the stream's place, if the stream had one.
   void Close(Stream* stream);
-  // Takes the stream that has been blocked the longest, if there is a place for
-  // it. It may have ended meanwhile; else Open() is to follow.
+  // Takes the stream that has been blocked the longest, if a place is free. The
+  // stream may have ended meanwhile. If not, call Open() next.
   bool TakeBlocked(uint32_t* id);
 
  private:

@@ -1,4 +1,4 @@
-// What a peer makes this process hold, and how much of that it may. Pure.
+// Limits how much memory a peer makes this process hold. Pure.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
 #define PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
@@ -26,9 +26,9 @@ struct BudgetLimits {
   // Frames of any kind that wait to be sent: then senders wait. Enough for the
   // fastest path.
   uint64_t outbox_bytes = 4 * 1024 * 1024;
-  // Messages that were announced to the peer and are still exposed, each
-  // counted as often as it has parts: then senders wait. What the peer may
-  // announce, too, for both sides keep to it.
+  // Limits the messages that were announced to the peer and are still exposed.
+  // Each counts as often as it has parts. Above the limit, senders wait. The
+  // peer has the same limit.
   uint64_t announcements = 64 * 1024;
 
   // Above these, the session ends: no honest peer gets there.
@@ -41,8 +41,8 @@ struct BudgetLimits {
   uint64_t unsent_answers_bytes = 16 * 1024 * 1024;
 };
 
-// Counts what is held. Whoever takes something for the peer charges it, and
-// returns the same when it lets go. Not thread-safe.
+// Counts what is held. A part that takes memory for the peer charges the
+// budget, and returns the same amount later. Not thread-safe.
 class Budget {
  public:
   enum class Kind { kReplies, kAnswers, kOutbox, kAnnounced, kUnread };

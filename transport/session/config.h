@@ -17,11 +17,11 @@ namespace penstock {
 namespace session {
 
 struct Config {
-  // Which version of the protocol both sides speak.
+  // The version of the protocol that both sides speak.
   uint8_t version = wire::kVersion;
   // The side that opened the connection: opens streams, connects paths.
   bool is_client = false;
-  // What this side offers besides the lifeline, best first.
+  // The fabrics that this side offers besides the lifeline, best first.
   std::vector<wire::FabricOffer> offers;
   // The acceptor's secret for paths to come.
   std::string token;
@@ -35,9 +35,9 @@ struct Config {
   uint32_t stream_window = 4 * 1024 * 1024;
   // Messages may be used in the peer's memory, where a fabric can do that.
   bool load_in_place = true;
-  // What the peer has not read on all streams together, above which even small
-  // messages are announced: the peer then has them when it wants them, and its
-  // memory is bounded however many streams it leaves unread.
+  // Limits the bytes that the peer has not read on all streams together. Above
+  // this, even small messages are announced, and the peer fetches them when it
+  // wants them. This bounds the peer's memory for any number of streams.
   uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Memory for messages that are being read or wait for the application.
   uint64_t read_budget = 64 * 1024 * 1024;

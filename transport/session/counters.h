@@ -1,4 +1,4 @@
-// What a session has sent and received, and where it had to wait.
+// Counts of what a session has sent and received, and of its waits.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_
 #define PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_

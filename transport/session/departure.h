@@ -49,9 +49,9 @@ class Departure {
   // A server's. True: call OnTimeLimit() if the client does not answer in time.
   bool Begin(const absl::Status& why);
   void OnTimeLimit();
-  // Whether a client has yet to say that its channel has left.
+  // Returns true while a client's channel may still send calls here.
   bool leaving() const { return state_ == State::kLeaving; }
-  // Whether it was the answer to a ping of Begin().
+  // Returns true if the answer belongs to a ping of Begin().
   bool OnPong(uint64_t cookie);
   // At once.
   void End(const absl::Status& why);
@@ -68,7 +68,7 @@ class Departure {
   // The channel sends no more calls here.
   void OnChannelLeft();
   void Leave();
-  // What the server gave as its reason; empty: it did not go.
+  // Returns the server's reason to go. Empty if the server did not go.
   const std::string& peer_reason() const { return peer_reason_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a session tells those who use it.
+// The events of a session and of its streams.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
 #define PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
@@ -39,7 +39,7 @@ class StreamEvents {
   virtual void OnSendAccepted() = 0;
 };
 
-// What carries the session, as DescribePaths shows it.
+// Describes the path that carries the session, for DescribePaths.
 struct PathDescription {
   std::string fabric;  // "shm", "tcp"
   std::string detail;

@@ -10,10 +10,11 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Of a memory::Block. What is aligned in the message is so in the block.
+// The alignment of a memory::Block. Data that is aligned in the message is
+// aligned in the block.
 constexpr uint64_t kAlignment = 64;
 
-// Whether `next` is right behind `part`. The numbers are the peer's.
+// Returns true if `next` starts where `part` ends. The numbers are the peer's.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&

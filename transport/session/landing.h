@@ -32,16 +32,16 @@ class Landing {
       const std::shared_ptr<memory::Destinations>& destinations,
       fabric::Endpoint* path);
 
-  // What is to be read: the region, but parts that lie next to one another at
-  // the peer and here are one.
+  // Returns the parts to read. Parts that are adjacent at the peer and here are
+  // one part.
   const fabric::RemoteRegion& parts() const { return parts_; }
   std::vector<uint64_t> lengths() const;
   // Returns where the bytes of a part come to lie.
   absl::Span<uint8_t> At(size_t part, uint64_t offset, size_t length) const {
     return {at_[part] + offset, length};
   }
-  // Returns the message, once it has been read. Its pieces keep the memory, and
-  // the right to the destinations.
+  // Returns the message, once the read has ended. The message's pieces keep the
+  // memory, and the right to the destinations.
   memory::Payload Message() const;
 
  private:

@@ -194,8 +194,9 @@ void MessageReader::StartReads(
   if (it == pulls_.end()) return;
   std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
   to_start.insert(to_start.end(), reads.begin(), reads.end());
-  // A read may end within Read() and call for the next: in this loop, not on a
-  // stack as deep as the message has pieces. It may finish the pull, too.
+  // A read may end within Read() and call for the next read. This loop starts
+  // the next read, so the stack does not grow with the number of pieces. A read
+  // may also finish the pull.
   if (std::exchange(it->second.starting, true)) return;
   for (; it != pulls_.end(); it = pulls_.find(id)) {
     Pull& pull = it->second;

@@ -30,9 +30,9 @@ namespace session {
 // that the application has not consumed. A read for which there is no room is
 // deferred. One starts whatever its size while nothing else is in use.
 //
-// What the application waits for starts without regard to the budget, as it
-// could wait for ever. It is deferred only while more than the budget is being
-// read for streams that have ended; an honest peer answers those reads soon.
+// A read that the application waits for ignores the budget, as the wait could
+// last for ever. Such a read is deferred only while reads for ended streams
+// exceed the budget. An honest peer answers those reads soon.
 //
 // A call takes the logarithm of what the peer has announced, for each message
 // that it is about. Not thread-safe.
@@ -62,8 +62,8 @@ class MessageReader {
   // memory that they were filling: keep it until the path is destroyed.
   Filled LoseFastPath();
   // Starts nothing any more, and reports nothing: the session is over. Reads
-  // under way on the lifeline still end. Those on the fast path do not; returns
-  // what they were filling, as above.
+  // under way on the lifeline still end. Reads on the fast path do not end.
+  // Returns the memory that they were filling, as above.
   Filled Stop();
 
   // Reads the message, now or when the budget allows it, into `destinations` as
@@ -113,7 +113,7 @@ class MessageReader {
   // The announced region on that path, or null.
   const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
                                           uint32_t path) const;
-  // That on the fast path, or null.
+  // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
   // Nothing more of the message is read, and it was not loaded.
   void GiveBack(const wire::Announce& announce);

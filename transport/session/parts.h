@@ -1,4 +1,4 @@
-// What the parts of a session share.
+// The objects that the parts of a session share.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PARTS_H_
 #define PENSTOCK_TRANSPORT_SESSION_PARTS_H_

@@ -43,7 +43,7 @@ class PathHandshake {
     kSettled
   };
 
-  // What to do, in this order.
+  // The actions to take, in this order.
   struct Actions {
     bool drop = false;  // the path, or the attempt
     bool send_lost = false;

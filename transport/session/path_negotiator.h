@@ -37,12 +37,12 @@ class PathNegotiator {
   // and whose wait has not failed.
   bool MayStillCome() const;
 
-  // Whether both sides could use some fabric besides the lifeline.
+  // Returns true if both sides could use some fabric besides the lifeline.
   bool HasCommonFabric() const;
   // Why the lifeline is all there is, for people: printable and short, whatever
   // the peer has said.
   std::string Reason() const;
-  // What kind of reason the last one was, or the loss of a path before it.
+  // Returns the kind of the last reason, or of the loss of a path before it.
   metrics::Reason cause() const { return cause_; }
   // The name of what Next() returned last.
   const std::string& current() const { return current_; }

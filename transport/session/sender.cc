@@ -7,16 +7,17 @@ namespace penstock {
 namespace session {
 namespace {
 
-// What may wait for an acknowledgement on a path that can be lost. The
-// receiver acknowledges in steps of a sixteenth of it, so a sender that waits
-// for the peer's acknowledgement does not wait in vain.
+// Limits the unacknowledged bytes on a path that can be lost. The receiver
+// acknowledges in steps of a sixteenth of this limit, so a sender at the limit
+// always gets an acknowledgement.
 constexpr size_t kMaxLoggedBytes = 1024 * 1024;
 
 absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// What a peer makes this side send, without its application's doing.
+// Returns true for frames that the peer makes this side send, without the
+// application.
 bool IsAnswer(wire::FrameType type) {
   return type == wire::FrameType::kRelease ||
          type == wire::FrameType::kCredit || type == wire::FrameType::kReset ||

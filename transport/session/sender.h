@@ -30,8 +30,8 @@ class Sender {
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
            uint64_t ack);
-  // Adds a frame about the session. It goes over the lifeline, ahead of the
-  // sequenced frames.
+  // Adds a frame about the session. Sends the frame over the lifeline, ahead of
+  // the sequenced frames.
   void AddControl(wire::FrameHeader header, absl::string_view payload,
                   uint64_t ack);
   // Acknowledges by a frame of its own. Returns false if there is no credit.
@@ -40,7 +40,8 @@ class Sender {
   // waits does not count: the peer has not been told.
   uint64_t acknowledged() const { return acknowledged_; }
 
-  // Sends frames over `path` from now on. It outlives the next LoseFastPath().
+  // Sends frames over `path` from now on. `path` outlives the next
+  // LoseFastPath().
   void UseFastPath(fabric::Endpoint* path);
   // Sends over the lifeline from now on: first again what the peer has not
   // acknowledged.
@@ -56,7 +57,7 @@ class Sender {
   absl::Status OnAck(uint64_t ack);
   void Flush();
 
-  // Where the next frames go.
+  // Returns the path of the next frames.
   fabric::Endpoint* active() const {
     return fast_path_ != nullptr ? fast_path_ : lifeline_;
   }
@@ -64,7 +65,7 @@ class Sender {
   bool idle() const {
     return control_.empty() && resend_.empty() && outbox_.empty();
   }
-  // Whether Flush() would do anything.
+  // Returns true if Flush() would do anything.
   bool has_output() const { return !idle() || !to_push_.empty(); }
 
  private:

@@ -37,7 +37,8 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
                      &writer_, &counters_, &recorder_},
                events) {}
 
-// What reads on the fast path are filling stays until the path is destroyed.
+// Keeps the memory that reads on the fast path are filling until the path is
+// destroyed.
 Session::~Session() {
   if (path_and_memory_ != nullptr) {
     path_and_memory_->filled = streams_.input().Stop();
@@ -143,7 +144,7 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 void Session::Flush() {
   SendAdded();
   // Found in sending: nobody is rung for it, and all threads may be asleep.
-  // What was to go there goes over the lifeline.
+  // Frames for that path go over the lifeline.
   if (fast_ != nullptr && fast_->HasFailed()) {
     DrainFastPath();
     SendAdded();
@@ -216,7 +217,7 @@ void Session::EndStreams(const absl::Status& cause) {
 }
 
 void Session::PathEvents::OnPacket(absl::Span<const uint8_t> packet) {
-  // What follows nonsense, until the path's Poll() returns.
+  // The peer sent a malformed packet. Ignores the rest of this Poll().
   if (!is_lifeline_ && session_->fast_ == nullptr) return;
   session_->OnPacket(is_lifeline_, packet);
 }

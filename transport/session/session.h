@@ -1,8 +1,8 @@
 // A session: one peer, its streams, and the paths that carry them.
 //
-// It begins on the lifeline, the connection on which it was negotiated. A fast
-// path may be added beside that, lost, and added again, without a frame being
-// lost or repeated. When the lifeline breaks, the session is over.
+// A session begins on the lifeline, the connection on which it was negotiated.
+// A fast path may be added, lost, and added again, without a frame being lost
+// or repeated. When the lifeline breaks, the session is over.
 //
 // Session has the paths and dispatches what comes; Streams has the streams.
 //
@@ -62,17 +62,17 @@ class Session {
   void Start();
 
   // Streams. The client chooses their ids, each once, in growing order. Calls
-  // about a stream that has ended are ignored. Where a client has more streams
-  // than the server takes at once, the later ones are blocked until others end.
+  // about a stream that has ended are ignored. Blocks streams beyond the
+  // server's limit until earlier streams end.
 
   // Delivers the stream's events to `events` until the last of them, or
   // DetachStream(). A client opens the stream by sending on it; a server's was
   // opened by the peer, and what has come meanwhile is delivered now.
   void AttachStream(uint32_t stream, StreamEvents* events);
-  // Whether the peer has opened the stream and nobody has attached it.
+  // Returns true if the peer has opened the stream and nobody has attached it.
   bool IsUnattached(uint32_t stream) { return streams_.IsUnattached(stream); }
-  // Ends the stream's events and drops what was received for it. What is queued
-  // to be sent still goes.
+  // Ends the stream's events and drops the stream's unread input. Still sends
+  // the queued output.
   void DetachStream(uint32_t stream) { streams_.Detach(stream); }
   // Drops what is queued to be sent, for a stream that is being cancelled.
   void DropUnsent(uint32_t stream) { output().DropUnsent(stream); }
@@ -117,8 +117,8 @@ class Session {
   // Lets the peer send more: the application has taken the oldest message.
   void Consumed(uint32_t stream) { streams_.input().Consumed(stream); }
 
-  // Whether nothing of a client's stream was sent, as the server takes no more
-  // streams at present.
+  // Returns true if nothing of a client's stream was sent, because the server
+  // takes no more streams at present.
   bool IsBlocked(uint32_t stream) { return streams_.IsBlocked(stream); }
 
   // Tells the peer that streams above `last_stream` are not served.
@@ -146,7 +146,7 @@ class Session {
   void FastPathFailed(const std::string& fabric, const absl::Status& cause);
   // Tells the client by which token to present itself; see OnListenWanted().
   void OfferPath(const std::string& token);
-  // Whether a client has only the lifeline and could have more.
+  // Returns true if a client has only the lifeline and could have more.
   bool CanRetryPath() const;
   // Begins another attempt, where CanRetryPath().
   void RetryPath();
@@ -160,34 +160,35 @@ class Session {
   // Delivers all of it: replies that the peer sent before it went may still be
   // there. A broken lifeline does so before it ends the session.
   void DrainFastPath();
-  // What Poll() is about. Null: there is only the lifeline.
+  // Returns the path that Poll() polls. Null if there is only the lifeline.
   const std::shared_ptr<fabric::Endpoint>& fast_path() const { return fast_; }
   // Sends what calls have added, as far as the paths have room.
   void Flush();
-  // Whether the session may close without loss: no stream is left, and the peer
-  // has all that was sent.
+  // Returns true if the session may close without loss: no stream is left, and
+  // the peer has all that was sent.
   bool drained() const {
     return sender_.idle() && streams_.output().all_released() &&
            streams_.empty() && (fast_ == nullptr || fast_->IsDrained());
   }
 
-  // Whether new streams may be attached; see BudgetLimits. If not, they stay
-  // unattached until the peer has taken what it was sent.
+  // Returns true if new streams may be attached; see BudgetLimits. If not, they
+  // stay unattached until the peer has taken its answers.
   bool accepts_streams() const { return budget_.accepts_streams(); }
-  // Whether more may be read from the lifeline. Always so beside a fast path:
-  // doorbells come there, without which nothing makes room on that path.
+  // Returns true if more may be read from the lifeline. Always true while a
+  // fast path is used: its doorbells come over the lifeline, and without them
+  // nothing makes room on that path.
   bool reads() const { return using_fast_ || budget_.reads(); }
 
-  // Whether the peer's hello has come.
+  // Returns true if the peer's hello has come.
   bool greeted() const { return state_ != State::kGreeting; }
-  // Whether the two sides have yet to agree on what carries the session.
+  // Returns true until the two sides have agreed on a path for the session.
   bool negotiates_path() const {
     return state_ == State::kOpen &&
            handshake_.state() != PathHandshake::State::kInUse &&
            handshake_.state() != PathHandshake::State::kSettled;
   }
   bool using_fast_path() const { return using_fast_; }
-  // Whether messages in device memory would be sent from there now.
+  // Returns true if messages in device memory would be sent from there now.
   bool takes_device_memory() const {
     return using_fast_ && fast_->TakesDeviceMemory();
   }
@@ -207,7 +208,7 @@ class Session {
  private:
   enum class State { kGreeting, kOpen, kClosed };
 
-  // What all ends of a session have in common.
+  // The common part of all ends of a session.
   void EndStreams(const absl::Status& cause);
 
   // Tells the endpoints' events apart.
@@ -273,9 +274,9 @@ class Session {
   PathEvents fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   std::shared_ptr<fabric::Endpoint> fast_;
-  // What fast_ shares: the path, and after its loss the memory that its reads
-  // may still write to. Others have shares, too, so that it may live for longer
-  // than the session has it.
+  // Owns the path of fast_, and after the path's loss the memory that its reads
+  // may still write to. Others have shares, too, so the path may outlive the
+  // session's use.
   struct PathAndMemory {
     MessageReader::Filled filled;
     std::shared_ptr<fabric::Endpoint> path;  // destroyed first
@@ -290,7 +291,7 @@ class Session {
   PathNegotiator negotiator_;
   std::string fabric_;  // of fast_
   metrics::Fabric fast_fabric_ = metrics::Fabric::kOther;
-  // A path that was in use has gone. It counts as lost if the session goes on.
+  // A path that was in use has gone. Counts as a loss if the session goes on.
   bool loss_is_uncounted_ = false;
   bool has_lost_path_ = false;  // and not regained it
   std::string peer_token_;      // the acceptor's

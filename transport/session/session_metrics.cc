@@ -1,4 +1,4 @@
-// What a session tells of itself to those who watch the process.
+// The session as a source of metrics.
 
 #include "transport/session/session.h"
 

@@ -35,8 +35,8 @@ absl::Status Session::OnPathFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      // Where both sides noticed, the other one may know the cause; but it may
-      // also say no more than what it heard from here.
+      // If both sides noticed, the peer may know the cause. But the peer may
+      // also repeat only what this side told it.
       if (actions.report &&
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
@@ -163,7 +163,7 @@ void Session::LoseFastPath(const absl::Status& cause) {
   Apply(handshake_.OnLocalLost());
 }
 
-// What the peer has not acknowledged goes over the lifeline.
+// Unacknowledged frames go over the lifeline.
 void Session::DropFastPath() {
   if (std::exchange(using_fast_, false)) loss_is_uncounted_ = true;
   counters_.sending = metrics::Fabric::kTcp;

@@ -172,7 +172,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
 // After what waits has been sent: most of the time a frame has acknowledged.
 void Session::AcknowledgeIfDue() {
   if (sender_.acknowledged() == order_.delivered()) {
-    // What is held will be acknowledged once it is delivered.
+    // Held frames are acknowledged once they are delivered.
     if (!order_.holding()) received_since_ack_ = 0;
   } else if (received_since_ack_ >= kAcknowledgeBytes && using_fast_ &&
              sender_.SendAck(order_.delivered())) {

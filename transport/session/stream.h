@@ -1,4 +1,4 @@
-// What a session keeps for each stream.
+// The state that a session keeps for each stream.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_H_
@@ -23,7 +23,8 @@ struct Stream {
   Stream(uint64_t send_window, uint64_t receive_window)
       : send_window(send_window), receive_window(receive_window) {}
 
-  // Null: unattached. What comes waits in the inbox until then.
+  // Null while unattached. Input waits in the inbox until the stream is
+  // attached.
   StreamEvents* events = nullptr;
 
   // Counts among the open ones; see Admission.
@@ -42,7 +43,7 @@ struct Stream {
   bool congested = false;
   // Of its messages, what the peer has not released.
   uint64_t exposed_bytes = 0;
-  // What a stream that drains was charged for what it has not sent.
+  // The charge of a draining stream for its unsent output.
   uint64_t unsent_bytes = 0;
   // Detached; here until nothing is queued.
   bool draining = false;

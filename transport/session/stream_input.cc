@@ -14,8 +14,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// What a stream takes that the application does not know yet, and what an item
-// of its inbox takes beside its bytes.
+// The memory of a stream that the application does not know yet, and of an item
+// in a stream's inbox apart from the item's bytes.
 constexpr uint64_t kStreamOverhead = 512;
 constexpr uint64_t kItemOverhead = 128;
 
@@ -37,9 +37,9 @@ uint64_t HeldFor(Stream::Way way, uint64_t cost) {
   return 0;
 }
 
-// What a stream hears of a message that cannot be had. Applications know lack
-// of memory, and lost connections; what went wrong on a path is no code of
-// theirs.
+// Returns the status that a stream gets if a message cannot be fetched.
+// Applications handle lack of memory, and lost connections, but no errors of
+// paths.
 absl::Status LossOf(const absl::Status& cause) {
   if (absl::IsResourceExhausted(cause)) return cause;
   return absl::UnavailableError(
@@ -316,8 +316,8 @@ void StreamInput::Consumed(uint32_t id) {
 }
 
 void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
-  // A message may be longer than what a credit frame can say. It was received,
-  // so the frames are few: 8 KiB for the longest message.
+  // A message may exceed the range of a credit frame. The message was received,
+  // so few frames are needed: 8 KiB for the longest message.
   static_assert(wire::kMaxMessageBytes / UINT32_MAX <= 256, "");
   while (credit > 0) {
     const uint32_t part =

@@ -1,4 +1,4 @@
-// What the streams of a session receive: from frames to events.
+// Turns the frames that a session receives into events of its streams.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
@@ -30,9 +30,9 @@
 namespace penstock {
 namespace session {
 
-// A stream's events come in the order of its frames. What comes for a stream
-// that is unattached, or behind a message that is still being read, is kept in
-// the stream's inbox. Frames about streams that have ended are dropped. Not
+// Delivers a stream's events in the order of the stream's frames. Keeps input
+// for an unattached stream, or behind a message that is still being read, in
+// the stream's inbox. Drops frames about streams that have ended. Not
 // thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
@@ -94,7 +94,7 @@ class StreamInput : private MessageReader::Owner {
   // Charge what a server's streams make it hold, and return it.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
-  // Whether what comes for it may be delivered without waiting in its inbox.
+  // Returns true if input for the stream may be delivered at once.
   static bool TakesInput(const Stream& stream) {
     return stream.events != nullptr && stream.inbox.empty();
   }

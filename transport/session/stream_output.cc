@@ -124,8 +124,8 @@ void StreamOutput::AddInOrder(FrameType type, uint32_t id,
   if (!waits) AddCongested(id, found);
 }
 
-// What the peer gives credit for it has released before: one that does not
-// gets no more than its window.
+// The peer releases messages before it gives credit for them. A peer that does
+// not gets no more than its window.
 bool StreamOutput::MaySendMessage(const Stream& stream) const {
   return stream.send_window.open() &&
          (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);

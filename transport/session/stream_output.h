@@ -1,4 +1,4 @@
-// What the streams of a session send: from calls to frames.
+// Turns calls about the streams of a session into frames.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
@@ -26,8 +26,9 @@
 namespace penstock {
 namespace session {
 
-// A stream's frames leave in the order of its calls. One that may not leave yet
-// is queued with the stream, and all that come behind it. It waits
+// Sends a stream's frames in the order of the calls. Queues a frame that may
+// not leave yet, and all frames behind it, with the stream. A queued frame
+// waits
 //
 //   blocked    until the server takes another stream
 //   unread     for the peer to read, and release, the stream's messages
@@ -94,7 +95,7 @@ class StreamOutput {
   void SendCongested();
   bool has_congested() const { return !congested_.empty(); }
 
-  // Whether the peer has released all that was announced to it.
+  // Returns true if the peer has released all announced messages.
   bool all_released() const { return exposures_.empty(); }
   size_t exposed() const { return exposures_.size(); }
   size_t eager_max_bytes() const { return meter_.eager_max_bytes(); }

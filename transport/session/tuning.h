@@ -1,4 +1,4 @@
-// What may be chosen about the sizes that a session finds by itself.
+// The bounds of the sizes that a session finds by itself.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_TUNING_H_
 #define PENSTOCK_TRANSPORT_SESSION_TUNING_H_
