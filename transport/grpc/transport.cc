@@ -159,6 +159,8 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
+  // The peer may have sent the reason, perhaps over the fast path.
+  session_->DrainFastPath();
   OnStreamClosed(absl::UnavailableError(
       departure_.peer_reason().empty()
           ? absl::StrCat("connection closed: ", error.message())
