@@ -30,6 +30,15 @@ size_t EndOfHead(absl::string_view bytes) {
   return std::min(end, bare);
 }
 
+// Returns the path of a request's target, which may be a whole URL.
+absl::string_view PathOf(absl::string_view target) {
+  target = target.substr(0, target.find('?'));
+  constexpr absl::string_view kScheme = "http://";
+  if (!absl::StartsWithIgnoreCase(target, kScheme)) return target;
+  return target.substr(
+      std::min(target.find('/', kScheme.size()), target.size()));
+}
+
 }  // namespace
 
 absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
@@ -51,7 +60,7 @@ absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
   }
   HttpRequest request;
   request.method = std::string(words[0]);
-  request.path = std::string(words[1].substr(0, words[1].find('?')));
+  request.path = std::string(PathOf(words[1]));
   return absl::make_optional(std::move(request));
 }
 

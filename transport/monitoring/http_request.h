@@ -18,7 +18,7 @@ constexpr size_t kMaxHeadBytes = 8192;
 
 struct HttpRequest {
   std::string method;
-  std::string path;  // without the query
+  std::string path;  // without the query, and without scheme and host
 };
 
 // Parses the bytes received so far on a connection. Returns nothing while the

@@ -1,8 +1,10 @@
 #include "transport/monitoring/http_request.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -42,6 +44,26 @@ TEST(HttpRequest, BadLinesAreMalformed) {
     EXPECT_TRUE(
         absl::IsInvalidArgument(ParseHttpRequest(line + "\r\n\r\n").status()))
         << line;
+  }
+}
+
+// RFC 9112 demands that a server takes whole URLs, which some proxies send.
+TEST(HttpRequest, TargetMayBeAWholeUrl) {
+  const std::pair<std::string, std::string> kPaths[] = {
+      {"http://ps0:9464/metrics?a=b", "/metrics"},
+      {"HTTP://ps0/metrics", "/metrics"},
+      {"http://ps0", ""},
+      {"http://ps0?/metrics", ""},
+      {"http://", ""},
+      {"/http://ps0/metrics", "/http://ps0/metrics"},
+      {"/?http://ps0/metrics", "/"},
+      {"?http://ps0/metrics", ""},
+      {"*", "*"}};
+  for (const auto& [target, path] : kPaths) {
+    const auto request =
+        ParseHttpRequest(absl::StrCat("GET ", target, " HTTP/1.1\r\n\r\n"));
+    ASSERT_TRUE(request.ok() && request->has_value()) << target;
+    EXPECT_EQ((*request)->path, path) << target;
   }
 }
 
