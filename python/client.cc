@@ -26,6 +26,7 @@
 #include "python/errors.h"
 #include "python/from_any.h"
 #include "python/gil.h"
+#include "python/grpc_at_forks.h"
 #include "python/maker.h"
 #include "python/paths.h"
 #include "python/tensor_object.h"
@@ -194,6 +195,7 @@ std::unique_ptr<Client> Connect(const std::string& target,
                                 std::optional<double> timeout,
                                 const ChannelCredentials* credentials,
                                 const py::object& parts_above) {
+  CheckGrpc(target);
   return std::make_unique<Client>(
       target, ValueOf(TimeoutOf(timeout)),
       credentials == nullptr ? grpc::InsecureChannelCredentials()

@@ -27,7 +27,7 @@ class Maker {
   absl::Status Refuse(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": process ", process_, " has made it, and this one was forked ",
-        "from that: make another one here, in a process that was spawned"));
+        "from that: make another one, in a process that was spawned"));
   }
 
  private:

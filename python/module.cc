@@ -6,6 +6,7 @@
 #include "python/closable.h"
 #include "python/devices.h"
 #include "python/gil.h"
+#include "python/grpc_at_forks.h"
 
 PYBIND11_MODULE(_penstock, module) {
   // _penstock.pyi has the types.
@@ -25,6 +26,7 @@ PYBIND11_MODULE(_penstock, module) {
       PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
   python::UseTransport();
   python::SurviveForks();
+  python::WatchForks();
   python::PrepareForExit([] {
     python::CloseAll();
     python::StopServers();

@@ -15,6 +15,7 @@
 #include "python/closable.h"
 #include "python/errors.h"
 #include "python/gil.h"
+#include "python/grpc_at_forks.h"
 #include "python/owned.h"
 #include "python/pending.h"
 #include "python/ps_connect.h"
@@ -88,6 +89,7 @@ class PsReader final : public Closable {
 
 std::shared_ptr<PsReader> Open(const py::dict& arguments) {
   const PsServers servers = PsServersOf(arguments);
+  CheckGrpc("reader of " + absl::StrJoin(servers.addresses, ","));
   const absl::Duration timeout = SecondsOf(arguments["timeout"], "timeout");
   const bool wait = FlagOf(arguments["wait_for_values"], "wait_for_values");
   auto viewer = ValueOf(RunInterruptibly(

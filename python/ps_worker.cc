@@ -19,6 +19,7 @@
 #include "python/closable.h"
 #include "python/errors.h"
 #include "python/gil.h"
+#include "python/grpc_at_forks.h"
 #include "python/owned.h"
 #include "python/pending.h"
 #include "python/ps_connect.h"
@@ -212,6 +213,7 @@ std::shared_ptr<PsWorker> Join(const py::dict& arguments) {
   const std::string name =
       absl::StrCat("worker ", start.options.rank, " of ",
                    absl::StrJoin(start.servers.addresses, ","));
+  CheckGrpc(name);
   auto member = ValueOf(
       RunInterruptibly([start = std::move(start), compressed]() mutable {
         return Run(std::move(start), compressed);

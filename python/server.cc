@@ -27,6 +27,7 @@
 #include "python/devices.h"
 #include "python/errors.h"
 #include "python/gil.h"
+#include "python/grpc_at_forks.h"
 #include "python/maker.h"
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
@@ -191,6 +192,7 @@ std::unique_ptr<ServerObject> Start(const std::string& address,
                                     size_t budget_bytes,
                                     const ServerCredentials* credentials,
                                     bool keep_on_device) {
+  CheckGrpc(absl::StrCat("a server on ", address));
   if (keep_on_device) ValueOf(NeedDevices("tensors that are to stay there"));
   auto secured = credentials == nullptr ? grpc::InsecureServerCredentials()
                                         : credentials->credentials;

@@ -140,6 +140,53 @@ with penstock.TensorClient(f"127.0.0.1:{server.port}") as near:
 """, target)
 
 
+def test_a_child_makes_no_clients_and_servers_beside_its_parents(target):
+    check("""
+from penstock import ps
+# While they wait for answers, gRPC hands out what is in its epoll set.
+stop = threading.Event()
+def work():
+    with penstock.TensorClient(target) as own:
+        while not stop.is_set():
+            own.list()
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+with penstock.TensorServer() as server:
+    nowhere = f"127.0.0.1:{server.port}"
+def child():
+    for make in (lambda: penstock.TensorClient(nowhere).list(),
+                 lambda: penstock.TensorClient(target).list(),
+                 penstock.TensorServer,
+                 lambda: ps.Reader([nowhere], timeout=1),
+                 lambda: ps.Worker([nowhere], rank=0, timeout=1)):
+        try:
+            make()
+        except penstock.FailedPrecondition as error:
+            assert "when this one was forked" in str(error), error
+        else:
+            raise AssertionError(make)
+in_child(lambda: in_child(child))  # and neither does a child's child
+in_child(child)
+stop.set()
+thread.join()
+""", target)
+
+
+def test_a_child_makes_clients_and_servers_after_its_parents_were_closed(target):
+    check("""
+client.put({"x": filled(1)})
+client.close()
+def child():
+    with penstock.TensorServer() as server:
+        with penstock.TensorClient(f"127.0.0.1:{server.port}") as own:
+            own.put({"x": filled(2)})
+            assert shows(own.get(["x"])["x"]) == [2]
+in_child(child)
+with penstock.TensorClient(target) as own:
+    assert shows(own.get(["x"])["x"]) == [1]
+""", target)
+
+
 # Threads of gRPC and of Python then hold each lock now and then.
 def test_a_child_waits_for_no_lock_of_its_parents(target):
     check("""

@@ -1,0 +1,25 @@
+// Keeps a forked child away from its parent's gRPC.
+
+#ifndef PENSTOCK_PYTHON_GRPC_AT_FORKS_H_
+#define PENSTOCK_PYTHON_GRPC_AT_FORKS_H_
+
+#include <string>
+
+namespace penstock::python {
+
+// Has CheckGrpc() know about each fork of the interpreter: os.fork() and
+// multiprocessing. Call it once, while the module is imported.
+void WatchForks();
+
+// Throws FailedPrecondition, with the remedy, in a process that was forked
+// while gRPC was in use. `name` is that of the object to be made, in messages.
+// Call it with the GIL.
+//
+// Such a child has none of gRPC's threads, so its calls would hang. The child
+// and its parent share gRPC's epoll set. An event of the child's socket would
+// hand the parent a pointer of the child's, which kills the parent.
+void CheckGrpc(const std::string& name);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_GRPC_AT_FORKS_H_
