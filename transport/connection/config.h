@@ -1,4 +1,4 @@
-// How a connection behaves.
+// The configuration of a connection.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_CONFIG_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_CONFIG_H_

@@ -34,8 +34,8 @@ namespace connection {
 //   Lock(); ...; Flush(clock); ...; Sync(); ...; mu_.unlock(); Unref();
 //
 // Reference-counted; the last Unref() destroys the connection. Timers, attempts
-// to connect a path, and the poll set hold one reference each. They release
-// their references when the session has ended.
+// to connect a path, and the poll set hold one reference each, until the
+// session has ended.
 class Connection : public session::SessionEvents,
                    public metrics::Source,
                    public PathPoller::Owner,

@@ -20,7 +20,7 @@ struct ChannelLimits {
   // The most metadata to receive, in bytes. Each entry counts 32 more, as in
   // HTTP/2.
   size_t max_metadata_bytes = 8 * 1024;
-  // How many streams a client may have open at a server.
+  // Limits the streams that a client may have open at a server.
   uint32_t max_streams = UINT32_MAX;
   connection::Keepalive::Config keepalive;
   connection::PingPolice::Config ping_police;

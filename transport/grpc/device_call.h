@@ -43,8 +43,8 @@ class DeviceCall {
   void KeepUntilReady(Batch* batch);
   void Pass(Batch* batch);
   void Fail(Batch* batch, const grpc_error_handle& error);
-  // Nothing is waited for any more, since the call has ended so: fails what is
-  // kept, later.
+  // Stops waiting, since the call has ended with `error`. Fails the kept
+  // batches later.
   void EndWaiting(const grpc_error_handle& error);
   grpc_error_handle WhyEnded() const;
   // Has a client's call told of what cancels it below this filter.

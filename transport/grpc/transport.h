@@ -235,8 +235,8 @@ class Transport final : public grpc_transport,
       0;  // how many streams of opened_ are being accepted
   std::vector<grpc_closure*> consumed_
       ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
-  // How many streams have ended, but are not destroyed: gRPC keeps memory for a
-  // call until it destroys its stream.
+  // Counts the streams that have ended, but are not destroyed. gRPC keeps
+  // memory for a call until it destroys the call's stream.
   std::atomic<int> ended_{0};
   mutable std::atomic<bool> awaits_destruction_{false};
   StreamList streams_ ABSL_GUARDED_BY(mu_);

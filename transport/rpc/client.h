@@ -45,7 +45,7 @@ class Client {
   using CallId = uint64_t;
   // Callbacks run on the thread of progress::EventLoop::GetPolling(), without
   // locks, and never within a call of a function of the client. Callbacks must
-  // not block. They may call every function of the client, and destroy it.
+  // not block, but may call every function of the client, and destroy it.
   using Done = std::function<void(absl::StatusOr<Response>)>;
   using Closed = std::function<void(const absl::Status&)>;
 

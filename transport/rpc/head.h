@@ -32,7 +32,7 @@ absl::StatusOr<std::string> EncodeRequest(const Request& request);
 // EncodeRequest() does not write, such as metadata above kMaxMetadataBytes.
 absl::StatusOr<Request> ParseRequest(absl::string_view head);
 
-// How a response ends.
+// The end of a response.
 struct End {
   absl::Status status;
   // Of an OK status, if the response has no payload. A response with a payload

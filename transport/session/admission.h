@@ -1,4 +1,4 @@
-// How many streams of a session may be open at once.
+// Limits the streams of a session that are open at once.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_
 #define PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_

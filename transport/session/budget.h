@@ -11,11 +11,11 @@
 namespace penstock {
 namespace session {
 
-// How much one session may hold for its peer. docs/security.md has the table,
-// with what else is bounded, and where.
+// Limits of one session's memory for its peer. docs/security.md has a table of
+// all limits.
 struct BudgetLimits {
-  // Above these, a peer has to take what waits for it before it gets more. An
-  // honest one can get there.
+  // Above these, a peer has to take waiting data before it gets more. An honest
+  // peer can get there.
   //
   // Messages that ended streams have left exposed, and what of such streams
   // waits to be sent: then new streams wait. As much as a reader reads ahead.

@@ -1,4 +1,4 @@
-// How one side of a session behaves.
+// The configuration of one side of a session.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_CONFIG_H_
 #define PENSTOCK_TRANSPORT_SESSION_CONFIG_H_

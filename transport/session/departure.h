@@ -1,5 +1,5 @@
-// How a connection goes away without a call being lost: GOAWAY, as gRPC's
-// HTTP/2 transport has it.
+// GOAWAY: ends a connection without losing a call, as gRPC's HTTP/2 transport
+// does.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_
 #define PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_

@@ -75,10 +75,10 @@ class MessageReader {
   // Starts a deferred read for which the application waits. Ignores a message
   // that is being read, or unknown.
   void Want(uint64_t id);
-  // How many parts there are of messages that were begun, and have neither been
-  // read nor failed.
+  // Returns the number of parts of messages that were begun, and have neither
+  // been read nor failed.
   size_t pending_parts() const { return pending_parts_; }
-  // Drops the stream's messages: it does not want them any more.
+  // Drops the stream's messages. The stream does not want them any more.
   void Abandon(uint32_t stream);
   // Gives `bytes` back to the budget: the application has taken them.
   void Consumed(uint64_t bytes);
@@ -87,7 +87,7 @@ class MessageReader {
 
   void OnReadDone(uint64_t id, const absl::Status& status);
 
-  // How much of the budget is used.
+  // Returns the used part of the budget, in bytes.
   uint64_t in_use() const { return in_use_; }
 
   // The size of the pieces in which a message would be read now over `path`.
@@ -115,7 +115,7 @@ class MessageReader {
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
-  // Nothing more of the message is read, and it was not loaded.
+  // Call when no more of the message is read, and it was not loaded.
   void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;

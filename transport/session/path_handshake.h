@@ -1,5 +1,5 @@
-// When a path beside the lifeline is used, and when it is not any more: both
-// sides agree on that with frames over the lifeline. Pure.
+// Agrees with the peer on the use of a path next to the lifeline, and on its
+// end, by frames over the lifeline. Pure.
 //
 // Each attempt has a number, its epoch; the first is that of the hello.
 //

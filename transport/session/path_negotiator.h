@@ -39,12 +39,12 @@ class PathNegotiator {
 
   // Returns true if both sides could use some fabric besides the lifeline.
   bool HasCommonFabric() const;
-  // Why the lifeline is all there is, for people: printable and short, whatever
-  // the peer has said.
+  // Returns, for people, why there is only the lifeline. The text is printable
+  // and short for any input of the peer.
   std::string Reason() const;
   // Returns the kind of the last reason, or of the loss of a path before it.
   metrics::Reason cause() const { return cause_; }
-  // The name of what Next() returned last.
+  // Returns the name of the fabric that Next() returned last.
   const std::string& current() const { return current_; }
 
  private:

@@ -48,7 +48,8 @@ struct Stream {
   // Detached; here until nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
-  // When it began; 0 if it is not timed, or a server's that nobody traces.
+  // The time at which the stream began. Zero if the stream is not timed, or is
+  // a server's that nobody traces.
   uint64_t begun_ns = 0;
   bool is_sample = false;  // begun_ns counts in the histogram
   // The server's status has come, or was sent.
@@ -56,7 +57,7 @@ struct Stream {
 
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
-  // How a message came.
+  // The way in which a message came.
   enum class Way {
     kEager,
     kAnnounced,

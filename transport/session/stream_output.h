@@ -52,7 +52,7 @@ class StreamOutput {
   StreamOutput(const Parts& parts, StreamTable* streams, Admission* admission,
                Owner* owner);
 
-  // How much the peer lets a stream have unread, from its hello.
+  // Sets how many bytes the peer lets a stream have unread, from its hello.
   void set_peer_window(uint64_t bytes) { peer_window_ = bytes; }
   // `epoch` is how announcements name the path.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
@@ -121,7 +121,7 @@ class StreamOutput {
   // Returns false if the message could not be read, and the stream has ended.
   bool AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
-  // False: it cannot be exposed.
+  // Returns false if the message cannot be exposed.
   bool AddAnnounce(uint32_t id, Stream* stream, const memory::Payload& message,
                    uint8_t flags, uint64_t begun_ns);
 

@@ -26,8 +26,8 @@ class StreamTable {
 
   bool empty() const { return streams_.empty(); }
   size_t size() const { return streams_.size(); }
-  // Null: there is none. Most calls are about the same stream as the one
-  // before.
+  // Returns null if there is none. Most calls are about the same stream as the
+  // call before.
   Stream* FindAny(uint32_t id) {
     if (recent_ == nullptr || id != recent_id_) FindOther(id);
     return recent_;
