@@ -222,12 +222,17 @@ Coordinator::Outcome Coordinator::Drain() {
 void Coordinator::Settle(Membership::Changes changes, Outcome* outcome) {
   outcome->notes = std::move(changes.notes);
   for (uint32_t rank : changes.departed) RefuseCallsOf(rank, outcome);
+  HandOut(outcome);
+  ReleasePulls(outcome);
+}
+
+void Coordinator::HandOut(Outcome* outcome) {
   for (size_t at = 0; at < policies_.size(); ++at) {
-    auto apply = policies_[at].Next(membership_);
+    auto apply = policies_[at].Next(membership_, &gate_);
     if (!apply.has_value()) continue;
+    for (const PushId& push : apply->pushes) gate_.Note(push);
     outcome->applies.push_back({at, apply->version, std::move(apply->pushes)});
   }
-  ReleasePulls(outcome);
 }
 
 // All held calls of the rank were made by the member that has gone: only a

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "ps/consistency/cut.h"
 #include "ps/consistency/held_calls.h"
 #include "ps/consistency/membership.h"
 #include "ps/consistency/policy.h"
@@ -154,8 +155,24 @@ class Coordinator {
                       const std::vector<size_t>& policies) const;
 
   // Returns the clocks of all ranks, for a checkpoint, less the pushes that are
-  // not applied. Exact if there are none, or if all policies have the same.
+  // not applied. Exact if there are none, or if all policies have the same, as
+  // at a cut.
   std::vector<RankClock> AppliedClocks() const;
+  // Returns the step from which on workers are waited for, for a checkpoint: no
+  // push that is not applied is below it.
+  uint64_t AppliedFloor() const;
+
+  // Take the server to a cut: Hold(), so that nothing new is applied and the
+  // servers' cut can be chosen; GoOnTo() that cut, and nothing beyond; and once
+  // IsAtCut(), and what there is at the cut is copied, Release().
+  //
+  // Pushes are taken and held meanwhile. A cut is reached if its pushes come:
+  // members that have not pushed up to it are waited for.
+  HeldSteps Hold();
+  // Returns false, as after Release(), if the server is beyond the cut.
+  bool GoOnTo(CutPoint cut, Outcome* outcome);
+  bool IsAtCut() const;
+  Outcome Release();
 
  private:
   Coordinator(const Options& options, Membership membership,
@@ -173,12 +190,14 @@ class Coordinator {
   void RefuseCallsOf(uint32_t rank, Outcome* outcome);
   // Makes what has become possible happen.
   void Settle(Membership::Changes changes, Outcome* outcome);
+  void HandOut(Outcome* outcome);
   static Verdict VerdictOf(Membership::Standing standing);
 
   const absl::Duration max_wait_;
   Membership membership_;
   std::vector<ConsistencyPolicy> policies_;
   HeldCalls held_;
+  CutGate gate_;
 };
 
 // For logs and errors: "a clock ahead".

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "ps/consistency/cut.h"
 
 namespace penstock::ps {
 
@@ -49,16 +50,22 @@ void ConsistencyPolicy::Take(const PushId& push) {
 }
 
 absl::optional<ConsistencyPolicy::Apply> ConsistencyPolicy::Next(
-    const Membership& members) {
+    const Membership& members, const CutGate* gate) {
   if (state_ == State::kApplying || !IsComplete(members)) return absl::nullopt;
+  const auto first =
+      std::find_if(taken_.begin(), taken_.end(), [gate](const PushId& push) {
+        return gate == nullptr || gate->LetsThrough(push);
+      });
+  if (first == taken_.end()) return absl::nullopt;
   if (synchronous()) {
+    // All have the clock of the first.
     applying_.assign(taken_.begin(), taken_.end());
     taken_.clear();
     std::sort(applying_.begin(), applying_.end(),
               [](const PushId& a, const PushId& b) { return a.rank < b.rank; });
   } else {
-    applying_ = {taken_.front()};
-    taken_.pop_front();
+    applying_ = {*first};
+    taken_.erase(first);
   }
   state_ = State::kApplying;
   return Apply{version_, applying_};

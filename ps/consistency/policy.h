@@ -19,6 +19,8 @@
 
 namespace penstock::ps {
 
+class CutGate;
+
 // Names the push by which a worker ends its step `clock`.
 struct PushId {
   uint32_t rank = 0;
@@ -100,8 +102,10 @@ class ConsistencyPolicy {
   // Takes a push that was judged kTake.
   void Take(const PushId& push);
   // Returns what is to be applied now, if anything. It is handed out once, and
-  // the next only when Applied() has said that it is done.
-  absl::optional<Apply> Next(const Membership& members);
+  // the next only when Applied() has said that it is done. Passes over pushes
+  // that `gate`, if any, does not let through.
+  absl::optional<Apply> Next(const Membership& members,
+                             const CutGate* gate = nullptr);
   // Returns what has been applied: nothing, if nothing was.
   std::vector<PushId> Applied();
 

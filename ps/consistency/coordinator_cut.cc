@@ -1,0 +1,75 @@
+// How a server comes to a cut.
+
+#include <algorithm>
+#include <utility>
+
+#include "ps/consistency/coordinator.h"
+
+namespace penstock::ps {
+
+HeldSteps Coordinator::Hold() {
+  gate_.Close();
+  HeldSteps held;
+  for (const ConsistencyPolicy& policy : policies_) {
+    if (policy.synchronous()) {
+      held.version = std::max(held.version, policy.version());
+    }
+  }
+  held.begun = gate_.begun();
+  return held;
+}
+
+bool Coordinator::GoOnTo(CutPoint cut, Outcome* outcome) {
+  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  const bool is_past = cut.version.has_value() && steps.has_value() &&
+                       steps->newest > *cut.version;
+  if (is_past || !gate_.OpenUpTo(std::move(cut))) {
+    *outcome = Release();
+    return false;
+  }
+  Settle({}, outcome);
+  return true;
+}
+
+bool Coordinator::IsAtCut() const {
+  const CutPoint* const cut = gate_.cut();
+  if (cut == nullptr) return false;
+  bool has_synchronous = false;
+  for (const ConsistencyPolicy& policy : policies_) {
+    for (const auto& [clock, rank] : policy.unapplied()) {
+      if (clock < cut->ClockOf(rank)) return false;
+    }
+    if (!policy.synchronous() || !cut->version.has_value()) continue;
+    has_synchronous = true;
+    if (policy.version() < *cut->version) return false;
+  }
+  if (has_synchronous) return true;
+  // Pushes that are in, as they are at another server, may be on their way.
+  if (cut->version.has_value()) {
+    return membership_.CountBelow(*cut->version, 1) == 0;
+  }
+  return std::all_of(cut->clocks.begin(), cut->clocks.end(),
+                     [this](const RankClock& each) {
+                       const uint32_t rank = each.worker.rank;
+                       return !membership_.HasMember(rank) ||
+                              membership_.ClockOf(rank) >= each.clock;
+                     });
+}
+
+Coordinator::Outcome Coordinator::Release() {
+  Outcome outcome;
+  gate_.Open();
+  Settle({}, &outcome);
+  return outcome;
+}
+
+uint64_t Coordinator::AppliedFloor() const {
+  uint64_t floor = membership_.floor();
+  for (const ConsistencyPolicy& policy : policies_) {
+    if (policy.unapplied().empty()) continue;
+    floor = std::min(floor, policy.unapplied().begin()->first);
+  }
+  return floor;
+}
+
+}  // namespace penstock::ps

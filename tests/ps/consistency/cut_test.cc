@@ -1,0 +1,224 @@
+// A cut has each push wholly or not at all, at all tables and servers.
+
+#include "ps/consistency/cut.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "ps/consistency/coordinator.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using Policies = std::vector<ConsistencyPolicy::Options>;
+
+constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
+const absl::Time kNow = absl::UnixEpoch();
+
+WorkerId Id(uint32_t rank) { return {rank, 100 + rank}; }
+
+// One server's coordinator, and what it has applied, by policy.
+class Shard {
+ public:
+  Shard(uint32_t workers, Policies policies)
+      : applied_(policies.size()), coordinator_(Make(workers, policies)) {
+    for (uint32_t rank = 0; rank < workers; ++rank) {
+      Take(coordinator_.Join(Id(rank), kNow));
+    }
+  }
+
+  void Push(uint32_t rank, uint64_t clock) {
+    Take(coordinator_.Push(++ticket_, Id(rank), clock, kNow));
+  }
+  // Applies all that was handed out, and what follows from it.
+  void Apply() {
+    while (!applies_.empty()) {
+      Coordinator::Apply apply = std::move(applies_.front());
+      applies_.pop_front();
+      for (const PushId& push : apply.pushes) {
+        applied_[apply.policy].push_back({push.rank, push.clock});
+      }
+      Take(coordinator_.Applied(apply.policy, kNow));
+    }
+  }
+  bool GoOnTo(const CutPoint& cut) {
+    Coordinator::Outcome outcome;
+    const bool can = coordinator_.GoOnTo(cut, &outcome);
+    Take(std::move(outcome));
+    return can;
+  }
+  void Release() { Take(coordinator_.Release()); }
+  void Leave(uint32_t rank) { Take(coordinator_.Leave(Id(rank))); }
+
+  using Applied = std::vector<std::pair<uint32_t, uint64_t>>;
+  const Applied& applied(size_t policy) const { return applied_[policy]; }
+  Coordinator& operator*() { return coordinator_; }
+  Coordinator* operator->() { return &coordinator_; }
+
+ private:
+  static Coordinator Make(uint32_t workers, const Policies& policies) {
+    Coordinator::Options options;
+    options.membership.expected_workers = workers;
+    options.policies = policies;
+    return *Coordinator::Create(options);
+  }
+  void Take(Coordinator::Outcome outcome) {
+    for (Coordinator::Apply& apply : outcome.applies) {
+      applies_.push_back(std::move(apply));
+    }
+  }
+
+  std::vector<Applied> applied_;
+  std::deque<Coordinator::Apply> applies_;
+  uint64_t ticket_ = 0;
+  Coordinator coordinator_;
+};
+
+using Pair = std::pair<uint32_t, uint64_t>;
+
+TEST(CutTest, HeldServerTakesPushesAndAppliesNone) {
+  Shard shard(1, {{kUnlimited}});
+  EXPECT_THAT(shard->Hold().begun, IsEmpty());
+  shard.Push(0, 0);
+  shard.Apply();
+  EXPECT_THAT(shard.applied(0), IsEmpty());
+  EXPECT_EQ(shard->membership().ClockOf(0), 1u);
+  shard.Release();
+  shard.Apply();
+  EXPECT_THAT(shard.applied(0), ElementsAre(Pair(0, 0)));
+}
+
+// The asynchronous table has a push of worker 0 whose step is not over.
+TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
+  Shard shard(2, {{0}, {kUnlimited}});
+  shard.Push(0, 0);
+  shard.Apply();
+  ASSERT_THAT(shard.applied(0), IsEmpty());
+  ASSERT_THAT(shard.applied(1), ElementsAre(Pair(0, 0)));
+  const CutPoint cut = FirstCutOf({shard->Hold()}, true);
+  EXPECT_EQ(cut.version, 1u);
+  ASSERT_TRUE(shard.GoOnTo(cut));
+  EXPECT_FALSE(shard->IsAtCut());
+  shard.Push(1, 0);
+  shard.Apply();
+  EXPECT_TRUE(shard->IsAtCut());
+  // The next step is not in the cut.
+  shard.Push(0, 1);
+  shard.Push(1, 1);
+  shard.Apply();
+  EXPECT_TRUE(shard->IsAtCut());
+  EXPECT_THAT(shard.applied(0), ElementsAre(Pair(0, 0), Pair(1, 0)));
+  EXPECT_THAT(shard.applied(1), ElementsAre(Pair(0, 0), Pair(1, 0)));
+  for (const RankClock& clock : shard->AppliedClocks()) {
+    EXPECT_EQ(clock.clock, 1u) << clock.worker.rank;
+  }
+  shard.Release();
+  shard.Apply();
+  EXPECT_EQ(shard.applied(0).size(), 4u);
+  EXPECT_EQ(shard.applied(1).size(), 4u);
+}
+
+// One table does not wait for the slower worker, the other one does.
+TEST(CutTest, TablesOfDifferentBackupWorkersAreAtOneStep) {
+  Shard shard(2, {{0, 0}, {0, 1}});
+  shard.Push(0, 0);
+  shard.Apply();
+  ASSERT_EQ(shard->policy(0).version(), 0u);
+  ASSERT_EQ(shard->policy(1).version(), 1u);
+  const CutPoint cut = FirstCutOf({shard->Hold()}, true);
+  EXPECT_EQ(cut.version, 1u);
+  ASSERT_TRUE(shard.GoOnTo(cut));
+  EXPECT_FALSE(shard->IsAtCut());
+  shard.Push(1, 0);
+  shard.Push(0, 1);  // would take the second table to step 2
+  shard.Apply();
+  EXPECT_TRUE(shard->IsAtCut());
+  EXPECT_EQ(shard->policy(0).version(), 1u);
+  EXPECT_EQ(shard->policy(1).version(), 1u);
+}
+
+TEST(CutTest, PushThatOneServerHasIsWaitedForAtTheOthers) {
+  Shard first(2, {{kUnlimited}});
+  Shard second(2, {{kUnlimited}});
+  second.Push(1, 0);
+  second.Apply();
+  const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
+  ASSERT_TRUE(first.GoOnTo(cut));
+  ASSERT_TRUE(second.GoOnTo(cut));
+  EXPECT_TRUE(second->IsAtCut());
+  EXPECT_FALSE(first->IsAtCut());
+  first.Push(0, 0);  // not in, as the second has not begun it
+  first.Push(1, 0);
+  first.Apply();
+  EXPECT_TRUE(first->IsAtCut());
+  EXPECT_THAT(first.applied(0), ElementsAre(Pair(1, 0)));
+}
+
+// A server without a synchronous table is at the step of the others.
+TEST(CutTest, AsynchronousServerWaitsForTheStepOfTheOthers) {
+  Shard synchronous(2, {{0}});
+  Shard other(2, {{kUnlimited}});
+  other.Push(0, 0);
+  other.Apply();
+  const CutPoint cut = FirstCutOf({synchronous->Hold(), other->Hold()}, true);
+  EXPECT_EQ(cut.version, 1u);
+  ASSERT_TRUE(synchronous.GoOnTo(cut));
+  ASSERT_TRUE(other.GoOnTo(cut));
+  for (Shard* shard : {&synchronous, &other}) {
+    EXPECT_FALSE((*shard)->IsAtCut());
+    if (shard == &synchronous) shard->Push(0, 0);
+    shard->Push(1, 0);
+    shard->Apply();
+    EXPECT_TRUE((*shard)->IsAtCut());
+  }
+}
+
+TEST(CutTest, WorkerThatHasLeftIsNotWaitedFor) {
+  Shard first(2, {{kUnlimited}});
+  Shard second(2, {{kUnlimited}});
+  second.Push(1, 0);
+  second.Apply();
+  const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
+  ASSERT_TRUE(first.GoOnTo(cut));
+  EXPECT_FALSE(first->IsAtCut());
+  first.Leave(1);
+  EXPECT_TRUE(first->IsAtCut());
+}
+
+TEST(CutTest, ServerThatIsPastTheCutSaysSoAndGoesOn) {
+  Shard shard(1, {{kUnlimited}});
+  shard.Push(0, 0);
+  shard.Apply();
+  EXPECT_FALSE(shard.GoOnTo({}));
+  EXPECT_FALSE(shard.GoOnTo(CutPoint::OfVersion(0)));
+  shard.Push(0, 1);
+  shard.Apply();
+  EXPECT_EQ(shard.applied(0).size(), 2u);
+  Shard synchronous(1, {{0}});
+  synchronous.Push(0, 0);
+  synchronous.Apply();
+  EXPECT_FALSE(synchronous.GoOnTo(CutPoint::OfVersion(0)));
+}
+
+TEST(CutTest, FloorOfACutIsBelowWhatIsNotIn) {
+  Shard shard(2, {{kUnlimited}});
+  shard->Hold();
+  shard.Push(0, 0);
+  shard.Push(1, 0);
+  shard.Push(0, 1);
+  shard.Push(1, 1);
+  EXPECT_EQ(shard->AppliedFloor(), 0u);
+  shard.Release();
+  shard.Apply();
+  EXPECT_EQ(shard->AppliedFloor(), shard->membership().floor());
+}
+
+}  // namespace
+}  // namespace penstock::ps
