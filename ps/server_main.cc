@@ -129,9 +129,11 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   if (!flags.restore.empty()) {
     uint64_t step = 0;
     const bool is_step = absl::SimpleAtoi(flags.restore, &step);
-    options.restore =
-        RestoreFrom(files, is_step ? absl::make_optional(step) : absl::nullopt,
-                    {flags.restore_drop});
+    RestoreOptions restore;
+    restore.may_drop_tables = flags.restore_drop;
+    restore.folder = flags.checkpoints;
+    options.restore = RestoreFrom(
+        files, is_step ? absl::make_optional(step) : absl::nullopt, restore);
   }
   if (flags.quiet) options.log = [](const std::string&) {};
   return options;
@@ -311,6 +313,10 @@ int Run(ServerFlags flags) {
     auto opened = checkpoint::OpenFolder(flags.checkpoints);
     if (!opened.ok()) return Fail(opened.status().message());
     files = *std::move(opened);
+  }
+  if (flags.checkpoint_every_seconds > 0 && flags.restore.empty()) {
+    const absl::Status unused = CheckUnused(files.get(), flags.checkpoints);
+    if (!unused.ok()) return Fail(unused.message());
   }
   const absl::Status served = Serve(flags, signals, files.get());
   return served.ok() ? 0 : Fail(served.message());

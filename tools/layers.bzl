@@ -218,6 +218,7 @@ LAYERS = {
     "ps/client": [
         "transport/base",
         "tensor_service",
+        "ps/consistency/cut.h",
         "ps/optim",
         "ps/compression",
         "ps/sparse",

@@ -41,6 +41,9 @@ class ReadableFile {
 class FileLock {
  public:
   virtual ~FileLock() = default;
+  // Returns FAILED_PRECONDITION if the file was removed: then another process
+  // may hold a lock of the same name.
+  virtual absl::Status Check() const = 0;
 };
 
 struct FolderEntry {

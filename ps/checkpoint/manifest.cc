@@ -43,7 +43,11 @@ v1::Manifest ToProto(const Manifest& manifest) {
   for (const TableDefinition& table : manifest.model.tables) {
     ToProto(table, out.add_tables());
   }
-  for (const WorkerClock& clock : manifest.clocks) {
+  out.set_run(manifest.run);
+  for (const std::string& server : manifest.servers) out.add_servers(server);
+  if (manifest.cut.version.has_value()) out.set_version(*manifest.cut.version);
+  if (manifest.cut.floor.has_value()) out.set_floor(*manifest.cut.floor);
+  for (const WorkerClock& clock : manifest.cut.clocks) {
     v1::Clock* const to = out.add_clocks();
     to->set_rank(clock.rank);
     to->set_incarnation(clock.incarnation);
@@ -115,8 +119,12 @@ absl::StatusOr<Manifest> FromProto(v1::Manifest* from) {
   manifest.placement_epoch = from->placement_epoch();
   manifest.created_unix_seconds = from->created_unix_seconds();
   manifest.model = *std::move(model);
+  manifest.run = from->run();
+  manifest.servers.assign(from->servers().begin(), from->servers().end());
+  if (from->has_version()) manifest.cut.version = from->version();
+  if (from->has_floor()) manifest.cut.floor = from->floor();
   for (const v1::Clock& clock : from->clocks()) {
-    manifest.clocks.push_back(
+    manifest.cut.clocks.push_back(
         {clock.rank(), clock.incarnation(), clock.clock()});
   }
   for (const v1::Shard& shard : from->shards()) {

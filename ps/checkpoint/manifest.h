@@ -29,12 +29,23 @@ constexpr size_t kMaxShards = 65536;
 // told to allow.
 constexpr uint32_t kMaxDepth = 64;
 
+// Where a training was at the cut that a checkpoint has.
+struct CutRecord {
+  std::vector<WorkerClock> clocks;
+  // The step of the synchronous tables; nullopt: there are none, or the
+  // checkpoint is of an earlier release.
+  absl::optional<uint64_t> version;
+  absl::optional<uint64_t> floor;  // nullopt: of an earlier release
+};
+
 struct Manifest {
   Attempt attempt;
+  uint64_t run = 0;  // 0: of an earlier release
+  std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   int64_t created_unix_seconds = 0;
   Model model;
-  std::vector<WorkerClock> clocks;
+  CutRecord cut;
   std::vector<ShardInfo> shards;  // by index
   absl::optional<Attempt> base;   // of an incremental checkpoint
   uint32_t depth = 0;             // bases below it

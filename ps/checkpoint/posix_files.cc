@@ -103,10 +103,22 @@ class PosixReadableFile : public ReadableFile {
 
 class PosixLock : public FileLock {
  public:
-  explicit PosixLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  PosixLock(UniqueFd fd, absl::string_view path)
+      : fd_(std::move(fd)), path_(path) {}
+
+  absl::Status Check() const override {
+    struct stat info = {};
+    if (fstat(fd_.get(), &info) != 0) return Error(errno, "look at", path_);
+    if (info.st_nlink > 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the file ", path_,
+        ", which locks the folder, was removed: another process may write "
+        "checkpoints to this folder; start this one anew"));
+  }
 
  private:
   const UniqueFd fd_;
+  const std::string path_;
 };
 
 FolderEntry::Type TypeOf(int folder, const dirent& entry) {
@@ -206,7 +218,9 @@ class PosixFiles : public Files {
     if (!fd.ok()) return fd.status();
     const int locked =
         Uninterrupted([&] { return flock(fd->get(), LOCK_EX | LOCK_NB); });
-    if (locked == 0) return std::make_unique<PosixLock>(*std::move(fd));
+    if (locked == 0) {
+      return std::make_unique<PosixLock>(*std::move(fd), path);
+    }
     if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
     return absl::FailedPreconditionError(
         absl::StrCat("lock the folder by its file ", path,

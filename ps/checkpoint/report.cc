@@ -147,7 +147,7 @@ Report One(const Link& link, Form form) {
       json["tables"].push_back(ToJson(tables[i], contents[i]));
     }
     json["clocks"] = Json::array();
-    for (const WorkerClock& clock : manifest.clocks) {
+    for (const WorkerClock& clock : manifest.cut.clocks) {
       json["clocks"].push_back({{"rank", clock.rank},
                                 {"incarnation", clock.incarnation},
                                 {"clock", clock.clock}});
@@ -158,7 +158,7 @@ Report One(const Link& link, Form form) {
   for (size_t i = 0; i < tables.size(); ++i) {
     text += OneLine(tables[i], contents[i]);
   }
-  for (const WorkerClock& clock : manifest.clocks) {
+  for (const WorkerClock& clock : manifest.cut.clocks) {
     absl::StrAppend(&text, "  worker ", clock.rank, ": clock ", clock.clock,
                     "\n");
   }

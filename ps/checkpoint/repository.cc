@@ -59,6 +59,9 @@ absl::StatusOr<std::unique_ptr<Repository>> Repository::Open(Files* files) {
       new Repository(files, *std::move(lock)));
   absl::Status status = repository->CleanUp();
   if (!status.ok()) return status;
+  const auto steps = ListSteps(files);
+  if (!steps.ok()) return steps.status();
+  repository->own_steps_.insert(steps->begin(), steps->end());
   return repository;
 }
 
@@ -98,12 +101,31 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   return absl::OkStatus();
 }
 
+absl::Status Repository::CheckIsOwn() const {
+  absl::Status status = lock_->Check();
+  if (!status.ok()) return status;
+  const auto steps = ListSteps(files_);
+  return steps.ok() ? CheckAreOwn(*steps) : steps.status();
+}
+
+absl::Status Repository::CheckAreOwn(const std::vector<uint64_t>& steps) const {
+  for (const uint64_t step : steps) {
+    if (own_steps_.count(step) > 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "another process has written ", StepFolder(step),
+        " to this folder: it belongs to that training now; start this one with "
+        "another folder"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
   if (current_.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat(StepFolder(current_->attempt.step), " is being written"));
   }
   absl::Status status = CheckModel(checkpoint.model);
+  if (status.ok()) status = CheckIsOwn();
   if (!status.ok()) return status;
   if (checkpoint.shards == 0 || checkpoint.shards > kMaxShards) {
     return absl::InvalidArgumentError(
@@ -129,6 +151,8 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
     Abort();
     return status;
   }
+  current_->run = checkpoint.run;
+  current_->servers = std::move(checkpoint.servers);
   current_->placement_epoch = checkpoint.placement_epoch;
   current_->created_unix_seconds = checkpoint.created_unix_seconds;
   current_->model = std::move(checkpoint.model);
@@ -156,8 +180,7 @@ absl::Status Repository::SetBase(const NewCheckpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-absl::Status Repository::Commit(std::vector<ShardInfo> shards,
-                                std::vector<WorkerClock> clocks) {
+absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
   if (!current_.has_value()) {
     return absl::FailedPreconditionError("no checkpoint has been begun");
   }
@@ -166,14 +189,18 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards,
       [](const ShardInfo& a, const ShardInfo& b) { return a.shard < b.shard; });
   const size_t expected = current_->shards.size();
   current_->shards = std::move(shards);
-  current_->clocks = std::move(clocks);
+  current_->cut = std::move(cut);
   absl::Status status = absl::OkStatus();
   if (current_->shards.size() != expected) {
     status = absl::InvalidArgumentError(
         absl::StrCat(current_->shards.size(), " shards of ", expected));
   }
+  if (status.ok()) status = CheckIsOwn();
   if (status.ok()) status = CheckShards();
-  if (status.ok()) status = WriteManifest();
+  if (status.ok()) {
+    own_steps_.insert(current_->attempt.step);
+    status = WriteManifest();
+  }
   if (status.ok()) {
     current_.reset();
   } else {
@@ -216,7 +243,9 @@ absl::Status Repository::WriteManifest() {
 
 void Repository::Abort() {
   if (!current_.has_value()) return;
-  RemoveCheckpoint(current_->attempt.step).IgnoreError();
+  if (CheckIsOwn().ok()) {
+    RemoveCheckpoint(current_->attempt.step).IgnoreError();
+  }
   current_.reset();
 }
 
@@ -247,6 +276,8 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
 absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
+  const absl::Status own = CheckAreOwn(*steps);
+  if (!own.ok()) return own;
   std::set<uint64_t> needed;
   // What is being written needs its base.
   if (current_.has_value() && current_->base.has_value()) {
@@ -279,6 +310,8 @@ absl::Status Repository::DiscardNewer(uint64_t step) {
   }
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
+  const absl::Status own = CheckAreOwn(*steps);
+  if (!own.ok()) return own;
   for (uint64_t newer : *steps) {
     if (newer <= step) break;
     absl::Status status = RemoveCheckpoint(newer);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +22,8 @@ struct NewCheckpoint {
   // Orders checkpoints: the last good one has the highest.
   uint64_t step = 0;
   Model model;
+  uint64_t run = 0;
+  std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   size_t shards = 0;
   // To be shown.
@@ -42,27 +46,32 @@ struct NewCheckpoint {
 // removes those. One attempt at a time. Not thread-safe.
 class Repository {
  public:
-  // Takes the lock of the root, and cleans up. FAILED_PRECONDITION: another
-  // process has it. `files` outlive the repository.
+  // Takes the lock of the root, and cleans up. The checkpoints that are there
+  // now and those that the repository writes are its own; others are never
+  // removed. FAILED_PRECONDITION: another process has the lock. `files` outlive
+  // the repository.
   static absl::StatusOr<std::unique_ptr<Repository>> Open(Files* files);
   // Aborts an attempt that is not committed.
   ~Repository();
   Repository(const Repository&) = delete;
   Repository& operator=(const Repository&) = delete;
 
-  // Makes the folder. Returns ALREADY_EXISTS if there is a checkpoint of this
-  // step, good or bad; FAILED_PRECONDITION if the base cannot be one: it is
-  // damaged, of another model or placement, not older, or its chain is full:
-  // take a full checkpoint then.
+  // Returns FAILED_PRECONDITION if somebody else may write to the root: the
+  // file of the lock was removed, or a checkpoint is there that is not its own.
+  absl::Status CheckIsOwn() const;
+
+  // Makes the folder. Returns what CheckIsOwn() does, ALREADY_EXISTS if there
+  // is a checkpoint of this step, good or bad; FAILED_PRECONDITION if the base
+  // cannot be one: it is damaged, of another model or placement, not older, or
+  // its chain is full: take a full checkpoint then.
   absl::StatusOr<Attempt> Begin(NewCheckpoint checkpoint);
 
   // Makes it a checkpoint, and durable. `shards` are what the servers' Finish()
-  // returned, in any order; `clocks` are to be shown and for callers: each
-  // shard has its server's own. Returns DATA_LOSS, naming it, if a shard is not
+  // returned, in any order; `cut` is for who restores: each shard has its
+  // server's own clocks. Returns DATA_LOSS, naming it, if a shard is not
   // there or a row of a table is missing. After an error the attempt is over,
   // as by Abort().
-  absl::Status Commit(std::vector<ShardInfo> shards,
-                      std::vector<WorkerClock> clocks);
+  absl::Status Commit(std::vector<ShardInfo> shards, CutRecord cut);
 
   // Removes what the attempt has written. What cannot be removed now is at the
   // next Open(). Does nothing without an attempt.
@@ -84,6 +93,7 @@ class Repository {
   Repository(Files* files, std::unique_ptr<FileLock> lock)
       : files_(files), lock_(std::move(lock)) {}
 
+  absl::Status CheckAreOwn(const std::vector<uint64_t>& steps) const;
   absl::Status CleanUp();
   absl::Status CleanFolder(uint64_t step);
   absl::Status SetBase(const NewCheckpoint& checkpoint);
@@ -94,6 +104,7 @@ class Repository {
 
   Files* const files_;
   const std::unique_ptr<FileLock> lock_;
+  std::set<uint64_t> own_steps_;
   // Of the attempt.
   absl::optional<Manifest> current_;
 };

@@ -1,6 +1,7 @@
 #include "ps/client/checkpoint.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "ps/client/fanout.h"
 #include "ps/client/write_watch.h"
+#include "ps/consistency/cut.h"
 #include "tensor_service/calls.h"
 #include "transport/base/bytes_text.h"
 #include "transport/base/steady_time.h"
@@ -48,22 +50,11 @@ class Attempts {
       if (!absl::IsOutOfRange(result.status())) return result;
       last = result.status();
       Say(absl::StrCat("begins again: ", last.message()));
-      absl::Status set = SetAhead();
-      if (!set.ok()) return set;
     }
     return absl::OutOfRangeError(
         absl::StrCat("checkpoint: in ", kMaxAttempts,
-                     " attempts a server was ahead of the step; try again, or "
-                     "with longer steps: ",
+                     " attempts a server was past the cut before it was told: ",
                      last.message()));
-  }
-
-  // Steps are shorter than a call takes: asks for a step that is to come.
-  absl::Status SetAhead() {
-    const auto version = LargestVersion();
-    if (!version.ok()) return version.status();
-    ahead_ = 2 * (*version - asked_for_) + 1;
-    return absl::OkStatus();
   }
 
   absl::StatusOr<CheckpointResult> Try() {
@@ -71,40 +62,92 @@ class Attempts {
     *begin.mutable_view() = connection_.view();
     begin.set_incremental(incremental_);
     begin.set_keep(options_.keep);
+    absl::Status described = AddClocks(&begin);
+    if (!described.ok()) return described;
     auto attempts =
         Ask<v1::CheckpointAttempt>(&coordinator_, "BeginCheckpoint", begin);
     if (!attempts.ok()) return attempts.status();
     const v1::CheckpointAttempt& attempt = attempts->front();
-    absl::StatusOr<uint64_t> version = LargestVersion();
-    if (!version.ok()) return version.status();
-    asked_for_ = *version + ahead_;
+    const auto cut = ChooseCut();
+    if (!cut.ok()) {
+      EndHold();
+      return cut.status();
+    }
     Say(absl::StrCat(
-        "step ", attempt.step(), ": writes version ", asked_for_,
-        attempt.incremental() ? ", what has changed since " : ", all of it",
-        attempt.incremental() ? absl::StrCat(attempt.base_step()) : ""));
-    auto shards = WriteShards(attempt, asked_for_);
-    if (!shards.ok()) return shards.status();
+        "step ", attempt.step(), ": writes ",
+        cut->has_version() ? absl::StrCat("version ", cut->version(), ", ")
+                           : "",
+        attempt.incremental()
+            ? absl::StrCat("what has changed since ", attempt.base_step())
+            : "all of it"));
+    auto shards = WriteShards(attempt, *cut);
+    if (!shards.ok()) {
+      EndHold();  // of one that did not get so far
+      return shards.status();
+    }
     return Commit(attempt, *shards);
   }
 
-  // Models without synchronous tables pass any.
-  absl::StatusOr<uint64_t> LargestVersion() {
+  // The highest of each rank, at any server.
+  absl::Status AddClocks(v1::BeginCheckpointRequest* begin) {
     auto reports =
         Ask<v1::ServerReport>(&all_, "Describe", v1::DescribeRequest());
     if (!reports.ok()) return reports.status();
-    uint64_t version = 0;
+    std::map<uint32_t, uint64_t> clocks;
     for (const v1::ServerReport& report : *reports) {
-      version = std::max(version, report.version());
+      for (const v1::WorkerReport& worker : report.workers()) {
+        uint64_t& clock = clocks[worker.rank()];
+        clock = std::max(clock, worker.clock());
+      }
     }
-    return version;
+    for (const auto& [rank, clock] : clocks) {
+      v1::WorkerClock* const added = begin->add_clocks();
+      added->mutable_worker()->set_rank(rank);
+      added->set_clock(clock);
+    }
+    return absl::OkStatus();
+  }
+
+  // Holds all servers, so that none gets past the cut.
+  absl::StatusOr<v1::CutPoint> ChooseCut() {
+    v1::HoldStepsRequest hold;
+    *hold.mutable_view() = connection_.view();
+    auto replies = Ask<v1::HoldStepsReply>(&all_, "HoldSteps", hold);
+    if (!replies.ok()) return replies.status();
+    std::vector<HeldSteps> servers;
+    for (const v1::HoldStepsReply& reply : *replies) {
+      HeldSteps& server = servers.emplace_back();
+      server.version = reply.version();
+      for (const v1::WorkerClock& begun : reply.begun()) {
+        server.begun.push_back({{begun.worker().rank(), 0}, begun.clock()});
+      }
+    }
+    const CutPoint cut =
+        FirstCutOf(servers, connection_.least_staleness() == 0);
+    v1::CutPoint message;
+    if (cut.version.has_value()) message.set_version(*cut.version);
+    for (const RankClock& clock : cut.clocks) {
+      v1::WorkerClock* const added = message.add_clocks();
+      added->mutable_worker()->set_rank(clock.worker.rank);
+      added->set_clock(clock.clock);
+    }
+    return message;
+  }
+
+  // Else the servers end it themselves, later.
+  void EndHold() {
+    v1::HoldStepsRequest release;
+    *release.mutable_view() = connection_.view();
+    release.set_release(true);
+    Ask<v1::HoldStepsReply>(&all_, "HoldSteps", release).status().IgnoreError();
   }
 
   absl::StatusOr<std::vector<v1::ShardInfo>> WriteShards(
-      const v1::CheckpointAttempt& attempt, uint64_t version) {
+      const v1::CheckpointAttempt& attempt, const v1::CutPoint& cut) {
     v1::WriteShardRequest write;
     *write.mutable_view() = connection_.view();
     *write.mutable_attempt() = attempt;
-    write.set_version(version);
+    *write.mutable_cut() = cut;
     std::unique_ptr<WriteWatch> watch;
     if (options_.written) {
       watch = std::make_unique<WriteWatch>(connection_, options_.written);
@@ -164,8 +207,6 @@ class Attempts {
   const CheckpointOptions& options_;
   const absl::Time limit_;
   bool incremental_;
-  uint64_t asked_for_ = 0;  // the version
-  uint64_t ahead_ = 0;      // of the largest one
   Fanout all_;
   Fanout coordinator_;
 };

@@ -36,12 +36,11 @@ struct CheckpointResult {
   std::vector<uint64_t> removed_steps;
 };
 
-// Writes a checkpoint at all servers, side by side. Synchronous tables are in
-// it as one and the same number of steps has made them at all servers: the
-// highest that one of them is at. Blocks; training goes on meanwhile. If a
-// server gets ahead of that step before it is asked, begins again for a later
-// one that is to come, up to five times. So it does, with a full one, if a
-// server cannot go on from the base.
+// Writes a checkpoint at all servers, side by side. Each push is in it wholly
+// or not at all, at all tables and servers: all servers hold their steps while
+// the cut is chosen, and go on to it. Blocks; training goes on meanwhile. If a
+// server ends its hold before it is told the cut, begins again, up to five
+// times. So it does, with a full one, if a server cannot go on from the base.
 //
 // Any process may call it, one at a time: another call gives this one up.
 // Returns OUT_OF_RANGE if the servers were ahead each time, DEADLINE_EXCEEDED

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ps/client/cut.h"
 #include "ps/client/fanout.h"
 #include "ps/client/reach.h"
 #include "ps/model/wire.h"
@@ -57,6 +58,12 @@ absl::Status CheckSame(const std::vector<v1::GetModelReply>& replies) {
           NameIn(first, 0), " of run ", absl::Hex(first.run()),
           ": they are of different trainings; look at the addresses, or start "
           "all servers anew"));
+    }
+    if (!SameCut(reply, first)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          NameIn(first, i), " has begun with ", CutText(reply), ", ",
+          NameIn(first, 0), " with ", CutText(first),
+          ": start all servers anew, with the same --restore and folder"));
     }
     if (reply.server() != i ||
         static_cast<size_t>(reply.placement().servers().size()) !=

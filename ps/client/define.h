@@ -39,16 +39,17 @@ struct Defined {
 };
 
 // Defines the model at all servers. If they have it already, goes on with that
-// run: so a chief that is started anew just calls it again. If a chief died in
-// between and some have it, without values, defines it at the others, too.
+// run. A chief that died, or whose time was over, may have left any of the
+// servers without a model: until a push has counted, each further call goes on
+// from there, and the servers go on to restore meanwhile.
 //
-// All servers begin with the same checkpoint: the newest good one that server 0
-// finds, if the servers are to restore one.
+// All servers restore one cut, side by side: the one that server 0 chooses, if
+// it is to restore. A server that cannot begin with that cut is an error.
 //
-// Returns errors as Connection::Open() does, DATA_LOSS if some servers have the
-// model's values and others were started anew; FAILED_PRECONDITION, with the
-// difference, if the servers have another model; INVALID_ARGUMENT for a model
-// that cannot be.
+// Returns errors as Connection::Open() does, DATA_LOSS if some servers have
+// values that were trained and others were started anew; FAILED_PRECONDITION,
+// with the difference, if the servers have another model, or if one has another
+// cut or none; INVALID_ARGUMENT for a model that cannot be.
 absl::StatusOr<Defined> Define(const Definition& definition);
 
 }  // namespace penstock::ps

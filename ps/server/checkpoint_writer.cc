@@ -54,19 +54,22 @@ bool SameSteps(const std::vector<WorkerClock>& a,
                     });
 }
 
-// The highest of each rank: so no step is taken twice at any server.
-std::vector<WorkerClock> Merge(
+// The highest clock of each rank: so no step is taken twice at any server. The
+// lowest floor: so no push is waited for that cannot come.
+checkpoint::CutRecord Merge(
     const std::vector<CheckpointWriter::Shard>& shards) {
+  checkpoint::CutRecord merged;
   std::map<uint32_t, WorkerClock> by_rank;
   for (const CheckpointWriter::Shard& shard : shards) {
-    for (const WorkerClock& clock : shard.clocks) {
+    merged.version = std::max(merged.version, shard.cut.version);
+    const uint64_t floor = shard.cut.floor.value_or(0);
+    merged.floor = std::min(merged.floor.value_or(floor), floor);
+    for (const WorkerClock& clock : shard.cut.clocks) {
       const auto [entry, is_new] = by_rank.insert({clock.rank, clock});
       if (!is_new && clock.clock > entry->second.clock) entry->second = clock;
     }
   }
-  std::vector<WorkerClock> merged;
-  merged.reserve(by_rank.size());
-  for (const auto& [rank, clock] : by_rank) merged.push_back(clock);
+  for (const auto& [rank, clock] : by_rank) merged.clocks.push_back(clock);
   return merged;
 }
 
@@ -77,7 +80,7 @@ CheckpointWriter::CheckpointWriter(checkpoint::Files* files, Server* server,
     : files_(files), server_(server), options_(std::move(options)) {}
 
 absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
-    bool incremental, size_t keep) {
+    bool incremental, size_t keep, const absl::optional<Clocks>& of_all) {
   absl::MutexLock lock(&mu_);
   const auto applied = server_->AppliedClocks();
   if (!applied.ok()) return applied.status();
@@ -87,9 +90,11 @@ absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
                                 "; server 0 begins and commits them"));
   }
   absl::Status status = Open();
+  if (status.ok() && !has_gone_on_) status = GoOnFromRestored();
   if (!status.ok()) return status;
+  has_gone_on_ = true;
   const Clocks clocks = ToRecords(*applied);
-  if (newest_step_ > 0 && SameSteps(clocks, newest_clocks_)) {
+  if (newest_step_ > 0 && SameSteps(of_all.value_or(clocks), newest_clocks_)) {
     return absl::AlreadyExistsError(
         absl::StrCat("checkpoint: no step was taken since ",
                      StepFolder(newest_step_), ", which has everything"));
@@ -111,23 +116,26 @@ absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
   return *attempt_;
 }
 
+absl::Status CheckpointWriter::Claim() {
+  absl::MutexLock lock(&mu_);
+  return Open();
+}
+
 absl::Status CheckpointWriter::Open() {
   if (repository_ != nullptr) return absl::OkStatus();
   auto opened = checkpoint::Repository::Open(files_);
   if (!opened.ok()) return opened.status();
   repository_ = *std::move(opened);
-  absl::Status status = OpenFolder();
-  if (!status.ok()) repository_ = nullptr;
-  return status;
+  return absl::OkStatus();
 }
 
-absl::Status CheckpointWriter::OpenFolder() {
+absl::Status CheckpointWriter::GoOnFromRestored() {
   const uint64_t restored = server_->report().restored_step;
   if (restored > 0) {
     const auto manifest = checkpoint::ReadManifest(files_, restored);
     if (!manifest.ok()) return manifest.status();
     newest_step_ = restored;
-    newest_clocks_ = manifest->clocks;
+    newest_clocks_ = manifest->cut.clocks;
     return repository_->DiscardNewer(restored);
   }
   const auto steps = checkpoint::ListSteps(files_);
@@ -147,6 +155,8 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointWriter::Describe(
   checkpoint::NewCheckpoint wanted;
   wanted.step = std::max(Highest(clocks), newest_step_ + 1);
   wanted.model = *std::move(model);
+  wanted.run = training.run;
+  wanted.servers = tables.placement().servers();
   wanted.placement_epoch = tables.placement().epoch();
   wanted.shards = tables.placement().servers().size();
   wanted.created_unix_seconds = absl::ToUnixSeconds(absl::Now());
@@ -155,7 +165,7 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointWriter::Describe(
 }
 
 absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
-    const Attempt& attempt, absl::optional<uint64_t> version,
+    const Attempt& attempt, absl::optional<CutPoint> cut,
     Cancellation* cancellation) {
   absl::MutexLock lock(&mu_);
   const Training training = server_->training();
@@ -165,7 +175,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   auto base = FindBase(attempt, &tables);
   if (!base.ok()) return base.status();
   auto snapshot =
-      TakeSnapshot(version, SparseOptions(tables, *base), cancellation);
+      TakeSnapshot(std::move(cut), SparseOptions(tables, *base), cancellation);
   if (!snapshot.ok()) return snapshot.status();
   Written written;
   written.attempt = {attempt.step, attempt.id};
@@ -228,10 +238,10 @@ SparseSnapshotOptions CheckpointWriter::SparseOptions(
 }
 
 absl::StatusOr<ModelSnapshot> CheckpointWriter::TakeSnapshot(
-    absl::optional<uint64_t> version, const SparseSnapshotOptions& sparse,
+    absl::optional<CutPoint> cut, const SparseSnapshotOptions& sparse,
     Cancellation* cancellation) const {
   return server_->TakeSnapshot(
-      version, sparse, options_.max_wait, [&](uint64_t ticket) {
+      std::move(cut), sparse, options_.max_wait, [&](uint64_t ticket) {
         if (cancellation == nullptr) return;
         cancellation->EndWaitWith(
             [server = server_, ticket] { server->Cancel(ticket); });
@@ -245,7 +255,8 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
   const auto model = CheckpointModelOf(training.tables->model().model());
   if (!model.ok()) return model.status();
   Shard shard;
-  shard.clocks = ToRecords(snapshot.clocks);
+  shard.cut = {ToRecords(snapshot.cut.clocks), snapshot.cut.version,
+               snapshot.cut.floor};
   auto writer = checkpoint::ShardWriter::Create(
       files_, &*model, {attempt.step, attempt.id}, training.server);
   if (!writer.ok()) return writer.status();
@@ -258,7 +269,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
                     std::move(snapshot), &progress_, writer->get());
   const absl::Cleanup ended = [this] { progress_.total = 0; };
   if (!status.ok()) return status;
-  auto info = (*writer)->Finish(shard.clocks);
+  auto info = (*writer)->Finish(shard.cut.clocks);
   if (!info.ok()) return info.status();
   shard.info = *info;
   return shard;
@@ -276,15 +287,12 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
   attempt_.reset();
   std::vector<checkpoint::ShardInfo> infos;
   infos.reserve(shards.size());
-  Clocks first;  // server 0's, which Begin() looks at
-  for (const Shard& shard : shards) {
-    infos.push_back(shard.info);
-    if (shard.info.shard == 0) first = shard.clocks;
-  }
-  absl::Status status = repository_->Commit(std::move(infos), Merge(shards));
+  for (const Shard& shard : shards) infos.push_back(shard.info);
+  checkpoint::CutRecord cut = Merge(shards);
+  absl::Status status = repository_->Commit(std::move(infos), cut);
   if (!status.ok()) return status;
   newest_step_ = attempt.step;
-  newest_clocks_ = std::move(first);
+  newest_clocks_ = std::move(cut.clocks);
   last_step_ = attempt.step;
   return Prune();
 }
@@ -305,6 +313,16 @@ void CheckpointWriter::Log(const std::string& line) const {
   } else {
     base::LogWarning("ps: " + line);
   }
+}
+
+absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
+  const auto steps = checkpoint::ListSteps(files);
+  if (!steps.ok()) return steps.status();
+  if (steps->empty()) return absl::OkStatus();
+  return Refused(absl::StrCat(
+      folder, " has ", StepFolder(steps->front()),
+      ", and a training that begins anew would write nothing there: go on from "
+      "it with --restore=newest, or give another folder with --checkpoints"));
 }
 
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer) {

@@ -64,13 +64,19 @@ class CheckpointWriter {
   };
   struct Shard {
     checkpoint::ShardInfo info;
-    std::vector<checkpoint::WorkerClock> clocks;
+    checkpoint::CutRecord cut;
   };
+  using Clocks = std::vector<checkpoint::WorkerClock>;
 
   // `files` and `server` outlive it.
   CheckpointWriter(checkpoint::Files* files, Server* server, Options options);
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Takes the folder for this process, from before a restore on, so that what
+  // is written there from then on is of one training. For server 0. Returns
+  // FAILED_PRECONDITION if another process has it.
+  absl::Status Claim();
 
   // Begins a checkpoint, and gives up one that was begun before. Takes an
   // incremental one if that is wanted and can be. Commit() will remove all but
@@ -80,18 +86,22 @@ class CheckpointWriter {
   //
   // The first one removes the checkpoints newer than what was restored.
   //
+  // `clocks` are the highest of all servers, so that a push that any of them
+  // has counted makes a new checkpoint; nullopt: there is only this server.
+  //
   // Returns FAILED_PRECONDITION if this is not server 0, another process has
   // the folder, or the folder has checkpoints of another training;
   // ALREADY_EXISTS if no step was taken since the last one.
-  absl::StatusOr<Attempt> Begin(bool incremental, size_t keep);
+  absl::StatusOr<Attempt> Begin(bool incremental, size_t keep,
+                                const absl::optional<Clocks>& clocks = {});
 
-  // Writes this server's shard; see Server::TakeSnapshot() for `version`.
+  // Writes this server's shard; see Server::TakeSnapshot() for `cut`.
   // Returns FAILED_PRECONDITION if it cannot go on from the base: begin a full
-  // one; OUT_OF_RANGE if the version has passed; DEADLINE_EXCEEDED if it does
+  // one; OUT_OF_RANGE if the cut has passed; DEADLINE_EXCEEDED if it does
   // not come; RESOURCE_EXHAUSTED if the disk, or the memory for rows that
   // change, is full; CANCELLED once `cancellation`, if any, is cancelled.
   absl::StatusOr<Shard> Write(const Attempt& attempt,
-                              absl::optional<uint64_t> version,
+                              absl::optional<CutPoint> cut,
                               Cancellation* cancellation = nullptr);
 
   // Makes it a checkpoint, of all servers' shards. Returns the steps that were
@@ -114,11 +124,10 @@ class CheckpointWriter {
     PartSteps part_steps;
     std::vector<uint32_t> epochs;  // by place in LocalModel::rows()
   };
-  using Clocks = std::vector<checkpoint::WorkerClock>;
   using Training = std::shared_ptr<const Server::Training>;
 
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status OpenFolder() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status GoOnFromRestored() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<checkpoint::NewCheckpoint> Describe(
       const Server::Training& training, const Clocks& clocks) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -128,7 +137,7 @@ class CheckpointWriter {
   SparseSnapshotOptions SparseOptions(const Tables& tables,
                                       const Written* base) const;
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      absl::optional<uint64_t> version, const SparseSnapshotOptions& sparse,
+      absl::optional<CutPoint> cut, const SparseSnapshotOptions& sparse,
       Cancellation* cancellation) const;
   absl::StatusOr<Shard> WriteShard(const Attempt& attempt,
                                    const Server::Training& training,
@@ -147,15 +156,20 @@ class CheckpointWriter {
   // The oldest first.
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 
-  // Of server 0, from the first Begin() on.
+  // Of server 0, from Claim() or the first Begin() on.
   std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
+  bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;  // from what was restored
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
   // The newest checkpoint of this training, be it from before a restore, and
-  // the clocks that server 0 had in it.
+  // its clocks.
   uint64_t newest_step_ ABSL_GUARDED_BY(mu_) = 0;
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
+
+// Returns FAILED_PRECONDITION, naming both ways out, if `files`, of `folder`,
+// have a checkpoint: a training that does not go on from it cannot write there.
+absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
 
 // Returns the server's report, with what the writer, which may be null, has to
 // tell.

@@ -111,10 +111,10 @@ void Exchange::OnFailed(const absl::Status& why) {
     if (is_draining_ || !failure_.ok()) return;
     failure_ = why;
     steps_->End();
+    EndSnapshotsLocked(why, &due);
     HandleLocked(coordinator_.Drain(), &due);
   }
   LogLines(options_.log, {std::string(why.message())});
-  EndSnapshots(steps_->RemoveSnapshots(), why);
   Run(due);
 }
 
@@ -122,7 +122,9 @@ void Exchange::OnDeadline() {
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    HandleLocked(coordinator_.Tick(SteadyNow()), &due);
+    const absl::Time now = SteadyNow();
+    if (hold_ends_ <= now) ReleaseLocked(&due);
+    HandleLocked(coordinator_.Tick(now), &due);
   }
   Run(due);
 }
@@ -133,46 +135,10 @@ void Exchange::Drain() {
     absl::MutexLock lock(&mu_);
     if (is_draining_) return;
     is_draining_ = true;
+    EndSnapshotsLocked(Draining(), &due);
     HandleLocked(coordinator_.Drain(), &due);
   }
-  EndSnapshots(steps_->RemoveSnapshots(), Draining());
   Run(due);
-}
-
-absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
-    uint64_t ticket, absl::optional<uint64_t> version,
-    const SparseSnapshotOptions& options, absl::Duration timeout,
-    const std::function<void(uint64_t ticket)>& on_wait) {
-  // Outlives the wait, if that ends before the answer.
-  struct Result {
-    absl::Notification is_there;
-    absl::StatusOr<ModelSnapshot> snapshot;
-  };
-  auto result = std::make_shared<Result>();
-  {
-    absl::MutexLock lock(&mu_);
-    if (!failure_.ok()) return failure_;
-    if (is_draining_) return Draining();
-    steps_->AddSnapshot(ticket, version, options,
-                        [result](absl::StatusOr<ModelSnapshot> snapshot) {
-                          result->snapshot = std::move(snapshot);
-                          result->is_there.Notify();
-                        });
-  }
-  if (on_wait) on_wait(ticket);
-  if (!result->is_there.WaitForNotificationWithTimeout(timeout) &&
-      steps_->RemoveSnapshot(ticket) != nullptr) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("checkpoint: step ", version.value_or(0),
-                     " was not done within ", absl::FormatDuration(timeout)));
-  }
-  result->is_there.WaitForNotification();
-  return std::move(result->snapshot);
-}
-
-void Exchange::EndSnapshots(std::vector<Steps::SnapshotCallback> snapshots,
-                            const absl::Status& why) {
-  for (const Steps::SnapshotCallback& callback : snapshots) callback(why);
 }
 
 void Exchange::Run(const Due& due) {
@@ -187,11 +153,6 @@ absl::Status Exchange::failure() const {
 PushCounts Exchange::push_counts() const {
   absl::MutexLock lock(&mu_);
   return counts_;
-}
-
-std::vector<RankClock> Exchange::ClocksOfApplied() const {
-  absl::MutexLock lock(&mu_);
-  return coordinator_.AppliedClocks();
 }
 
 absl::optional<uint64_t> Exchange::VersionLocked() const {

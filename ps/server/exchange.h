@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "ps/consistency/coordinator.h"
+#include "ps/consistency/cut.h"
 #include "ps/server/held_gradients.h"
 #include "ps/server/report.h"
 #include "ps/server/row_clock.h"
@@ -96,10 +98,14 @@ class Exchange final : public StepSource {
             bool will_help);
   void Pull(uint64_t ticket, const PullSpec& spec, PullCallback callback);
   void Cancel(uint64_t ticket);
+  // Applies nothing new until TakeSnapshot(), Release(), or kHoldLimit is over.
+  HeldSteps Hold();
+  void Release();
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      uint64_t ticket, absl::optional<uint64_t> version,
+      uint64_t ticket, absl::optional<CutPoint> cut,
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait);
+  static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
   // Ends every wait, and refuses what comes later.
   void Drain();
@@ -114,7 +120,7 @@ class Exchange final : public StepSource {
   void OnApplied(const Coordinator::Apply& apply) override;
   void OnFailed(const absl::Status& why) override;
   void OnDeadline() override;
-  std::vector<RankClock> ClocksOfApplied() const override;
+  CutState StateOfApplied() const override;
 
  private:
   struct PendingPush {
@@ -130,6 +136,12 @@ class Exchange final : public StepSource {
     Selection selection;
     size_t bytes = 0;  // of the selection
     PullCallback callback;
+  };
+  struct PendingSnapshot {
+    uint64_t ticket = 0;
+    absl::optional<CutPoint> cut;
+    SparseSnapshotOptions options;
+    Steps::SnapshotCallback callback;
   };
   // Callbacks to run once the lock is free.
   using Due = std::vector<std::function<void()>>;
@@ -166,8 +178,17 @@ class Exchange final : public StepSource {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<uint64_t> VersionLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  static void EndSnapshots(std::vector<Steps::SnapshotCallback> snapshots,
-                           const absl::Status& why);
+  void ReleaseLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The first of the snapshots that wait goes for its cut.
+  void BeginSnapshotLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes it, if the cut is reached.
+  void TakeSnapshotAtCutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnSnapshot(uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  bool RemoveSnapshot(uint64_t ticket, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void EndSnapshotsLocked(const absl::Status& why, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Run(const Due& due);
 
   const Options options_;
@@ -185,6 +206,11 @@ class Exchange final : public StepSource {
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pulls_
+  // Each goes for its cut when those before it are taken.
+  std::deque<PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
+  bool is_at_cut_ ABSL_GUARDED_BY(mu_) = false;  // and steps_ takes the first
+  // When a hold ends that no snapshot has followed.
+  absl::Time hold_ends_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   PushCounts counts_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,5 +1,6 @@
 // Pushes and pulls: taken, held, answered.
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -174,12 +175,12 @@ void Exchange::HandleLocked(Outcome outcome, Due* due, bool will_help) {
     }
   }
   Steps::News news;
-  news.version = VersionLocked();
-  news.deadline = coordinator_.NextDeadline();
+  news.deadline = std::min(coordinator_.NextDeadline(), hold_ends_);
   news.held_bytes = held_.bytes();
   news.applies = std::move(outcome.applies);
   news.will_help = will_help;
-  steps_->Update(std::move(news));
+  steps_->Update(this, std::move(news));
+  TakeSnapshotAtCutLocked();
 }
 
 void Exchange::AnswerPushLocked(PendingPush push,
@@ -200,7 +201,7 @@ void Exchange::AnswerPushLocked(PendingPush push,
     result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
                  .value_or(PushVerdict::kLate);
   }
-  // What is not kept is destroyed without the lock.
+  // Gradients that are not kept are destroyed without the lock.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
   due->push_back([callback = std::move(push.callback), result,
                   dropped = std::move(dropped)] { callback(result); });
@@ -254,8 +255,7 @@ void Exchange::Cancel(uint64_t ticket) {
     }
   }
   Run(due);
-  const Steps::SnapshotCallback snapshot = steps_->RemoveSnapshot(ticket);
-  if (snapshot) snapshot(status);
+  RemoveSnapshot(ticket, status);
 }
 
 }  // namespace penstock::ps

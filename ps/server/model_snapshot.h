@@ -19,6 +19,14 @@ namespace penstock::ps {
 // By place in LocalModel::rows(); empty: all rows of all tables.
 using SparseSnapshotOptions = std::vector<sparse::SnapshotOptions>;
 
+// Where a training was at a cut.
+struct CutState {
+  std::vector<RankClock> clocks;
+  // The step of the synchronous tables; nullopt: the model has none.
+  absl::optional<uint64_t> version;
+  uint64_t floor = 0;  // see Membership
+};
+
 // Destroy it before the tables, which it may be destroyed by any thread.
 struct ModelSnapshot {
   struct Sparse {
@@ -28,13 +36,25 @@ struct ModelSnapshot {
 
   std::vector<DensePart::Snapshot> parts;  // by place in Tables::parts()
   std::vector<Sparse> tables;              // by place in LocalModel::rows()
-  std::vector<RankClock> clocks;
+  CutState cut;
 };
+
+// Names a checkpoint, of all servers.
+struct CutId {
+  uint64_t step = 0;
+  uint64_t id = 0;  // two checkpoints of one step differ in it
+};
+inline bool operator==(const CutId& a, const CutId& b) {
+  return a.step == b.step && a.id == b.id;
+}
+inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 
 // What a server begins with, beside the tables' values.
 struct RestoredModel {
-  uint64_t step = 0;  // of the checkpoint
   std::vector<RankClock> clocks;
+  // Of a checkpoint of an earlier release: not known.
+  absl::optional<uint64_t> version;
+  absl::optional<uint64_t> floor;
 };
 
 }  // namespace penstock::ps

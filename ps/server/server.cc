@@ -18,58 +18,6 @@ Server::~Server() {
   steps_.Stop();
 }
 
-absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
-  absl::MutexLock one_at_a_time(&define_mu_);
-  if (const auto ours = training(); ours != nullptr) {
-    absl::Status same = CheckSame(*ours, definition);
-    if (!same.ok()) return same;
-    absl::MutexLock lock(&mu_);
-    return Defined{false, training_->run, state_ == State::kDefined,
-                   restored_step_};
-  }
-  const TrainingLimits limits{options_.tables,
-                              options_.membership.expected_workers,
-                              options_.max_held_bytes};
-  auto training = MakeTraining(definition, limits);
-  if (!training.ok()) return training.status();
-  RestoredModel restored;
-  if (options_.restore) {
-    auto found =
-        options_.restore(definition.restore_step, (*training)->tables.get());
-    if (found.ok()) {
-      restored = *std::move(found);
-    } else if (!absl::IsNotFound(found.status())) {
-      return found.status();
-    } else {
-      training = MakeTraining(definition, limits);  // whatever was put into it
-      if (!training.ok()) return training.status();
-    }
-  }
-  absl::Status begun = Begin(*std::move(training), restored);
-  if (!begun.ok()) return begun;
-  return Defined{true, definition.run, !has_values(), restored.step};
-}
-
-absl::Status Server::Begin(std::shared_ptr<Training> training,
-                           const RestoredModel& restored) {
-  auto exchange =
-      Exchange::Create(options_, training, restored, &clock_, &steps_);
-  if (!exchange.ok()) return exchange.status();
-  Due due;
-  {
-    absl::MutexLock lock(&mu_);
-    if (state_ == State::kDraining) return Draining();
-    exchange_ = *std::move(exchange);
-    training_ = std::move(training);
-    restored_step_ = restored.step;
-    steps_.Begin(exchange_, training_->tables);
-    state_ = State::kDefined;
-    if (training_->tables->has_values()) BecomeReadyLocked(&due);
-  }
-  for (const auto& callback : due) callback();
-  return absl::OkStatus();
-}
-
 void Server::BecomeReadyLocked(Due* due) {
   state_ = State::kServing;
   EndReadyLocked(absl::OkStatus(), due);
@@ -161,7 +109,7 @@ absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
   }
   absl::Status status = exchange->failure();
   if (!status.ok()) return status;
-  return exchange->ClocksOfApplied();
+  return exchange->StateOfApplied().clocks;
 }
 
 std::shared_ptr<const Server::Training> Server::training() const {
@@ -172,6 +120,11 @@ std::shared_ptr<const Server::Training> Server::training() const {
 bool Server::has_values() const {
   absl::MutexLock lock(&mu_);
   return training_ != nullptr && training_->tables->has_values();
+}
+
+absl::optional<CutId> Server::restored() const {
+  absl::MutexLock lock(&mu_);
+  return cut_;
 }
 
 uint64_t Server::AwaitValues(ReadyCallback callback) {
@@ -229,44 +182,6 @@ void Server::Lost(const WorkerId& worker) {
   if (const ExchangePtr ours = exchange()) ours->Lost(worker);
 }
 
-absl::StatusOr<bool> Server::Initialize(const View& view,
-                                        const WorkerId& worker,
-                                        const tensor::Bundle& values) {
-  if (worker.rank != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("initialize from worker ", worker.rank,
-                     ": only worker 0, the chief, may"));
-  }
-  std::shared_ptr<Training> training;
-  {
-    absl::MutexLock lock(&mu_);
-    absl::Status status = CheckViewLocked(view);
-    // One that has not joined may, unless another has.
-    if (status.ok() && exchange_->IsSuperseded(worker)) {
-      status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
-    }
-    if (!status.ok()) return status;
-    if (state_ != State::kDefined) return false;
-    training = training_;
-  }
-  absl::Status taken = training->tables->Initialize(values);
-  if (!taken.ok()) {
-    const std::string refusal = absl::StrCat(
-        "initialize from worker ", worker.rank, ": ", taken.message());
-    LogLines(options_.log, {refusal});
-    return absl::Status(taken.code(), refusal);
-  }
-  Due due;
-  {
-    absl::MutexLock lock(&mu_);
-    if (state_ == State::kDefined && training->tables->has_values()) {
-      BecomeReadyLocked(&due);
-    }
-  }
-  for (const auto& callback : due) callback();
-  return true;
-}
-
 uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
                       const tensor::Bundle& gradients, PushCallback callback,
                       bool will_help) {
@@ -312,8 +227,18 @@ void Server::Cancel(uint64_t ticket) {
   if (serving != nullptr) serving->Cancel(ticket);
 }
 
+absl::StatusOr<HeldSteps> Server::HoldSteps(const View& view) {
+  const auto serving = Serving(view);
+  if (!serving.ok()) return serving.status();
+  return (*serving)->Hold();
+}
+
+void Server::ReleaseSteps() {
+  if (const ExchangePtr ours = exchange()) ours->Release();
+}
+
 absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
-    absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
+    absl::optional<CutPoint> cut, const SparseSnapshotOptions& options,
     absl::Duration timeout,
     const std::function<void(uint64_t ticket)>& on_wait) {
   ExchangePtr serving;
@@ -323,7 +248,7 @@ absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
     if (!status.ok()) return status;
     serving = exchange_;
   }
-  return serving->TakeSnapshot(next_ticket_++, version, options, timeout,
+  return serving->TakeSnapshot(next_ticket_++, std::move(cut), options, timeout,
                                on_wait);
 }
 
@@ -357,7 +282,7 @@ ServerReport Server::report() const {
     absl::MutexLock lock(&mu_);
     training = training_;
     exchange = exchange_;
-    report.restored_step = restored_step_;
+    if (cut_.has_value()) report.restored_step = cut_->step;
   }
   if (training == nullptr) return report;
   exchange->Report(&report);

@@ -28,7 +28,7 @@
 
 namespace penstock::ps {
 
-// What a request was made by; see ps.proto.
+// The training that a request is for; see ps.proto.
 struct View {
   uint64_t run = 0;
   uint64_t epoch = 0;
@@ -39,10 +39,12 @@ struct View {
 //   empty     define       a restore has all values  restore      serving
 //   empty     define       otherwise                              defined
 //   defined   initialize   all parts have values     answer       serving
+//   defined,  define       of another run, or cut;   restore      serving or
+//    serving               no push has counted                    defined
 //   any       drain                                  end waits    draining
 //
-// In `defined` workers may join; pulls and pushes are refused. What is not
-// there leaves the state as it is. Exchange knows whether a training that is
+// In `defined` workers may join; pulls and pushes are refused. Other events
+// leave the state as it is. Exchange knows whether a training that is
 // served has failed.
 //
 // Thread-safe. No call blocks, except for a lock, for a restore and to check
@@ -52,11 +54,8 @@ class Server {
  public:
   struct Options : Exchange::Options {
     Tables::Options tables;
-    // Puts the values of a checkpoint into the tables, of the newest if the
-    // step is 0. Returns NOT_FOUND if there is none: then the chief's values
-    // are waited for. Empty: nothing is restored.
-    std::function<absl::StatusOr<RestoredModel>(uint64_t step, Tables* tables)>
-        restore;
+    // Null: nothing is restored.
+    std::shared_ptr<RestoreSource> restore;
   };
 
   using Definition = ServerDefinition;
@@ -72,16 +71,24 @@ class Server {
     bool taken = false;
     uint64_t run = 0;
     bool wants_values = false;
-    uint64_t restored_step = 0;
+    absl::optional<CutId> cut;  // restored
+  };
+  struct Choice {
+    uint64_t run = 0;
+    absl::optional<CutId> cut;
   };
 
   explicit Server(const Options& options);
   // Calls Drain() and joins the threads. No other call may run now or later.
   ~Server();
 
+  // Returns the cut that all servers are to restore, and the run that they are
+  // to have: `run`, unless there is one. The first answer stays, until a
+  // Define() with it fails here. Blocks while the checkpoint is read.
+  absl::StatusOr<Choice> ChooseCut(uint64_t run);
   // See ps.proto. Returns FAILED_PRECONDITION, with the difference, if the
-  // server has another model, or other servers; INVALID_ARGUMENT for a model
-  // that cannot be; and what a restore returns.
+  // server has another model, or other servers, or cannot begin with the cut;
+  // INVALID_ARGUMENT for a model that cannot be; and what a restore returns.
   absl::StatusOr<Defined> Define(const Definition& definition);
 
   // Returns an error, as ps.proto says, unless a request of `view` is for what
@@ -93,6 +100,10 @@ class Server {
   // Returns what is served; null before Define().
   std::shared_ptr<const Training> training() const;
   bool has_values() const;
+  // Returns the cut that was restored; nullopt: none.
+  absl::optional<CutId> restored() const;
+  // Returns true once a push has counted.
+  bool has_begun() const { return push_counts().counted > 0; }
   // Calls back once there are values, with OK, or when the server drains; with
   // RESOURCE_EXHAUSTED if too many wait. Returns a ticket for Cancel().
   uint64_t AwaitValues(ReadyCallback callback);
@@ -123,14 +134,20 @@ class Server {
   // Ends the wait with CANCELLED, if it has not ended.
   void Cancel(uint64_t ticket);
 
-  // Returns the values as they are between two steps; those of synchronous
-  // tables as `version` steps have made them, if it is given. Blocks until they
-  // are there; `on_wait` is told a ticket for Cancel(), before that. Returns
-  // OUT_OF_RANGE if they have taken more steps already, DEADLINE_EXCEEDED after
-  // `timeout`, and RESOURCE_EXHAUSTED or FAILED_PRECONDITION as
-  // sparse::Table::BeginSnapshot() does.
+  // Applies no step that has not begun, so that a cut of all servers can be
+  // chosen: until TakeSnapshot(), ReleaseSteps(), or Exchange::kHoldLimit is
+  // over. Ends the snapshots that are under way.
+  absl::StatusOr<HeldSteps> HoldSteps(const View& view);
+  void ReleaseSteps();
+  // Returns the values as they are at `cut`, or, without one, at the first that
+  // this server can reach. Applies the pushes that are in, and none that is
+  // out. Blocks until they are applied; `on_wait` is told a ticket for
+  // Cancel(), before that. Returns OUT_OF_RANGE if the server is past the cut,
+  // DEADLINE_EXCEEDED after `timeout`, ABORTED if steps are held anew, and
+  // RESOURCE_EXHAUSTED or FAILED_PRECONDITION as sparse::Table::BeginSnapshot()
+  // does.
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
+      absl::optional<CutPoint> cut, const SparseSnapshotOptions& options,
       absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
@@ -151,7 +168,11 @@ class Server {
   using Due = std::vector<std::function<void()>>;
   using ExchangePtr = std::shared_ptr<Exchange>;
 
+  absl::StatusOr<Defined> DefineAnew(const Definition& definition)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckCut(const absl::optional<CutId>& cut) const;
   absl::Status Begin(std::shared_ptr<Training> training,
+                     const absl::optional<CutId>& cut,
                      const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeReadyLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndReadyLocked(const absl::Status& status, Due* due)
@@ -173,11 +194,12 @@ class Server {
   std::atomic<uint64_t> next_ticket_{1};
 
   absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
+  absl::optional<Choice> choice_ ABSL_GUARDED_BY(define_mu_);
   mutable absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kEmpty;
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
-  uint64_t restored_step_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::optional<CutId> cut_ ABSL_GUARDED_BY(mu_);  // restored
   // In order of their deadlines: all may wait for as long.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   Steps steps_;

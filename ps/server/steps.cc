@@ -32,18 +32,10 @@ bool HasSmallSteps(const Tables& tables) {
   return tables.model().rows().empty() && bytes <= kSmallStepBytes;
 }
 
-absl::StatusOr<ModelSnapshot> Snapshot(absl::optional<uint64_t> wanted,
-                                       absl::optional<uint64_t> version,
-                                       const SparseSnapshotOptions& options,
-                                       std::vector<RankClock> clocks,
-                                       Tables* tables) {
-  if (wanted.has_value() && version.has_value() && *version > *wanted) {
-    return absl::OutOfRangeError(
-        absl::StrCat("the server has done step ", *version, ", not ", *wanted,
-                     " any more: ask for a later one"));
-  }
+absl::StatusOr<ModelSnapshot> Snapshot(const SparseSnapshotOptions& options,
+                                       CutState cut, Tables* tables) {
   ModelSnapshot snapshot;
-  snapshot.clocks = std::move(clocks);
+  snapshot.cut = std::move(cut);
   for (size_t i = 0; i < tables->parts().size(); ++i) {
     snapshot.parts.push_back(tables->part(i).TakeSnapshot());
   }
@@ -83,6 +75,7 @@ void Steps::Begin(std::shared_ptr<StepSource> source,
   absl::MutexLock lock(&mu_);
   source_ = std::move(source);
   tables_ = std::move(tables);
+  deadline_ = absl::InfiniteFuture();
   has_small_steps_ = HasSmallSteps(*tables_);
 }
 
@@ -92,9 +85,9 @@ void Steps::SetAlarm(absl::Time alarm) {
   WakeThreadLocked();
 }
 
-void Steps::Update(News news) {
+void Steps::Update(const StepSource* source, News news) {
   absl::MutexLock lock(&mu_);
-  version_ = news.version;
+  if (source != source_.get()) return;
   deadline_ = news.deadline;
   held_bytes_ = news.held_bytes;
   if (!news.applies.empty()) {
@@ -132,7 +125,8 @@ absl::Time Steps::NextDeadlineLocked() const {
 // Also when the last push can be helped no longer, though it was: the next one
 // then finds a time that is early enough, and need not wake the thread.
 absl::Time Steps::NextWakeLocked(absl::Time now) const {
-  if (is_applying_) return absl::InfiniteFuture();  // who does so wakes it
+  if (is_applying_)
+    return absl::InfiniteFuture();  // the applying thread wakes it
   const absl::Time next = NextDeadlineLocked();
   return help_ends_ > now ? std::min(next, help_ends_) : next;
 }
@@ -144,12 +138,7 @@ void Steps::WakeThreadLocked() {
 
 bool Steps::HasWorkLocked(absl::Time now) const {
   if (is_applying_) return false;
-  if (stop_ || now >= NextDeadlineLocked()) return true;
-  return std::any_of(snapshots_.begin(), snapshots_.end(),
-                     [this](const auto& pending)
-                         ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                           return IsDueLocked(pending.second);
-                         });
+  return stop_ || !snapshots_.empty() || now >= NextDeadlineLocked();
 }
 
 void Steps::ThreadLoop() {
@@ -177,8 +166,8 @@ void Steps::ThreadLoop() {
   }
 }
 
-// A snapshot may be of the values between two certain steps, and only the
-// thread takes those.
+// A snapshot is of the values between two certain steps, and only the thread
+// takes those.
 bool Steps::CanBeHelpedLocked() const {
   return has_small_steps_ && snapshots_.empty() &&
          held_bytes_ <= kSmallStepBytes;
@@ -200,7 +189,7 @@ void Steps::EndHelp() {
   absl::MutexLock lock(&mu_);
   is_applying_ = false;
   if (!applies_.empty()) help_ends_ = absl::InfinitePast();
-  // Also for a snapshot, which may have become due meanwhile.
+  // Also for a snapshot, which may have come meanwhile.
   if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
   WakeThreadLocked();
 }
@@ -291,44 +280,27 @@ void Steps::Maintain(StepSource* source, Tables* tables) {
       tiers.code(), absl::StrCat("training has ended: ", tiers.message())));
 }
 
-// Due: it can be taken, or never can.
-bool Steps::IsDueLocked(const PendingSnapshot& snapshot) const {
-  if (!snapshot.version.has_value()) return true;
-  return !version_.has_value() || *version_ >= *snapshot.version;
-}
-
 void Steps::TakeSnapshots() {
-  std::vector<PendingSnapshot> due;
+  std::map<uint64_t, PendingSnapshot> due;
   std::shared_ptr<StepSource> source;
   std::shared_ptr<Tables> tables;
-  absl::optional<uint64_t> version;
   {
     absl::MutexLock lock(&mu_);
-    for (auto it = snapshots_.begin(); it != snapshots_.end();) {
-      if (!IsDueLocked(it->second)) {
-        ++it;
-        continue;
-      }
-      due.push_back(std::move(it->second));
-      it = snapshots_.erase(it);
-    }
-    if (due.empty()) return;
+    if (snapshots_.empty()) return;
+    due.swap(snapshots_);
     source = source_;
     tables = tables_;
-    version = version_;
   }
-  const std::vector<RankClock> clocks = source->ClocksOfApplied();
-  for (PendingSnapshot& each : due) {
+  for (auto& [ticket, each] : due) {
     each.callback(
-        Snapshot(each.version, version, each.options, clocks, tables.get()));
+        Snapshot(each.options, source->StateOfApplied(), tables.get()));
   }
 }
 
-void Steps::AddSnapshot(uint64_t ticket, absl::optional<uint64_t> version,
-                        const SparseSnapshotOptions& options,
+void Steps::AddSnapshot(uint64_t ticket, SparseSnapshotOptions options,
                         SnapshotCallback callback) {
   absl::MutexLock lock(&mu_);
-  snapshots_[ticket] = {version, options, std::move(callback)};
+  snapshots_[ticket] = {std::move(options), std::move(callback)};
   wake_thread_.Signal();
 }
 

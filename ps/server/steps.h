@@ -40,16 +40,16 @@ class StepSource {
   virtual void OnFailed(const absl::Status& why) = 0;
   // Comes at the deadline that Steps::Update() was told.
   virtual void OnDeadline() = 0;
-  // Returns the clocks of all ranks, less the pushes that are not applied.
-  virtual std::vector<RankClock> ClocksOfApplied() const = 0;
+  // Returns where the training is, less the pushes that are not applied.
+  virtual CutState StateOfApplied() const = 0;
 };
 
 // The one place where values change: applies steps one after another, takes
 // snapshots between them, and removes rows whose time is over. Calls back for
 // deadlines.
 //
-// Thread-safe. No call blocks, except for a lock and Help(). Those who hold
-// their own lock may call, but for Help().
+// Thread-safe. No call blocks, except for a lock and Help(). The caller may
+// hold a lock of its own, except in Help().
 class Steps {
  public:
   // `on_alarm` is called at the time that SetAlarm() was given. Work starts
@@ -65,15 +65,14 @@ class Steps {
 
   // The source's state after an event.
   struct News {
-    // Of the synchronous tables; nullopt: there are none.
-    absl::optional<uint64_t> version;
     absl::Time deadline = absl::InfiniteFuture();
     size_t held_bytes = 0;  // of gradients that are not applied
     std::vector<Coordinator::Apply> applies;
     // The caller calls Help() soon.
     bool will_help = false;
   };
-  void Update(News news);
+  // Ignores one that Begin() has replaced.
+  void Update(const StepSource* source, News news);
 
   // Applies a step, if one waits that is small: to wake the thread for it takes
   // longer, and on few cores takes one from who waits for the answer. Steps
@@ -83,10 +82,9 @@ class Steps {
 
   using SnapshotCallback =
       std::function<void(absl::StatusOr<ModelSnapshot> snapshot)>;
-  // Takes a snapshot as Server::TakeSnapshot() says. Calls back on the thread,
-  // unless the snapshot is taken back before.
-  void AddSnapshot(uint64_t ticket, absl::optional<uint64_t> version,
-                   const SparseSnapshotOptions& options,
+  // Takes a snapshot before any step that has not begun. Calls back on the
+  // thread, unless the snapshot is taken back before.
+  void AddSnapshot(uint64_t ticket, SparseSnapshotOptions options,
                    SnapshotCallback callback);
   // Takes it back. Returns null if there is none.
   SnapshotCallback RemoveSnapshot(uint64_t ticket);
@@ -102,7 +100,6 @@ class Steps {
 
  private:
   struct PendingSnapshot {
-    absl::optional<uint64_t> version;
     SparseSnapshotOptions options;
     SnapshotCallback callback;
   };
@@ -124,8 +121,6 @@ class Steps {
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
   void Maintain(StepSource* source, Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
   void TakeSnapshots() ABSL_LOCKS_EXCLUDED(mu_);
-  bool IsDueLocked(const PendingSnapshot& snapshot) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration max_wait_;
   const RowClock* const clock_;
@@ -143,7 +138,6 @@ class Steps {
   bool has_small_steps_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
   // The last news.
-  absl::optional<uint64_t> version_ ABSL_GUARDED_BY(mu_);
   absl::Time deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time alarm_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

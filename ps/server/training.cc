@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ps/checkpoint/names.h"
 #include "ps/model/wire.h"
 #include "ps/server/checkpoint_model.h"
 #include "transport/base/printable.h"
@@ -31,6 +32,12 @@ absl::Status CheckHeldBytes(const Tables& tables,
 }
 
 }  // namespace
+
+std::string TextOf(const absl::optional<CutId>& cut) {
+  if (!cut.has_value()) return "no checkpoint";
+  return absl::StrCat(checkpoint::StepFolder(cut->step), " (cut ",
+                      absl::Hex(cut->id), ")");
+}
 
 absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
     const ServerDefinition& definition, const TrainingLimits& limits) {
@@ -94,10 +101,12 @@ Coordinator::Options CoordinatorOptionsOf(const Training& training,
     highest = std::max(highest, rank.clock);
     lowest = std::min(lowest, rank.clock);
   }
-  options.membership.floor = lowest;
+  options.membership.floor = restored.floor.value_or(lowest);
   for (ConsistencyPolicy::Options& policy : options.policies) {
-    // The step that the one who had come farthest was to do next.
-    if (policy.staleness == 0) policy.version = highest;
+    // Else the step that the one who had come farthest was to do next.
+    if (policy.staleness == 0) {
+      policy.version = restored.version.value_or(highest);
+    }
   }
   return options;
 }

@@ -1,4 +1,4 @@
-// What one server is defined as.
+// The training that one server holds, and its definition.
 
 #ifndef PENSTOCK_PS_SERVER_TRAINING_H_
 #define PENSTOCK_PS_SERVER_TRAINING_H_
@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "ps/consistency/coordinator.h"
 #include "ps/model/model.h"
 #include "ps/server/model_snapshot.h"
@@ -30,8 +31,26 @@ struct ServerDefinition {
   std::vector<std::string> servers;
   uint32_t server = 0;
   uint64_t run = 0;
-  uint64_t restore_step = 0;  // 0: the newest good one
+  absl::optional<CutId> cut;  // to restore
+  uint64_t replaces = 0;      // a run that this one may replace; 0: none
 };
+
+// Gives a server its first values from a folder of checkpoints.
+class RestoreSource {
+ public:
+  virtual ~RestoreSource() = default;
+  // Returns the cut that all servers are to begin with, after all of its bytes
+  // were found good; nullopt if there is no checkpoint.
+  virtual absl::StatusOr<absl::optional<CutId>> Choose() = 0;
+  // Returns FAILED_PRECONDITION, with what the folder has, unless this server
+  // can begin with `cut`: one without a cut needs a folder without checkpoints.
+  virtual absl::Status Check(const absl::optional<CutId>& cut) = 0;
+  virtual absl::StatusOr<RestoredModel> Restore(const CutId& cut,
+                                                Tables* tables) = 0;
+};
+
+// For messages: "step-0000000060 (cut 1f2e)", or "no checkpoint".
+std::string TextOf(const absl::optional<CutId>& cut);
 
 struct TrainingLimits {
   Tables::Options tables;

@@ -36,7 +36,9 @@ v1::ShardInfo ToMessage(const CheckpointWriter::Shard& shard) {
   message.set_shard(shard.info.shard);
   message.set_bytes(shard.info.bytes);
   message.set_checksum(shard.info.checksum);
-  for (const checkpoint::WorkerClock& clock : shard.clocks) {
+  if (shard.cut.version.has_value()) message.set_version(*shard.cut.version);
+  message.set_floor(shard.cut.floor.value_or(0));
+  for (const checkpoint::WorkerClock& clock : shard.cut.clocks) {
     v1::WorkerClock* const added = message.add_clocks();
     added->mutable_worker()->set_rank(clock.rank);
     added->mutable_worker()->set_incarnation(clock.incarnation);
@@ -45,14 +47,33 @@ v1::ShardInfo ToMessage(const CheckpointWriter::Shard& shard) {
   return message;
 }
 
+template <typename Clocks>
+CheckpointWriter::Clocks ClocksIn(const Clocks& messages) {
+  CheckpointWriter::Clocks clocks;
+  clocks.reserve(static_cast<size_t>(messages.size()));
+  for (const v1::WorkerClock& clock : messages) {
+    clocks.push_back(
+        {clock.worker().rank(), clock.worker().incarnation(), clock.clock()});
+  }
+  return clocks;
+}
+
+CutPoint CutIn(const v1::CutPoint& message) {
+  CutPoint cut;
+  if (message.has_version()) cut.version = message.version();
+  for (const v1::WorkerClock& clock : message.clocks()) {
+    cut.clocks.push_back(
+        {{clock.worker().rank(), clock.worker().incarnation()}, clock.clock()});
+  }
+  return cut;
+}
+
 CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
   CheckpointWriter::Shard shard;
   shard.info = {message.shard(), message.bytes(), message.checksum()};
-  shard.clocks.reserve(static_cast<size_t>(message.clocks_size()));
-  for (const v1::WorkerClock& clock : message.clocks()) {
-    shard.clocks.push_back(
-        {clock.worker().rank(), clock.worker().incarnation(), clock.clock()});
-  }
+  shard.cut.clocks = ClocksIn(message.clocks());
+  if (message.has_version()) shard.cut.version = message.version();
+  shard.cut.floor = message.floor();
   return shard;
 }
 
@@ -67,7 +88,7 @@ class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
   void Run() {
     const absl::Status status =
         cancellation_.is_cancelled()
-            ? absl::CancelledError("checkpoint: the caller has given up")
+            ? absl::CancelledError("the caller has given up")
             : work_(&cancellation_);
     Finish(tensor::ToGrpc(status));
   }
@@ -120,9 +141,30 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
                              v1::CheckpointAttempt* reply) {
   if (writer == nullptr) return NoFolder();
-  const auto attempt = writer->Begin(request.incremental(), request.keep());
+  absl::optional<CheckpointWriter::Clocks> clocks;
+  if (request.clocks_size() > 0) clocks = ClocksIn(request.clocks());
+  const auto attempt =
+      writer->Begin(request.incremental(), request.keep(), clocks);
   if (!attempt.ok()) return attempt.status();
   *reply = ToMessage(*attempt);
+  return absl::OkStatus();
+}
+
+absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
+                       v1::HoldStepsReply* reply) {
+  if (request.release()) {
+    server->ReleaseSteps();
+    return absl::OkStatus();
+  }
+  const auto held =
+      server->HoldSteps({request.view().run(), request.view().epoch()});
+  if (!held.ok()) return held.status();
+  reply->set_version(held->version);
+  for (const RankClock& begun : held->begun) {
+    v1::WorkerClock* const added = reply->add_begun();
+    added->mutable_worker()->set_rank(begun.worker.rank);
+    added->set_clock(begun.clock);
+  }
   return absl::OkStatus();
 }
 
@@ -131,7 +173,7 @@ absl::Status WriteShard(CheckpointWriter* writer,
                         Cancellation* cancellation, v1::ShardInfo* reply) {
   if (writer == nullptr) return NoFolder();
   const auto shard = writer->Write(AttemptIn(request.attempt()),
-                                   request.version(), cancellation);
+                                   CutIn(request.cut()), cancellation);
   if (!shard.ok()) return shard.status();
   *reply = ToMessage(*shard);
   return absl::OkStatus();

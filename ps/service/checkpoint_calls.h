@@ -1,4 +1,5 @@
-// Calls about checkpoints: they wait for disks, on a thread of their own.
+// Calls that wait for disks, on a thread of their own: of checkpoints, and of
+// restores.
 
 #ifndef PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
 #define PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
@@ -53,6 +54,8 @@ class CheckpointCalls {
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
                              v1::CheckpointAttempt* reply);
+absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
+                       v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,
                         const v1::WriteShardRequest& request,
                         Cancellation* cancellation, v1::ShardInfo* reply);

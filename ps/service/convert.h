@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "ps/server/report.h"
 #include "ps/server/server.h"
@@ -26,6 +27,13 @@ absl::StatusOr<Server::PullSpec> PullIn(const v1::PullHeader& header,
 // Writes the answer to a pull that has waited for so long.
 absl::Status Answer(Server::Pulled pulled, absl::Duration waited,
                     grpc::ByteBuffer* reply);
+
+template <typename Message>
+void SetCut(const absl::optional<CutId>& cut, Message* message) {
+  if (!cut.has_value()) return;
+  message->mutable_cut()->set_step(cut->step);
+  message->mutable_cut()->set_id(cut->id);
+}
 
 v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);
 v1::GetModelReply ToMessage(const Server::Training& training);

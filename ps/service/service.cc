@@ -25,10 +25,12 @@ using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 using v1::ParameterServer;
 
-using CheckpointBase = ParameterServer::WithCallbackMethod_BeginCheckpoint<
-    ParameterServer::WithCallbackMethod_WriteShard<
-        ParameterServer::WithCallbackMethod_CommitCheckpoint<
-            ParameterServer::Service>>>;
+using CheckpointBase = ParameterServer::WithCallbackMethod_ChooseCut<
+    ParameterServer::WithCallbackMethod_BeginCheckpoint<
+        ParameterServer::WithCallbackMethod_HoldSteps<
+            ParameterServer::WithCallbackMethod_WriteShard<
+                ParameterServer::WithCallbackMethod_CommitCheckpoint<
+                    ParameterServer::Service>>>>>;
 // Methods that carry tensors are raw: they bypass protobuf's parser.
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
@@ -48,9 +50,29 @@ class ServiceImpl final : public Base {
   ServerUnaryReactor* Define(CallbackServerContext* context,
                              const v1::DefineRequest* request,
                              v1::DefineReply* reply) override {
-    absl::Status status = Check(*context, Permission::kTrain);
-    if (status.ok()) status = HandleDefine(*request, reply);
-    return Finish(context, status);
+    const absl::Status status = Check(*context, Permission::kTrain);
+    if (!status.ok()) return Finish(context, status);
+    return define_calls_.Start(
+        [=](Cancellation*) { return HandleDefine(*request, reply); });
+  }
+
+  ServerUnaryReactor* ChooseCut(CallbackServerContext* context,
+                                const v1::ChooseCutRequest* request,
+                                v1::ChooseCutReply* reply) override {
+    const absl::Status status = Check(*context, Permission::kTrain);
+    if (!status.ok()) return Finish(context, status);
+    return define_calls_.Start([=](Cancellation*) {
+      absl::Status claimed;
+      if (options_.checkpoints != nullptr) {
+        claimed = options_.checkpoints->Claim();
+      }
+      if (!claimed.ok()) return claimed;
+      const auto choice = server_->ChooseCut(request->run());
+      if (!choice.ok()) return choice.status();
+      reply->set_run(choice->run);
+      SetCut(choice->cut, reply);
+      return absl::OkStatus();
+    });
   }
 
   ServerUnaryReactor* GetModel(CallbackServerContext* context,
@@ -110,6 +132,16 @@ class ServiceImpl final : public Base {
     });
   }
 
+  // Not after a shard that is being written.
+  ServerUnaryReactor* HoldSteps(CallbackServerContext* context,
+                                const v1::HoldStepsRequest* request,
+                                v1::HoldStepsReply* reply) override {
+    absl::Status status = Check(*context, Permission::kAdminister);
+    if (status.ok()) status = server_->CheckView(ViewIn(request->view()));
+    if (status.ok()) status = ps::HoldSteps(server_, *request, reply);
+    return Finish(context, status);
+  }
+
   ServerUnaryReactor* WriteShard(CallbackServerContext* context,
                                  const v1::WriteShardRequest* request,
                                  v1::ShardInfo* reply) override {
@@ -160,6 +192,7 @@ class ServiceImpl final : public Base {
   const ServiceOptions options_;
   Attendance attendance_;
   CheckpointCalls checkpoint_calls_;
+  CheckpointCalls define_calls_;  // they read checkpoints
 };
 
 absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
@@ -171,13 +204,16 @@ absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
   definition.servers.assign(request.servers().begin(), request.servers().end());
   definition.server = request.server();
   definition.run = request.run();
-  definition.restore_step = request.restore_step();
+  definition.replaces = request.replaces();
+  if (request.has_cut()) {
+    definition.cut = CutId{request.cut().step(), request.cut().id()};
+  }
   const auto defined = server_->Define(definition);
   if (!defined.ok()) return defined.status();
   reply->set_taken(defined->taken);
   reply->set_run(defined->run);
   reply->set_wants_values(defined->wants_values);
-  reply->set_restored_step(defined->restored_step);
+  SetCut(defined->cut, reply);
   return absl::OkStatus();
 }
 
@@ -191,6 +227,8 @@ ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
     if (training == nullptr) return;
     *reply = ToMessage(*training);
     reply->set_has_values(server->has_values());
+    reply->set_has_begun(server->has_begun());
+    SetCut(server->restored(), reply);
   };
   if (!request->wait()) {
     describe();

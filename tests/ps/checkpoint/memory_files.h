@@ -46,6 +46,9 @@ class MemoryFiles : public Files {
   // To damage a file. It has to be there.
   std::string* Bytes(const std::string& path);
   void Plant(const std::string& path, std::string bytes);
+  // Another process may lock the files, too: as over a network, or after
+  // somebody removed the file.
+  void LoseLock() { locked_ = std::make_shared<bool>(false); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override;

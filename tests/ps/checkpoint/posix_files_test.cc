@@ -147,6 +147,17 @@ bool HasOwnMounts() {
   return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
+TEST_F(PosixFilesTest, LockWhoseFileWasRemovedIsNoticed) {
+  auto lock = files_->Lock("lock");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  EXPECT_TRUE((*lock)->Check().ok());
+  fs::remove(root_ + "/lock");
+  EXPECT_TRUE(files_->Lock("lock").ok());
+  const absl::Status status = (*lock)->Check();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "was removed")) << status;
+}
+
 // The last test: the mounts are the process's.
 TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   const std::string disk = root_ + "/disk";

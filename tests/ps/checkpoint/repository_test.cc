@@ -61,6 +61,29 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
+// Two trainings began with step 2, and the other one has come to 5.
+TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
+  ASSERT_TRUE(Write(2).ok());
+  Reopen();
+  const auto shards = Shards(6);
+  files_.LoseLock();
+  {
+    auto other = Repository::Open(&files_);
+    ASSERT_TRUE(other.ok()) << other.status();
+    for (const uint64_t step : {3, 5}) {
+      ASSERT_TRUE(world_.Write(&files_, other->get(), step, 2).ok());
+    }
+  }
+  for (const absl::Status& status :
+       {repository_->Commit(shards, {}), Write(4), repository_->DiscardNewer(2),
+        repository_->Prune(1).status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_NE(status.message().find("step-0000000005"), std::string::npos)
+        << status;
+  }
+  EXPECT_EQ(List(), (Steps{5, 3, 2}));
+}
+
 TEST_F(RepositoryTest, ACommitWantsAllShardsAndEachOnce) {
   auto shards = Shards(1);
   EXPECT_FALSE(repository_->Commit({shards[0]}, {}).ok());
@@ -81,7 +104,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
   const auto committed = [&](size_t first, size_t second, bool changed) {
     const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
     std::vector<ShardInfo> shards;
-    // What each server believes that it holds.
+    // The rows that each server believes to hold.
     for (size_t server : {first, second}) {
       World world = world_;
       world.Clean();

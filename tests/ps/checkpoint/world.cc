@@ -260,7 +260,7 @@ absl::Status World::Write(Files* files, Repository* repository, uint64_t step,
     }
     shards.push_back(*info);
   }
-  return repository->Commit(shards, clocks());
+  return repository->Commit(shards, {clocks(), absl::nullopt, absl::nullopt});
 }
 
 absl::StatusOr<World> World::Read(Files* files, const Chain& chain,

@@ -24,15 +24,26 @@ constexpr View kView = SmallServer::kView;
 constexpr WorkerId kChief = {0, 11};
 constexpr WorkerId kNextChief = {0, 12};
 
-// Restores the first part with zeros, and then ends with `status`.
-Server::Options RestoresHalf(absl::Status status) {
-  Server::Options options;
-  options.restore = [status](uint64_t, Tables* tables) {
+// Restores the first part with zeros, and then finds damage.
+class HalfSource final : public RestoreSource {
+ public:
+  absl::StatusOr<absl::optional<CutId>> Choose() override {
+    return absl::make_optional(CutId{5, 17});
+  }
+  absl::Status Check(const absl::optional<CutId>&) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<RestoredModel> Restore(const CutId&, Tables* tables) override {
     auto room = *tables->MakeRoom(0);
     std::memset(room.value.buffer()->mutable_data(), 0, room.value.byte_size());
     EXPECT_TRUE(tables->Restore(0, std::move(room)).ok());
-    return absl::StatusOr<RestoredModel>(status);
-  };
+    return absl::DataLossError("damaged");
+  }
+};
+
+Server::Options RestoresHalf() {
+  Server::Options options;
+  options.restore = std::make_shared<HalfSource>();
   return options;
 }
 
@@ -42,7 +53,10 @@ Model TwoParts() {
 }
 
 TEST(BeginTest, HalfOfARestoreIsThrownAway) {
-  SmallServer server(RestoresHalf(absl::NotFoundError("no checkpoint")));
+  SmallServer server(RestoresHalf());
+  Server::Definition definition = SmallServer::Definition(TwoParts());
+  definition.cut = server->ChooseCut(kView.run)->cut;
+  ASSERT_TRUE(absl::IsDataLoss(server->Define(definition).status()));
   const auto defined = server.Define(TwoParts());
   ASSERT_TRUE(defined.ok()) << defined.status();
   EXPECT_TRUE(defined->wants_values);
@@ -58,8 +72,10 @@ TEST(BeginTest, HalfOfARestoreIsThrownAway) {
 }
 
 TEST(BeginTest, RestoreThatFailsLeavesTheServerWithoutAModel) {
-  SmallServer server(RestoresHalf(absl::DataLossError("damaged")));
-  EXPECT_EQ(server.Define(TwoParts()).status().code(), StatusCode::kDataLoss);
+  SmallServer server(RestoresHalf());
+  Server::Definition definition = SmallServer::Definition(TwoParts());
+  definition.cut = CutId{5, 17};
+  EXPECT_EQ(server->Define(definition).status().code(), StatusCode::kDataLoss);
   EXPECT_EQ(server->training(), nullptr);
 }
 

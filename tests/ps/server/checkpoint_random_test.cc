@@ -214,7 +214,7 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
     uint64_t clocks = 0;
     const auto manifest = checkpoint::ReadManifest(&files, *step);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
-    for (const auto& clock : manifest->clocks) {
+    for (const auto& clock : manifest->cut.clocks) {
       clocks += clock.clock;
     }
     EXPECT_EQ(clocks, taken);

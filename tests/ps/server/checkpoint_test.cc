@@ -163,9 +163,11 @@ TEST_F(CheckpointTest, VersionThatHasPassedOrNeverComesIsAnError) {
   Step(&training);
   const auto attempt = training.writer(0).Begin(false, 0);
   CheckpointWriter& writer = training.writer(0);
-  EXPECT_TRUE(absl::IsOutOfRange(writer.Write(*attempt, 1).status()));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(writer.Write(*attempt, 3).status()));
-  EXPECT_TRUE(writer.Write(*attempt, 2).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(
+      writer.Write(*attempt, CutPoint::OfVersion(1)).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      writer.Write(*attempt, CutPoint::OfVersion(3)).status()));
+  EXPECT_TRUE(writer.Write(*attempt, CutPoint::OfVersion(2)).ok());
 }
 
 TEST_F(CheckpointTest, VersionIsWaitedFor) {
@@ -174,7 +176,9 @@ TEST_F(CheckpointTest, VersionIsWaitedFor) {
   Step(&training);
   const auto attempt = training.writer(0).Begin(false, 0);
   absl::StatusOr<CheckpointWriter::Shard> shard;
-  std::thread caller([&] { shard = training.writer(0).Write(*attempt, 3); });
+  std::thread caller([&] {
+    shard = training.writer(0).Write(*attempt, CutPoint::OfVersion(3));
+  });
   Step(&training);
   Step(&training);
   caller.join();
@@ -190,11 +194,13 @@ TEST_F(CheckpointTest, CallThatIsCancelledEndsItsWait) {
   Cancellation before;
   before.Cancel();
   CheckpointWriter& writer = training.writer(0);
-  EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, 9, &before).status()));
+  EXPECT_TRUE(absl::IsCancelled(
+      writer.Write(*attempt, CutPoint::OfVersion(9), &before).status()));
   EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, {}, &before).status()));
   Cancellation during;
   std::thread caller([&] {
-    EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, 9, &during).status()));
+    EXPECT_TRUE(absl::IsCancelled(
+        writer.Write(*attempt, CutPoint::OfVersion(9), &during).status()));
   });
   during.Cancel();
   caller.join();
@@ -243,6 +249,19 @@ TEST_F(CheckpointTest, GoingOnFromAnOlderOneDiscardsTheNewer) {
   ASSERT_EQ(*training.Checkpoint(), 2u);
   EXPECT_THAT(*checkpoint::ListSteps(&files_), ElementsAre(2, 1));
   EXPECT_TRUE(Restored(1) == training.State());
+}
+
+TEST_F(CheckpointTest, FolderOfAnEarlierTrainingIsRefusedWithBothWaysOut) {
+  EXPECT_TRUE(CheckUnused(&files_, "/data").ok());
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  const absl::Status status = CheckUnused(&files_, "/data");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  for (const char* const part :
+       {"/data", "--restore=newest", "--checkpoints"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  }
 }
 
 TEST_F(CheckpointTest, OldOnesAreRemoved) {

@@ -51,7 +51,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
                  pushed.callback());
     ASSERT_TRUE(pushed.Wait().ok());
   }
-  ASSERT_TRUE(server->TakeSnapshot(1, {}, absl::Seconds(60)).ok());
+  ASSERT_TRUE(
+      server->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Seconds(60)).ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
   // What ends this wait is the look at the clock that ends memberships too.

@@ -120,9 +120,9 @@ TEST(HelpTest, SnapshotOfAStepIsNotPassedBy) {
     Begin(&server, 0, 1);
     absl::Notification waits;
     std::thread taker([&] {
-      const auto snapshot =
-          server->TakeSnapshot(version, {}, absl::Seconds(60),
-                               [&](uint64_t ticket) { waits.Notify(); });
+      const auto snapshot = server->TakeSnapshot(
+          CutPoint::OfVersion(version), {}, absl::Seconds(60),
+          [&](uint64_t ticket) { waits.Notify(); });
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       EXPECT_EQ(snapshot->parts[0].steps, version);
     });
@@ -211,8 +211,8 @@ class Program {
   void TakeSnapshots() {
     const bool is_synchronous = staleness_ == 0;
     for (uint64_t version = 1; version <= kSteps; version += 7) {
-      absl::optional<uint64_t> wanted;
-      if (is_synchronous) wanted = version;
+      absl::optional<CutPoint> wanted;
+      if (is_synchronous) wanted = CutPoint::OfVersion(version);
       const auto snapshot =
           server_->TakeSnapshot(wanted, {}, absl::Seconds(60));
       if (absl::IsOutOfRange(snapshot.status())) continue;  // it was late

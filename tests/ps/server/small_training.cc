@@ -47,7 +47,12 @@ SmallTraining::SmallTraining(Model model, checkpoint::Files* files,
     server.log = [](const std::string&) {};
     server.tables.new_tier = options.new_tier;
     if (options.restore) {
-      server.restore = RestoreFrom(files, absl::nullopt, {options.drop_tables});
+      RestoreOptions restore;
+      restore.may_drop_tables = options.drop_tables;
+      server.restore = RestoreFrom(
+          files,
+          options.step > 0 ? absl::make_optional(options.step) : absl::nullopt,
+          restore);
     }
     servers_.push_back(std::make_unique<Server>(server));
     writers_.push_back(std::make_unique<CheckpointWriter>(
@@ -59,17 +64,18 @@ absl::StatusOr<uint64_t> SmallTraining::Define() {
   Server::Definition definition;
   definition.model = model_;
   definition.run = kRun;
-  definition.restore_step = options_.step;
   for (size_t i = 0; i < servers_.size(); ++i) {
     definition.servers.push_back(absl::StrCat("ps", i, ":2222"));
   }
+  const auto choice = servers_[0]->ChooseCut(kRun);
+  if (!choice.ok()) return choice.status();
+  definition.cut = choice->cut;
   for (size_t i = 0; i < servers_.size(); ++i) {
     definition.server = static_cast<uint32_t>(i);
     const auto defined = servers_[i]->Define(definition);
     if (!defined.ok()) return defined.status();
-    definition.restore_step = defined->restored_step;
   }
-  return definition.restore_step;
+  return definition.cut.value_or(CutId()).step;
 }
 
 absl::Status SmallTraining::Begin(const TableValues& first) {
@@ -219,12 +225,18 @@ TrainingState SmallTraining::State() {
 absl::StatusOr<std::vector<CheckpointWriter::Shard>> SmallTraining::WriteShards(
     const CheckpointWriter::Attempt& attempt) {
   std::vector<CheckpointWriter::Shard> shards;
-  uint64_t version = 0;
+  std::vector<HeldSteps> held;
   for (auto& server : servers_) {
-    version = std::max(version, server->report().version);
+    auto steps = server->HoldSteps(view());
+    if (!steps.ok()) return steps.status();
+    held.push_back(*std::move(steps));
   }
+  const bool is_synchronous =
+      std::any_of(model_.tables.begin(), model_.tables.end(),
+                  [](const TableSpec& table) { return table.staleness == 0; });
+  const CutPoint cut = FirstCutOf(held, is_synchronous);
   for (auto& writer : writers_) {
-    auto shard = writer->Write(attempt, version);
+    auto shard = writer->Write(attempt, cut);
     if (!shard.ok()) return shard.status();
     shards.push_back(*std::move(shard));
   }

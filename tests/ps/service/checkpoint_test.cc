@@ -152,7 +152,7 @@ class CheckpointServiceTest : public testing::Test {
     v1::WriteShardRequest request;
     *request.mutable_view() = view();
     *request.mutable_attempt() = attempt;
-    request.set_version(version);
+    request.mutable_cut()->set_version(version);
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     v1::ShardInfo shard;

@@ -30,6 +30,7 @@ class Node {
   struct Options {
     checkpoint::Files* files = nullptr;
     bool restore = false;
+    std::shared_ptr<RestoreSource> source;  // in place of `files`
     Access* access = nullptr;
     // Of the server and of those who connect to it.
     std::shared_ptr<grpc::ServerCredentials> security =
@@ -42,6 +43,7 @@ class Node {
       : peers_security_(options.peers_security) {
     Server::Options server;
     server.log = [](const std::string&) {};
+    server.restore = options.source;
     if (options.restore) server.restore = RestoreFrom(options.files);
     core_ = std::make_unique<Server>(server);
     ServiceOptions service;

@@ -160,9 +160,15 @@ std::string Requests::Valid(const std::string& method) {
     request.add_servers("ps0:1");
     request.set_server(static_cast<uint32_t>(Below(3)));
     request.set_run(Number());
-    request.set_restore_step(Number());
+    request.set_replaces(Number());
+    if (Chance(50)) request.mutable_cut()->set_step(Number());
     if (Chance(20))
       request.mutable_model()->mutable_tables(0)->set_name(Name());
+    return request.SerializeAsString();
+  }
+  if (method == "ChooseCut") {
+    v1::ChooseCutRequest request;
+    request.set_run(Number());
     return request.SerializeAsString();
   }
   if (method == "GetModel") return Chance(50) ? "" : "\x08\x01";
@@ -193,6 +199,12 @@ std::string Requests::ForCheckpoint(const std::string& method) {
     begin.set_keep(Number());
     return begin.SerializeAsString();
   }
+  if (method == "HoldSteps") {
+    v1::HoldStepsRequest hold;
+    *hold.mutable_view() = request.view();
+    hold.set_release(Chance(50));
+    return hold.SerializeAsString();
+  }
   request.mutable_attempt()->set_step(Number());
   request.mutable_attempt()->set_id(Number());
   request.mutable_attempt()->set_incremental(Chance(50));
@@ -201,7 +213,8 @@ std::string Requests::ForCheckpoint(const std::string& method) {
     v1::WriteShardRequest write;
     *write.mutable_view() = request.view();
     *write.mutable_attempt() = request.attempt();
-    write.set_version(Number());
+    if (Chance(50)) write.mutable_cut()->set_version(Number());
+    if (Chance(50)) Fill(write.mutable_cut()->add_clocks()->mutable_worker());
     return write.SerializeAsString();
   }
   for (uint64_t i = Below(3); i > 0; --i) {

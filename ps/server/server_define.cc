@@ -1,0 +1,137 @@
+// How a server's training begins: defined, restored, initialised.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/server/refusals.h"
+#include "ps/server/server.h"
+
+namespace penstock::ps {
+
+absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run) {
+  if (run == 0) {
+    return absl::InvalidArgumentError("define: run is 0; draw one at random");
+  }
+  absl::MutexLock one_at_a_time(&define_mu_);
+  if (const auto ours = training(); ours != nullptr) {
+    return Choice{ours->run, restored()};
+  }
+  if (!choice_.has_value()) {
+    Choice choice{run, absl::nullopt};
+    if (options_.restore != nullptr) {
+      auto cut = options_.restore->Choose();
+      if (!cut.ok()) return cut.status();
+      choice.cut = *cut;
+    }
+    choice_ = choice;
+  }
+  return *choice_;
+}
+
+absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
+  absl::MutexLock one_at_a_time(&define_mu_);
+  if (const auto ours = training(); ours != nullptr) {
+    absl::Status same = CheckSame(*ours, definition);
+    if (!same.ok()) return same;
+    const absl::optional<CutId> cut = restored();
+    const bool is_other = definition.run != ours->run || definition.cut != cut;
+    if (!is_other || definition.replaces != ours->run || has_begun()) {
+      return Defined{false, ours->run, !has_values(), cut};
+    }
+  }
+  auto defined = DefineAnew(definition);
+  if (!defined.ok()) choice_.reset();
+  return defined;
+}
+
+absl::StatusOr<Server::Defined> Server::DefineAnew(
+    const Definition& definition) {
+  const TrainingLimits limits{options_.tables,
+                              options_.membership.expected_workers,
+                              options_.max_held_bytes};
+  auto training = MakeTraining(definition, limits);
+  if (!training.ok()) return training.status();
+  absl::Status can_begin = CheckCut(definition.cut);
+  if (!can_begin.ok()) return can_begin;
+  RestoredModel restored;
+  if (definition.cut.has_value()) {
+    auto found =
+        options_.restore->Restore(*definition.cut, (*training)->tables.get());
+    if (!found.ok()) return found.status();
+    restored = *std::move(found);
+  }
+  absl::Status begun = Begin(*std::move(training), definition.cut, restored);
+  if (!begun.ok()) return begun;
+  return Defined{true, definition.run, !has_values(), definition.cut};
+}
+
+absl::Status Server::CheckCut(const absl::optional<CutId>& cut) const {
+  if (options_.restore != nullptr) return options_.restore->Check(cut);
+  if (!cut.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "define: the servers begin with ", TextOf(cut),
+      ", and this one was started without --restore: start it anew with it"));
+}
+
+absl::Status Server::Begin(std::shared_ptr<Training> training,
+                           const absl::optional<CutId>& cut,
+                           const RestoredModel& restored) {
+  auto exchange =
+      Exchange::Create(options_, training, restored, &clock_, &steps_);
+  if (!exchange.ok()) return exchange.status();
+  // Of a training that is replaced.
+  if (const ExchangePtr before = this->exchange()) before->Drain();
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kDraining) return Draining();
+    exchange_ = *std::move(exchange);
+    training_ = std::move(training);
+    cut_ = cut;
+    steps_.Begin(exchange_, training_->tables);
+    state_ = State::kDefined;
+    if (training_->tables->has_values()) BecomeReadyLocked(&due);
+  }
+  for (const auto& callback : due) callback();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Server::Initialize(const View& view,
+                                        const WorkerId& worker,
+                                        const tensor::Bundle& values) {
+  if (worker.rank != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("initialize from worker ", worker.rank,
+                     ": only worker 0, the chief, may"));
+  }
+  std::shared_ptr<Training> training;
+  {
+    absl::MutexLock lock(&mu_);
+    absl::Status status = CheckViewLocked(view);
+    // One that has not joined may, unless another has.
+    if (status.ok() && exchange_->IsSuperseded(worker)) {
+      status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
+    }
+    if (!status.ok()) return status;
+    if (state_ != State::kDefined) return false;
+    training = training_;
+  }
+  absl::Status taken = training->tables->Initialize(values);
+  if (!taken.ok()) {
+    const std::string refusal = absl::StrCat(
+        "initialize from worker ", worker.rank, ": ", taken.message());
+    LogLines(options_.log, {refusal});
+    return absl::Status(taken.code(), refusal);
+  }
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kDefined && training->tables->has_values()) {
+      BecomeReadyLocked(&due);
+    }
+  }
+  for (const auto& callback : due) callback();
+  return true;
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,132 @@
+// A checkpoint is of one cut, and a training goes on from there.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "ps/checkpoint/manifest.h"
+#include "ps/server/checkpoint_restore.h"
+#include "ps/server/checkpoint_writer.h"
+#include "tests/ps/server/checkpoint_fixture.h"
+#include "tests/ps/server/small_server.h"
+#include "tests/ps/server/small_training.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A push that another server has counted is in no checkpoint yet.
+TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  CheckpointWriter& writer = training.writer(0);
+  const CheckpointWriter::Clocks same = {{0, 0, 1}};
+  EXPECT_TRUE(absl::IsAlreadyExists(writer.Begin(false, 0, same).status()));
+  const CheckpointWriter::Clocks higher = {{0, 0, 2}};
+  EXPECT_TRUE(writer.Begin(false, 0, higher).ok());
+}
+
+TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  for (int i = 0; i < 3; ++i) Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  const auto manifest = checkpoint::ReadManifest(&files_, 3);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_EQ(manifest->run, training.view().run);
+  EXPECT_THAT(manifest->servers, ElementsAre("ps0:2222", "ps1:2222"));
+  EXPECT_EQ(manifest->cut.version, 3u);
+  EXPECT_EQ(manifest->cut.floor, 3u);
+  ASSERT_EQ(manifest->cut.clocks.size(), 1u);
+  EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
+}
+
+// Steps before the checkpoint that a rank did not take are not waited for.
+TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
+  const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
+  constexpr WorkerId kStays = {0, 11};
+  constexpr WorkerId kLeaves = {1, 12};
+  constexpr uint64_t kSteps = 20;
+  Server::Options options;
+  options.membership.expected_workers = 2;
+  const auto push = [](SmallServer* server, const WorkerId& id, uint64_t step) {
+    ASSERT_TRUE(server->Pull(id, step).ok());
+    ASSERT_TRUE(
+        server->Push(id, step, {{Ids("e", {5}), Floats("e", {1, 1}, {1})}})
+            .ok());
+  };
+  {
+    SmallServer server(options);
+    CheckpointWriter writer(&files_, &*server, {});
+    ASSERT_TRUE(server.Define(model).ok());
+    ASSERT_TRUE(server->Join(SmallServer::kView, kStays).ok());
+    ASSERT_TRUE(server->Join(SmallServer::kView, kLeaves).ok());
+    for (uint64_t step = 0; step < 3; ++step) {
+      push(&server, kStays, step);
+      push(&server, kLeaves, step);
+    }
+    server->Leave(kLeaves);
+    for (uint64_t step = 3; step < kSteps; ++step) push(&server, kStays, step);
+    while (server->report().held_bytes > 0) std::this_thread::yield();
+    const auto attempt = writer.Begin(false, 0);
+    ASSERT_TRUE(attempt.ok()) << attempt.status();
+    const auto shard = writer.Write(*attempt, absl::nullopt);
+    ASSERT_TRUE(shard.ok()) << shard.status();
+    ASSERT_TRUE(writer.Commit(*attempt, {*shard}).ok());
+  }
+  options.restore = RestoreFrom(&files_);
+  SmallServer server(options);
+  Server::Definition definition = SmallServer::Definition(model);
+  definition.cut = server->ChooseCut(definition.run)->cut;
+  ASSERT_TRUE(server->Define(definition).ok());
+  const auto stays = server->Join(SmallServer::kView, kStays);
+  const auto leaves = server->Join(SmallServer::kView, kLeaves);
+  ASSERT_TRUE(stays.ok() && leaves.ok());
+  EXPECT_EQ(stays->clock, kSteps);
+  EXPECT_GE(leaves->clock, kSteps - 1);
+  EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
+}
+
+// Of a synchronous table and an asynchronous one: see cut_test.
+TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
+  Model model = {{DenseTable("w", {1}),
+                  SparseTable("e", 1, ConsistencyPolicy::kUnlimited)}};
+  SmallTraining::Options options = Of(1);
+  options.workers = 2;
+  SmallTraining training(model, &files_, options);
+  Start(&training);
+  TableValues gradients;
+  gradients.dense["w"] = {1};
+  gradients.rows["e"] = {{5, {1}}};
+  ASSERT_TRUE(training.Push(0, gradients).ok());
+  while (training.server(0).report().tables[1].rows == 0) {
+    std::this_thread::yield();  // until one table has it
+  }
+  CheckpointWriter& writer = training.writer(0);
+  const auto attempt = writer.Begin(false, 0);
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  const auto held = training.server(0).HoldSteps(training.view());
+  ASSERT_TRUE(held.ok()) << held.status();
+  gradients.rows["e"] = {{6, {1}}};
+  ASSERT_TRUE(training.Push(1, gradients).ok());
+  const auto shard = writer.Write(*attempt, FirstCutOf({*held}, true));
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  ASSERT_TRUE(writer.Commit(*attempt, {*shard}).ok());
+  options.restore = true;
+  SmallTraining restored(model, &files_, options);
+  ASSERT_TRUE(restored.Define().ok());
+  const TrainingState state = restored.State();
+  EXPECT_EQ(state.dense.at("w").at(0), -1);
+  EXPECT_EQ(state.rows.at("e").size(), 2u);
+  ASSERT_TRUE(restored.Begin().ok());
+  EXPECT_EQ(restored.clock(0), 1u);
+  EXPECT_EQ(restored.clock(1), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::ps
