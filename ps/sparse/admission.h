@@ -1,4 +1,4 @@
-// Which ids have been pushed often enough to have a row.
+// Decides which ids were pushed often enough to get a row.
 
 #ifndef PENSTOCK_PS_SPARSE_ADMISSION_H_
 #define PENSTOCK_PS_SPARSE_ADMISSION_H_
@@ -10,32 +10,35 @@
 
 namespace penstock::ps::sparse {
 
-// Counts the pushes of ids that have no row: exact counters, of a bounded
-// number of ids. An id's counter is one of the eight of its set; if all are
-// taken, the one with the lowest count makes room, of those the one that came
-// first. So no id is ever admitted early. It may be admitted late, or, if more
-// ids than there is room for come by turns, never. That is meant: such ids are
-// noise, and a counting sketch would err the other way and give them rows.
+// Exact push counters for a bounded number of ids without rows. The counters
+// are grouped in sets of eight. If an id's set is full, the counter with the
+// lowest count is evicted; among equal counts, the oldest. No id is admitted
+// early. An id may be admitted late, or never if more ids alternate than there
+// is room for. This is intended: such ids are noise, and a counting sketch
+// would instead admit them.
 //
-// Memory comes with the first id. Not thread-safe.
+// Allocates memory with the first id. Not thread-safe.
 class Admission {
  public:
-  // Has room for at least `candidates` ids. `min_count` 1 admits all at once.
+  // Makes room for at least `candidates` ids. A `min_count` of 1 admits all ids
+  // at their first push.
   Admission(uint32_t min_count, size_t candidates, Memory* memory);
   ~Admission();
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Counts one push of `id`, whose hash is `tag`. Returns whether it is the
-  // min_count-th, and then forgets the id. False, too, without memory.
+  // Counts one push of `id`, whose hash is `tag`. Returns true for the
+  // min_count-th push, and then forgets the id. Returns false if memory cannot
+  // be allocated.
   bool Admit(uint64_t id, uint32_t tag);
-  // Admit() has just admitted `id`, but there is no row for it: its next push
-  // will admit it again. Returns false if pushes are not counted.
+  // Undoes Admit(), which admitted `id` although there is no room for its row.
+  // The id's next push admits it again. Returns false if pushes are not
+  // counted.
   bool Return(uint64_t id, uint32_t tag);
-  // Returns what Admit() would, and counts nothing.
+  // Returns the result of Admit() without counting.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
 
-  // What it takes once there is a candidate.
+  // Returns the bytes that Admission allocates with the first candidate.
   static size_t BytesFor(size_t candidates);
   size_t bytes() const { return candidates_ == nullptr ? 0 : bytes_; }
 
@@ -45,7 +48,7 @@ class Admission {
   struct Candidate {
     uint64_t id;
     uint32_t count;  // 0: free
-    uint32_t since;  // the number of pushes counted when it came
+    uint32_t since;  // the push count at insertion
   };
 
   Candidate* SetOf(uint32_t tag) const {
@@ -56,7 +59,7 @@ class Admission {
   const uint32_t min_count_;
   Memory* const memory_;
   const size_t bytes_;
-  const size_t mask_;  // of sets
+  const size_t mask_;  // number of sets - 1
   Candidate* candidates_ = nullptr;
   uint32_t counted_ = 0;
 };

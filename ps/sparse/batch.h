@@ -1,4 +1,4 @@
-// The ids of one call, in groups by shard.
+// The ids of one call, grouped by shard.
 
 #ifndef PENSTOCK_PS_SPARSE_BATCH_H_
 #define PENSTOCK_PS_SPARSE_BATCH_H_
@@ -12,11 +12,11 @@
 
 namespace penstock::ps::sparse {
 
-// So that each shard is locked once, and not once for each id. Within a group
-// the ids keep their order.
+// Groups of ids, so that each shard is locked once instead of once per id. Ids
+// keep their order within a group.
 class Batch {
  public:
-  // There are 2^shard_bits shards.
+  // Groups `ids` into 2^shard_bits shards.
   Batch(absl::Span<const uint64_t> ids, const HashKey& hash, int shard_bits)
       : hashes_(ids.size()),
         positions_(ids.size()),
@@ -27,7 +27,8 @@ class Batch {
       hashes[i] = hash(ids[i]);
       ++ends_[ShardOf(hashes[i], shard_bits)];
     }
-    // Where each group begins; placing its last id makes that its end.
+    // Sets each entry to its group's begin. Placing all ids advances it to the
+    // end.
     uint32_t begin = 0;
     for (uint32_t& end : ends_) {
       const uint32_t size = end;
@@ -41,7 +42,7 @@ class Batch {
     }
   }
 
-  // The high bits; a shard's index uses the low ones.
+  // Returns the hash's high bits; a shard's index uses the low ones.
   static size_t ShardOf(uint64_t hash, int shard_bits) {
     return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
   }
@@ -50,7 +51,7 @@ class Batch {
   size_t Begin(size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
   size_t End(size_t shard) const { return ends_[shard]; }
 
-  // By place in the groups.
+  // Hashes by place in the groups.
   const uint64_t* hashes() const { return hashes_.data(); }
   uint32_t tag(size_t place) const {
     return static_cast<uint32_t>(hashes_[place]);
@@ -58,7 +59,7 @@ class Batch {
   size_t shard(size_t place) const {
     return ShardOf(hashes_[place], shard_bits_);
   }
-  // Where it stands in the call.
+  // Returns the id's position in the call.
   uint32_t position(size_t place) const { return positions_[place]; }
 
  private:

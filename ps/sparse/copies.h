@@ -1,4 +1,4 @@
-// A snapshot, as its table's shards see it, and the rows that they copy for it.
+// A snapshot's plan, shared by the shards, and copies of rows for the snapshot.
 
 #ifndef PENSTOCK_PS_SPARSE_COPIES_H_
 #define PENSTOCK_PS_SPARSE_COPIES_H_
@@ -14,14 +14,14 @@
 
 namespace penstock::ps::sparse {
 
-// Which rows a snapshot has: those that changed last in the epochs after
-// `since`, until `at`. Shared by all shards.
+// A snapshot's selection: rows whose last change was in an epoch after `since`
+// and up to `at`. Shared by all shards.
 struct SnapshotPlan {
   uint32_t since = 0;
   uint32_t at = 0;
   size_t copy_limit = 0;  // bytes, of all shards together
   std::atomic<size_t> copied{0};
-  // Why it cannot be finished any more; the first reason stays.
+  // The first reason why the snapshot failed; null: no failure.
   std::atomic<const char*> failure{nullptr};
 
   bool Has(const Row& row) const {
@@ -34,7 +34,8 @@ struct SnapshotPlan {
   }
 };
 
-// Rows as they were, until the snapshot takes them. Not thread-safe.
+// Copies of rows before a change, kept until the snapshot takes them. Not
+// thread-safe.
 class Copies {
  public:
   Copies(size_t stride, Memory* memory)
@@ -45,7 +46,7 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // If there is no room, the snapshot has failed.
+  // Adds a copy of the row. Fails the snapshot if there is no room.
   void Add(const Row& row, SnapshotPlan* plan) {
     if (plan->failed()) return Clear(plan);
     if ((newest_ == nullptr || newest_->rows == rows_) && !AddChunk(plan)) {
@@ -54,7 +55,7 @@ class Copies {
     std::memcpy(RowsOf(newest_) + newest_->rows++ * stride_, &row, stride_);
   }
 
-  // Returns one of them, which stays until Pop(); null: there is none.
+  // Returns the newest copy, valid until Pop(), or null.
   const Row* Last() const {
     if (newest_ == nullptr) return nullptr;
     return reinterpret_cast<const Row*>(RowsOf(newest_) +

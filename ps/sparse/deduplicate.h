@@ -1,5 +1,5 @@
-// Ids that repeat within a request: a client asks for each row once and gives
-// it to all that want it; what is pushed for one id is added up.
+// Merges repeated ids within a request. A client pulls each row once and copies
+// it to all requesters. Gradients of one id are summed.
 
 #ifndef PENSTOCK_PS_SPARSE_DEDUPLICATE_H_
 #define PENSTOCK_PS_SPARSE_DEDUPLICATE_H_
@@ -16,42 +16,42 @@
 namespace penstock::ps::sparse {
 
 struct Unique {
-  std::vector<uint64_t> ids;     // each once, in the order of its first
-  std::vector<uint32_t> row_of;  // of each id given: its place in `ids`
+  std::vector<uint64_t> ids;     // each once, by first occurrence
+  std::vector<uint32_t> row_of;  // place in `ids`, by input id
 };
 
-// Takes expected linear time, whatever ids somebody chose who does not know
-// `hash`. Up to 2^31 ids.
+// Finds the distinct ids, at most 2^31. Takes expected linear time even for
+// hostile ids, if their author does not know `hash`.
 Unique FindUnique(absl::Span<const uint64_t> ids, const HashKey& hash);
 
-// Adds the rows of each id, dim floats each, in the order in which they stand:
-// the same input gives the same bits. `sums` has dim floats for each unique id.
+// Sums the rows of each id, dim floats each, in input order, so that the same
+// input gives the same bits. `sums` has dim floats for each unique id.
 void SumRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
              absl::Span<float> sums);
 
-// FindUnique() of lists that stand one behind the other, in memory that may not
-// be there.
+// The result of FindUniqueOfLists().
 struct UniqueOfLists {
   std::unique_ptr<uint64_t[]> ids;  // `count` of them
   size_t count = 0;
-  std::unique_ptr<uint32_t[]> row_of;  // of each id given
+  std::unique_ptr<uint32_t[]> row_of;  // by input id
 };
-// Returns nullopt if there is no memory.
+// Does FindUnique() for concatenated lists. Returns nullopt if memory cannot be
+// allocated.
 absl::optional<UniqueOfLists> FindUniqueOfLists(
     absl::Span<const absl::Span<const uint64_t>> lists, const HashKey& hash);
 
-// SumRows() list by list: `row_of` is of the list whose rows these are, and
-// `seen` how many unique ids the lists before it have. Returns that with this
-// one's.
+// Does SumRows() for one list at a time. `row_of` belongs to the list of
+// `rows`. `seen`: the number of unique ids in the earlier lists. Returns that
+// number including this list.
 size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
                size_t dim, size_t seen, absl::Span<float> sums);
 
-// Copies each unique row to all places that want it. The reverse of
-// FindUnique() for pulls.
+// Copies each unique row to all its places: the inverse of FindUnique(), for
+// pulls.
 void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
                 absl::Span<float> out);
 
-// Both of the first two: ids, and the sum of each one's gradients.
+// Unique ids, and each id's summed gradients.
 struct Gradients {
   std::vector<uint64_t> ids;
   std::vector<float> gradients;

@@ -1,4 +1,4 @@
-// Lets many in at once, until somebody needs a moment without them.
+// Admits many visitors at once, until a caller needs exclusive access.
 
 #ifndef PENSTOCK_PS_SPARSE_GATE_H_
 #define PENSTOCK_PS_SPARSE_GATE_H_
@@ -11,12 +11,12 @@
 
 namespace penstock::ps::sparse {
 
-// Thread-safe. Whoever closes the gate goes before those who come later, so it
-// waits only as long as one visit takes; a std::shared_mutex may let it wait
-// for ever.
+// A lock for shared visits that prefers the closer. Close() precedes later
+// visits, so it waits only for visits in progress; a std::shared_mutex may
+// starve it. Thread-safe.
 class Gate {
  public:
-  // Holds the gate for a visit.
+  // Keeps the gate from closing for the object's lifetime.
   class Visit {
    public:
     explicit Visit(Gate* gate) : gate_(gate) { gate_->Enter(); }
@@ -28,8 +28,8 @@ class Gate {
     Gate* const gate_;
   };
 
-  // Returns once nobody is inside; nobody comes in before Open(). One at a time
-  // may close it.
+  // Blocks until no visit is left. New visits wait until Open(). Only one
+  // thread at a time may close the gate.
   void Close() {
     base::MutexLock lock(&mu_);
     closed_ = true;

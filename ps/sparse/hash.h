@@ -1,5 +1,5 @@
-// The hash of ids: keyed, so that nobody who does not know the key can choose
-// ids that fall into one shard or one run of an index.
+// A keyed hash of ids. Without the key, nobody can choose ids that fall into
+// one shard or one run of an index.
 
 #ifndef PENSTOCK_PS_SPARSE_HASH_H_
 #define PENSTOCK_PS_SPARSE_HASH_H_
@@ -12,15 +12,15 @@ namespace penstock::ps::sparse {
 
 using ps::Mix;
 
-// A secret of this process. Draw the seed at random; it decides about speed
-// only, never about values.
+// The secret key of a process. Draw the seed at random. The key affects only
+// speed, never values.
 class HashKey {
  public:
   explicit HashKey(uint64_t seed)
       : add_(Mix(seed)), multiply_(Mix(seed + 1) | 1) {}
 
-  // Two folded multiplications, as in wyhash: the first with the secret, the
-  // second so that each bit of the first one reaches each bit of the result.
+  // Folds two multiplications, as in wyhash. The first one mixes in the secret.
+  // The second one lets each bit of the first reach each bit of the result.
   uint64_t operator()(uint64_t id) const {
     return Fold(Fold(id ^ add_, multiply_) ^ 0xa0761d6478bd642f,
                 0xe7037ed1a0b428db);

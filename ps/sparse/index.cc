@@ -30,7 +30,7 @@ void RowIndex::Replace(uint32_t tag, uint32_t row, uint32_t by) {
   buckets_[place.bucket].rows[place.i] = by;
 }
 
-// The last entry takes its place.
+// Removes an entry and moves the bucket's last entry into its place.
 void RowIndex::TakeOut(Place place) {
   Bucket& bucket = buckets_[place.bucket];
   const size_t last = bucket.size() - 1;
@@ -39,8 +39,8 @@ void RowIndex::TakeOut(Place place) {
   bucket.rows[last] = kNoRow;
 }
 
-// Returns whether an entry behind the bucket may lie in it: its home is there
-// or before.
+// Finds an entry after `bucket` whose home is `bucket` or earlier. Returns
+// false if there is none.
 bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   for (size_t i = (bucket + 1) & mask_;; i = (i + 1) & mask_) {
     const Bucket& other = buckets_[i];
@@ -54,9 +54,9 @@ bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   }
 }
 
-// Look-ups pass full buckets only. So one that was full is filled again, if an
-// entry has passed it, and so on with the bucket of that one (D. Knuth, TAOCP
-// 6.4, algorithm R, by buckets).
+// Refills a bucket that was full if an entry has passed it, then the bucket of
+// that entry, and so on: look-ups pass only full buckets. (D. Knuth, TAOCP 6.4,
+// algorithm R, by buckets.)
 void RowIndex::Erase(uint32_t tag, uint32_t row) {
   Place gap = PlaceOf(tag, row);
   --size_;
@@ -73,8 +73,8 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
 
 bool RowIndex::Grow() {
   const size_t bytes = bytes_to_grow();
-  // All of it is written at once, so huge pages waste nothing, and each look-up
-  // is somewhere else.
+  // Huge pages waste nothing here: all memory is written at once, and look-ups
+  // hit random places.
   void* const memory = memory_->Allocate(bytes, /*huge=*/true);
   if (memory == nullptr) return false;
   Bucket* const old = buckets_;
@@ -95,7 +95,7 @@ bool RowIndex::Grow() {
 size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
-  // Twice around, for the run that goes over the end.
+  // Goes around twice, for a run across the end.
   for (size_t i = 0; i < 2 * buckets(); ++i) {
     const Bucket& bucket = buckets_[i & mask_];
     longest = std::max(longest, run + bucket.size());

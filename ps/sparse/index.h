@@ -1,4 +1,4 @@
-// Finds a row by the hash of its id.
+// Finds rows by the hashes of their ids.
 
 #ifndef PENSTOCK_PS_SPARSE_INDEX_H_
 #define PENSTOCK_PS_SPARSE_INDEX_H_
@@ -14,21 +14,22 @@
 
 namespace penstock::ps::sparse {
 
-// No row.
+// Stands for "no row".
 constexpr uint32_t kNoRow = 0xffffffff;
 
-// Maps 32 bits of a hash, the tag, to the number of a row; rows may share a
-// tag. Open addressing by buckets of eight, each of them a cache line whose
-// tags are compared at once: a loop over entries would end where the processor
-// does not expect it, which costs as much as half of a look-up. An entry lies
-// in its home, the bucket of its tag, or behind it if all between are full. So
-// one cache line tells nearly always what can be known without the row, which
-// has the id and is read in any case; growing reads no row; and erasing leaves
-// no tombstone, since later entries move up.
+// A map from 32 bits of a hash, the tag, to a row number. Rows may share a tag.
 //
-// Why not absl::flat_hash_map: it has no way to survive a failed allocation,
-// takes two cache lines for a look-up, and 17 bytes for an entry of an id and a
-// number.
+// Uses open addressing with buckets of eight entries, each bucket one cache
+// line whose tags are compared at once. A loop over entries would end
+// unpredictably; the branch misses would cost as much as half a look-up. An
+// entry lies in its home bucket, given by its tag, or in a later one if all
+// buckets between are full. One cache line nearly always answers what can be
+// known without the row. The row itself holds the id and is read anyway.
+// Growing reads no row. Erasing leaves no tombstone, because later entries move
+// up.
+//
+// absl::flat_hash_map does not fit. The map cannot survive a failed allocation,
+// and needs two cache lines per look-up and 17 bytes per entry.
 //
 // Not thread-safe.
 class RowIndex {
@@ -38,7 +39,7 @@ class RowIndex {
   RowIndex(const RowIndex&) = delete;
   RowIndex& operator=(const RowIndex&) = delete;
 
-  // Returns the row with `tag` of which `is_it(row)` holds, or kNoRow.
+  // Returns the row with `tag` for which `is_it(row)` is true, or kNoRow.
   template <typename IsIt>
   uint32_t Find(uint32_t tag, const IsIt& is_it) const {
     if (size_ == 0) return kNoRow;
@@ -55,34 +56,36 @@ class RowIndex {
 
   void Prefetch(uint32_t tag) const { FetchLine(buckets_ + (tag & mask_)); }
 
-  // Adds a row. Asks for room: size() < limit().
+  // Adds a row. Call only if size() < limit().
   void Insert(uint32_t tag, uint32_t row);
-  // Both ask for an entry of that tag and row.
+  // Both require an entry of this tag and row.
   void Erase(uint32_t tag, uint32_t row);
   void Replace(uint32_t tag, uint32_t row, uint32_t by);
 
-  // Doubles. Returns false, and changes nothing, if there is no memory for it.
+  // Doubles the index. Returns false, and changes nothing, if memory cannot be
+  // allocated.
   bool Grow();
 
   size_t size() const { return size_; }
-  // So many rows it can have before it must grow: three quarters of its places.
-  // One entry in 16 is not at home then, and one in 500 after it has grown.
+  // Returns how many rows fit before the index must grow: three quarters of its
+  // places. At that point one entry in 16 is not at home; after growing, one in
+  // 500.
   size_t limit() const { return buckets() * kPlaces / 4 * 3; }
   size_t bytes() const { return buckets() * sizeof(Bucket); }
-  // What Grow() asks for.
+  // Returns the bytes that Grow() allocates.
   size_t bytes_to_grow() const {
     return (buckets() == 0 ? kFirstBuckets : buckets() * 2) * sizeof(Bucket);
   }
 
   // Returns the longest run of full buckets, in entries, which bounds each
-  // look-up. Walks all of them.
+  // look-up. Visits all buckets.
   size_t LongestRun() const;
 
  private:
   static constexpr size_t kPlaces = 8;
   static constexpr size_t kFirstBuckets = 8;
 
-  // Its entries come first.
+  // A bucket whose entries come before its free places.
   struct alignas(64) Bucket {
     uint32_t tags[kPlaces];
     uint32_t rows[kPlaces];  // kNoRow: free
@@ -97,7 +100,7 @@ class RowIndex {
     size_t i;
   };
 
-  // Returns a bit for each of the eight that is `value`.
+  // Returns a bit mask of the elements equal to `value`.
   static uint32_t PlacesOf(uint32_t value, const uint32_t* eight) {
     const __m128i values = _mm_set1_epi32(static_cast<int>(value));
     const auto* from = reinterpret_cast<const __m128i*>(eight);
@@ -108,7 +111,7 @@ class RowIndex {
   }
 
   size_t buckets() const { return buckets_ == nullptr ? 0 : mask_ + 1; }
-  // How far `bucket` is behind the home of `tag`.
+  // Returns how many buckets `bucket` is after the home of `tag`.
   size_t FromHome(uint32_t tag, size_t bucket) const {
     return (bucket - tag) & mask_;
   }

@@ -48,8 +48,8 @@ SineCosine OfSmall(double x) {
   return {x * sine, cosine};
 }
 
-// Returns those of word / 2^32 of a turn: of the distance to the next quarter,
-// then turned by that.
+// Returns sine and cosine of word / 2^32 turns. Computes them for the distance
+// to the nearest quarter turn, then rotates by quarters.
 SineCosine OfTurn(uint32_t word) {
   const uint32_t quarter = (word + 0x20000000u) >> 30;
   const auto rest = static_cast<int32_t>(word - (quarter << 30));
@@ -87,7 +87,7 @@ void InitialValue::Transform(const std::array<uint32_t, 4>& words,
     return;
   }
   for (int i = 0; i < 4; i += 2) {
-    // Above 0, so that it has a logarithm.
+    // Keeps u above 0, so that its logarithm exists.
     const double u = ((words[i] >> 8) + 1.0) * (1.0 / 16777216);
     const double radius = initial_.stddev * std::sqrt(-2 * Log(u));
     const SineCosine turn = OfTurn(words[i + 1]);

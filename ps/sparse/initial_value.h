@@ -1,4 +1,4 @@
-// The value that a row has before anybody has pushed a gradient for it.
+// Computes a row's value before its first gradient.
 
 #ifndef PENSTOCK_PS_SPARSE_INITIAL_VALUE_H_
 #define PENSTOCK_PS_SPARSE_INITIAL_VALUE_H_
@@ -12,7 +12,7 @@
 
 namespace penstock::ps::sparse {
 
-// What distribution the elements have.
+// The distribution of the elements.
 struct Initial {
   enum class Kind { kZeros, kUniform, kNormal };
 
@@ -23,17 +23,17 @@ struct Initial {
   float stddev = 1;
 };
 
-// Makes initial values: a pure function of the seed, the table's name, the id
-// and the distribution. So a row begins with the same bits on each server, in
-// whatever order rows are made, on any machine with IEEE arithmetic.
+// A generator of initial values: a pure function of the seed, the table's name,
+// the id and the distribution. A row begins with the same bits on each server,
+// in any order of creation, on any machine with IEEE arithmetic.
 //
-// Elements 4b to 4b+3 of the row of `id` come from the words of Philox with the
-// counter (id's low half, its high half, b, 0) and the key
-// KeyOf(seed, table). Of a word, 24 bits make a uniform value, by
-// low + (high - low) * u in doubles, and never `high` itself. Two words make
-// two normal ones (G. Box, M. Muller, 1958), by a logarithm, sine and cosine of
-// our own, since those of the C library differ from one machine to another;
-// none is more than 5.9 standard deviations from the mean.
+// Elements 4b to 4b+3 of the row of `id` come from Philox words. The counter is
+// (low half of id, high half of id, b, 0); the key is KeyOf(seed, table). 24
+// bits of a word make a uniform value, low + (high - low) * u in doubles, which
+// never equals `high`. Two words make two normal values (G. Box, M. Muller,
+// 1958). We compute logarithm, sine and cosine ourselves, because C libraries
+// differ between machines. No normal value is more than 5.9 standard deviations
+// from the mean.
 //
 // Immutable, thread-safe.
 class InitialValue {

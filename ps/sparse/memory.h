@@ -1,4 +1,4 @@
-// Where a table's memory comes from: rows, index, candidates, copies.
+// The source of a table's memory: rows, index, candidates, copies.
 
 #ifndef PENSTOCK_PS_SPARSE_MEMORY_H_
 #define PENSTOCK_PS_SPARSE_MEMORY_H_
@@ -7,23 +7,23 @@
 
 namespace penstock::ps::sparse {
 
-// Thread-safe. A table asks for nothing large elsewhere, so that a test can let
-// each request fail.
+// An allocator. A table allocates everything large here, so that a test can
+// fail each request. Thread-safe.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns memory that is aligned to 64 bytes, or null. Its contents are
-  // undefined. `huge` asks for huge pages if `bytes` are some of them; without
-  // it the kernel gives small pages, as they are touched.
+  // Returns uninitialized memory aligned to 64 bytes, or null. With `huge`,
+  // requests huge pages if `bytes` spans any. Without, the kernel provides
+  // small pages on first use.
   virtual void* Allocate(size_t bytes, bool huge) = 0;
 
-  // Takes back what Allocate() returned for so many bytes.
+  // Frees memory that Allocate() returned for the same `bytes`.
   virtual void Free(void* memory, size_t bytes) = 0;
 };
 
-// Returns the process's: the heap for small requests, mappings of their own for
-// large ones, so that they go back to the system at once.
+// Returns the process's allocator. Small requests use the heap; large ones use
+// mappings, which return to the system immediately when freed.
 Memory* SystemMemory();
 
 }  // namespace penstock::ps::sparse

@@ -1,4 +1,4 @@
-// What a sparse table is: its rows, and who may have one.
+// Options of a sparse table.
 
 #ifndef PENSTOCK_PS_SPARSE_OPTIONS_H_
 #define PENSTOCK_PS_SPARSE_OPTIONS_H_
@@ -17,56 +17,59 @@
 
 namespace penstock::ps::sparse {
 
-// What happens to a push that needs a row for which the budget has no room.
-// As the numbers of ps/model/model.proto.
+// The action for a push that needs a row above the budget. The values match
+// ps/model/model.proto.
 enum class AboveBudget {
-  kRefuse,  // refused as a whole, with RESOURCE_EXHAUSTED and a time to wait
-  kEvict,   // the rows that were not used for longest make room, and are lost
-  kSpill,   // they move to the tier; refused if that has no room either
+  kRefuse,  // refuse the whole push with RESOURCE_EXHAUSTED and a delay
+  kEvict,   // drop the least recently used rows
+  kSpill,   // move them to the tier; refuse if the tier is full
 };
 
 struct Options {
   std::string name;                  // of the table
   size_t dim = 0;                    // floats of a value
-  std::vector<float> initial_slots;  // one for each slot: its elements' first
+  std::vector<float> initial_slots;  // first value of each slot's elements
   Initial initial;
   uint64_t seed = 0;  // of initial values
-  // Of the hash of ids. A secret: draw it at random.
+  // Seed of the hash of ids. A secret: draw it at random.
   uint64_t hash_seed = 0;
 
-  // A power of two. Threads wait for each other by shards; more of them also
-  // make each pause shorter in which an index doubles.
+  // Number of shards, a power of two. Threads contend per shard. More shards
+  // also shorten each pause in which an index doubles.
   size_t shards = 64;
 
-  // Whether Pull() makes rows of ids that have none.
+  // Lets Pull() create rows for ids without one.
   bool store_on_pull = false;
-  // The push that makes an id's row: 1 the first. See Admission.
+  // The number of pushes that an id needs to get a row; see Admission.
   uint32_t min_count = 1;
-  size_t candidates = 1 << 20;  // ids whose pushes are counted; 16 bytes each
+  size_t candidates = 1 << 20;  // counted ids; 16 bytes each
 
-  // Each of these, and kEvict, has rows keep the order in which they were used.
+  // Each of these limits, and kEvict, makes rows keep their order of use.
   absl::Duration time_to_live = absl::InfiniteDuration();  // whole seconds
   size_t max_rows = 0;                                     // 0: any number
 
-  // Bytes of rows, index, candidates and removals, and with a tier of a row
-  // that each shard reads from there; 0: any number. It is divided among the
-  // shards, and so is max_rows. The hash spreads ids so evenly that the table
-  // holds a few percent less, or, of very small tables, a third.
+  // Caps the bytes of rows, index, candidates and removals. With a tier, also
+  // counts one row buffer per shard. 0: no cap. The cap and max_rows are
+  // divided among the shards. The hash spreads ids almost evenly, so a table
+  // holds a few percent less than the cap. A very small table holds up to a
+  // third less.
   size_t budget_bytes = 0;
-  // Without budget_bytes: what the table shares a limit with, if anything.
-  // Above it the table refuses. Outlives it.
+  // The shared limit of several tables, or null. Used only without
+  // budget_bytes. Above the limit, the table refuses pushes. Must outlive the
+  // table.
   Pool* pool = nullptr;
   AboveBudget above_budget = AboveBudget::kRefuse;
-  // Of this table alone, empty, and outlives it. kSpill has one, and a budget,
-  // and no max_rows; the others have none.
+  // The tier of this table alone, initially empty. Must outlive the table.
+  // kSpill requires a tier and budget_bytes, and excludes max_rows. The other
+  // actions exclude a tier.
   Tier* tier = nullptr;
-  // What a refused push is told to wait.
+  // The delay that a refused push is told to wait.
   absl::Duration retry_after = absl::Seconds(1);
 
-  // Removed ids that are remembered for incremental snapshots; 16 bytes each.
+  // Limits the removed ids kept for incremental snapshots; 16 bytes each.
   size_t max_removals = 1 << 20;
 
-  // Outlives the table.
+  // Must outlive the table.
   Memory* memory = SystemMemory();
 
   size_t slots() const { return initial_slots.size(); }
@@ -76,21 +79,21 @@ struct Options {
   }
 };
 
-// Returns INVALID_ARGUMENT, with the field's name, for what cannot be. It does
-// not ask for the tier.
+// Returns INVALID_ARGUMENT, naming the field, for impossible options. Does not
+// require the tier.
 absl::Status Validate(const Options& options);
 
-// The smallest budget_bytes that a table can have.
+// Returns the smallest possible budget_bytes.
 size_t LeastBudget(const Options& options);
 
-// What a shard takes of the budget for candidates and removals, and for the row
-// that it reads from the tier.
+// Returns the bytes of a shard's budget for candidates, removals, and the row
+// buffer of the tier.
 size_t FixedBytesOfShard(const Options& options);
 
-// How long to wait before a push is repeated that was refused with `status`;
-// zero if that does not say.
+// Returns the delay before a push refused with `status` may be retried; zero if
+// `status` has none.
 absl::Duration RetryAfterOf(const absl::Status& status);
-// Returns RESOURCE_EXHAUSTED that says so.
+// Returns RESOURCE_EXHAUSTED with that delay.
 absl::Status Exhausted(const Options& options, const std::string& why);
 
 }  // namespace penstock::ps::sparse

@@ -1,4 +1,4 @@
-// Memory that several tables share.
+// A memory limit shared by several tables.
 
 #ifndef PENSTOCK_PS_SPARSE_POOL_H_
 #define PENSTOCK_PS_SPARSE_POOL_H_
@@ -10,15 +10,15 @@
 
 namespace penstock::ps::sparse {
 
-// Counts what tables take that have no budget of their own, so that all of them
-// together stay below a limit. Each of their shards grows by a step at a time,
-// a slab of rows or an index of twice the size, and looks at the limit before
-// it does: threads that do so at once may go above it by a step each.
+// A count of the memory of tables without a budget of their own, which caps
+// their total. A shard grows in steps: a slab of rows, or an index of twice the
+// size. The shard checks the limit before each step, so concurrent threads may
+// each exceed the limit by one step.
 //
-// Thread-safe. Outlives the tables.
+// Must outlive the tables. Thread-safe.
 class Pool {
  public:
-  // `remedy` ends the message of a push that is refused.
+  // `remedy` is the end of the message of a refused push.
   Pool(size_t limit, std::string remedy)
       : limit_(limit), remedy_(std::move(remedy)) {}
   Pool(const Pool&) = delete;
@@ -32,7 +32,7 @@ class Pool {
   }
   const std::string& remedy() const { return remedy_; }
 
-  // Counts what a shard takes that has taken `before`.
+  // Updates the count of a shard from `before` to `now` bytes.
   void Count(size_t before, size_t now) { bytes_ += now - before; }
 
  private:

@@ -1,18 +1,19 @@
-// Fetches a line into the cache ahead of its use.
+// Prefetches cache lines.
 
 #ifndef PENSTOCK_PS_SPARSE_PREFETCH_H_
 #define PENSTOCK_PS_SPARSE_PREFETCH_H_
 
 namespace penstock::ps::sparse {
 
-// GCC takes a function that only prefetches for one without effect, and leaves
-// out the calls of it (version 12). The empty statement is an effect.
+// Prefetches a line for reading. The empty statement counts as an effect: GCC
+// 12 treats a function that only prefetches as free of effects and drops its
+// calls.
 inline void FetchLine(const void* line) {
   __builtin_prefetch(line);
   asm volatile("");
 }
 
-// The same for a line that will be written.
+// Prefetches a line for writing.
 inline void FetchLineToWrite(const void* line) {
   __builtin_prefetch(line, 1);
   asm volatile("");

@@ -1,4 +1,4 @@
-// The order in which a shard's rows were used.
+// Tracks the order in which a shard's rows were used.
 
 #ifndef PENSTOCK_PS_SPARSE_RECENCY_H_
 #define PENSTOCK_PS_SPARSE_RECENCY_H_
@@ -11,17 +11,17 @@
 
 namespace penstock::ps::sparse {
 
-// A list through the rows themselves, by their numbers: the exact order of use.
-// Not thread-safe.
+// A list in exact order of use, linked through the rows by their numbers. Not
+// thread-safe.
 class Recency {
  public:
   explicit Recency(const RowStore* rows) : rows_(rows) {}
 
-  // kNoRow: there is none.
+  // Return kNoRow if the list is empty.
   uint32_t oldest() const { return oldest_; }
   uint32_t newest() const { return newest_; }
 
-  // Adds a row that is not in the list, as the newest.
+  // Adds a row as the newest. The row must not be in the list.
   void Add(uint32_t number) {
     Row* const row = rows_->At(number);
     row->newer = kNoRow;
@@ -42,14 +42,14 @@ class Recency {
     Add(number);
   }
 
-  // `number` has been copied to `to`, which takes its place.
+  // Replaces `number` by `to`, a copy of the row.
   void Moved(uint32_t number, uint32_t to) {
     const Row* const row = rows_->At(number);
     LinkTo(row->newer, &Row::older, &newest_) = to;
     LinkTo(row->older, &Row::newer, &oldest_) = to;
   }
 
-  // Fetches what Use() will write.
+  // Prefetches the lines that Use() will write.
   void Prefetch(uint32_t number) const {
     const Row* const row = rows_->At(number);
     if (row->newer != kNoRow) FetchLineToWrite(rows_->At(row->newer));
@@ -59,7 +59,7 @@ class Recency {
   void Clear() { oldest_ = newest_ = kNoRow; }
 
  private:
-  // Returns the link that points from `number`, or of no row this list's own.
+  // Returns `link` of row `number`, or the list's own end `own` for kNoRow.
   uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
     return number == kNoRow ? *own : rows_->At(number)->*link;
   }

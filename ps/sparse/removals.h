@@ -1,4 +1,4 @@
-// The ids that lost their rows, for incremental checkpoints.
+// Remembers ids that lost their rows, for incremental checkpoints.
 
 #ifndef PENSTOCK_PS_SPARSE_REMOVALS_H_
 #define PENSTOCK_PS_SPARSE_REMOVALS_H_
@@ -12,9 +12,9 @@
 
 namespace penstock::ps::sparse {
 
-// A ring of the last removals, each with its epoch. If more come than it has
-// room for, the oldest are lost, and it knows from which epoch on it is
-// complete. Memory comes with the first removal. Not thread-safe.
+// A ring of the last removals, each with its epoch. The oldest are dropped when
+// the ring is full; the ring knows after which epoch it is complete. Allocates
+// memory with the first removal. Not thread-safe.
 class Removals {
  public:
   Removals(size_t capacity, Memory* memory)
@@ -25,7 +25,7 @@ class Removals {
   Removals(const Removals&) = delete;
   Removals& operator=(const Removals&) = delete;
 
-  // Epochs never fall.
+  // Adds a removal. Epochs must be monotonic.
   void Add(uint64_t id, uint32_t epoch) {
     if (ring_ == nullptr && capacity_ > 0) {
       ring_ = static_cast<Removal*>(
@@ -41,25 +41,25 @@ class Removals {
     At(end_++) = {id, epoch};
   }
 
-  // Whether all removals of the epochs after `epoch` are known.
+  // Returns true if all removals of the epochs after `epoch` are known.
   bool CompleteAfter(uint32_t epoch) const { return complete_after_ <= epoch; }
 
-  // Appends the ids that were removed in the epochs after `since`, until `at`.
+  // Appends the ids removed in the epochs after `since` and up to `at`.
   void Append(uint32_t since, uint32_t at, std::vector<uint64_t>* ids) const {
     for (uint64_t i = begin_; i < end_; ++i) {
       if (At(i).epoch > since && At(i).epoch <= at) ids->push_back(At(i).id);
     }
   }
 
-  // Nobody will ask for those of `epoch` or before it.
+  // Forgets the removals up to `epoch`. Call when no snapshot needs them.
   void Forget(uint32_t epoch) {
     while (begin_ < end_ && At(begin_).epoch <= epoch) ++begin_;
     complete_after_ = std::max(complete_after_, epoch);
   }
 
-  // What it takes when it is full.
+  // Returns the bytes of a full ring.
   static size_t BytesFor(size_t capacity) { return capacity * sizeof(Removal); }
-  // What it has touched.
+  // Returns the bytes touched so far.
   size_t bytes() const {
     return std::min<uint64_t>(end_, capacity_) * sizeof(Removal);
   }
@@ -75,7 +75,7 @@ class Removals {
   const size_t capacity_;
   Memory* const memory_;
   Removal* ring_ = nullptr;
-  uint64_t begin_ = 0;  // counts all that ever were
+  uint64_t begin_ = 0;  // counted since the start
   uint64_t end_ = 0;
   uint32_t complete_after_ = 0;
 };

@@ -1,4 +1,4 @@
-// Room for rows that a push will make.
+// Reserves room for rows that a push will make.
 
 #ifndef PENSTOCK_PS_SPARSE_RESERVATION_H_
 #define PENSTOCK_PS_SPARSE_RESERVATION_H_
@@ -12,40 +12,41 @@ namespace penstock::ps::sparse {
 
 class Table;
 
-// What Table::Reserve() has set aside of each shard. Nobody else gets it, and
-// what is left of it goes back with the destructor. It holds up nothing: calls
-// and snapshots go on.
+// The room that Table::Reserve() has set aside in each shard. Other callers
+// cannot use this room. The destructor returns the unused rest. Blocks neither
+// calls nor snapshots.
 //
-// The table outlives it. For one thread at a time; others may use the table
-// meanwhile, also by reservations of their own.
+// The table must outlive this object. For one thread at a time; other threads
+// may use the table meanwhile, also with their own reservations.
 class Reservation {
  public:
-  // Holds nothing, of any table.
+  // Creates an empty reservation without a table.
   Reservation() = default;
   ~Reservation() { Release(); }
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
 
-  // Takes over what `other` holds. INVALID_ARGUMENT if that is of another
-  // table; it is given back then.
+  // Takes over the room of `other`. Returns INVALID_ARGUMENT, and releases
+  // `other`, if it belongs to another table.
   absl::Status Merge(Reservation other);
 
-  // The rows that it has room for.
+  // Returns the number of reserved rows.
   size_t rows() const;
 
  private:
   friend class Table;
   explicit Reservation(Table* table);
 
-  // Returns INVALID_ARGUMENT if it holds room in another table.
+  // Binds an empty reservation to `table`. Returns INVALID_ARGUMENT if the
+  // reservation belongs to another table.
   absl::Status CheckIsOf(Table* table);
-  // Returns the room that is left in a shard. Table changes it together with
-  // the shard's own count.
+  // Returns the reserved rows of a shard. Table changes this count together
+  // with the shard's own.
   size_t* OfShard(size_t shard) { return &rows_[shard]; }
   void Release();
 
   Table* table_ = nullptr;
-  std::vector<size_t> rows_;  // of each shard; empty without a table
+  std::vector<size_t> rows_;  // by shard; empty without a table
 };
 
 }  // namespace penstock::ps::sparse

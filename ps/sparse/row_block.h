@@ -1,4 +1,4 @@
-// Rows outside of a table: what a checkpoint writes and reads.
+// Rows outside a table, as a checkpoint writes and reads them.
 
 #ifndef PENSTOCK_PS_SPARSE_ROW_BLOCK_H_
 #define PENSTOCK_PS_SPARSE_ROW_BLOCK_H_
@@ -9,11 +9,12 @@
 
 namespace penstock::ps::sparse {
 
-// Row i is ids[i], values[i * dim] and so on. `slots` has all slots of a row,
-// one after the other, dim floats each. Filled again and again, it keeps its
-// memory.
+// A block of rows. Row i has the id ids[i] and the value from values[i * dim].
+// `slots` has all slots of a row, concatenated, dim floats each. Clear() keeps
+// the memory for reuse.
 struct RowBlock {
-  std::vector<uint64_t> removed;  // comes before the rows: an id may be in both
+  // Applied before the rows. An id may be both here and in `ids`.
+  std::vector<uint64_t> removed;
   std::vector<uint64_t> ids;
   std::vector<float> values;
   std::vector<float> slots;

@@ -1,4 +1,4 @@
-// The memory of a shard's rows.
+// Stores a shard's rows.
 
 #ifndef PENSTOCK_PS_SPARSE_ROW_STORE_H_
 #define PENSTOCK_PS_SPARSE_ROW_STORE_H_
@@ -13,17 +13,17 @@
 
 namespace penstock::ps::sparse {
 
-// What stands before a row's elements: the value, then each slot, all of them
-// `dim` floats. Together they are one piece of memory, so that the processor
-// fetches them as one.
+// The header of a row. Its elements follow directly: the value, then each slot,
+// `dim` floats each. One piece of memory lets the processor prefetch the row as
+// a whole.
 struct Row {
   uint64_t id;
-  // Neighbours in the order of use, if that is kept; see Recency. Of a free row
-  // `older` is the next free one.
+  // Neighbours in the order of use, if kept; see Recency. In a free row,
+  // `older` is the next free row.
   uint32_t newer;
   uint32_t older;
   uint32_t last_use;  // seconds, by the caller's clock
-  uint32_t updates;   // pushes that were applied; stays at its largest value
+  uint32_t updates;   // applied pushes, saturating
   uint32_t changed;   // the epoch of the last change
   uint32_t used;      // 0: this row is free
 
@@ -33,13 +33,13 @@ struct Row {
   }
 };
 
-// Rows of one size, in slabs of 2 MiB (more for rows above 128 KiB). A row has
-// a number that stays until it is moved.
+// A store of equally sized rows in slabs of 2 MiB (larger for rows above 128
+// KiB). A row keeps its number until it is moved.
 //
-// A slab's memory counts as it is committed: by pages in the first slabs, so
-// that a small table is small, as a whole in later ones, which are huge pages.
-// A slab without rows goes back to the system, if the others have room. One
-// with few rows can be drained: its caller moves its rows elsewhere.
+// Memory counts when committed. The first slabs commit by pages, which keeps
+// small tables small. Later slabs are huge pages and count as a whole. An empty
+// slab returns to the system if the other slabs have room. A slab with few rows
+// can be drained: the caller moves its rows elsewhere.
 //
 // Not thread-safe.
 class RowStore {
@@ -55,52 +55,52 @@ class RowStore {
   }
   void Prefetch(uint32_t row) const {
     const char* const memory = reinterpret_cast<const char*>(At(row));
-    // Of a long row the processor's own prefetcher finds the rest.
+    // The processor's own prefetcher finds the rest of a long row.
     const size_t bytes = stride_ < 1024 ? stride_ : 1024;
     for (size_t i = 0; i < bytes; i += 64) FetchLine(memory + i);
   }
 
-  // Makes more rows available. Returns false if there is no memory, or bytes()
-  // would be above `limit`.
+  // Makes more rows available. Returns false if memory cannot be allocated or
+  // bytes() would exceed `limit`.
   bool AddRoom(size_t limit);
 
-  // Rows that so many bytes have room for, at least.
+  // Returns a lower bound of the rows that fit in `bytes`.
   size_t RowsIn(size_t bytes) const {
     return bytes / (rows_per_commit_ * stride_) * rows_per_commit_;
   }
 
-  // Returns a row, with nothing in it but `used`. Asks for available() > 0.
+  // Returns a row in which only `used` is set. Call only if available() > 0.
   uint32_t Take();
   void Release(uint32_t row);
 
-  // Rows that Take() can give.
+  // Returns how many rows Take() can give.
   size_t available() const { return available_; }
-  // Of those, so many more, or fewer, stay: neither the system gets them back
-  // nor may Drain() count on them.
+  // Increases or decreases the number of rows to keep: the system does not get
+  // them back, and Drain() does not count on them.
   void Reserve(size_t rows) { reserved_ += rows; }
   void Unreserve(size_t rows) { reserved_ -= rows; }
   size_t reserved() const { return reserved_; }
-  // Rows in use.
+  // Returns the number of rows in use.
   size_t size() const { return size_; }
   size_t bytes() const { return bytes_; }
-  // Bytes from one row to the next.
+  // Returns the bytes from one row to the next.
   size_t stride() const { return stride_; }
   static size_t StrideOf(size_t elements);
 
-  // Chooses a slab to be drained if more than half of all rows are free. It
-  // gives out no rows from then on, and goes back with the last of its rows.
-  // Returns whether one is being drained.
+  // Chooses a slab to drain if more than half of all rows are free. The slab
+  // gives out no more rows, and is freed with its last row. Returns true if a
+  // slab is being drained.
   bool Drain();
-  // Returns a row in the slab that is being drained, looking on from `*from`
-  // (0 at first), or kNoRow.
+  // Returns a row of the draining slab, or kNoRow. Searches from `*from`,
+  // initially 0.
   uint32_t NextToMove(uint32_t* from) const;
-  // The slab is used like any other again.
+  // Returns the draining slab to normal use.
   void StopDraining();
   bool draining() const { return draining_ != kNoSlab; }
 
-  // Returns the first row in use whose number is at least `from`, looking at
-  // `*looks` rows at most and counting them down; kNoRow: none. `*next` is
-  // where to go on, kNoRow at the end.
+  // Returns the first used row with a number of at least `from`, or kNoRow.
+  // Checks at most `*looks` rows and counts them down. Sets `*next` to the row
+  // to continue with, or to kNoRow at the end.
   uint32_t NextUsed(uint32_t from, size_t* looks, uint32_t* next) const;
 
  private:
@@ -110,11 +110,11 @@ class RowStore {
   static constexpr uint32_t kNoSlab = 0xffffffff;
 
   struct Slab {
-    char* base = nullptr;    // null: there is none with this number
+    char* base = nullptr;    // null: unused number
     uint32_t committed = 0;  // rows that may be used
-    uint32_t fresh = 0;      // the first row that never was
+    uint32_t fresh = 0;      // the first row never used
     uint32_t used = 0;
-    uint32_t free = kNoRow;  // the first of those that are free again
+    uint32_t free = kNoRow;  // list of released rows
     bool open = false;       // in open_
     bool whole = false;      // counts as a whole
   };
@@ -135,7 +135,7 @@ class RowStore {
   std::vector<Slab> slabs_;
   std::vector<uint32_t> open_;  // slabs with rows to give
   size_t slabs_held_ = 0;
-  uint32_t growing_ = kNoSlab;  // is not wholly committed
+  uint32_t growing_ = kNoSlab;  // partly committed
   uint32_t draining_ = kNoSlab;
   size_t available_ = 0;
   size_t reserved_ = 0;

@@ -18,7 +18,8 @@ size_t ShareOf(size_t limit, size_t shards) {
   return limit == 0 ? kUnlimited : limit / shards;
 }
 
-// The rest is paid for at once, since it cannot wait for room later.
+// Returns a shard's budget for rows and index. The fixed parts are charged from
+// the start, because they cannot wait for room later.
 size_t LimitOfRows(const Options& options) {
   const size_t share = ShareOf(options.budget_bytes, options.shards);
   return share == kUnlimited ? share : share - FixedBytesOfShard(options);
@@ -78,7 +79,7 @@ void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
   }
   uint32_t numbers[kMaxPrefetch];
   for (size_t i = 0; i < count; ++i) {
-    // The tag alone says nearly always which row it is.
+    // The tag alone nearly always identifies the row.
     numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),
                              [](uint32_t row) { return true; });
     if (numbers[i] != kNoRow) rows_.Prefetch(numbers[i]);
@@ -89,7 +90,7 @@ void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
   }
 }
 
-// A row whose time is over makes way for a new one at once.
+// Returns a row that has not expired. Removes an expired row immediately.
 uint32_t Shard::FindAlive(uint64_t id, uint32_t tag, uint32_t now) {
   const uint32_t number = NumberOf(id, tag);
   if (number == kNoRow) return kNoRow;
@@ -172,7 +173,7 @@ Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = NumberOf(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
-  // One too many, if the id is neither in the tier nor admitted.
+  // Overestimates if the id is neither in the tier nor admitted.
   return spilled_rows_ > 0 || admission_.WouldAdmit(id, tag);
 }
 
@@ -184,11 +185,11 @@ bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
 
 bool Shard::GrowFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
-    // Old and new index are there at once.
+    // The old and the new index exist at the same time.
     const size_t bytes = rows_.bytes() + index_.bytes();
     if (bytes + index_.bytes_to_grow() > byte_limit) return false;
-    // What it finds has to have room beside it: more rows than are in memory at
-    // once may be reserved, and an index never gets smaller.
+    // The rows that the index finds must fit next to it. More rows may be
+    // reserved than memory holds at once, and an index never shrinks.
     const size_t left = byte_limit - index_.bytes_to_grow();
     if (rows_.RowsIn(left) <= index_.limit() || !index_.Grow()) return false;
   }
@@ -207,10 +208,10 @@ bool Shard::Reserve(size_t rows) {
   while (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
                      ByteLimit())) {
     if (!may_evict() || !keeps_order_) return false;
-    // Rows move to the tier now: later it may have no room.
+    // Moves rows to the tier now: later the tier may be full.
     if (spill_ != nullptr && EvictOldest(Reason::kBudget)) continue;
     if (spill_ != nullptr && rows_.size() > 0) return false;
-    // Those that are reserved will make room for each other.
+    // Reserved rows will evict each other.
     if (rows_.size() == 0 && !HasRoomFor(1, ByteLimit())) return false;
     if (spill_ != nullptr && !PromiseRoom(rows)) return false;
     break;
@@ -235,7 +236,7 @@ bool Shard::EvictOldest(Reason reason) {
   return true;
 }
 
-// What others have reserved is theirs, but where a row can be evicted for each.
+// Leaves the room that others reserved, unless each new row can evict one.
 bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1
@@ -332,7 +333,8 @@ bool Shard::Maintain(uint32_t now, size_t limit) {
   return left == 0 || more_to_move;
 }
 
-// A snapshot that is on its way finds rows by their numbers.
+// Does nothing while a snapshot is in progress, because the snapshot finds rows
+// by number.
 bool Shard::Compact(size_t limit) {
   if (plan_ != nullptr && cursor_ != kNoRow) return false;
   for (; limit > 0; --limit) {

@@ -1,4 +1,4 @@
-// One shard of a sparse table: some of its ids, with all that belongs to them.
+// One shard of a sparse table: a subset of its ids, with their rows.
 
 #ifndef PENSTOCK_PS_SPARSE_SHARD_H_
 #define PENSTOCK_PS_SPARSE_SHARD_H_
@@ -21,98 +21,99 @@
 
 namespace penstock::ps::sparse {
 
-// What has happened since the table was made; of rows and bytes, what there is.
+// Counters since the table was made. Rows and bytes are current values.
 struct Counters {
   uint64_t rows = 0;
-  uint64_t spilled_rows = 0;  // of them, those in the tier
+  uint64_t spilled_rows = 0;  // of `rows`, those in the tier
   uint64_t reserved = 0;      // rows that reservations hold
-  uint64_t bytes = 0;         // as Options::budget_bytes counts; no copies
+  uint64_t bytes = 0;         // as in budget_bytes; without copies
   uint64_t hits = 0;          // ids of pulls and pushes that had a row
-  uint64_t misses = 0;        // and that had none
+  uint64_t misses = 0;        // ids of pulls and pushes without a row
   uint64_t created = 0;
-  uint64_t not_admitted = 0;   // gradients without a row, as Admission says
-  uint64_t refused = 0;        // pushes and reservations, as a whole
+  uint64_t not_admitted = 0;   // gradients that Admission rejected
+  uint64_t refused = 0;        // whole pushes and reservations
   uint64_t dropped = 0;        // see Push()
   uint64_t expired = 0;        // evicted: time to live
   uint64_t over_capacity = 0;  // evicted: max_rows
   uint64_t over_budget = 0;    // evicted: budget_bytes, or no memory
   uint64_t removed = 0;        // by Remove()
   uint64_t spilled = 0;        // moved to the tier
-  uint64_t fetched = 0;        // and back
+  uint64_t fetched = 0;        // moved back from the tier
 
   void Add(const Counters& other);
 };
 
-// With a tier, the rows that were not used for longest are there: SpillRow()
-// moves one out, and Fetch() back when it is asked for.
+// A shard. With a tier, the least recently used rows are there: SpillRow()
+// moves a row out, Fetch() moves it back on demand.
 //
-// `tag` is always the low half of the id's hash. `now` is in seconds. Not
-// thread-safe.
+// `tag` is the low half of the id's hash, `now` is in seconds. Not thread-safe.
 class Shard {
  public:
   enum class Reason { kExpired, kCapacity, kBudget, kRemoved };
 
-  // All outlive it. Of limits that `options` gives to the table it takes its
-  // share. `spill` is null without a tier, which knows the shard by `number`.
+  // All pointers must outlive the shard. Takes a share of the table's limits in
+  // `options`. `spill` is null without a tier. The tier knows the shard by
+  // `number`.
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
   ~Shard();
 
   static constexpr size_t kMaxPrefetch = 128;
-  // Fetches into the cache what the calls for these hashes will touch, for
-  // kMaxPrefetch of them at most.
+  // Prefetches what the calls for these hashes will touch. Limited to
+  // kMaxPrefetch hashes.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
-  // Returns the row, used now; null if there is none, or its time is over.
-  // It does not look into the tier.
+  // Returns the row and marks it as used. Returns null if there is none or it
+  // has expired. Does not search the tier.
   const Row* Read(uint64_t id, uint32_t tag, uint32_t now);
-  // The same, but brings the row from the tier, if it is there. It stays until
-  // the next call.
+  // Like Read(), but also fetches the row from the tier. The result is valid
+  // until the next call.
   const Row* ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now);
-  // The same, but makes the row if there is room for it.
+  // Like ReadOrFetch(), but makes the row if there is room.
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
-  // Returns the row, for a change: finds it, or makes it if the id is admitted.
-  // A row that it makes is one of `*reserved`, and counts that down, or, if
-  // there are none left, one for which there is room beside all reserved ones.
-  // Null: not admitted, or (`*dropped`) no room.
+  // Returns the row for a change. Finds the row, or makes it if the id is
+  // admitted. A new row uses up one of `*reserved`. If none is left, the row
+  // needs room beyond all reserved rows. Returns null if the id is not
+  // admitted, or (`*dropped`) if there is no room.
   Row* Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
               bool* dropped);
-  // The same without admission, and with that as the last use.
+  // Like Update(), but without admission, and sets the last use to `last_use`.
   Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
            bool* dropped);
 
-  // Makes room for `rows` that Update() may have to make. Returns false, and
-  // has reserved nothing, if there is none and nothing may be evicted for it,
-  // or moved to the tier.
+  // Reserves room for `rows` that Update() may have to make. Returns false, and
+  // reserves nothing, if there is no room and no row may be evicted or moved to
+  // the tier.
   bool Reserve(size_t rows);
   void Unreserve(size_t rows);
-  // Whether Update(), or Put(), would have to make a row.
+  // Return true if Update() or Put() would make a row. UpdateWouldMake() may
+  // also return true for an id that is neither in the tier nor admitted.
   bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
     return NumberOf(id, tag) == kNoRow;
   }
-  // The same of Update() where the tier has no more room, and a row there can
-  // change places with one in memory: asks the tier whether it has the id.
+  // Returns true if Update() needs new room, when the tier is full and its rows
+  // can be swapped with rows in memory. Asks the tier for the id.
   bool UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now);
-  // Whether that is so.
+  // Returns true if rows can be swapped with the tier.
   bool CanSwap() const;
-  // Of an id of the tier: removes it if its time is over.
+  // Removes an id's row from the tier if it has expired.
   void ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now);
 
   bool Remove(uint64_t id, uint32_t tag);
-  // Removes rows whose time is over, and moves rows out of slabs that are all
-  // but empty; `limit` of each at most. Returns whether there is more to do.
+  // Removes expired rows, and moves rows out of almost empty slabs, at most
+  // `limit` of each. Returns true if there is more to do.
   bool Maintain(uint32_t now, size_t limit);
-  // Orders rows by their last use, after Put().
+  // Sorts rows by their last use. Call after Put().
   void Sort();
 
-  // From now on changes are of epoch plan->at + 1. With `walk` the snapshot
-  // takes this shard's rows, and the plan stays until EndSnapshot().
+  // Assigns later changes to epoch plan->at + 1. With `walk`, the snapshot
+  // takes this shard's rows; the plan must live until EndSnapshot().
   void BeginSnapshot(SnapshotPlan* plan);
-  // Adds up to `limit` rows, and first of all the removed ids. Returns whether
-  // there are more.
+  // Adds the removed ids first, then up to `limit` rows. Returns true if there
+  // are more.
   bool ReadSnapshot(size_t limit, RowBlock* block);
   void EndSnapshot();
   // Adds a row to a snapshot's block.
@@ -134,21 +135,21 @@ class Shard {
     return index_.Find(tag,
                        [&](uint32_t row) { return rows_.At(row)->id == id; });
   }
-  // So many rows may be added before one is evicted for each.
+  // Returns how many rows fit before each new one evicts another.
   size_t below_max() const {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
-  // The most that rows and index may take now.
+  // Returns the current limit of the bytes of rows and index.
   size_t ByteLimit();
-  // Counts what it takes in the pool.
+  // Updates the pool's count of this shard's bytes.
   void CountBytes();
   bool HasRoomFor(size_t rows, size_t byte_limit);
   bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);
-  // Returns a row of which only the id is set. If it `must` make one, what has
-  // no room in the tier either goes above the budget, since it has been
-  // promised. kNoRow: there is no room.
+  // Returns a row in which only the id is set, or kNoRow if there is no room.
+  // If it `must` make one, a row promised before, the shard may exceed its
+  // budget when the tier is full.
   uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
   uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
                 bool must);
@@ -159,37 +160,39 @@ class Shard {
   bool may_evict() const {
     return options_.above_budget != AboveBudget::kRefuse;
   }
-  // Whether the id has a row in the tier, which is then in fetched_; none whose
-  // time is over.
+  // Loads the id's row from the tier into fetched_. Returns false if there is
+  // none or it has expired.
   bool FindSpilled(uint64_t id, uint32_t now);
-  // Forgets what FindSpilled() has found.
+  // Erases the row that FindSpilled() found.
   void EraseSpilled(uint64_t id);
-  // Moves what FindSpilled() has found into memory. kNoRow: there is no room.
+  // Moves the row that FindSpilled() found into memory. Returns kNoRow if there
+  // is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
-  // The same, where the tier's only room is that of the row: another moves
-  // there. If that fails, goes above the budget, as NewRow() does.
+  // Like Fetch(), for a full tier: another row takes the fetched row's room
+  // there. If that fails, exceeds the budget, as NewRow() does.
   uint32_t Swap(uint32_t tag);
-  // Takes what is in fetched_ into a row, which has been made for it.
+  // Copies fetched_ into row `number`, which was made for it.
   void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
-  // Keeps room in the tier for what of so many rows more, beside those that are
-  // reserved, the memory cannot hold at once.
+  // Promises room in the tier for those of `rows` more rows, and of the
+  // reserved rows, that memory cannot hold at once.
   bool PromiseRoom(size_t rows);
 
-  // Copies what a snapshot would not find any more.
+  // Copies a row that the snapshot would otherwise miss.
   void CopyForSnapshot(uint32_t number, const Row& row) {
     if (plan_ != nullptr && number >= cursor_ && plan_->Has(row)) {
       copies_.Add(row, plan_);
     }
   }
-  // Call it before each change of a row.
+  // Call before each change of a row.
   void Preserve(uint32_t number, Row* row) {
     if (row->changed == epoch_) return;
     CopyForSnapshot(number, *row);
     row->changed = epoch_;
   }
   void Use(uint32_t number, Row* row, uint32_t now) {
-    // Most uses are of the second that is there: they leave the line clean.
+    // Most uses fall into the second already stored, which keeps the line
+    // clean.
     if (row->last_use < now) row->last_use = now;
     if (keeps_order_) recency_.Use(number);
   }
@@ -203,7 +206,7 @@ class Shard {
   const uint32_t time_to_live_;
   const size_t max_rows_;
   const size_t byte_limit_;  // of rows and index
-  Pool* const pool_;         // null: there is none
+  Pool* const pool_;         // null: no pool
   size_t counted_ = 0;       // in the pool
   RowIndex index_;
   RowStore rows_;
@@ -222,8 +225,8 @@ class Shard {
   Spill* const spill_;
   const uint32_t number_;
   size_t spilled_rows_ = 0;
-  size_t promised_ = 0;  // of spill_
-  // The last row that was to move there had no room.
+  size_t promised_ = 0;  // rows promised by spill_
+  // True if the last row to be moved to the tier had no room.
   bool tier_is_full_ = false;
   RowBuffer fetched_;
 };

@@ -1,4 +1,4 @@
-// What a shard takes of the memory that tables share.
+// A shard's use of the memory that tables share.
 
 #include "ps/sparse/shard.h"
 

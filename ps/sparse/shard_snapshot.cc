@@ -1,11 +1,11 @@
-// How a snapshot takes the rows of a shard.
+// Reads a shard's rows for a snapshot.
 
 #include "ps/sparse/shard.h"
 
 namespace penstock::ps::sparse {
 namespace {
 
-// So many rows one call may look at, so that the shard's lock is not held long.
+// Limits the rows checked per call, to hold the shard's lock only briefly.
 constexpr size_t kLooksPerRow = 16;
 
 }  // namespace

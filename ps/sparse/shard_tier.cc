@@ -1,4 +1,4 @@
-// How rows move to the tier and back.
+// Moves rows to the tier and back.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ bool Shard::SpillRow(uint32_t number) {
   const Row& row = *rows_.At(number);
   tier_is_full_ = !spill_->Put(number_, row);
   if (tier_is_full_) return false;
-  // The tier's rows of this point in time are without it.
+  // The snapshot's view of the tier lacks this row.
   CopyForSnapshot(number, row);
   Release(number);
   ++spilled_rows_;
@@ -41,8 +41,8 @@ bool Shard::PromiseRoom(size_t rows) {
   return true;
 }
 
-// Another shard may take the room of a row that is about to change places, so
-// this one may be above its limit. It is not to be much above it.
+// Another shard may take the tier room of a row that is being swapped. This
+// shard then exceeds its limit. The condition keeps the excess small.
 bool Shard::CanSwap() const {
   return spill_ != nullptr &&
          rows_.bytes() + index_.bytes() <= byte_limit_ + byte_limit_ / 8 &&
@@ -80,8 +80,7 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   return number;
 }
 
-// Rows that are reserved are for others: no room in the tier was asked for this
-// one.
+// Leaves reserved room alone: no room in the tier was promised for this row.
 uint32_t Shard::Swap(uint32_t tag) {
   const Row& row = *fetched_.row();
   EraseSpilled(row.id);
@@ -103,8 +102,8 @@ uint32_t Shard::Swap(uint32_t tag) {
   return number;
 }
 
-// A snapshot has the row from the tier, where it was when that began. So it has
-// to look like one that came later.
+// Marks the row as changed after the snapshot, which reads the row from its
+// view of the tier.
 void Shard::TakeFetched(uint32_t number) {
   const Row& from = *fetched_.row();
   Row* const row = rows_.At(number);

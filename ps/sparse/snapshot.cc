@@ -5,7 +5,7 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// For each row that a call may return, so many of the tier it looks at.
+// The number of the tier's rows checked per row that a call may return.
 constexpr size_t kLooksPerRow = 16;
 
 }  // namespace
@@ -22,7 +22,7 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
-  // Those in memory come first: until they are taken, their changes are copied.
+  // Reads rows in memory first: until then, their changes are copied.
   if (block->ids.empty() && block->removed.empty()) AddSpilled(limit, block);
   absl::Status tier = table_->TierStatus();
   if (!tier.ok()) {

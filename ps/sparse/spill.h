@@ -1,4 +1,4 @@
-// The rows that a table has moved to its tier.
+// Rows that a table has moved to its tier.
 
 #ifndef PENSTOCK_PS_SPARSE_SPILL_H_
 #define PENSTOCK_PS_SPARSE_SPILL_H_
@@ -19,7 +19,7 @@
 
 namespace penstock::ps::sparse {
 
-// Memory for one row outside of a RowStore.
+// A buffer for one row outside a RowStore.
 class RowBuffer {
  public:
   explicit RowBuffer(size_t bytes) : words_((bytes + 7) / 8) {}
@@ -30,27 +30,28 @@ class RowBuffer {
   std::vector<uint64_t> words_;
 };
 
-// A Tier as the shards of one table use it: with rows, and with the first error
-// that nobody can undo, after which it has none and takes none. A row is either
-// in memory or here. Thread-safe as Tier is.
+// An adapter from the shards of one table to its Tier. A row is either in
+// memory or here. After the first unrecoverable error, the adapter has no rows
+// and accepts none. Thread-safe, as Tier is.
 class Spill {
  public:
-  // The tier outlives it. `row_bytes` are RowStore's stride.
+  // The tier must outlive this object. `row_bytes` is RowStore's stride.
   Spill(std::string table, Tier* tier, size_t row_bytes)
       : table_(std::move(table)), tier_(tier), row_bytes_(row_bytes) {}
 
-  // Returns false if the tier has no room: the row stays where it is.
+  // Stores the row. Returns false, and changes nothing, if the tier has no
+  // room.
   bool Put(uint32_t shard, const Row& row);
-  // Copies the row to `*row`; its neighbours mean nothing. Returns false if it
-  // is not here, or could not be read.
+  // Copies the row to `*row`; ignore its neighbours. Returns false if the row
+  // is not here or cannot be read.
   bool Get(uint32_t shard, uint64_t id, Row* row);
   void Erase(uint32_t shard, uint64_t id);
 
-  // All rows of one point in time, for a snapshot or a sweep.
+  // An iterator over all rows at one point in time, for a snapshot or a sweep.
   class Walk {
    public:
-    // Returns null at the end, or if the tier failed. The row stays until the
-    // next call.
+    // Returns the next row, valid until the next call. Returns null at the end,
+    // or if the tier failed.
     const Row* Next();
 
    private:
@@ -62,21 +63,22 @@ class Spill {
     const std::unique_ptr<Tier::Walk> rows_;
     RowBuffer row_;
   };
-  // Null if the tier failed.
+  // Begins a walk. Returns null if the tier failed.
   std::unique_ptr<Walk> Begin();
 
-  // Keeps room for so many rows more that will be Put(), of all shards of the
-  // table together. Returns false if the tier has less.
+  // Reserves room for `rows` future Put() calls, over all shards of the table.
+  // Returns false if the tier has less room.
   bool Promise(size_t rows);
-  // Those have been put, or will not be.
+  // Ends the promise for `rows` that were put or will not be.
   void Unpromise(size_t rows) { promised_ -= rows; }
   // See Tier.
   bool ErasedIsRoom() const { return !failed_ && tier_->ErasedIsRoom(); }
 
   size_t row_bytes() const { return row_bytes_; }
-  // OK, or DATA_LOSS with the first failure and the remedy: rows are lost.
+  // Returns OK, or DATA_LOSS with the first failure and the remedy: rows are
+  // lost.
   absl::Status status() const;
-  // Why a Put() failed last, for messages.
+  // Returns why the last failed Put() failed, for messages.
   absl::Status no_room() const;
 
  private:

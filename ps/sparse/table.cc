@@ -8,9 +8,9 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// So many rows of a shard Maintain() removes or moves.
+// Limits the rows of a shard that Maintain() removes or moves.
 constexpr size_t kRowsPerMaintenance = 1024;
-// So many rows of the tier Maintain() looks at.
+// Limits the rows of the tier that Maintain() checks.
 constexpr size_t kRowsPerSweep = 4096;
 
 int Log2(size_t power) {
@@ -97,7 +97,7 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
       read(shard.Read(ids[i], batch.tag(place), seconds), i);
     });
   }
-  // Takes longer than reading them, and needs no lock.
+  // Fills without a lock, because this takes longer than reading the rows.
   for (const uint32_t i : missing) {
     initial_.Fill(ids[i], dim, out.data() + i * dim);
   }
@@ -193,8 +193,8 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
   if (spill_ == nullptr) {
     return ReserveFor(batch, count, would_make, needs_room, run);
   }
-  // Rows move to the tier, so no snapshot begins meanwhile. Each task visits
-  // for itself: between them their threads may do what visits, too.
+  // Rows move to the tier, so no snapshot may begin meanwhile. Each task visits
+  // the gate by itself: between tasks, their threads may run other visitors.
   const auto visit_and_run = [&](size_t tasks,
                                  absl::FunctionRef<void(size_t)> task) {
     run(tasks, [&](size_t i) {
@@ -296,7 +296,7 @@ bool Table::Sweep(uint32_t now) {
   if (sweep_ == nullptr) {
     if (now < next_sweep_) return false;
     sweep_ = spill_->Begin();
-    // A row may stay an eighth of its time too long.
+    // An expired row may stay an eighth of its time to live too long.
     next_sweep_ = SecondsOf(absl::FromUnixSeconds(now) + absl::Seconds(1) +
                             options_.time_to_live / 8);
   }

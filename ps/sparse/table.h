@@ -30,9 +30,8 @@ namespace penstock::ps::sparse {
 struct PushResult {
   size_t updated = 0;
   size_t not_admitted = 0;
-  // Ids whose gradients were lost: they had rows when room was reserved, have
-  // lost them since, and there is neither room for new ones nor may anything be
-  // evicted.
+  // Ids whose gradients were lost. Their rows existed when room was reserved
+  // and were lost since. No room is left and nothing may be evicted.
   size_t dropped = 0;
 
   void Add(const PushResult& other) {
@@ -42,61 +41,61 @@ struct PushResult {
   }
 };
 
-// Of an id that has no row, the value is its initial one, wherever it is asked:
-// having no row and having a new one look the same. So rows may be left out
-// (admission) and taken away (eviction) without anybody seeing more than the
-// loss of what had been learnt.
+// A table of rows by id. An id without a row has its initial value, so an
+// absent row and a new row look the same. Rows may therefore be left out
+// (admission) or dropped (eviction). Only what was learnt is lost.
 //
-// A row's change is atomic: no Pull() sees half of it. A Push() is not, but for
-// snapshots, which have all of a push or nothing. Pushes, pulls and snapshots
-// go on side by side.
+// Each row changes atomically: no Pull() sees half a change. A Push() as a
+// whole is not atomic, except to snapshots, which have all of a push or
+// nothing. Pushes, pulls and snapshots run concurrently.
 //
-// A table with a tier loses no row for want of room: those that were not used
-// for longest move there, and come back when they are asked for. If the tier
-// has no room, pushes that need more rows are refused, as if there were none,
-// and those of rows that are there change places with others.
-// If it fails (a row cannot be read again), so does each later call, with
-// DATA_LOSS.
+// A table with a tier loses no row for lack of room. The least recently used
+// rows move there and return on demand. If the tier is full, pushes that need
+// more rows are refused; pushes to rows in the tier swap them with rows in
+// memory. If the tier fails (a row cannot be read back), each later call fails
+// with DATA_LOSS.
 //
-// Time is passed in, by a clock of the caller's choice, from 1970 to 2106, and
-// counts in whole seconds. If it goes back, rows live that much longer.
+// The caller passes in the time, from 1970 to 2106, in whole seconds. If time
+// goes back, rows live that much longer.
 //
-// Thread-safe. No clock, no I/O but the tier's, no thread of its own: call
-// Maintain() now and then.
+// Thread-safe. Uses no clock, no thread, and no I/O except the tier's. Call
+// Maintain() periodically.
 class Table {
  public:
-  // Returns INVALID_ARGUMENT for options that cannot be.
+  // Returns INVALID_ARGUMENT for impossible options.
   static absl::StatusOr<std::unique_ptr<Table>> Create(const Options& options);
 
-  // Writes the values of `ids` to `out`, dim floats for each, in their order.
+  // Writes the values of `ids` to `out` in order, dim floats each. Returns
   // INVALID_ARGUMENT if `out` has another size. Ids may repeat.
   absl::Status Pull(absl::Span<const uint64_t> ids, absl::Time now,
                     absl::Span<float> out);
 
-  // Calls `apply(gradient, value, slots)`, pointers to dim, dim and slots * dim
-  // floats, once for each id that has a row or gets one; under a lock, so it
-  // should only compute. An id that repeats is applied in turn; see
-  // Deduplicate().
+  // Calls `apply(gradient, value, slots)` once for each id that has a row or
+  // gets one. The pointers have dim, dim and slots * dim floats. `apply` runs
+  // under a lock and should only compute. A repeated id is applied repeatedly,
+  // in order; see Deduplicate().
   //
-  // If there is no room for the rows that it needs, nothing at all is applied,
-  // and it returns RESOURCE_EXHAUSTED (RetryAfterOf() says when to come again).
+  // Returns RESOURCE_EXHAUSTED, and applies nothing, if there is no room for
+  // the needed rows. RetryAfterOf() returns the delay.
   template <typename Apply>
   absl::StatusOr<PushResult> Push(absl::Span<const uint64_t> ids,
                                   absl::Span<const float> gradients,
                                   absl::Time now, const Apply& apply);
 
-  // The two halves of Push(), for who answers a push before it is applied.
-  // Reserve() makes room for the rows that a push of `ids` would make, or
-  // returns RESOURCE_EXHAUSTED as Push() does. Push() then makes its rows there
-  // and is not refused for want of room. Of pushes that are applied as one, the
-  // reservations are merged. What is not used is given back.
+  // The two halves of Push(), for callers that answer a push before applying
+  // it. Reserve() makes room for the rows that a push of `ids` would make, or
+  // returns RESOURCE_EXHAUSTED as Push() does. Push() then uses that room and
+  // is not refused for lack of it. Merge the reservations of pushes that are
+  // applied as one. Unused room is returned.
   //
-  // Both divide their work by shards into tasks for `run`, so `apply` may be
-  // called by several threads at once, each with rows of its own. What comes of
-  // it does not depend on who runs what. If the threads of `run` also pull, and
-  // pulls make rows or fetch them from a tier, no snapshot may begin beside
-  // such a push: it would wait for the push, that for a thread, and the
-  // thread's pull for the snapshot. Beside Reserve() it may.
+  // Both split their work by shards into tasks for `run`. Several threads may
+  // call `apply` at once, each for different rows. The result does not depend
+  // on the threads.
+  //
+  // Beware of a deadlock if the threads of `run` also serve pulls that make or
+  // fetch rows. No snapshot may begin during such a Push(): the snapshot waits
+  // for the push, the push for a thread, and the thread's pull for the
+  // snapshot. A snapshot may begin during Reserve().
   absl::StatusOr<Reservation> Reserve(absl::Span<const uint64_t> ids,
                                       absl::Time now, RunTasks run = InTurn);
   template <typename Apply>
@@ -106,48 +105,49 @@ class Table {
                                   Reservation reservation,
                                   RunTasks run = InTurn);
 
-  // Returns how many of them had rows.
+  // Returns how many of the ids had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
-  // Removes and then puts in what a snapshot gave, without admission. Call
-  // FinishRestore() after the last one, which orders rows by their last use.
+  // Removes the block's removed ids, then puts its rows without admission. Call
+  // FinishRestore() after the last block: it sorts rows by their last use.
   // Returns RESOURCE_EXHAUSTED, as Push() does, or INVALID_ARGUMENT if the
-  // block's parts do not fit each other and the table; no row is put in then.
+  // block's parts do not fit each other or the table. No row is put on an
+  // error.
   absl::Status Restore(const RowBlock& block);
   void FinishRestore();
 
-  // Removes rows whose time is over and gives memory back. Works for less than
-  // a millisecond or so, on each shard; returns whether there is more to do.
+  // Removes expired rows and frees memory. Works for about a millisecond at
+  // most on each shard. Returns true if there is more to do.
   bool Maintain(absl::Time now);
 
-  // Fixes the present epoch. Waits for the pushes that are running, and lets
-  // new ones wait meanwhile; nothing else does. FAILED_PRECONDITION while
-  // another snapshot is there, or if removals since `since` are not known any
-  // more: take a full one.
+  // Fixes the present epoch. Waits for running pushes and blocks new ones
+  // meanwhile. Returns FAILED_PRECONDITION while another snapshot exists, or if
+  // the removals since `since` are not known any more: take a full snapshot
+  // then.
   absl::StatusOr<std::unique_ptr<Snapshot>> BeginSnapshot(
       const SnapshotOptions& options);
-  // No snapshot will ask for what was removed until this epoch.
+  // Forgets the removals up to this epoch. Call when no snapshot needs them.
   void ForgetRemovals(uint32_t epoch);
 
   const Options& options() const { return options_; }
-  // For FindUnique() on what comes from outside.
+  // Returns the key, for FindUnique() on external ids.
   const HashKey& hash() const { return hash_; }
   Counters counters() const;
-  // OK, or DATA_LOSS once the tier has failed: what each call returns then.
+  // Returns OK, or the DATA_LOSS that each call returns after the tier failed.
   absl::Status TierStatus() const {
     return spill_ == nullptr ? absl::OkStatus() : spill_->status();
   }
-  // The longest run of each shard's index bounds each look-up.
+  // Returns the longest run of any shard's index, which bounds each look-up.
   size_t LongestRun() const;
 
  private:
   friend class Reservation;
   friend class Snapshot;
 
-  // So many rows at most are worked on before the shard's lock is free again.
+  // Limits the rows processed before the shard's lock is released.
   static constexpr size_t kRowsPerLock = 256;
-  // So many rows are on the way into the cache at once. Less than that leaves
-  // the memory idle, and no more fits into the first level.
+  // The number of rows prefetched at once. Fewer leave the memory idle; more do
+  // not fit into the L1 cache.
   static constexpr size_t kPrefetch = Shard::kMaxPrefetch;
 
   struct alignas(64) Part {
@@ -161,11 +161,11 @@ class Table {
   explicit Table(const Options& options);
 
   // Calls work(shard, number, begin, end) for pieces of the batch, with the
-  // shard locked, until it returns false.
+  // shard locked, until `work` returns false.
   using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
   void OnPieces(const Batch& batch, ShardRange shards, PieceWork work);
   // Calls work(shard, place) for each place of the batch, with the shard locked
-  // and its rows on the way into the cache.
+  // and its rows being prefetched.
   template <typename Work>
   void OnEach(const Batch& batch, ShardRange shards, const Work& work);
   template <typename Work>
@@ -173,21 +173,21 @@ class Table {
     OnEach(batch, {0, batch.shards()}, work);
   }
 
-  // Removes rows of the tier whose time is over, a part of all at a time;
-  // returns whether there are more to look at.
+  // Removes expired rows of the tier, a part per call. Returns true if there
+  // are more to check.
   bool Sweep(uint32_t now);
 
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
-  // Whether the id at a place of a batch needs a row that it has not.
+  // Returns true if the id at a place of a batch needs a new row.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
-  // The same where rows change places with those of the tier.
+  // Like WouldMake, if rows can be swapped with the tier.
   using NeedsRoom = absl::FunctionRef<bool(Shard&, size_t)>;
   enum class Count {
-    kIfShort,  // all ids are given a row while there is room for so many
-    kAlways,   // takes the time to look for those that need one
+    kIfShort,  // reserve for all ids if there is room
+    kAlways,   // reserve only for ids that need a row
   };
-  // Asks each shard for a piece of the batch at a time: what does not fit
-  // leaves no index behind for all of it.
+  // Reserves in pieces, so that a refused batch does not grow the index to full
+  // size.
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
                                          WouldMake would_make,
                                          NeedsRoom needs_room, RunTasks run);
@@ -212,7 +212,7 @@ class Table {
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
-  // Whoever makes, changes, moves or removes rows is inside.
+  // Code that makes, changes, moves or removes rows visits the gate.
   Gate gate_;
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;
@@ -223,7 +223,7 @@ class Table {
   uint32_t next_sweep_ ABSL_GUARDED_BY(sweep_mu_) = 0;
 };
 
-// Returns `time` as rows keep it.
+// Converts `time` to the seconds that rows store.
 uint32_t SecondsOf(absl::Time time);
 
 template <typename Work>
@@ -246,7 +246,7 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  // Where room costs a way to the tier, none is made that is not needed.
+  // With a tier, room is expensive, so only needed room is reserved.
   absl::StatusOr<Reservation> reservation = ReserveUpdates(
       batch, spill_ == nullptr ? Count::kIfShort : Count::kAlways, ids, seconds,
       InTurn);
@@ -275,7 +275,7 @@ absl::StatusOr<PushResult> Table::Update(const Batch& batch,
                                          Reservation* reservation,
                                          RunTasks run) {
   const size_t dim = options_.dim;
-  const Gate::Visit visit(&gate_);  // of all tasks: a snapshot has all or none
+  const Gate::Visit visit(&gate_);  // covers all tasks, for snapshots
   std::vector<PushResult> results(TasksOf(batch));
   run(results.size(), [&](size_t task) {
     PushResult result;

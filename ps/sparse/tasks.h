@@ -1,4 +1,4 @@
-// The work of one call, in tasks that may run beside each other.
+// Splits the work of one call into tasks that may run concurrently.
 
 #ifndef PENSTOCK_PS_SPARSE_TASKS_H_
 #define PENSTOCK_PS_SPARSE_TASKS_H_
@@ -11,21 +11,21 @@
 
 namespace penstock::ps::sparse {
 
-// Calls task(0) to task(tasks - 1), each once, on any threads in any order, and
-// returns when all have returned.
+// Calls task(0) to task(tasks - 1), each once, on any threads in any order.
+// Returns after all have returned.
 using RunTasks =
     absl::FunctionRef<void(size_t tasks, absl::FunctionRef<void(size_t)> task)>;
 
-// Runs one after another, on the caller's thread.
+// Runs the tasks one after another on the caller's thread.
 inline void InTurn(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   for (size_t i = 0; i < tasks; ++i) task(i);
 }
 
-// So many ids at least are worth a task, if the shards are enough.
+// The minimum number of ids per task.
 inline constexpr size_t kIdsPerTask = 256;
 
-// Some of a batch's shards, one behind the other. A shard is in one task, so
-// its ids keep their order whoever runs it.
+// Consecutive shards of a batch. Each shard is in exactly one task, so its ids
+// keep their order on any thread.
 struct ShardRange {
   size_t begin;
   size_t end;

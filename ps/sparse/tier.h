@@ -1,4 +1,4 @@
-// Where a table keeps rows that have no room in its memory.
+// Storage for rows that have no room in a table's memory.
 
 #ifndef PENSTOCK_PS_SPARSE_TIER_H_
 #define PENSTOCK_PS_SPARSE_TIER_H_
@@ -13,12 +13,12 @@
 
 namespace penstock::ps::sparse {
 
-// The rows of one table, as bytes, by shard and id. All rows of a table have
-// the same size. Nothing outlives the process: that is for checkpoints.
+// The rows of one table, as bytes, by shard and id. All rows have the same
+// size. Nothing persists after the process ends; use checkpoints.
 //
-// Thread-safe; only one thread at a time asks for the rows of one shard. Calls
-// are made under that shard's lock, so what they wait for, its pulls and pushes
-// wait for.
+// Thread-safe, but only one thread at a time accesses the rows of one shard.
+// Calls are made under that shard's lock, so a slow call delays the shard's
+// pulls and pushes.
 class Tier {
  public:
   struct Key {
@@ -26,7 +26,8 @@ class Tier {
     uint64_t id;
   };
 
-  // All rows of one point in time. For one thread; ends before the tier.
+  // An iterator over all rows at one point in time. For one thread; must end
+  // before the tier.
   class Walk {
    public:
     virtual ~Walk() = default;
@@ -36,22 +37,20 @@ class Tier {
 
   virtual ~Tier() = default;
 
-  // Keeps a row that it does not have. RESOURCE_EXHAUSTED, or another error: it
-  // has no room for it now.
+  // Stores a row that is not in the tier. Any error means that there is no room
+  // now.
   virtual absl::Status Put(Key key, absl::string_view bytes) = 0;
-  // Copies a row to `bytes`. Returns false if it does not have it. After an
-  // error nobody can say what the table has: the table fails.
+  // Copies a row to `bytes`. Returns false if the row is not in the tier. An
+  // error leaves the table's contents unknown: the table fails.
   virtual absl::StatusOr<bool> Get(Key key, char* bytes, size_t size) = 0;
-  // Forgets a row that it has. An error is as one of Get().
+  // Erases a row that is in the tier. An error is fatal as in Get().
   virtual absl::Status Erase(Key key) = 0;
-  // How many bytes of rows more have room, as far as can be known: others may
-  // take it.
+  // Estimates how many more bytes of rows fit. Others may take that room.
   virtual uint64_t BytesLeft() const = 0;
-  // Whether the room that Erase() gives back is there for a Put() at once, even
-  // if there is no other: so it is where a limit is reached, and not where a
-  // disk is full.
+  // Returns true if Put() can immediately use the room that Erase() frees, even
+  // if there is no other room. True at a limit, false on a full disk.
   virtual bool ErasedIsRoom() const = 0;
-  // Returns the rows that there are now, in any order.
+  // Begins a walk over the current rows, in any order.
   virtual absl::StatusOr<std::unique_ptr<Walk>> Begin() = 0;
 };
 
