@@ -221,7 +221,7 @@ absl::StatusOr<std::vector<Tensor>> Compressor::Quantize(const Tensor& gradient,
   ForEachPiece(count_, *workers_, [&](size_t begin, size_t count) {
     optim::Scratch<float> piece;
     Widen(from, begin, count, &piece);
-    // The last block is whole, too, until it is written.
+    // Pads the last block; only whole blocks are quantized.
     const size_t some = BlocksOf(count);
     std::fill(piece.data + count, piece.data + some * kBlock, 0.0F);
     int8_t rounded[kPiece];

@@ -1,4 +1,4 @@
-// What a worker does with the gradients of one variable before it pushes them.
+// Compresses a worker's gradients of one variable before the push.
 
 #ifndef PENSTOCK_PS_COMPRESSION_COMPRESSOR_H_
 #define PENSTOCK_PS_COMPRESSION_COMPRESSOR_H_
@@ -22,7 +22,7 @@
 
 namespace penstock::ps::compression {
 
-// How the gradients of a variable are compressed.
+// The compression of a variable's gradients.
 //
 // clang-format off
 //   Kind      Sends                                   Error feedback
@@ -33,75 +33,78 @@ namespace penstock::ps::compression {
 //   kInt8     each element, rounded at random         none: the error's mean is 0
 // clang-format on
 //
-// With error feedback, what is not sent is kept and added to the next gradient
-// (A. Aji, K. Heafield, "Sparse Communication for Distributed Gradient
-// Descent", EMNLP 2017; S. Stich et al., "Sparsified SGD with Memory", NeurIPS
-// 2018, prove that SGD then converges as it does without compression). Elements
-// of kRandomK are sent as they are, not times n / k: that would be for an
-// unbiased estimate without memory, whose variance is n / k times as large.
-// Here what is left out comes later, and scaling would apply it n / k times.
+// Error feedback keeps the unsent part of a gradient and adds it to the next
+// gradient (A. Aji, K. Heafield, "Sparse Communication for Distributed Gradient
+// Descent", EMNLP 2017). SGD then converges as it does without compression (S.
+// Stich et al., "Sparsified SGD with Memory", NeurIPS 2018). kRandomK sends its
+// elements unscaled. Scaling by n / k would give an unbiased estimate without
+// memory, with n / k times the variance. Here the omitted part comes later, and
+// scaling would apply it n / k times.
 struct CompressionSpec {
   enum class Kind { kNone, kHalf, kTopK, kRandomK, kInt8 };
 
   Kind kind = Kind::kNone;
-  // kHalf: f16 or bf16. kTopK and kRandomK: of the values that are sent, f32,
-  // f16 or bf16; what rounding leaves is fed back, too.
+  // kHalf: f16 or bf16. kTopK and kRandomK: the type of the sent values, f32,
+  // f16 or bf16; rounding errors are fed back, too.
   tensor::DType dtype = tensor::DType::kBF16;
-  // kTopK and kRandomK: of n elements, ceil(ratio * n) are sent. Above 0, and
-  // at most 1.
+  // kTopK and kRandomK send ceil(ratio * n) of n elements. 0 < ratio <= 1.
   double ratio = 0.01;
-  // kRandomK and kInt8. Workers that share it choose the same elements, and
-  // round by the same numbers: with kInt8 give each its own, so that the errors
-  // of their mean are independent.
+  // Seed of kRandomK and kInt8. Workers with the same seed choose the same
+  // elements and round by the same numbers. With kInt8, give each worker its
+  // own seed, so that the errors of their mean are independent.
   uint64_t seed = 0;
 };
 
-// Compresses the gradients of one variable, or of the part of it that goes to
-// one server. What it returns is for Decompress(); lists.h has the forms.
+// A compressor for the gradients of one variable, or of the part that goes to
+// one server. Decompress() reads the result; lists.h defines its forms.
 //
-// After a lost reply, push the list again that Compress() has returned: it is
-// immutable. Compress() itself is not to be called again, as it feeds back.
-// When a push is refused or late, so that it will never be applied, call
-// GiveBack(): with error feedback, the list has elements of many steps.
+// After a lost reply, push the same list again: lists are immutable. Do not
+// call Compress() again, because it updates the residual. If a push is refused
+// or too late, so that it will never be applied, call GiveBack(): with error
+// feedback, the list has elements of many steps.
 //
-// The residual lives as long as this object. Where a worker ends, what is in it
-// is lost.
+// The residual lives as long as this object. A worker that ends loses its
+// residual.
 //
 // One thread at a time.
 class Compressor {
  public:
-  // Names a variable or a part of it. kRandomK and kInt8 draw numbers for the
-  // name. Returns INVALID_ARGUMENT, which has the name, for a spec with a wrong
-  // number or type, and for a shape of more elements than int32 can count if
-  // the kind sends indices; and RESOURCE_EXHAUSTED if there is no memory for
-  // the residual, which is an f32 for each element.
+  // Creates a compressor for the variable, or part of one, called `name`.
+  // kRandomK and kInt8 derive random numbers from the name. Returns
+  // INVALID_ARGUMENT, with the name, for a spec with a wrong number or type.
+  // The same error tells that a shape has too many elements for int32 indices.
+  // Returns RESOURCE_EXHAUSTED if memory for the residual, an f32 per element,
+  // cannot be allocated.
   //
-  // `workers` must outlive the compressor. What is sent comes from `allocator`,
-  // which must outlive it, too; null is tensor::DefaultAllocator().
+  // `workers` must outlive the compressor. `allocator` provides the sent memory
+  // and must outlive the compressor, too; null is tensor::DefaultAllocator().
   static absl::StatusOr<std::unique_ptr<Compressor>> Create(
       const CompressionSpec& spec, absl::string_view name, tensor::Shape shape,
       const optim::Workers* workers, tensor::Allocator* allocator = nullptr);
 
-  // Compresses the gradient of a step, f32, f64, f16 or bf16. f64 is rounded to
-  // f32 first. kRandomK and kInt8 draw numbers for the step: the same spec,
-  // name, step, gradients and residual give the same bits on each machine, with
-  // any number of threads.
+  // Compresses the gradient of a step: f32, f64 (rounded to f32 first), f16 or
+  // bf16. kRandomK and kInt8 derive random numbers from the step. The same
+  // spec, name, step, gradients and residual give the same bits on each
+  // machine, with any number of threads.
   //
-  // Returns INVALID_ARGUMENT for another shape or type, for an element that
-  // optim::CheckGradient() refuses (kNone leaves that to the server), and for
-  // one beyond 65504 if kHalf is f16; and RESOURCE_EXHAUSTED. Then nothing has
-  // changed.
+  // Changes nothing on an error. Returns RESOURCE_EXHAUSTED, or
+  // INVALID_ARGUMENT for
+  //
+  // - another shape or type,
+  // - an element that optim::CheckGradient() refuses (kNone leaves this check
+  //   to the server), or
+  // - an element beyond 65504 if kHalf is f16.
   absl::StatusOr<std::vector<tensor::Tensor>> Compress(
       const tensor::Tensor& gradient, uint64_t step);
 
-  // Adds a list that Compress() has returned, and that no server has applied or
-  // will apply, to the residual again; it then comes with later gradients. Call
-  // it once for a list. Kinds without error feedback forget the list, as a
-  // training without compression forgets a gradient that came too late. Returns
-  // INVALID_ARGUMENT for a list that is none of this kind.
+  // Adds a list of Compress() to the residual again, if no server has applied
+  // it or will apply it. The elements then come with later gradients. Call once
+  // per list. Kinds without error feedback drop the list, as training without
+  // compression drops a late gradient. Returns INVALID_ARGUMENT for a list of
+  // another kind.
   absl::Status GiveBack(absl::Span<const tensor::Tensor> list);
 
-  // Returns what is kept for later; empty without error feedback.
+  // Returns the residual; empty without error feedback.
   absl::Span<const float> residual() const;
 
  private:
@@ -127,7 +130,7 @@ class Compressor {
   const PhiloxKey key_;
   const optim::Workers* const workers_;
   tensor::Allocator* const allocator_;
-  std::optional<ErrorFeedback> residual_;  // of kTopK and kRandomK
+  std::optional<ErrorFeedback> residual_;  // kTopK and kRandomK
 };
 
 }  // namespace penstock::ps::compression

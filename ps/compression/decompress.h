@@ -1,4 +1,4 @@
-// What a server does with a compressed gradient.
+// Decompresses gradients at a server.
 
 #ifndef PENSTOCK_PS_COMPRESSION_DECOMPRESS_H_
 #define PENSTOCK_PS_COMPRESSION_DECOMPRESS_H_
@@ -12,16 +12,17 @@
 
 namespace penstock::ps::compression {
 
-// Returns the gradient of `shape` that a list of lists.h stands for: a single
-// tensor as it is, without a copy, and what is compressed as f32 on the heap.
+// Returns the gradient of `shape` that a list of lists.h encodes. A single
+// tensor is returned without a copy. A compressed list is expanded to f32 on
+// the heap.
 //
-// The list may be anybody's. Returns INVALID_ARGUMENT, as CheckList() does,
-// before it allocates anything; so a list costs no more memory than a gradient
-// of `shape`, which is the server's own. Returns RESOURCE_EXHAUSTED if there is
-// no memory.
+// The list may be untrusted. Returns INVALID_ARGUMENT, as CheckList() does,
+// before any allocation. A list thus costs at most the memory of a gradient of
+// `shape`, which the server chose. Returns RESOURCE_EXHAUSTED if memory cannot
+// be allocated.
 //
-// Elements may still be NaN or too large: the result is a gradient as any
-// other, and goes through optim::CheckGradient().
+// Elements may still be NaN or too large: check the result with
+// optim::CheckGradient(), as any gradient.
 absl::StatusOr<tensor::Tensor> Decompress(absl::Span<const int64_t> shape,
                                           absl::Span<const tensor::Tensor> list,
                                           const optim::Workers& workers);

@@ -1,4 +1,4 @@
-// What has not been sent of a gradient yet.
+// Keeps the unsent part of gradients.
 
 #ifndef PENSTOCK_PS_COMPRESSION_ERROR_FEEDBACK_H_
 #define PENSTOCK_PS_COMPRESSION_ERROR_FEEDBACK_H_
@@ -15,29 +15,30 @@
 
 namespace penstock::ps::compression {
 
-// The residual of error feedback, in f32 on the heap. Of each element, what was
-// taken and what is left is together what was added, to f32's rounding of the
-// additions. One thread at a time.
+// The residual of error feedback, in f32 on the heap. For each element, the
+// taken part plus the rest equals the sum of what was added, except for f32's
+// rounding of the additions. One thread at a time.
 class ErrorFeedback {
  public:
-  // Makes a residual of 0. Returns RESOURCE_EXHAUSTED if there is no memory.
+  // Creates a residual of zeros. Returns RESOURCE_EXHAUSTED if memory cannot be
+  // allocated.
   static absl::StatusOr<ErrorFeedback> Create(size_t count);
 
   absl::Span<const float> values() const { return {data(), count_}; }
 
-  // Adds a gradient of as many elements, which has passed CheckGradient().
+  // Adds a gradient with the same number of elements. The gradient must have
+  // passed CheckGradient().
   void Add(const optim::GradientView& gradient, const optim::Workers& workers);
 
-  // Moves the elements at `indices`, none of them twice, to `to`, which is
-  // f32, f16 or bf16. What rounding to that type leaves stays here; so does
-  // what is beyond 65504 for f16, and beyond optim::kMostInF32 for the others,
-  // for a server would refuse that.
+  // Moves the elements at distinct `indices` to `to`, which is f32, f16 or
+  // bf16. Keeps the rounding error here. Also keeps excess that a server would
+  // refuse: beyond 65504 for f16, beyond optim::kMostInF32 for others.
   void Take(absl::Span<const int32_t> indices, tensor::DType dtype, void* to,
             const optim::Workers& workers);
 
-  // Adds finite elements at `indices`, none of them twice. Neither need be
-  // aligned. Right after Take() everything is as it was before, to the last
-  // bit, but for the sign of a 0 and for what was beyond the limit.
+  // Adds finite elements at distinct `indices`; both may be unaligned. Directly
+  // after Take(), restores the earlier state bit by bit, except for the sign of
+  // a 0 and for values beyond the limit.
   void PutBack(const tensor::Tensor& indices, const tensor::Tensor& values,
                const optim::Workers& workers);
 
@@ -52,7 +53,7 @@ class ErrorFeedback {
     return reinterpret_cast<float*>(memory_.buffer()->mutable_data());
   }
 
-  tensor::Tensor memory_;  // whole pieces, each as good as an optim::Scratch
+  tensor::Tensor memory_;  // whole pieces, usable as optim::Scratch
   size_t count_;
 };
 

@@ -13,7 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/compression/int8.cc"
 #include "hwy/foreach_target.h"
-// It comes first.
+// foreach_target.h must come first.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,7 +22,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// No vector has more lanes than there are counters, or elements of a half.
+// Limits the lanes to the number of counters and the elements of a half.
 using DF = hn::CappedTag<float, 16>;
 using DI = hn::RebindToSigned<DF>;
 using DU = hn::RebindToUnsigned<DF>;
@@ -31,10 +31,10 @@ using D64 = hn::CappedTag<uint64_t, 8>;
 constexpr size_t kHalf = kBlock / 2;
 constexpr size_t kCounters = kHalf / 4;  // of four words, each of two elements
 
-// Write a block's words, in the order of QuantizeBlocks().
+// Writes a block's words, in the order of QuantizeBlocks().
 #if HWY_TARGET == HWY_SCALAR
 
-// Its vectors of one lane have no halves.
+// For vectors of one lane, which have no halves.
 void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
   for (size_t j = 0; j < kCounters; ++j) {
     const uint64_t counter = block * kCounters + j;
@@ -49,7 +49,7 @@ void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
 
 #else
 
-// A counter in each lane. Only the low half of what is in a lane counts.
+// Counters, one per lane. Only the low half of each lane is used.
 using V64 = hn::Vec<D64>;
 struct Counters {
   V64 c0, c1, c2, c3;

@@ -15,7 +15,7 @@ namespace {
 using tensor::DType;
 using tensor::Tensor;
 
-// A gradient's shape, as CheckList() has it.
+// A gradient's shape, in the form that CheckList() needs.
 struct Part {
   absl::Span<const int64_t> shape;
   size_t count = 0;
@@ -59,7 +59,7 @@ absl::Status CheckIndices(const Part& part, const Tensor& indices) {
     }
     before = index;
   }
-  // The last is the largest.
+  // The last index is the largest.
   if (before >= 0 && static_cast<uint64_t>(before) >= part.count) {
     return Refuse(part, "an index is ", before, ", but there are ", part.count,
                   " elements");
@@ -95,7 +95,7 @@ absl::Status CheckInt8(const Part& part, const Tensor& elements,
   const char* const data = scales.bytes().data();
   for (size_t i = 0; i < blocks; ++i) {
     const auto scale = ElementAt<float>(data, i);
-    // A NaN is in no range.
+    // The negated condition also refuses NaN.
     if (!(scale >= 0 && scale <= optim::kMostInF32)) {
       return Refuse(part, "scale ", i, " is ", scale, ", not from 0 to ",
                     optim::kMostInF32);
@@ -104,7 +104,7 @@ absl::Status CheckInt8(const Part& part, const Tensor& elements,
   return absl::OkStatus();
 }
 
-// The status of a check as that of a form.
+// Returns `form` if `status` is OK, otherwise `status`.
 absl::StatusOr<Form> If(const absl::Status& status, Form form) {
   if (!status.ok()) return status;
   return form;

@@ -1,4 +1,4 @@
-// The lists of tensors that stand for a gradient on the wire.
+// The lists of tensors that encode a gradient on the wire.
 
 #ifndef PENSTOCK_PS_COMPRESSION_LISTS_H_
 #define PENSTOCK_PS_COMPRESSION_LISTS_H_
@@ -12,7 +12,8 @@
 
 namespace penstock::ps::compression {
 
-// A gradient of shape S with n elements, in row-major order, is one of
+// A gradient of shape S with n elements, in row-major order, has one of these
+// forms:
 //
 // clang-format off
 //   Form       Tensors                                     Bytes
@@ -21,26 +22,25 @@ namespace penstock::ps::compression {
 //   kInt8      int8 of shape S, then f32 [ceil(n / 256)]   n + n / 64
 // clang-format on
 //
-// The types tell them apart, so there is no header.
+// The types distinguish the forms, so no header is needed.
 //
-// kKOfN: indices that ascend without repeats, from 0 to n - 1, and the elements
-// there. All others are 0. k may be 0.
+// kKOfN: ascending distinct indices from 0 to n - 1, and the elements there.
+// All other elements are 0. k may be 0.
 // kInt8: element i is its int8 times scale i / 256. Scales are from 0 to
 // optim::kMostInF32.
 enum class Form { kFloating, kKOfN, kInt8 };
 
-// Elements that share a scale. A block's error is in proportion to its largest
-// element, so blocks are small; with 256, scales add only a 64th to the bytes,
-// and a block is four cache lines of int8, which is enough for any vectors.
+// The number of elements that share a scale. A block's error is proportional to
+// its largest element, so blocks are small. With 256, scales add only a 64th to
+// the bytes. A block of int8 is four cache lines, enough for any vectors.
 inline constexpr size_t kBlock = 256;
 
 inline size_t BlocksOf(size_t count) { return (count + kBlock - 1) / kBlock; }
 
-// Returns the form of a list that anybody may have sent. Returns
-// INVALID_ARGUMENT, which says what is wrong and where, unless it is one of the
-// three for `shape`. Reads all indices and scales, allocates nothing, and does
-// not look at the elements: those of a gradient are checked when it is whole,
-// by optim::CheckGradient().
+// Returns the form of an untrusted list. Returns INVALID_ARGUMENT, with the
+// flaw and its place, unless the list has one of the three forms for `shape`.
+// Reads all indices and scales, and allocates nothing. Ignores the elements:
+// optim::CheckGradient() checks them in the decompressed gradient.
 absl::StatusOr<Form> CheckList(absl::Span<const int64_t> shape,
                                absl::Span<const tensor::Tensor> list);
 

@@ -1,4 +1,4 @@
-// How passes over a gradient are divided among threads.
+// Divides passes over a gradient among threads.
 
 #ifndef PENSTOCK_PS_COMPRESSION_PIECES_H_
 #define PENSTOCK_PS_COMPRESSION_PIECES_H_
@@ -13,11 +13,11 @@
 
 namespace penstock::ps::compression {
 
-// A task's part: long enough that handing it out does not count.
+// Elements of a task's part. Long enough to make its overhead negligible.
 inline constexpr size_t kPart = 32 * optim::kPiece;
 
-// Calls pass(begin, count) for elements 0 to total - 1 in pieces of at most
-// optim::kPiece, by all threads. All pieces but the last are whole.
+// Calls pass(begin, count) for elements 0 to total - 1, on all threads, in
+// pieces of at most optim::kPiece. All pieces except the last are full.
 inline void ForEachPiece(size_t total, const optim::Workers& workers,
                          absl::FunctionRef<void(size_t, size_t)> pass) {
   workers.ForEach((total + kPart - 1) / kPart, [&](size_t part) {
@@ -28,7 +28,7 @@ inline void ForEachPiece(size_t total, const optim::Workers& workers,
   });
 }
 
-// Returns an element of a received tensor, which need not be aligned.
+// Returns an element of a received tensor, which may be unaligned.
 template <typename T>
 T ElementAt(const char* data, size_t index) {
   T element;

@@ -6,7 +6,7 @@
 namespace penstock::ps::compression {
 namespace {
 
-// The words of Philox with the counters 0, 1, 2 ... of a step, in a row.
+// The concatenated words of Philox for a step's counters 0, 1, 2 ...
 class Words {
  public:
   Words(PhiloxKey key, uint64_t step) : key_(key), step_(step) {}
@@ -31,8 +31,8 @@ class Words {
   size_t used_ = 4;
 };
 
-// Returns a number below `end`, each equally likely (D. Lemire, "Fast Random
-// Integer Generation in an Interval", ACM TOMACS 2019).
+// Returns a uniform number below `end` (D. Lemire, "Fast Random Integer
+// Generation in an Interval", ACM TOMACS 2019).
 uint32_t NextBelow(uint32_t end, Words* words) {
   const uint32_t unfair = -end % end;  // 2^32 mod end
   while (true) {
@@ -43,7 +43,7 @@ uint32_t NextBelow(uint32_t end, Words* words) {
   }
 }
 
-// Marks so many of `count`.
+// Returns `count` bits of which `marks` are set at random.
 std::vector<uint64_t> Draw(size_t count, size_t marks, Words words) {
   std::vector<uint64_t> bits((count + 63) / 64);
   while (marks > 0) {
@@ -67,7 +67,8 @@ void SelectRandomK(size_t count, PhiloxKey key, uint64_t step,
   size_t written = 0;
   for (size_t i = 0; i < bits.size(); ++i) {
     uint64_t left = leave_out ? ~bits[i] : bits[i];
-    // Beyond `count` nothing is marked, and that is not left out.
+    // Stops at the end of `indices`: unmarked bits beyond `count` do not count
+    // as chosen.
     for (; left != 0 && written < indices.size(); left &= left - 1) {
       indices[written++] = static_cast<int32_t>(i * 64 + __builtin_ctzll(left));
     }

@@ -1,4 +1,4 @@
-// Elements chosen at random.
+// Chooses elements at random.
 
 #ifndef PENSTOCK_PS_COMPRESSION_RANDOM_K_H_
 #define PENSTOCK_PS_COMPRESSION_RANDOM_K_H_
@@ -11,14 +11,14 @@
 
 namespace penstock::ps::compression {
 
-// Writes as many of 0 to count - 1, ascending and without repeats, as `indices`
-// has room for, which is no more than there are. Each set of so many is equally
-// likely; which it is depends on key, step, count and k only, so it is the same
-// on each machine. `count` is below 2^31.
+// Fills `indices` with ascending distinct numbers from 0 to count - 1.
+// indices.size() is at most `count`, which is below 2^31. Each set of k =
+// indices.size() numbers is equally likely. The set depends only on key, step,
+// count and k, and is the same on each machine.
 //
-// Takes a time in proportion to k and to count / 64, and count / 8 bytes: marks
-// what is drawn, and draws again what is marked already. Of more than half it
-// marks what is left out.
+// Takes time proportional to k and to count / 64, and count / 8 bytes. Marks
+// drawn numbers, and draws again if a number is marked already. For k above
+// half of `count`, marks the omitted numbers instead.
 void SelectRandomK(size_t count, PhiloxKey key, uint64_t step,
                    absl::Span<int32_t> indices);
 

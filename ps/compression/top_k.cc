@@ -9,17 +9,17 @@
 namespace penstock::ps::compression {
 namespace {
 
-// A task's part.
+// The number of values in a task's part.
 constexpr size_t kTask = 1 << 17;
 
-// 31 bits that have the order of the magnitudes.
+// Returns 31 bits that sort like the magnitudes.
 uint32_t MagnitudeOf(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits & 0x7FFFFFFF;
 }
 
-// The bits of a magnitude that one histogram is of.
+// The bits of a magnitude that a histogram counts.
 struct Digit {
   int shift;
   int width;
@@ -27,14 +27,14 @@ struct Digit {
 constexpr Digit kDigits[] = {{20, 11}, {10, 10}, {0, 10}};
 using Histogram = std::array<uint32_t, 1 << 11>;
 
-// The magnitude from which on values are taken, and how many of those that have
-// just it.
+// The smallest magnitude to take, and how many values of exactly this magnitude
+// to take.
 struct Threshold {
   uint32_t magnitude = 0;
   size_t ties = 0;
 };
 
-// What a part has, and then where its indices go.
+// Counts of a part, later the positions of its indices.
 struct Counts {
   size_t above = 0;
   size_t equal = 0;
@@ -69,7 +69,7 @@ class Selection {
     return values_.subspan(part * kTask, kTask);
   }
 
-  // Counts the values of each `digit`, of those whose bits before it are
+  // Counts the values of each `digit` among those whose higher bits are
   // `prefix`.
   Histogram Count(Digit digit, uint32_t prefix) const {
     std::vector<Histogram> each(parts_);
@@ -87,7 +87,7 @@ class Selection {
     return each[0];
   }
 
-  // `k` is from 1 to the number of values.
+  // Requires `k` from 1 to the number of values.
   Threshold Find(size_t k) const {
     Threshold threshold = {0, k};
     for (const Digit digit : kDigits) {

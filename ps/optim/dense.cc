@@ -11,11 +11,11 @@ namespace {
 
 using tensor::DType;
 
-// A task's part of a value. See gradient.cc.
+// Elements of a task's part of a value. See gradient.cc.
 constexpr size_t kPart = 32 * kPiece;
 
-// From so many bytes on a new value goes past the caches: it would not stay in
-// them until it is read, and a store that misses first reads the line.
+// The size from which a new value bypasses the caches. A larger one would be
+// evicted before it is read, and a store that misses first reads the line.
 constexpr size_t kStreamedBytes = size_t{8} << 20;
 
 bool IsNarrow(DType dtype) {
@@ -47,8 +47,8 @@ bool CanBeReadAs(const GradientView& gradient) {
          reinterpret_cast<uintptr_t>(gradient.data) % alignof(T) == 0;
 }
 
-// Returns the mean of elements [begin, begin + count), in `scratch` or where
-// the only gradient lies.
+// Returns the mean of elements [begin, begin + count). The result is in
+// `scratch`, or is the only gradient's own memory.
 template <typename T>
 const T* MeanOf(absl::Span<const GradientView> gradients, size_t begin,
                 size_t count, Scratch<T>* scratch) {
@@ -67,7 +67,7 @@ const T* MeanOf(absl::Span<const GradientView> gradients, size_t begin,
   return scratch->data;
 }
 
-// What a thread has in its first-level cache.
+// A thread's working memory in the L1 cache.
 template <typename T>
 struct Workspace {
   Scratch<T> mean;
@@ -149,7 +149,7 @@ absl::Status Check(const DenseStep& step) {
   return absl::OkStatus();
 }
 
-// The part of a step that one task does.
+// One task's part of a step.
 struct Part {
   const DenseStep* step;
   size_t begin;

@@ -1,4 +1,4 @@
-// Steps of dense values, over all cores.
+// Applies steps to dense values, on all cores.
 
 #ifndef PENSTOCK_PS_OPTIM_DENSE_H_
 #define PENSTOCK_PS_OPTIM_DENSE_H_
@@ -16,58 +16,64 @@
 
 namespace penstock::ps::optim {
 
-// A slot of a dense value, of as many elements as the value.
+// A slot of a dense value, with as many elements as the value.
 struct DenseSlot {
-  absl::string_view name;  // lives for ever
-  double initial;          // of each element; of "master": the value's own
+  absl::string_view name;  // static lifetime
+  double initial;          // of each element; "master" copies the value
   tensor::DType dtype;
 };
 
 // The name of the slot that holds an f16 or bf16 value in f32. Steps are
-// computed on it, as most would be lost in the rounding of so few digits.
+// computed on this slot, because rounding to so few digits would lose most of
+// them.
 inline constexpr absl::string_view kMaster = "master";
 
-// Returns the slots of a value of that type: the optimizer's, f64 for an f64
-// value and f32 for others, then for f16 and bf16 "master". Returns none for a
-// type that is not trained: CheckTrainable() says why.
+// Returns the slots of a value of that type. The optimizer's slots come first,
+// f64 for an f64 value and f32 for others, then "master" for f16 and bf16.
+// Returns none for a type that cannot be trained; CheckTrainable() returns the
+// reason.
 std::vector<DenseSlot> DenseSlotsOf(const Optimizer& optimizer,
                                     tensor::DType dtype);
 
 // Returns INVALID_ARGUMENT unless the type is f32, f64, f16 or bf16.
 absl::Status CheckTrainable(tensor::DType dtype);
 
-// Writes the first content of a slot. `value` and `slot` have `count` elements,
-// of `dtype` and of description.dtype.
+// Writes the initial content of a slot. `value` and `slot` have `count`
+// elements, of `dtype` and of description.dtype.
 void InitializeSlot(const DenseSlot& description, tensor::DType dtype,
                     const void* value, size_t count, void* slot);
 
-// One value's step. All memory is the caller's, has `count` elements and the
-// alignment of its type, but for gradients, which need none. All must live
-// until ApplyDense() has returned.
+// One value's step. The caller owns all memory. Each array has `count` elements
+// and its type's alignment; gradients need no alignment. All must live until
+// ApplyDense() returns.
 struct DenseStep {
   const Optimizer* optimizer = nullptr;
   const Scalars* scalars = nullptr;
   tensor::DType dtype = tensor::DType::kF32;
   size_t count = 0;
-  // By the rank of their workers, ascending. Each was checked.
+  // Ordered by worker rank, ascending. Each must have passed CheckGradient().
   absl::Span<const GradientView> gradients;
-  const void* value = nullptr;    // of an f16 or bf16 value not read
-  void* updated = nullptr;        // `value`, or apart from it
-  absl::Span<void* const> slots;  // as DenseSlotsOf() has them
+  const void* value = nullptr;    // not read if f16 or bf16
+  void* updated = nullptr;        // `value`, or disjoint from it
+  absl::Span<void* const> slots;  // in the order of DenseSlotsOf()
 };
 
-// Takes all steps: averages each one's gradients and applies the mean, a piece
-// that fits into the first-level cache at a time. Threads may read `value`
-// meanwhile if `updated` is apart from it; whoever sees the return sees the
-// whole of `updated`.
+// Applies all steps: averages each one's gradients and applies the mean, in
+// pieces that fit into the L1 cache. Threads may read `value` meanwhile if
+// `updated` is disjoint from it. A thread that sees the return sees all of
+// `updated`.
 //
-// The mean is summed in the order given and divided once, in f64 for an f64
-// value and in f32 for others. Same inputs give the same bits on each machine,
+// Sums the mean in the given order and divides once, in f64 for an f64 value
+// and in f32 for others. The same inputs give the same bits on each machine,
 // with any number of threads.
 //
-// Returns INVALID_ARGUMENT, and has changed nothing, if a step has no gradient,
-// one of another number of elements, a type that is not trained, or another
-// number of slots. The message has the step's index.
+// Returns INVALID_ARGUMENT, with the step's index, and changes nothing, if a
+// step has
+//
+// - no gradient,
+// - a gradient with another number of elements,
+// - a type that cannot be trained, or
+// - another number of slots.
 absl::Status ApplyDense(absl::Span<const DenseStep> steps,
                         const Workers& workers);
 

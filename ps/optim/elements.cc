@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/optim/elements.cc"
 #include "hwy/foreach_target.h"
-// It comes first.
+// foreach_target.h must come first.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ps/optim/formats-inl.h"
@@ -24,18 +24,18 @@ using tensor::DType;
 
 using D64 = hn::ScalableTag<double>;
 
-// Vectors of T for elements of a format: none has more lanes than there are of
+// Vectors of T for elements of a format. Their lanes are limited to those of
 // the wider type.
 template <typename T, class Format>
 using VectorsOf = std::conditional_t<Format::kBytes == sizeof(double),
                                      hn::Rebind<T, D64>, hn::ScalableTag<T>>;
 
-// The elements of a vector that has not all of them.
+// The last elements, which do not fill a vector.
 struct Rest {
   uint8_t bytes[HWY_MAX_BYTES * 2] = {};
 };
 
-// Calls Pass::Run<Format>(arguments), by the type.
+// Calls Pass::Run<Format>(arguments) with the format of `dtype`.
 template <class Pass, class... Arguments>
 auto ByFormat(DType dtype, Arguments... arguments) {
   switch (dtype) {
@@ -63,8 +63,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // The next piece of this gradient is read after those of all others: too
-      // far away for the processor to foresee. Beyond the end it does nothing.
+      // Prefetches this gradient's next piece. It is read after the pieces of
+      // all others, too far away for the hardware prefetcher. Prefetching past
+      // the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }
@@ -72,7 +73,7 @@ struct GatherPass {
     Rest rest;
     std::memcpy(rest.bytes, from + i * Format::kBytes,
                 (count - i) * Format::kBytes);
-    // A Scratch has whole vectors.
+    // A Scratch has room for whole vectors.
     Put(d, Format::Load(d, rest.bytes), sum + i);
   }
 };
@@ -152,7 +153,7 @@ void Stream(const uint8_t* from, uint8_t* to, size_t bytes) {
 }
 
 struct FindPass {
-  // A multiple of each vector's lanes.
+  // A multiple of each target's lanes.
   static constexpr size_t kStride = 4096;
 
   template <class Format, class D>
@@ -188,7 +189,7 @@ struct FindPass {
     return count;
   }
 
-  // Called where there is one.
+  // Call only if there is such an element.
   template <class Format, class V>
   static size_t First(const uint8_t* from, V most, size_t begin, size_t end) {
     const hn::ScalableTag<typename Format::Own> d;
@@ -205,7 +206,7 @@ size_t Find(DType dtype, const uint8_t* data, double limit, size_t count) {
   return ByFormat<FindPass>(dtype, data, limit, count);
 }
 
-// Element i goes into sum i % kSums, whatever the vectors.
+// Adds element i to sum i % kSums, for vectors of any length.
 struct SquaresPass {
   static constexpr size_t kSums = 32;
   static constexpr size_t kVectors = kSums / hn::MaxLanes(D64());

@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace penstock::ps::optim::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each format loads as many elements as the vectors of D have lanes, which are
-// f32 or f64, and stores vectors of Own, the type that it is computed in.
+// Each format loads as many elements as a vector of D has f32 or f64 lanes. It
+// stores vectors of Own, the type that it is computed in.
 
 template <class D>
 constexpr bool IsF64() {
@@ -47,7 +47,7 @@ struct F64 {
   }
 };
 
-// Those below are exact in f32, and so in f64.
+// The formats below are exact in f32, and therefore in f64.
 template <class Format, class D>
 HWY_INLINE hn::Vec<D> LoadByF32(D d, const uint8_t* from) {
   if constexpr (IsF64<D>()) {
@@ -74,7 +74,7 @@ struct F32 {
   }
 };
 
-// The bits of 16-bit elements, and back, in lanes of 32.
+// Convert between 16-bit elements and their bits in 32-bit lanes.
 template <class D, class DU = hn::RebindToUnsigned<D>>
 HWY_INLINE hn::Vec<DU> LoadBits(D d, const uint8_t* from) {
   const hn::Rebind<uint16_t, D> narrow;
@@ -105,7 +105,7 @@ struct BF16 {
     const auto bits = hn::BitCast(du, v);
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
     const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
-    // A NaN stays one.
+    // Keeps a NaN a NaN.
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
     const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
     StoreBits(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)),
@@ -113,9 +113,9 @@ struct BF16 {
   }
 };
 
-// By integers, after F. Giesen's half_to_float and float_to_half_fast3_rtne
-// (public domain): Highway's own conversions differ from target to target in
-// what they make of subnormal numbers, infinity and NaN.
+// Converts with integers, after F. Giesen's half_to_float and
+// float_to_half_fast3_rtne (public domain). Highway's own conversions of
+// subnormal numbers, infinity and NaN differ between targets.
 struct F16 {
   using Own = float;
   static constexpr size_t kBytes = 2;
@@ -150,7 +150,7 @@ struct F16 {
     const auto infinity = hn::Set(di, 255 << 23);
     const auto special = hn::IfThenElse(
         hn::Gt(bits, infinity), hn::Set(di, 0x7E00), hn::Set(di, 0x7C00));
-    // The addition shifts the bits to their place, and rounds.
+    // The addition moves the bits to their place, and rounds.
     const auto magic = hn::Set(di, ((127 - 15) + (23 - 10) + 1) << 23);
     const auto subnormal = hn::Sub(
         hn::BitCast(di, hn::Add(hn::BitCast(d, bits), hn::BitCast(d, magic))),

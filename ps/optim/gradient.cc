@@ -14,8 +14,8 @@ namespace {
 
 using tensor::DType;
 
-// A task's part: long enough that handing it out does not count, short enough
-// that threads which others disturb do not keep the rest waiting.
+// Elements of a task's part. Long enough to make its overhead negligible, short
+// enough that a disturbed thread does not delay the rest.
 constexpr size_t kPart = 32 * kPiece;
 
 size_t Parts(size_t count) { return (count + kPart - 1) / kPart; }
@@ -53,7 +53,7 @@ absl::Status CheckBelow(const GradientView& gradient, double limit,
       std::isfinite(element) ? absl::StrCat(", above ", limit) : ""));
 }
 
-// Of all gradients, in parts.
+// Returns the norm of all gradients, computed in parts.
 double Norm(absl::Span<const MutableGradientView> gradients,
             const Workers& workers) {
   double total = 0;
@@ -70,7 +70,7 @@ double Norm(absl::Span<const MutableGradientView> gradients,
   return std::sqrt(total);
 }
 
-// Called if the norm is not finite.
+// Returns the error for a norm that is not finite.
 absl::Status WhatIsNotFinite(absl::Span<const MutableGradientView> gradients,
                              const Workers& workers) {
   for (size_t i = 0; i < gradients.size(); ++i) {

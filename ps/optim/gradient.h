@@ -1,4 +1,4 @@
-// Gradients as they come from workers.
+// Gradients as received from workers.
 
 #ifndef PENSTOCK_PS_OPTIM_GRADIENT_H_
 #define PENSTOCK_PS_OPTIM_GRADIENT_H_
@@ -13,9 +13,9 @@
 
 namespace penstock::ps::optim {
 
-// One worker's gradient of a dense value, in row-major order. The memory is the
-// caller's and need not be aligned: it may be where it was received. The type
-// is f32, f64, f16 or bf16, and need not be the value's.
+// One worker's gradient of a dense value, in row-major order. The caller owns
+// the memory, which may be unaligned, such as a receive buffer. The type is
+// f32, f64, f16 or bf16, and may differ from the value's.
 struct GradientView {
   tensor::DType dtype = tensor::DType::kF32;
   const void* data = nullptr;
@@ -28,33 +28,37 @@ struct MutableGradientView {
   size_t count = 0;
 };
 
-// The largest magnitude of an element that trains an f64 value, and any other,
-// which is computed in f32. No training makes such; the square of a larger one
-// may be infinite, and make a slot useless for ever.
+// Limit an element's magnitude, for an f64 value and for all others, which are
+// computed in f32. No training reaches the limits. The square of a larger
+// element may be infinite and spoil a slot for ever.
 inline constexpr double kMostInF64 = 1e140;
 inline constexpr double kMostInF32 = 1e18;
 
-// Returns INVALID_ARGUMENT, which has the index and value of the first such, if
-// an element is NaN, infinite, or above kMostInF64 or kMostInF32, or if the
-// type is none of the four. `value` is the type of what is to be trained.
+// Checks a gradient for a value of type `value`. Returns INVALID_ARGUMENT if
+// the gradient's type is none of the four, or if an element is NaN, infinite,
+// or above kMostInF64 or kMostInF32. The message has the first such element's
+// index and value.
 //
-// For a server, when a gradient comes: the worker that sent it can be told, and
-// no other one's step suffers. Reads the gradient once, by all workers.
+// For a server that receives a gradient: the server can tell the worker that
+// sent it, and other workers' steps do not suffer. Reads the gradient once, on
+// all of `workers`.
 absl::Status CheckGradient(const GradientView& gradient, tensor::DType value,
                            const Workers& workers);
-// What to do about such an element, to be added to that message.
+// The remedy, to be appended to that message.
 inline constexpr char kSmallerGradients[] =
     "; clip the gradients, or lower the learning rate";
 
-// Scales the gradients, which together are one vector, so that its Euclidean
-// norm is at most `max_norm`, but for rounding, and returns the norm that it
-// had. Returns INVALID_ARGUMENT, and changes nothing, if `max_norm` is not
-// positive and finite, if an element is NaN or infinite - the message names the
-// gradient by its index, and the element - or if the norm is.
+// Scales the gradients, as one vector, so that its Euclidean norm is at most
+// `max_norm`, except for rounding. Returns the original norm. Returns
+// INVALID_ARGUMENT, and changes nothing, if
 //
-// For a worker, of all its gradients before it pushes: a server has only a part
-// of them. Sums squares in f64 in an order of its own, so the same gradients
-// give the same bits, whatever the number of threads.
+// - `max_norm` is not positive and finite,
+// - an element is NaN or infinite; the message has its gradient's index, or
+// - the norm is not finite.
+//
+// For a worker: call with all its gradients before the push, because a server
+// has only some of them. Sums squares in f64 in a fixed order: the same
+// gradients give the same bits with any number of threads.
 absl::StatusOr<double> ClipByGlobalNorm(
     double max_norm, absl::Span<const MutableGradientView> gradients,
     const Workers& workers);

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/optim/kernels.cc"
 #include "hwy/foreach_target.h"
-// It comes first.
+// foreach_target.h must come first.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,8 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using ConstantsOf = Constants<hn::TFromD<D>>;
 
-// Each rule changes one vector of slots in place and returns that of values.
-// Its gradient is clipped and has its L2 part already.
+// Each rule changes one vector of slots in place and returns the new vector of
+// values. The gradient is already clipped and includes its L2 part.
 
 template <class D, class V = hn::Vec<D>>
 struct Sgd {
@@ -85,7 +85,7 @@ struct RmsProp {
   const V rate, decay, rest, epsilon;
 };
 
-// AdamW, too: for Adam, keep is 1.
+// Adam and AdamW: for Adam, keep is 1.
 template <class D, class V = hn::Vec<D>>
 struct Adam {
   static constexpr size_t kSlots = 2;
@@ -122,8 +122,8 @@ struct Ftrl {
     const V before = hn::Sqrt(slots[1]);
     slots[1] = hn::Add(slots[1], square);
     const V root = hn::Sqrt(slots[1]);
-    // The difference of two roots that are nearly the same, without
-    // cancellation: sqrt(n + g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n)).
+    // Avoids cancellation in the difference of two nearly equal roots: sqrt(n +
+    // g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n)).
     const V both = hn::Add(root, before);
     const V grown =
         hn::IfThenElseZero(hn::Gt(both, zero), hn::Div(square, both));
@@ -132,7 +132,7 @@ struct Ftrl {
     const V z = slots[0];
     const V below =
         hn::Add(hn::Mul(hn::Add(beta, root), inverse_rate), lambda2);
-    // It is 0 only where no gradient has been but such as have squares of 0.
+    // `below` is 0 only if all gradients so far had squares of 0.
     const auto trained =
         hn::And(hn::Gt(hn::Abs(z), lambda1), hn::Gt(below, zero));
     return hn::IfThenElseZero(
@@ -141,7 +141,7 @@ struct Ftrl {
   const V zero, inverse_rate, beta, lambda1, lambda2;
 };
 
-// A whole vector of elements, and the first of one.
+// Loads and stores a whole vector of elements, and its first element.
 template <class D, typename T = hn::TFromD<D>, class V = hn::Vec<D>>
 struct Whole {
   HWY_INLINE V Load(const T* from) const { return hn::LoadU(d, from); }
@@ -173,7 +173,7 @@ struct Loop {
                      T* updated, T* const* slots, size_t i) const {
     const V w = lanes.Load(value + i);
     V g = lanes.Load(gradient + i);
-    // In this order NaN stays NaN on x86.
+    // This order of operands keeps NaN a NaN on x86.
     g = hn::Min(clip, hn::Max(hn::Neg(clip), g));
     g = hn::Add(g, hn::Mul(l2, w));
     V state[R::kSlots + 1];
@@ -194,7 +194,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   const D d;
   const Loop<D, RuleOf> loop(d, constants);
   const size_t lanes = hn::Lanes(d);
-  // The compiler cannot know that slots do not lie in what is written.
+  // Copies the slots' pointers: the compiler cannot know that the stores below
+  // leave them unchanged.
   T* own[kMostSlots] = {};
   for (size_t k = 0; k < Loop<D, RuleOf>::R::kSlots; ++k) own[k] = slots[k];
   size_t i = 0;
@@ -206,7 +207,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Elsewhere a masked load reads what lies behind the mask, too.
+  // Uses single elements: on other targets, a masked load also reads behind the
+  // mask.
   using One = hn::CappedTag<T, 1>;
   const One one;
   const Loop<One, RuleOf> single(one, constants);
@@ -239,7 +241,7 @@ Kernels Choose(Rule rule) {
     case Rule::kFtrl:
       return Both<Ftrl>();
   }
-  return {};  // Optimizer::Create() has refused it
+  return {};  // refused by Optimizer::Create()
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The inner loops of the rules, for the vectors that the processor has.
+// The inner loops of the rules, for the processor's vectors.
 
 #ifndef PENSTOCK_PS_OPTIM_KERNELS_H_
 #define PENSTOCK_PS_OPTIM_KERNELS_H_
@@ -10,7 +10,7 @@
 
 namespace penstock::ps::optim {
 
-// Optimizer::Apply() has the contract.
+// See Optimizer::Apply() for the contract.
 template <typename T>
 using Kernel = void (*)(const Constants<T>& constants, const T* gradient,
                         const T* value, T* updated, T* const* slots,
@@ -23,11 +23,11 @@ struct Kernels {
 
 // Returns the kernels of a rule. Any thread may call it.
 //
-// They use additions, multiplications, divisions and roots of IEEE 754 only,
-// none fused and each rounded by itself, so they give the same bits on each
-// processor, at each place of an array and by each way to divide it. That costs
-// nothing where memory is what they wait for. A subnormal number is computed
-// with as it is.
+// The kernels use only IEEE 754 additions, multiplications, divisions and
+// roots, each rounded separately and none fused. They give the same bits on
+// each processor, at each place of an array and for each division of an array.
+// This costs nothing where memory is the bottleneck. Subnormal numbers are not
+// flushed to zero.
 Kernels KernelsOf(Rule rule);
 
 }  // namespace penstock::ps::optim

@@ -29,8 +29,9 @@ absl::Status CheckAccumulator(const OptimizerConfig& config) {
                     kLargestF32);
 }
 
-// alpha / (beta + sqrt(n)) is FTRL's schedule. Were alpha to change, the values
-// would jump, as they follow from sums that earlier alphas are in.
+// Requires a constant rate: alpha / (beta + sqrt(n)) is FTRL's schedule. A
+// change of alpha would make the values jump, because they follow from sums
+// that contain earlier alphas.
 absl::Status CheckFtrl(const OptimizerConfig& config) {
   if (config.schedule.kind != Schedule::Kind::kConstant) {
     return absl::InvalidArgumentError(
@@ -52,8 +53,8 @@ absl::Status CheckFtrl(const OptimizerConfig& config) {
   });
 }
 
-// A decay that rounds to 1 in f32 would keep what it is to forget, and its
-// complement would be lost.
+// The end of the range of decays. A decay that rounds to 1 in f32 would never
+// forget, and its complement would be 0.
 constexpr double kDecayEnd = 1 - 0x1p-24;
 
 absl::Status CheckRule(const OptimizerConfig& config) {
@@ -84,7 +85,7 @@ absl::Status CheckClip(const OptimizerConfig& config) {
   return CheckRange("clip_value", config.clip_value, kSmallestF32, kLargestF32);
 }
 
-// Of all rates that the schedule gives, the largest.
+// Returns the largest rate of the schedule.
 double LargestRate(const Schedule& schedule) {
   return schedule.kind == Schedule::Kind::kCosine
              ? std::max(schedule.learning_rate, schedule.final_rate)
@@ -123,7 +124,7 @@ std::vector<Slot> SlotsOf(const OptimizerConfig& config) {
   return {};
 }
 
-// 1 - decay^step, also where decay^step is nearly 1.
+// Returns 1 - decay^step, precisely even if decay^step is nearly 1.
 double OneLessPower(double decay, uint64_t step) {
   return -std::expm1(static_cast<double>(step) * std::log(decay));
 }

@@ -1,4 +1,4 @@
-// How a gradient changes a value.
+// Applies gradients to values by a rule.
 
 #ifndef PENSTOCK_PS_OPTIM_OPTIMIZER_H_
 #define PENSTOCK_PS_OPTIM_OPTIMIZER_H_
@@ -17,17 +17,17 @@
 
 namespace penstock::ps::optim {
 
-// A rule uses some of the fields; the comments say which. Defaults are those of
-// PyTorch, FTRL's those of its paper.
+// Settings of a rule, each used by the rules that its comment names. The
+// defaults are PyTorch's; FTRL's are those of its paper.
 struct OptimizerConfig {
   Rule rule = Rule::kSgd;
   Schedule schedule;  // FTRL: constant, without a warm-up
 
-  // The gradient plus weight_decay times the value is what the rule sees (L2).
-  // AdamW: each step multiplies the value by 1 - rate * weight_decay instead.
+  // Adds weight_decay times the value to the gradient (L2). AdamW instead
+  // multiplies the value by 1 - rate * weight_decay at each step.
   double weight_decay = 0;
-  // Elements of the gradient beyond it, on either side, become it, before
-  // weight_decay is added. 0: none.
+  // Clips each element of the gradient to [-clip_value, clip_value], before
+  // weight_decay is added. 0: no clipping.
   double clip_value = 0;
 
   double momentum = 0.9;  // kMomentum, kNesterov; below 1
@@ -38,22 +38,22 @@ struct OptimizerConfig {
   double ftrl_beta = 1;   // kFtrl
   double lambda1 = 0;     // kFtrl: L1, which makes weights 0
   double lambda2 = 0;     // kFtrl: L2
-  // What the sum of squares begins with: kAdagrad, kFtrl.
+  // The initial sum of squares: kAdagrad, kFtrl.
   double initial_accumulator = 0;
 };
 
-// What is kept for each element of a value beside it, of the value's type.
+// The state kept for each element of a value, in the value's type.
 struct Slot {
-  absl::string_view name;  // lives for ever
+  absl::string_view name;  // static lifetime
   double initial;
 };
 
-// A rule with its numbers. Immutable: any thread may use it. Values, slots and
-// the number of steps belong to the caller.
+// A rule with its settings. Immutable and thread-safe. The caller owns values,
+// slots and the step count.
 class Optimizer {
  public:
-  // Returns INVALID_ARGUMENT, which names the field, if a field that the rule
-  // uses is NaN, infinite, also as an f32, or out of its range.
+  // Returns INVALID_ARGUMENT, naming the field, if a field that the rule uses
+  // is out of its range, NaN, or infinite (also as an f32).
   static absl::StatusOr<std::shared_ptr<const Optimizer>> Create(
       const OptimizerConfig& config);
 
@@ -62,21 +62,21 @@ class Optimizer {
 
   const OptimizerConfig& config() const { return config_; }
 
-  // Returns at most kMostSlots, in the order in which Apply() takes them.
+  // Returns at most kMostSlots slots, in the order of Apply()'s argument.
   absl::Span<const Slot> slots() const { return slots_; }
 
-  // Returns what the step of that number, from 1, needs; 0 counts as 1. Costs a
-  // few powers: call it once for a step, not for each row.
+  // Returns the numbers of a step, counted from 1; 0 counts as 1. Computes a
+  // few powers: call once per step, not per row.
   Scalars ScalarsOf(uint64_t step) const;
 
-  // Applies `gradient` to `value`, into `updated`, and changes the slots, all
-  // of `count` elements: a dense block, or the row of a table. For a row, a
-  // call costs a few nanoseconds beside its elements' work.
+  // Applies `gradient` to `value`, writes the result to `updated`, and changes
+  // the slots. All have `count` elements: a dense block, or a table's row. A
+  // call costs a few nanoseconds in addition to the work on elements.
   //
-  // `updated` is `value`, or overlaps with nothing else; so does each slot.
-  // Each has the alignment of its type. Only finite gradients keep values and
-  // slots so: see CheckGradient(). Same inputs give the same bits on each
-  // machine, however a value is divided into calls.
+  // `updated` may be `value`, but otherwise overlaps with nothing, and neither
+  // does a slot. Each has its type's alignment. Values and slots stay finite
+  // only for finite gradients: see CheckGradient(). The same inputs give the
+  // same bits on each machine, for any division of a value into calls.
   void Apply(const Scalars& scalars, const float* gradient, const float* value,
              float* updated, float* const* slots, size_t count) const {
     kernels_.f32(scalars.f32, gradient, value, updated, slots, count);

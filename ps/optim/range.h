@@ -11,13 +11,13 @@
 
 namespace penstock::ps::optim {
 
-// What f32 kernels can be given, so that no constant becomes infinite or 0 for
-// f32 variables only.
+// The positive range of f32. Within it, no constant becomes infinite or 0 in
+// the f32 kernels alone.
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 
-// Returns INVALID_ARGUMENT, which names `field`, unless low <= value <= high.
-// NaN is never in a range.
+// Returns INVALID_ARGUMENT, naming `field`, unless low <= value <= high.
+// Refuses NaN.
 inline absl::Status CheckRange(absl::string_view field, double value,
                                double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -25,7 +25,7 @@ inline absl::Status CheckRange(absl::string_view field, double value,
       absl::StrCat(field, " is ", value, ", not from ", low, " to ", high));
 }
 
-// The same for low <= value < end.
+// Returns INVALID_ARGUMENT, naming `field`, unless low <= value < end.
 inline absl::Status CheckBelow(absl::string_view field, double value,
                                double low, double end) {
   if (value >= low && value < end) return absl::OkStatus();

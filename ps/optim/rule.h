@@ -1,4 +1,4 @@
-// The rules for training that there are.
+// The training rules.
 
 #ifndef PENSTOCK_PS_OPTIM_RULE_H_
 #define PENSTOCK_PS_OPTIM_RULE_H_
@@ -10,8 +10,8 @@
 
 namespace penstock::ps::optim {
 
-// With g the gradient, w the value, r the learning rate. All operations are by
-// element. Where rules differ between frameworks, these are PyTorch's.
+// Formulas use g for the gradient, w for the value, r for the learning rate,
+// and work by element. Where frameworks differ, these are PyTorch's rules.
 enum class Rule {
   kSgd,       // w -= r g
   kMomentum,  // b = mu b + g;  w -= r b
@@ -36,8 +36,7 @@ inline constexpr size_t kMostSlots = 2;
 // or "ftrl".
 absl::string_view Name(Rule rule);
 
-// Returns the rule of that name. Returns INVALID_ARGUMENT, which lists the
-// names, if there is none.
+// Returns the rule of that name, or INVALID_ARGUMENT with a list of the names.
 absl::StatusOr<Rule> RuleNamed(absl::string_view name);
 
 }  // namespace penstock::ps::optim

@@ -1,18 +1,18 @@
-// The numbers of one step, as its kernels use them.
+// The numbers of one step, in the form that its kernels use.
 
 #ifndef PENSTOCK_PS_OPTIM_SCALARS_H_
 #define PENSTOCK_PS_OPTIM_SCALARS_H_
 
 namespace penstock::ps::optim {
 
-// In the precision of the computation. A rule uses some of them; the others are
-// what changes nothing.
+// Constants in the precision of the computation. Those that a rule does not use
+// are neutral.
 template <typename T>
 struct Constants {
   T clip;     // the largest magnitude of a gradient's element; infinite: none
-  T l2;       // this times the value is added to the gradient
+  T l2;       // L2: l2 * value is added to the gradient
   T rate;     // Adam: with the correction of the first moment's bias
-  T keep;     // the value is multiplied by it (decoupled weight decay)
+  T keep;     // factor of the value (decoupled weight decay)
   T decay1;   // of the momentum, or of the first moment
   T rest1;    // 1 - decay1
   T decay2;   // of the mean square, or of the second moment
@@ -25,8 +25,7 @@ struct Constants {
   T lambda2;       // FTRL
 };
 
-// Optimizer::ScalarsOf() makes them once for each step; they are the same for
-// all variables and rows.
+// Made by Optimizer::ScalarsOf() once per step, for all variables and rows.
 struct Scalars {
   Constants<float> f32;
   Constants<double> f64;

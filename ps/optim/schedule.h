@@ -10,9 +10,9 @@
 
 namespace penstock::ps::optim {
 
-// A learning rate that changes from step to step. The first step is 1.
+// A learning rate as a function of the step. The first step is 1.
 //
-// A warm-up comes before any kind: step i of the first `warm_up_steps` steps
+// Each kind begins with a warm-up: step i of the first `warm_up_steps` steps
 // has the rate learning_rate * i / warm_up_steps. The formulas below count
 // steps from the end of the warm-up.
 struct Schedule {
@@ -21,9 +21,9 @@ struct Schedule {
     kConstant,
     // learning_rate * factor ^ floor((step - 1) / every)
     kStep,
-    // Half a cosine, from learning_rate at step 1 to final_rate, which is
-    // reached after `every` steps and then stays (Loshchilov and Hutter, ICLR
-    // 2017, without restarts).
+    // Half a cosine from learning_rate at step 1 to final_rate, reached after
+    // `every` steps and kept (Loshchilov and Hutter, ICLR 2017, without
+    // restarts).
     kCosine,
   };
 
@@ -37,9 +37,9 @@ struct Schedule {
   // Returns the rate of `step`; step 0 has the rate of step 1.
   double RateOf(uint64_t step) const;
 
-  // Returns INVALID_ARGUMENT, which names the field, unless learning_rate is
+  // Returns INVALID_ARGUMENT, naming the field, unless learning_rate is
   // positive, no rate is negative or above 1e30, and the kind has its steps.
-  // Looks only at what the kind uses.
+  // Checks only fields that the kind uses.
   absl::Status Check() const;
 };
 

@@ -12,10 +12,10 @@
 namespace penstock::ps::optim {
 namespace {
 
-// Debian's TBB is not built with ThreadSanitizer, which thus does not see that
-// TBB orders what the caller did before a task, and what a task did before the
-// caller goes on. This says so, of that order only: tasks beside each other are
-// still checked.
+// Tells ThreadSanitizer the order that TBB guarantees: before a task, the
+// caller's work; after all tasks, the tasks' work. Debian's TBB is built
+// without ThreadSanitizer. Concurrent tasks are still checked against each
+// other.
 class Ordered {
  public:
 #if defined(__SANITIZE_THREAD__)

@@ -1,4 +1,4 @@
-// Threads that share the passes over large values.
+// Threads for passes over large values.
 
 #ifndef PENSTOCK_PS_OPTIM_WORKERS_H_
 #define PENSTOCK_PS_OPTIM_WORKERS_H_
@@ -10,10 +10,9 @@
 
 namespace penstock::ps::optim {
 
-// An arena of Intel's TBB: it takes threads that have nothing else to do from
-// the process's one pool, so that several servers in a process do not have more
-// threads than there are processors. Any thread may use it; several may at
-// once, and then share it.
+// An arena of Intel's TBB, which takes idle threads from the process's one
+// pool. Several servers in a process therefore use no more threads than there
+// are processors. Thread-safe; concurrent callers share the arena.
 class Workers {
  public:
   // `threads` includes the caller's; 0: as many as this process has processors.
@@ -22,9 +21,9 @@ class Workers {
 
   int threads() const;
 
-  // Calls task(0) to task(tasks - 1), each once, by any of the threads in any
-  // order, and returns when all have returned. A single task is run by the
-  // caller. `task` must not throw.
+  // Calls task(0) to task(tasks - 1), each once, on any of the threads in any
+  // order. Returns after all have returned. Runs a single task on the caller's
+  // thread. `task` must not throw.
   void ForEach(size_t tasks, absl::FunctionRef<void(size_t)> task) const;
 
  private:

@@ -13,7 +13,7 @@
 
 namespace penstock::ps::sparse {
 
-// The header of a row. Its elements follow directly: the value, then each slot,
+// The header of a row. The elements follow directly: the value, then each slot,
 // `dim` floats each. One piece of memory lets the processor prefetch the row as
 // a whole.
 struct Row {
