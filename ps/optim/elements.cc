@@ -63,9 +63,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // Prefetches this gradient's next piece. It is read after the pieces of
-      // all others, too far away for the hardware prefetcher. Prefetching past
-      // the end has no effect.
+      // Prefetches this gradient's next piece, which is read after the pieces
+      // of all others: too far away for the hardware prefetcher. Prefetching
+      // past the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }

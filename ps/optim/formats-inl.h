@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace penstock::ps::optim::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each format loads as many elements as a vector of D has f32 or f64 lanes. It
-// stores vectors of Own, the type that it is computed in.
+// Each format loads as many elements as a vector of D has f32 or f64 lanes.
+// Each stores vectors of Own, the type that the format is computed in.
 
 template <class D>
 constexpr bool IsF64() {

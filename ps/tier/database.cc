@@ -21,31 +21,32 @@ namespace {
 
 constexpr int kBloomBits = 10;
 constexpr int kMaxOpenFiles = 512;
-// One takes rows, and the others are being written.
+// The number of memory buffers. One takes rows while the others are written.
 constexpr int kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
-// Of tables of level 0. RocksDB's own.
+// RocksDB's default limit of tables in level 0.
 constexpr int kMostYoungTables = 36;
 
-// RocksDB compacts by files of this size. It keeps so much room for that, or an
-// eighth of a disk that is small.
+// The size of the files that RocksDB compacts. Reserves this much space for
+// compaction, or an eighth of a small disk.
 constexpr uint64_t kSpareBytes = uint64_t{64} << 20;
 constexpr uint64_t kSpareShare = 8;
 
 constexpr absl::Duration kStallPoll = absl::Milliseconds(1);
 
-// RocksDB's logger ignores a write that fails and writes on. With assertions,
-// as Debian builds it, RocksDB aborts then: that is how a full disk ended
-// servers. Nobody has read the log, which goes with the process.
+// A logger that drops everything. RocksDB's own logger ignores a failed write
+// and writes on. With assertions, as in Debian's build, RocksDB then aborts: a
+// full disk ended servers this way. Nobody reads the log, which is removed with
+// the process.
 class NoLog : public rocksdb::Logger {
  public:
   using rocksdb::Logger::Logv;
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-// RocksDB has one pool of threads for a process. A database may hold up one for
-// flushes and one for compactions for as long as its disk has no room, so each
-// needs its own.
+// Gives each database its own threads. RocksDB shares one thread pool in a
+// process. A database may block a flush and a compaction thread while its disk
+// is full.
 class ThreadsForEach {
  public:
   static void Add(rocksdb::Env* env) {
@@ -61,9 +62,8 @@ class ThreadsForEach {
 
 std::atomic<int> ThreadsForEach::databases_{0};
 
-// There is no log of writes, and nobody waits until a row is on the disk: all
-// of it ends with the process. Nothing waits in RocksDB, as it may be for the
-// disk.
+// Disables the write-ahead log: no row outlives the process. Makes RocksDB
+// return instead of waiting, because it might wait for the disk.
 rocksdb::WriteOptions Unlogged() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -93,8 +93,8 @@ Database::Database(const Options& options,
   ThreadsForEach::Add(env_.get());
 }
 
-// Writes stop, instead of becoming slower at first: Write() polls, and each
-// poll would make them slower still.
+// Makes writes stop without slowing down first: Write() polls, and each poll
+// would slow them further.
 rocksdb::Options Database::RocksOptions() const {
   const size_t half = std::max(options_.memory_bytes, kSmallestMemory) / 2;
   rocksdb::BlockBasedTableOptions table;
@@ -102,8 +102,9 @@ rocksdb::Options Database::RocksOptions() const {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
-  // In pieces of some KiB. A file has one of each else, half a MiB together: if
-  // the cache has no room for all of them, each look-up reads that.
+  // Partitions index and filters into pieces of some KiB. Otherwise each file
+  // has one of each, half a MiB together. Each look-up would read both if the
+  // cache has no room for all of them.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
   table.partition_filters = true;
 
@@ -121,9 +122,10 @@ rocksdb::Options Database::RocksOptions() const {
       options.hard_pending_compaction_bytes_limit;
   options.max_open_files = kMaxOpenFiles;
   options.max_background_jobs = 2;  // a flush and a compaction
-  // Nobody reads it, and a new one may not be possible.
+  // Never replaces the manifest: nobody reads it, and a full disk may have no
+  // room for a new one.
   options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();
-  // Floats do not get smaller by it.
+  // Floats do not compress.
   options.compression = rocksdb::kNoCompression;
   options.avoid_flush_during_shutdown = true;
   return options;
@@ -148,8 +150,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const Options& options,
   return database;
 }
 
-// A compaction ends with its next row, and a flush with its next write. The
-// folder goes last.
+// A compaction ends with its next row, a flush with its next write. The folder
+// is removed last.
 Database::~Database() {
   if (db_ != nullptr) {
     rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);
@@ -169,7 +171,7 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch) {
     const absl::Time now = base::SteadyNow();
     if (end == absl::InfiniteFuture()) end = now + options_.longest_stall;
     if (now > end) {
-      // Those that come next do not wait as long for the same disk.
+      // Spares later writes the same wait for this disk.
       shortage_.OnFailed(Shortage::Kind::kFlush, ETIME, 0);
       return absl::ResourceExhaustedError(
           absl::StrCat("the disk has taken no rows for ",

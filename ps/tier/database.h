@@ -1,4 +1,4 @@
-// RocksDB in a folder that ends with the process.
+// A RocksDB database in a folder that is removed with the process.
 
 #ifndef PENSTOCK_PS_TIER_DATABASE_H_
 #define PENSTOCK_PS_TIER_DATABASE_H_
@@ -26,44 +26,44 @@ namespace penstock::ps {
 
 absl::Status StatusOf(const rocksdb::Status& status);
 
-// A full disk, or one that fails, costs refused writes and nothing else: what
-// was written stays, and once the disk takes writes again, so does the
-// database. Thread-safe.
+// A database that survives a full or failing disk: writes are refused, stored
+// rows stay, and writes work again once the disk does. Thread-safe.
 class Database {
  public:
   struct Options {
-    // Where it makes a folder of its own.
+    // The parent folder of the database's own folder.
     std::string folder;
-    // Half for rows that wait to be written, half for blocks that were read.
+    // Memory limit: half for unwritten rows, half for the block cache.
     size_t memory_bytes = 0;
-    // A write that finds the memory for rows used up waits so long at most.
+    // Limits how long a write waits while the memory for rows is used up.
     absl::Duration longest_stall;
   };
 
-  // Errors name the folder. `calls` outlives the database.
+  // Opens the database. Errors name the folder. `calls` must outlive the
+  // database.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const Options& options,
                                                         DiskCalls* calls);
-  // Does not wait for the disk to have room.
+  // Does not wait for room on the disk.
   ~Database();
 
-  // For reads.
+  // Returns the database, for reads.
   rocksdb::DB* db() const { return db_.get(); }
 
-  // Applies `batch`. Blocks while memory for rows is used up and the disk takes
-  // some. Returns RESOURCE_EXHAUSTED without any effect if the disk does not,
-  // or after the longest stall.
+  // Applies `batch`. Blocks while the memory for rows is used up and the disk
+  // accepts writes. Returns RESOURCE_EXHAUSTED, and changes nothing, if the
+  // disk accepts none, or after the longest stall.
   absl::Status Write(rocksdb::WriteBatch* batch);
 
-  // Returns for how many bytes of rows the disk has room: half of what it has
-  // free, as RocksDB needs as much again to rewrite them, less what is not to
-  // be used up. 0 while the disk takes no writes.
+  // Returns how many bytes of rows fit on the disk: half of the free space,
+  // minus a reserve. RocksDB needs the other half to rewrite the rows. Returns
+  // 0 while the disk accepts no writes.
   uint64_t BytesLeft() const;
 
  private:
   Database(const Options& options, std::unique_ptr<ScratchFolder> folder,
            DiskCalls* calls);
   rocksdb::Options RocksOptions() const;
-  // Bytes of rows that wait to be written.
+  // Returns the bytes of rows that wait to be written.
   uint64_t Unwritten() const;
 
   const Options options_;

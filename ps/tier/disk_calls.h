@@ -1,4 +1,4 @@
-// The system calls by which tables of rows get to a disk.
+// The system calls that write rows to a disk.
 
 #ifndef PENSTOCK_PS_TIER_DISK_CALLS_H_
 #define PENSTOCK_PS_TIER_DISK_CALLS_H_
@@ -11,17 +11,17 @@
 
 namespace penstock::ps {
 
-// Calls the kernel. A test derives from it, and lets calls fail. Each call
-// fails as the kernel's does: -1 and errno. Thread-safe.
+// Calls of the kernel, which a test overrides to inject failures. Each call
+// fails like the kernel's: -1 and errno. Thread-safe.
 class DiskCalls {
  public:
-  // Bytes of a file system.
+  // Space of a file system in bytes.
   struct Space {
     uint64_t free;  // for this user
     uint64_t all;
   };
 
-  // Returns the one that calls the kernel. It lives forever.
+  // Returns the object that calls the kernel, which lives for ever.
   static DiskCalls* Kernel();
 
   DiskCalls() = default;
@@ -29,14 +29,13 @@ class DiskCalls {
   DiskCalls& operator=(const DiskCalls&) = delete;
   virtual ~DiskCalls() = default;
 
-  // Makes the file anew, and opens it for writing.
+  // Creates or truncates the file, and opens it for writing.
   virtual int Create(const std::string& path);
   virtual ssize_t Write(int fd, const char* data, size_t size, off_t at);
   virtual int Sync(int fd);
-  // Gives all of the file's room back.
+  // Frees all of the file's space.
   virtual int Empty(int fd);
-  // Returns what the file system of `path` has. If nobody can tell, the space
-  // is unlimited.
+  // Returns the space of the file system of `path`; unlimited if unknown.
   virtual Space SpaceAt(const std::string& path);
 };
 

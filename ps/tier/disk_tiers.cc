@@ -39,7 +39,7 @@ absl::Status CopyRow(const rocksdb::Slice& row, char* bytes, size_t size) {
 
 class RocksWalk : public sparse::Tier::Walk {
  public:
-  // Without rows that are `erased`.
+  // Skips the `erased` rows.
   RocksWalk(rocksdb::DB* db, uint32_t table, ErasedRows::Set erased)
       : begin_(RowKey::FirstOf(table)),
         end_(RowKey::FirstOf(table + 1)),
@@ -48,7 +48,7 @@ class RocksWalk : public sparse::Tier::Walk {
     rocksdb::ReadOptions options;
     options.iterate_upper_bound = &end_slice_;
     options.fill_cache = false;
-    // An iterator has the rows of when it was made.
+    // An iterator reads a snapshot of the rows at its creation.
     rows_.reset(db->NewIterator(options));
     rows_->Seek(SliceOf(begin_));
   }
@@ -85,11 +85,11 @@ class RocksTiers : public DiskTiers {
   uint64_t bytes() const override { return bytes_; }
 
   Database* database() { return database_.get(); }
-  // Counts a row more. Returns RESOURCE_EXHAUSTED, and has not, if that would
-  // be above the limit.
+  // Counts one more row. Returns RESOURCE_EXHAUSTED, without counting, if the
+  // row would exceed the limit.
   absl::Status TakeRoom(uint64_t bytes);
   void GiveRoom(uint64_t bytes) { bytes_ -= bytes; }
-  // Of the limit, or of the disk.
+  // Returns the bytes left below the limit and on the disk.
   uint64_t BytesLeft() const;
   bool has_limit() const { return max_bytes_ > 0; }
 
@@ -113,7 +113,7 @@ class RocksTier : public sparse::Tier {
     tiers_->GiveRoom(bytes_);
     rocksdb::WriteBatch batch;
     batch.DeleteRange(SliceOf(begin), SliceOf(end));
-    // What cannot be removed goes with the folder.
+    // Ignores errors: remaining rows are removed with the folder.
     (void)database_->Write(&batch);
   }
 
@@ -121,7 +121,7 @@ class RocksTier : public sparse::Tier {
     absl::Status status = tiers_->TakeRoom(bytes.size());
     if (!status.ok()) return status;
     const RowKey name = RowKey::Of(table_, key);
-    status = WriteErased();  // it may be one of them
+    status = WriteErased();  // may include this row
     if (status.ok()) {
       rocksdb::WriteBatch batch;
       batch.Put(SliceOf(name), {bytes.data(), bytes.size()});
@@ -150,7 +150,7 @@ class RocksTier : public sparse::Tier {
     return true;
   }
 
-  // Between two removals a row is put once, as SingleDelete() asks.
+  // Rows are put once between two removals, as SingleDelete() requires.
   absl::Status Erase(Key key) override {
     const RowKey name = RowKey::Of(table_, key);
     rocksdb::WriteBatch batch;
@@ -167,7 +167,7 @@ class RocksTier : public sparse::Tier {
   }
 
   uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
-  // On a full disk RocksDB needs room to forget a row.
+  // False on a full disk, where RocksDB needs room to delete a row.
   bool ErasedIsRoom() const override {
     return tiers_->has_limit() && database_->BytesLeft() > 0;
   }

@@ -1,4 +1,4 @@
-// Rows of sparse tables on a local disk, by RocksDB.
+// Stores rows of sparse tables on a local disk with RocksDB.
 
 #ifndef PENSTOCK_PS_TIER_DISK_TIERS_H_
 #define PENSTOCK_PS_TIER_DISK_TIERS_H_
@@ -16,34 +16,34 @@
 namespace penstock::ps {
 
 struct DiskOptions {
-  // Is made, if it is missing. Any number of servers may share it: each makes a
-  // folder of its own there, and removes those that killed servers have left.
+  // The parent folder, created if missing. Several servers may share it. Each
+  // makes its own folder there, and removes the folders of killed servers.
   std::string folder;
-  // Of rows; above it they have no room. RocksDB takes as much again, and for a
-  // while more, since it removes rows later. 0: whatever the disk has.
+  // Limits the bytes of rows; 0: the disk's space. RocksDB takes as much again,
+  // and temporarily more, because it removes rows later.
   uint64_t max_bytes = 0;
-  // Memory for all tables: blocks that were read, and rows that wait to be
-  // written, half of it each.
+  // Memory for all tables, half for the block cache, half for unwritten rows.
   size_t memory_bytes = size_t{128} << 20;
-  // A Put() waits so long at most for a disk that is slow, or does not answer.
-  // Meanwhile it holds up a shard of a table.
+  // Limits how long a Put() waits for a slow or stuck disk. The wait blocks one
+  // shard of a table.
   absl::Duration longest_stall = absl::Seconds(30);
 };
 
-// One database for all tables of a server. A full or failing disk costs refused
-// Put()s; they succeed again once the disk takes writes. Thread-safe; so are
-// its tiers, which it outlives.
+// One database for all tables of a server. A full or failing disk causes
+// refused Put()s, which succeed again once the disk accepts writes. Must
+// outlive its tiers. Thread-safe, as its tiers are.
 class DiskTiers {
  public:
-  // Errors name the folder and the remedy. `calls` outlives the database.
+  // Opens the database. Errors name the folder and the remedy. `calls` must
+  // outlive the database.
   static absl::StatusOr<std::unique_ptr<DiskTiers>> Open(
       const DiskOptions& options, DiskCalls* calls = DiskCalls::Kernel());
   virtual ~DiskTiers() = default;
 
-  // Returns an empty tier, of no other table. Its rows go with it.
+  // Returns an empty tier for one table. Destroying the tier removes its rows.
   virtual std::unique_ptr<sparse::Tier> NewTier() = 0;
 
-  // Bytes of all rows.
+  // Returns the bytes of all rows.
   virtual uint64_t bytes() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Rows that were erased while the disk was full.
+// Keeps the names of rows that were erased while the disk was full.
 
 #ifndef PENSTOCK_PS_TIER_ERASED_ROWS_H_
 #define PENSTOCK_PS_TIER_ERASED_ROWS_H_
@@ -14,10 +14,11 @@
 
 namespace penstock::ps {
 
-// A database on a full disk takes no deletion either, and whoever erases a row
-// cannot wait: the row is in memory again, and changes. So the database keeps
-// such rows for a while, and these are their names, 20 bytes or so for each.
-// Nothing else is written before their deletions are.
+// The set of rows whose deletions are not yet written. A database on a full
+// disk accepts no deletions. The eraser cannot wait, because the row is in
+// memory again and changes. The database therefore keeps such rows for a while,
+// and this set has their names, about 20 bytes each. Their deletions are
+// written before anything else.
 //
 // Thread-safe.
 class ErasedRows {
@@ -34,8 +35,8 @@ class ErasedRows {
     rows_.insert(row);
     is_empty_ = false;
   }
-  // Forgets them if `write` returns OK, which deletes them from the database;
-  // asks it for nothing if there are none.
+  // Calls `write`, which deletes the rows from the database, and forgets them
+  // if it returns OK. Does nothing if there are none.
   absl::Status Write(absl::FunctionRef<absl::Status(const Set&)> write) {
     if (is_empty_) return absl::OkStatus();
     absl::MutexLock lock(&mu_);
@@ -46,7 +47,7 @@ class ErasedRows {
     is_empty_ = true;
     return absl::OkStatus();
   }
-  // Calls `look` with the rows. A Write() waits until it has returned.
+  // Calls `look` with the rows. Blocks Write() until `look` returns.
   void Look(absl::FunctionRef<void(const Set&)> look) const {
     absl::MutexLock lock(&mu_);
     look(rows_);
@@ -55,7 +56,7 @@ class ErasedRows {
  private:
   mutable absl::Mutex mu_;
   Set rows_ ABSL_GUARDED_BY(mu_);
-  // Most of the time, which costs no lock then.
+  // Mostly true, which spares the lock.
   std::atomic<bool> is_empty_{true};
 };
 

@@ -1,4 +1,4 @@
-// The names of rows in the database.
+// The keys of rows in the database.
 
 #ifndef PENSTOCK_PS_TIER_ROW_KEY_H_
 #define PENSTOCK_PS_TIER_ROW_KEY_H_
@@ -11,8 +11,8 @@
 
 namespace penstock::ps {
 
-// Table, shard and id, big-endian: in the order of bytes a table's rows are
-// together.
+// Table, shard and id, big-endian. In byte order, the rows of a table are
+// adjacent.
 struct RowKey {
   char bytes[16];
 
@@ -23,7 +23,8 @@ struct RowKey {
     Store(name.bytes + 8, key.id, 8);
     return name;
   }
-  // Not behind any row of the table, and behind all rows of those before it.
+  // Returns the lower bound of the table's keys, which sorts after all rows of
+  // earlier tables.
   static RowKey FirstOf(uint32_t table) { return Of(table, {0, 0}); }
 
   absl::string_view view() const { return {bytes, sizeof bytes}; }

@@ -31,8 +31,8 @@ absl::Status Error(int error, const std::string& what) {
                    std::error_code(error, std::generic_category()).message()));
 }
 
-// Returns the open lock of a folder. An error: somebody has it, none is there,
-// or there can be none.
+// Returns the locked lock file of a folder. Fails if another process holds the
+// lock, if there is none, or if none can be made.
 absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
   const std::string path = folder + kLock;
   UniqueFd lock(open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
@@ -40,8 +40,7 @@ absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
   return Error(errno, absl::StrCat("lock ", path));
 }
 
-// The lock goes last: if this is cut short, the next process can tell that the
-// rest may go, too.
+// Removes the lock last: if interrupted, the next process can remove the rest.
 void Remove(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error);
@@ -53,7 +52,8 @@ void Remove(const fs::path& folder) {
   if (!error) fs::remove_all(folder, error);
 }
 
-// A folder without a lock may be one that is just being made: it stays.
+// Removes folders of ended processes. Keeps a folder without a lock, which may
+// be under construction.
 void RemoveLeftOver(const std::string& parent) {
   std::error_code error;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make(
     if (mkdtemp(path.data()) == nullptr) {
       return Error(errno, absl::StrCat("make a folder in ", parent));
     }
-    // Another process may have taken the lock at once, to remove the folder.
+    // Another process may have locked the new folder in order to remove it.
     auto lock = Lock(path, O_CREAT);
     if (lock.ok()) {
       return std::unique_ptr<ScratchFolder>(

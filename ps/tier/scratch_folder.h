@@ -1,4 +1,4 @@
-// A folder for files that end with the process.
+// A folder for files that do not outlive the process.
 
 #ifndef PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_
 #define PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_
@@ -11,13 +11,13 @@
 
 namespace penstock::ps {
 
-// Is removed with all that is in it: by its destructor, or, if its process was
-// killed, by the next that makes one beside it. A lock (flock) tells whether
-// its process lives.
+// A folder that is removed with its contents by the destructor. If the process
+// was killed, the next Make() with the same parent removes the folder. A lock
+// (flock) tells whether its process lives.
 class ScratchFolder {
  public:
-  // Makes a folder of its own in `parent`, which it makes if it is missing.
-  // Nobody but its user can look into it.
+  // Makes a new folder in `parent`, which is created if missing. Only the
+  // process's user can access the folder.
   static absl::StatusOr<std::unique_ptr<ScratchFolder>> Make(
       const std::string& parent);
   ~ScratchFolder();

@@ -51,7 +51,7 @@ int TableFile::WriteSome(Slice* data) {
   return 0;
 }
 
-// What was given up takes all the rest, and drops it.
+// Drops the data if the file was given up.
 IOStatus TableFile::Append(const Slice& data, const IOOptions& /*options*/,
                            IODebugContext* /*debug*/) {
   size_ += data.size();
@@ -76,8 +76,8 @@ IOStatus TableFile::Flush(const IOOptions& /*options*/,
   return IOStatus::OK();
 }
 
-// The kernel may drop what it could not write, so another try would prove
-// nothing.
+// Does not retry a failed sync: the kernel may have dropped the data, so
+// success would prove nothing.
 IOStatus TableFile::Sync(const IOOptions& /*options*/,
                          IODebugContext* /*debug*/) {
   if (error_ == 0 && calls_->Sync(fd_.get()) != 0) GiveUp(errno);
@@ -101,8 +101,7 @@ IOStatus TableFile::status() const {
   if (shortage_->closed()) {
     return rocksdb::status_to_io_status(rocksdb::Status::ShutdownInProgress());
   }
-  // Not NoSpace(), for which RocksDB stops all writes and watches the disk by
-  // itself.
+  // Avoids NoSpace(): RocksDB would stop all writes and poll the disk itself.
   IOStatus failed = IOStatus::IOError(
       absl::StrCat("write ", path_, ": ",
                    std::error_code(error_, std::generic_category()).message()));

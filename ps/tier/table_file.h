@@ -1,4 +1,4 @@
-// A table of rows, as RocksDB writes it to the disk.
+// A table file that RocksDB writes to the disk.
 
 #ifndef PENSTOCK_PS_TIER_TABLE_FILE_H_
 #define PENSTOCK_PS_TIER_TABLE_FILE_H_
@@ -17,17 +17,17 @@
 
 namespace penstock::ps {
 
-// RocksDB answers a write that fails by stopping all writes: for a full disk
-// until its own look at the room, and for good after EIO or EDQUOT. A later
-// write to the same file aborts, where RocksDB has assertions as in Debian's
-// build. Hence no write of this file fails. A flush waits for room. A
-// compaction that has none is told so by Sync(), after which nothing is
-// written: RocksDB removes the file and compacts again later. See Shortage.
+// A file whose writes do not fail. After a failed write, RocksDB stops all
+// writes: on a full disk until it sees free space, after EIO or EDQUOT for
+// good. A later write to the same file aborts if RocksDB has assertions, as in
+// Debian's build. A flush therefore waits for room. A compaction without room
+// drops its data; Sync() reports the failure, and RocksDB removes the file and
+// compacts again later. See Shortage.
 //
-// For one thread.
+// For one thread at a time.
 class TableFile : public rocksdb::FSWritableFile {
  public:
-  // Both outlive the file. Blocks as a write does.
+  // `calls` and `shortage` must outlive the file. Blocks as a write does.
   TableFile(std::string path, Shortage::Kind kind, DiskCalls* calls,
             Shortage* shortage);
   ~TableFile() override = default;
@@ -50,11 +50,12 @@ class TableFile : public rocksdb::FSWritableFile {
                        rocksdb::IODebugContext* debug) override;
 
  private:
-  // Repeats `call`, which returns 0 or an errno, for as long as it fails and
-  // the file may wait. Gives the file up if it may not.
+  // Calls `call`, which returns 0 or an errno. Retries failures while the file
+  // may wait, then gives up the file.
   void Try(absl::FunctionRef<int()> call);
   void GiveUp(int error);
-  // Writes some of `*data`, and removes that from it. Returns 0 or an errno.
+  // Writes a part of `*data` and removes that part from it. Returns 0 or an
+  // errno.
   int WriteSome(rocksdb::Slice* data);
   rocksdb::IOStatus status() const;
 
@@ -63,7 +64,7 @@ class TableFile : public rocksdb::FSWritableFile {
   DiskCalls* const calls_;
   Shortage* const shortage_;
   base::UniqueFd fd_;
-  uint64_t size_ = 0;  // as RocksDB knows it
+  uint64_t size_ = 0;  // as RocksDB sees it
   int error_ = 0;      // why the file was given up
 };
 

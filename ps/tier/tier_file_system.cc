@@ -20,12 +20,12 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A file that nobody reads once the database is open. Keeps the first failure
-// to itself until Sync() or Close(), as RocksDB may abort if it writes after
-// one; forgets it if the database is open.
+// A file that nobody reads once the database is open. Delays the first failure
+// until Sync() or Close(), because RocksDB may abort if it writes after one.
+// Drops the failure if the database is open.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  // `is_opened` outlives the file.
+  // `is_opened` must outlive the file.
   ForgettingFile(std::unique_ptr<FSWritableFile> file,
                  const std::atomic<bool>* is_opened)
       : FSWritableFileOwnerWrapper(std::move(file)), is_opened_(is_opened) {}
@@ -66,8 +66,8 @@ class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus failure_;
 };
 
-// RocksDB stops all writes for good after a read that fails for good. The next
-// compaction may succeed where this one did not.
+// A file whose failed reads are retryable. RocksDB stops all writes for good
+// after a permanent read error, but the next compaction may succeed.
 class RetriedFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   explicit RetriedFile(std::unique_ptr<FSRandomAccessFile> file)
@@ -117,14 +117,14 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  public:
   explicit Listener(Shortage* shortage) : shortage_(shortage) {}
 
-  // In the thread that makes the file next.
+  // Called on the thread that creates the file next.
   void OnTableFileCreationStarted(
       const rocksdb::TableFileCreationBriefInfo& table) override {
     if (table.reason != rocksdb::TableFileCreationReason::kCompaction) return;
     base::MutexLock lock(&mu_);
     compacted_.insert(table.file_path);
   }
-  // Also of one that moved or removed tables and wrote none.
+  // Also called for compactions that moved or removed tables and wrote none.
   void OnCompactionCompleted(rocksdb::DB* /*db*/,
                              const rocksdb::CompactionJobInfo& job) override {
     if (job.status.ok()) shortage_->OnDone(Shortage::Kind::kCompaction);
@@ -139,7 +139,7 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  private:
   Shortage* const shortage_;
   base::Mutex mu_;
-  // Tables that will be made.
+  // Compaction tables that are about to be created.
   absl::flat_hash_set<std::string> compacted_ ABSL_GUARDED_BY(mu_);
 };
 

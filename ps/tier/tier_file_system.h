@@ -1,4 +1,4 @@
-// The files of RocksDB, where none of them outlives the process.
+// The file system under RocksDB. No file outlives the process.
 
 #ifndef PENSTOCK_PS_TIER_TIER_FILE_SYSTEM_H_
 #define PENSTOCK_PS_TIER_TIER_FILE_SYSTEM_H_
@@ -19,28 +19,29 @@
 
 namespace penstock::ps {
 
-// A file system whose writes do not fail while the database is open, so that
-// none of RocksDB's ways out of a failure is ever taken:
+// A file system whose writes do not fail while the database is open, to keep
+// RocksDB out of its error states:
 // - Tables are TableFiles.
-// - All other files (MANIFEST, CURRENT, logs) tell the next process what there
-//   is. There is no next process, so what they cannot take is dropped.
-//   Directories are not synced, for the same reason.
-// - A read that fails is worth another try: RocksDB compacts again.
+// - All other files (MANIFEST, CURRENT, logs) inform a later process. There is
+//   none, so data that they cannot store is dropped, and directories are not
+//   synced.
+// - A failed read is reported as retryable: RocksDB compacts again.
 //
-// While the database is being opened, failures are reported.
+// Reports failures while the database is being opened.
 class TierFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  // `calls` and `shortage` outlive it. `kernel` has all files but tables.
+  // `calls` and `shortage` must outlive this object. `kernel` handles all files
+  // except tables.
   TierFileSystem(DiskCalls* calls, Shortage* shortage,
                  const std::shared_ptr<rocksdb::FileSystem>& kernel =
                      rocksdb::FileSystem::Default());
   ~TierFileSystem() override;
 
-  // Returns what must be among the listeners of the database: it tells which
-  // tables are of compactions. Uses the shortage.
+  // Returns a listener that the database must use: it tells which tables belong
+  // to compactions. Uses the shortage.
   std::shared_ptr<rocksdb::EventListener> listener() const;
 
-  // The database is open.
+  // Call once the database is open.
   void OnOpened() { is_opened_ = true; }
 
   const char* Name() const override { return "PenstockTier"; }
