@@ -14,7 +14,7 @@
 namespace penstock::ps {
 namespace {
 
-// gRPC has it in lower case, as HTTP/2 does.
+// The metadata key, which gRPC gives in lower case, as HTTP/2 does.
 constexpr char kAuthorization[] = "authorization";
 constexpr size_t kPeerBytes = 128;
 
@@ -27,8 +27,8 @@ constexpr Property kProperties[] = {
     {GRPC_PEER_DNS_PROPERTY_NAME, NameKind::kDns},
     {GRPC_X509_CN_PROPERTY_NAME, NameKind::kCommonName}};
 
-// gRPC notes the certificate that a peer has shown, whatever is in it. It does
-// so for TLS only.
+// Returns true if the peer has shown a certificate. gRPC sets this property for
+// any certificate, with TLS only.
 bool HasCertificate(const grpc::AuthContext& peer) {
   return !peer.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME).empty();
 }
@@ -38,7 +38,7 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   for (const Property& property : kProperties) {
     for (const grpc::string_ref& value :
          peer.FindPropertyValues(property.name)) {
-      // gRPC has an empty common name where there is none.
+      // gRPC gives an empty common name if there is none.
       if (property.kind == NameKind::kCommonName && value.empty()) continue;
       names.push_back({property.kind, std::string(value.data(), value.size())});
     }
@@ -46,7 +46,7 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   return names;
 }
 
-// It refers to the context's metadata.
+// Returns the caller, whose data refers to the context's metadata.
 Caller CallerOf(const grpc::ServerContextBase& context) {
   Caller caller;
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();

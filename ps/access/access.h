@@ -1,4 +1,4 @@
-// A gRPC server's check of who may do what.
+// Checks a caller's permissions at a gRPC server.
 
 #ifndef PENSTOCK_PS_ACCESS_ACCESS_H_
 #define PENSTOCK_PS_ACCESS_ACCESS_H_
@@ -17,39 +17,41 @@
 
 namespace penstock::ps {
 
-// Holds the policy of a server, checks calls by it, and counts and logs those
-// that it refuses. Each method of a service begins with
+// A policy checker. Checks calls, and counts and logs refusals. Each method of
+// a service begins with
 //
 //   absl::Status may = access->Check(*context, Permission::kTrain);
 //   if (!may.ok()) return Finish(context, may);
 //
-// The names are those of the certificate that TLS has verified, over each of
-// Penstock's paths. The server's credentials must be such that verify it
+// A caller's names come from the certificate that TLS verified, over each of
+// Penstock's paths. The server's credentials must verify client certificates
 // (GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, as in
-// ServerSecurity()): gRPC does not tell a certificate that was not verified
-// from one that was.
+// ServerSecurity()), because gRPC does not tell whether a certificate was
+// verified.
 //
-// A call is checked when it begins: a stream goes on after Replace(). gRPC has
-// read the message of a unary call by then.
+// Calls are checked when they begin, so a stream continues after Replace().
+// gRPC has already read the message of a unary call by then.
 //
 // Thread-safe.
 class Access {
  public:
   using Policy = AccessPolicy;
 
-  // `encrypted` says whether the server uses TLS. Logs what the policy asks
-  // for, and a warning if secrets go over the network as they are, or if nobody
-  // has one of the permissions.
+  // `encrypted`: the server uses TLS. Logs the policy's requirements. Logs a
+  // warning if secrets cross the network unencrypted, or if nobody has one of
+  // the permissions.
   Access(Policy policy, bool encrypted);
 
-  // Returns what Decide() returns for the caller. Logs refusals, within limits.
+  // Returns the result of Decide() for the caller. Logs refusals, within
+  // limits.
   absl::Status Check(const grpc::ServerContextBase& context,
                      Permission permission);
 
-  // Has calls that begin later checked by `policy`, and logs as above.
+  // Applies `policy` to calls that begin later, and logs as the constructor
+  // does.
   void Replace(Policy policy);
 
-  // Returns how many calls that wanted `permission` were refused.
+  // Returns the number of refused calls that needed `permission`.
   uint64_t refused(Permission permission) const;
 
  private:
@@ -60,7 +62,8 @@ class Access {
   const bool encrypted_;
   mutable absl::Mutex mu_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mu_);
-  // One for all peers: whoever fills it hides others, but the count shows.
+  // Shared by all peers: a peer that exhausts the limit hides others' refusals,
+  // but refused_ counts them.
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::array<std::atomic<uint64_t>, kPermissions> refused_{};
 };

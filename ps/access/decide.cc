@@ -1,4 +1,4 @@
-// Decide(), and what it says to those whom it refuses.
+// Decide(), and its messages for refused callers.
 
 #include <algorithm>
 #include <string>
@@ -50,7 +50,7 @@ std::string Join(const std::vector<Identity>& names) {
   return text;
 }
 
-// The rule that gives the most to one of these names, or null.
+// Returns the rule that grants the most to one of these names, or null.
 const Rule* BestRule(const std::vector<Rule>& rules,
                      const std::vector<Identity>& names) {
   const Rule* best = nullptr;
@@ -66,7 +66,7 @@ const Rule* BestRule(const std::vector<Rule>& rules,
   return best;
 }
 
-// `names` count, `all` are in the certificate.
+// `names`: the names that count; `all`: all names of the certificate.
 absl::Status Deny(const std::string& path, absl::string_view wanted,
                   const std::vector<Identity>& names,
                   const std::vector<Identity>& all, const Rule* best) {

@@ -30,7 +30,8 @@ const char* PrefixOf(NameKind kind) {
   return "";
 }
 
-// What no '*' stands for. Names have no NUL, so that of common names is free.
+// Returns the character that no '*' matches. Names contain no NUL, so NUL
+// stands for "none" in common names.
 char SeparatorOf(NameKind kind) {
   switch (kind) {
     case NameKind::kUri:
@@ -58,15 +59,15 @@ bool IsSpiffe(const Identity& identity) {
          absl::StartsWithIgnoreCase(identity.name, "spiffe:");
 }
 
-// Whether `glob` matches all of `text`, which has no '*'. To go back to the
-// last '*' suffices: each separator of one is matched by one of the other, so
-// between two of them this is a glob without separators.
+// Returns true if `glob` matches all of `text`, which has no '*'. Backtracking
+// to the last '*' suffices. Each separator of one side matches a separator of
+// the other, so each section is a glob without separators.
 bool GlobMatches(absl::string_view glob, absl::string_view text,
                  char separator) {
   size_t g = 0;
   size_t t = 0;
-  size_t star = absl::string_view::npos;  // the last one that was met
-  size_t taken = 0;                       // the end of what it stands for
+  size_t star = absl::string_view::npos;  // the last '*' seen
+  size_t taken = 0;                       // the end of its match
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*' && text[t] != separator) {
       star = g++;

@@ -13,7 +13,8 @@
 namespace penstock::ps {
 namespace {
 
-// So many that no team has them, and so few that a call's check stays short.
+// Limits the rules: more than any team needs, few enough to keep a call's check
+// short.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxFileBytes = 256 << 10;
 constexpr size_t kShownBytes = 64;

@@ -18,8 +18,8 @@ class AddSecret final : public ClientInterceptorFactoryInterface {
   explicit AddSecret(const std::string& secret)
       : authorization_(absl::StrCat("Bearer ", secret)) {}
 
-  // gRPC asks for an interceptor when it makes the call, before the metadata is
-  // sent. It takes null for "none for this call".
+  // gRPC calls this when it makes the call, before the metadata is sent. Null
+  // means "no interceptor for this call".
   Interceptor* CreateClientInterceptor(ClientRpcInfo* call) override {
     call->client_context()->AddMetadata("authorization", authorization_);
     return nullptr;

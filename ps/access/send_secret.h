@@ -1,4 +1,4 @@
-// The client's side of access by a secret.
+// Sends a client's secret.
 
 #ifndef PENSTOCK_PS_ACCESS_SEND_SECRET_H_
 #define PENSTOCK_PS_ACCESS_SEND_SECRET_H_
@@ -12,26 +12,25 @@
 
 namespace penstock::ps {
 
-// Returns the secret that a client sends: the first of the file, which is read
-// as ReadSecrets() says. Returns "" if `path` is empty.
+// Returns the secret that a client sends: the first of the file at `path`, read
+// by ReadSecrets(). Returns "" if `path` is empty.
 absl::StatusOr<std::string> ReadSecretToSend(const std::string& path);
 
 using InterceptorFactories = std::vector<
     std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
 
-// Has each call of a channel carry `authorization: Bearer SECRET`, whether it
-// is made by a typed or a generic stub, and streams as well:
+// Adds `authorization: Bearer SECRET` to each call of a channel, by typed and
+// generic stubs, including streams:
 //
 //   grpc::experimental::CreateCustomChannelWithInterceptors(
 //       target, credentials, arguments, SendSecret(secret));
 //
-// Without a secret nothing is sent. gRPC's call credentials would be the usual
-// way, but it refuses them on a channel without TLS, for which this is made.
-// Whoever serves at `target` gets the secret, and so does who reads the network
-// in between.
+// Sends nothing if `secret` is empty. Replaces gRPC's call credentials, which
+// gRPC refuses on a channel without TLS. The server at `target`, and anybody
+// who reads the network in between, learns the secret.
 //
-// No interceptor runs: the factory adds the metadata when a call is made, which
-// is all that it costs.
+// No interceptor runs. The factory adds the metadata when a call is made, which
+// is the only cost.
 InterceptorFactories SendSecret(const std::string& secret);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Reads files that decide who may do what.
+// Reads files that grant permissions.
 
 #ifndef PENSTOCK_PS_ACCESS_TRUSTED_FILE_H_
 #define PENSTOCK_PS_ACCESS_TRUSTED_FILE_H_
@@ -15,24 +15,24 @@ namespace penstock::ps {
 
 enum class Secrecy {
   kOpen,    // anybody may read it
-  kSecret,  // only its owner may, or the group if root owns it
+  kSecret,  // readable by its owner, or the group if root owns it
 };
 
-// Returns the content of a file that nobody could have written but root and the
-// user of this process. Never blocks on a pipe or a device. A symbolic link is
-// followed, since Kubernetes mounts files as links; who may change the folder
-// is not looked at. Returns
+// Returns the content of a file that only root and this process's user can have
+// written. Never blocks on a pipe or a device. Follows symbolic links, since
+// Kubernetes mounts files as links. Does not check who may change the folder.
+// Fails with
 //
-// - NOT_FOUND or PERMISSION_DENIED if it cannot be opened,
-// - FAILED_PRECONDITION if it is no regular file, or as CheckOwner() does,
-// - RESOURCE_EXHAUSTED if it has more than `max_bytes`; no more are read.
+// - NOT_FOUND or PERMISSION_DENIED if the file cannot be opened,
+// - FAILED_PRECONDITION if it is not a regular file, or from CheckOwner(),
+// - RESOURCE_EXHAUSTED if the file has more than `max_bytes`; reads no more.
 absl::StatusOr<std::string> ReadTrustedFile(const std::string& path,
                                             size_t max_bytes, Secrecy secrecy);
 
 // Returns FAILED_PRECONDITION, with the remedy, unless `owner` is root or
-// `self`, and the mode lets no other user write, nor read what is secret. The
-// rule for secrets is that of PostgreSQL's private keys: a group may read those
-// that root owns, as it must in a container whose user is not root.
+// `self`, and the mode lets no other user write the file, nor read a secret
+// one. As with PostgreSQL's private keys, a group may read secrets that root
+// owns: a container whose user is not root needs this.
 absl::Status CheckOwner(const std::string& path, uid_t owner, mode_t mode,
                         uid_t self, Secrecy secrecy);
 
