@@ -1,4 +1,4 @@
-// Which shard an id of a sparse table is in.
+// Maps the ids of a sparse table to shards.
 
 #ifndef PENSTOCK_PS_PLACEMENT_HASH_H_
 #define PENSTOCK_PS_PLACEMENT_HASH_H_
@@ -7,11 +7,11 @@
 
 namespace penstock::ps {
 
-// The 64-bit finaliser of MurmurHash3 (A. Appleby, public domain), "fmix64". It
-// is a part of the wire format: clients and servers, of any version and in any
-// language, find an id at the same server by it. It has no key, so whoever
-// chooses ids can choose them all of one shard; what a server holds of a shard
-// is for its own budget to bound.
+// The 64-bit finaliser of MurmurHash3 (A. Appleby, public domain), "fmix64".
+// Part of the wire format: clients and servers of any version and language find
+// an id at the same server by this hash. The hash has no key, so a client can
+// choose ids of a single shard. Each server must bound a shard's memory by its
+// own budget.
 inline uint64_t Fmix64(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccd;
@@ -21,9 +21,9 @@ inline uint64_t Fmix64(uint64_t x) {
   return x;
 }
 
-// Returns the shard of an id, of `shards`, 1 to 65536: the upper half of its
-// hash, scaled. A table that is hashed again within a server had better not use
-// the same bits.
+// Returns the shard of an id, out of `shards` (1 to 65536): the scaled upper
+// half of its hash. A table that hashes again within a server should use other
+// bits.
 inline uint32_t ShardOf(uint64_t id, uint32_t shards) {
   return static_cast<uint32_t>(((Fmix64(id) >> 32) * shards) >> 32);
 }

@@ -1,4 +1,4 @@
-// Deals tables out to servers for the first time.
+// Assigns tables to servers for the first time.
 
 #include <algorithm>
 #include <set>
@@ -13,10 +13,10 @@ namespace {
 
 using Kind = TableLayout::Kind;
 
-// How many bytes each server has, by them.
+// The servers, sorted by their bytes.
 using Loads = std::set<std::pair<uint64_t, uint32_t>>;
 
-// Rounds up.
+// Returns the quotient, rounded up.
 uint64_t Quotient(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 uint64_t PartsOf(const TableLayout& layout, size_t servers,
@@ -55,7 +55,7 @@ struct Item {
 };
 
 void DealDense(std::vector<Item> items, size_t servers) {
-  // A stable sort: of one size they go by name, as they are.
+  // Sorts stably: tables of the same size stay sorted by name.
   std::stable_sort(
       items.begin(), items.end(),
       [](const Item& a, const Item& b) { return a.bytes > b.bytes; });

@@ -18,7 +18,7 @@ absl::Status Refuse(const Parts&... what) {
   return absl::InvalidArgumentError(absl::StrCat("placement", what...));
 }
 
-// Neighbours at one server become one range.
+// Appends a range. Merges neighbours on the same server.
 void Append(const RowRange& range, std::vector<RowRange>* ranges) {
   if (range.rows == 0) return;
   if (!ranges->empty() && ranges->back().server == range.server) {
@@ -28,7 +28,7 @@ void Append(const RowRange& range, std::vector<RowRange>* ranges) {
   }
 }
 
-// The ranges with rows [first, end) at server `to`.
+// Returns the ranges with rows [first, end) moved to server `to`.
 std::vector<RowRange> Moved(const std::vector<RowRange>& ranges, uint64_t first,
                             uint64_t end, uint32_t to) {
   std::vector<RowRange> moved;

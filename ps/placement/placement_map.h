@@ -1,4 +1,4 @@
-// Which server holds which part of which table.
+// Maps parts of tables to servers.
 
 #ifndef PENSTOCK_PS_PLACEMENT_PLACEMENT_MAP_H_
 #define PENSTOCK_PS_PLACEMENT_PLACEMENT_MAP_H_
@@ -16,81 +16,83 @@
 
 namespace penstock::ps {
 
-// What matters of a table for its placement.
+// The properties of a table that its placement depends on.
 struct TableLayout {
   enum class Kind { kDense, kSparse };
 
   std::string name;  // 1 to PlacementMap::kMaxNameBytes bytes
   Kind kind = Kind::kDense;
-  uint64_t rows = 0;       // of a dense table
+  uint64_t rows = 0;       // dense tables only
   uint64_t row_bytes = 0;  // of a row's value
 };
 
 // Returns the layout of a dense table. A row is a value of the outermost
-// dimension; a scalar has one. Returns INVALID_ARGUMENT as ByteSize() does.
+// dimension; a scalar has one row. Returns INVALID_ARGUMENT as ByteSize() does.
 absl::StatusOr<TableLayout> DenseLayout(std::string name, tensor::DType dtype,
                                         const tensor::Shape& shape);
-// The same of a sparse table, with rows of `row_bytes` bytes.
+// Returns the layout of a sparse table with rows of `row_bytes` bytes.
 TableLayout SparseLayout(std::string name, uint64_t row_bytes);
 
 struct RowRange {
   uint64_t first = 0;
   uint64_t rows = 0;
-  uint32_t server = 0;  // its place in PlacementMap::servers()
+  uint32_t server = 0;  // index in PlacementMap::servers()
 };
 
 struct PlacedTable {
   TableLayout layout;
-  std::vector<RowRange> ranges;         // of a dense one, in order
-  std::vector<uint32_t> shard_servers;  // of a sparse one
+  std::vector<RowRange> ranges;         // dense tables, in order
+  std::vector<uint32_t> shard_servers;  // sparse tables, by shard
 
-  // Return the server of a row, which the dense table must have, or of an id.
+  // Return the server of a row, which must exist in the dense table, or of an
+  // id.
   uint32_t ServerOfRow(uint64_t row) const;
   uint32_t ServerOfId(uint64_t id) const;
 };
 
-// Immutable. What changes it returns the next one, whose epoch is higher by
-// one. Two maps of the same epoch in one run are the same.
+// An immutable map. Changes return the next map, with the epoch incremented.
+// Two maps of the same epoch in one run are equal.
 class PlacementMap {
  public:
   static constexpr size_t kMaxServers = 4096;
   static constexpr size_t kMaxTables = 65536;
-  // Ranges and shards of all tables together.
+  // Limits the ranges and shards of all tables together.
   static constexpr size_t kMaxParts = size_t{1} << 20;
   static constexpr size_t kMaxShards = 65536;  // of one table
   static constexpr size_t kMaxNameBytes = 1024;
   static constexpr size_t kMaxAddressBytes = 512;
-  // Of a table that is made here. Far more than servers, so that they can be
-  // dealt evenly, and again when a server is added.
+  // The number of shards of a new table. Far more than servers, so that shards
+  // can be spread evenly, again when a server is added.
   static constexpr uint32_t kShards = 256;
 
   struct Options {
-    // A dense table with more bytes is split, into parts of at most so many
-    // bytes, but into no more parts than there are servers or rows. Large
-    // enough that a part is worth a message of its own.
+    // Splits dense tables with more bytes into parts of at most this size, but
+    // into no more parts than servers or rows. Large enough that a part is
+    // worth a message of its own.
     uint64_t split_bytes = uint64_t{4} << 20;
   };
 
-  // Makes the map of epoch 1. Balances the bytes of dense tables: takes tables
-  // by the size of their parts, the largest first, and gives the parts to the
-  // servers that have the fewest bytes so far, the larger part to the emptier
-  // server. With one part each this is "longest processing time first" (R. L.
-  // Graham, 1969). The fullest and the emptiest server differ by at most the
-  // largest part. Shards of sparse tables are dealt out one by one, from table
-  // to table.
+  // Makes the map of epoch 1. Balances the bytes of dense tables. Takes tables
+  // by the size of their parts, largest first, and gives each part to a server
+  // with the fewest bytes so far, larger parts to emptier servers. With one
+  // part per table, this is "longest processing time first" (R. L. Graham,
+  // 1969). The fullest and the emptiest server differ by at most the largest
+  // part. Shards of sparse tables are dealt out round robin, across tables.
   //
-  // Depends on the set of tables, not on their order: tables of one size go by
-  // name, and of servers with the same load the first is taken. Returns
-  // INVALID_ARGUMENT as FromParts() does.
+  // The result does not depend on the order of tables: ties between tables are
+  // broken by name, between servers by index. Returns INVALID_ARGUMENT as
+  // FromParts() does.
   static absl::StatusOr<PlacementMap> Make(absl::Span<const TableLayout> tables,
                                            std::vector<std::string> servers,
                                            const Options& options);
 
-  // Makes a map of parts that may be a peer's. Returns INVALID_ARGUMENT, which
-  // names the table and what is wrong, unless there are 1 to kMaxServers
-  // servers with different addresses, tables are in order of different names,
-  // each row and each shard has exactly one server that there is, and all is
-  // within bounds.
+  // Makes a map of untrusted parts. Returns INVALID_ARGUMENT, naming the table
+  // and the flaw, unless
+  //
+  // - there are 1 to kMaxServers servers with different addresses,
+  // - tables are sorted by name, without repeats,
+  // - each row and each shard has exactly one existing server, and
+  // - all limits hold.
   static absl::StatusOr<PlacementMap> FromParts(
       uint64_t epoch, std::vector<std::string> servers,
       std::vector<PlacedTable> tables);
@@ -99,20 +101,20 @@ class PlacementMap {
   const std::vector<std::string>& servers() const { return servers_; }
   const std::vector<PlacedTable>& tables() const { return tables_; }
 
-  // Returns null if there is no such table. Valid as long as the map.
+  // Returns the table, or null. Valid as long as the map.
   const PlacedTable* Find(absl::string_view table) const;
-  // Returns the bytes of dense values at a server.
+  // Returns the bytes of dense values on a server.
   uint64_t DenseBytesOn(uint32_t server) const;
 
-  // Returns OK if `epoch` is this map's. Otherwise returns FAILED_PRECONDITION,
-  // whose message says which side has to fetch the newer map.
+  // Returns OK if `epoch` is this map's. Otherwise returns FAILED_PRECONDITION;
+  // the message says which side has to fetch the newer map.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
-  // The next map, in which rows of a dense table, or a shard of a sparse one,
-  // are at server `to`; in which there is one more server, with nothing; in
-  // which a server has another address. What moves the data is the caller's.
-  // Return NOT_FOUND for a table that is not there, INVALID_ARGUMENT for one of
-  // the other kind and for what is out of bounds.
+  // Return the next map. MoveRows() moves rows of a dense table to server `to`,
+  // MoveShard() a shard of a sparse one. The others add an empty server, or
+  // change a server's address. The caller moves the data. Return NOT_FOUND for
+  // an unknown table, and INVALID_ARGUMENT for a table of the other kind or
+  // arguments out of bounds.
   absl::StatusOr<PlacementMap> MoveRows(absl::string_view table, uint64_t first,
                                         uint64_t rows, uint32_t to) const;
   absl::StatusOr<PlacementMap> MoveShard(absl::string_view table,
@@ -130,7 +132,7 @@ class PlacementMap {
 
   uint64_t epoch_ = 1;
   std::vector<std::string> servers_;
-  std::vector<PlacedTable> tables_;  // by name
+  std::vector<PlacedTable> tables_;  // sorted by name
 };
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Takes a request for many ids apart, by server.
+// Splits a request for many ids by server.
 
 #ifndef PENSTOCK_PS_PLACEMENT_SPLIT_H_
 #define PENSTOCK_PS_PLACEMENT_SPLIT_H_
@@ -12,12 +12,12 @@
 
 namespace penstock::ps {
 
-// Places in the list of ids, those of server 0 first, each server's in the
-// order of the list. Serves to gather ids and gradients for the requests, and
-// to put the answers where they belong.
+// Indices into the list of ids, grouped by server, in list order within a
+// group. Used to gather ids and gradients for the requests, and to scatter the
+// answers.
 struct SplitIds {
   std::vector<uint32_t> order;
-  std::vector<size_t> begins;  // of each server, and the end
+  std::vector<size_t> begins;  // by server, and the end
 
   absl::Span<const uint32_t> Of(uint32_t server) const {
     return absl::MakeConstSpan(order).subspan(
@@ -26,7 +26,7 @@ struct SplitIds {
 };
 
 // Splits at most 2^32 - 1 ids of a sparse table. `servers` is the number of
-// servers of its map.
+// servers of the table's map.
 SplitIds Split(const PlacedTable& table, absl::Span<const uint64_t> ids,
                size_t servers);
 

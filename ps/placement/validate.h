@@ -1,4 +1,4 @@
-// What a placement has to be.
+// Validates a placement.
 
 #ifndef PENSTOCK_PS_PLACEMENT_VALIDATE_H_
 #define PENSTOCK_PS_PLACEMENT_VALIDATE_H_
@@ -19,12 +19,12 @@ absl::Status CheckServers(absl::Span<const std::string> servers);
 absl::Status CheckLayout(const TableLayout& layout);
 absl::Status CheckTable(const PlacedTable& table, size_t servers);
 
-// Adds the bytes of a dense table, whose layout was checked, to those of the
-// tables before it. Returns INVALID_ARGUMENT if all have 2^63 bytes or more:
-// the bytes of a server could not be counted.
+// Adds the bytes of a dense table, whose layout was checked, to `*bytes`.
+// Returns INVALID_ARGUMENT if the sum reaches 2^63: a server's bytes would
+// overflow.
 absl::Status AddBytes(const TableLayout& layout, uint64_t* bytes);
 
-// A name as messages have it: a peer may have chosen it.
+// Returns a name for messages, made safe since a peer may have chosen it.
 std::string Quoted(absl::string_view name);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// The placement map as a message.
+// Converts the placement map from and to a message.
 
 #ifndef PENSTOCK_PS_PLACEMENT_WIRE_H_
 #define PENSTOCK_PS_PLACEMENT_WIRE_H_
@@ -11,9 +11,9 @@ namespace penstock::ps {
 
 v1::PlacementMap ToMessage(const PlacementMap& map);
 
-// Takes a message that may be a peer's. Returns INVALID_ARGUMENT as
-// PlacementMap::FromParts() does. Needs no more memory than the message itself
-// does, whatever is in it.
+// Converts an untrusted message. Returns INVALID_ARGUMENT as
+// PlacementMap::FromParts() does. Needs no more memory than the message itself,
+// whatever its content.
 absl::StatusOr<PlacementMap> FromMessage(const v1::PlacementMap& message);
 
 }  // namespace penstock::ps
