@@ -28,7 +28,7 @@ absl::Status CheckRows(const TableSpec& table) {
   sparse::Options options = OptionsOf(table);
   options.name = "rows";
   const absl::Status status = sparse::Validate(options);
-  // The caller names the table.
+  // Drops the placeholder name: the caller names the table.
   return absl::Status(
       status.code(),
       absl::StripPrefix(status.message(), "sparse table 'rows': "));

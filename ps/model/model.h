@@ -1,5 +1,4 @@
-// What is trained: the tables of a model, how each is updated, and how stale
-// its values may be.
+// A model: its tables, how each is updated, and how stale its values may be.
 
 #ifndef PENSTOCK_PS_MODEL_MODEL_H_
 #define PENSTOCK_PS_MODEL_MODEL_H_
@@ -21,14 +20,14 @@
 
 namespace penstock::ps {
 
-// A tensor, all of which is there from the beginning.
+// A dense tensor, complete from the beginning.
 struct DenseSpec {
   tensor::DType dtype = tensor::DType::kF32;
   tensor::Shape shape;
 };
 
-// Rows of f32 by 64-bit ids. sparse::Options says what the fields mean; the
-// limits are those of each server.
+// Rows of f32 by 64-bit ids. sparse::Options defines the fields; the limits
+// hold for each server.
 struct SparseSpec {
   uint32_t dim = 0;
   sparse::Initial initial;
@@ -50,28 +49,28 @@ struct TableSpec {
   bool is_dense() const { return absl::holds_alternative<DenseSpec>(rows); }
 };
 
-// Tables may differ in staleness and backup workers, but a push asks each
-// policy of a server, so there are not as many policies as tables.
+// Limits the pairs of staleness and backup workers in a model. A push asks each
+// policy of a server, so there are fewer policies than tables.
 inline constexpr size_t kMaxPolicies = 64;
 
 struct Model {
   std::vector<TableSpec> tables;  // in any order
 
-  // Returns null if there is no such table. Takes linear time.
+  // Returns the table, or null. Takes linear time.
   const TableSpec* Find(absl::string_view name) const;
 };
 
-// Returns INVALID_ARGUMENT, which names the table and what is wrong, unless a
-// server can serve each table, no two have the same name, and there are at most
-// kMaxPolicies pairs of staleness and backup workers.
+// Returns INVALID_ARGUMENT, naming the table and the flaw, unless a server can
+// serve each table, all names differ, and there are at most kMaxPolicies pairs
+// of staleness and backup workers.
 absl::Status CheckModel(const Model& model);
 
-// What placement wants to know of the table.
+// Returns the table's layout, for its placement.
 absl::StatusOr<TableLayout> LayoutOf(const TableSpec& table);
-// What consistency wants to know.
+// Returns the table's consistency options.
 ConsistencyPolicy::Options PolicyOf(const TableSpec& table);
-// What a server makes the sparse table with, but for the secret and the memory
-// that are its own.
+// Returns a server's options for the sparse table, without the server's own
+// secret and memory.
 sparse::Options OptionsOf(const TableSpec& table);
 
 }  // namespace penstock::ps

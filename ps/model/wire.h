@@ -1,4 +1,4 @@
-// The model as a message.
+// Converts a model from and to a message.
 
 #ifndef PENSTOCK_PS_MODEL_WIRE_H_
 #define PENSTOCK_PS_MODEL_WIRE_H_
@@ -13,13 +13,12 @@ namespace penstock::ps {
 
 v1::Model ToMessage(const Model& model);
 
-// Takes a message that may be a peer's. Returns INVALID_ARGUMENT as
-// CheckModel() does, and for what is no type, rule or schedule.
+// Converts an untrusted message. Returns INVALID_ARGUMENT as CheckModel() does,
+// and for an unknown type, rule or schedule.
 absl::StatusOr<Model> FromMessage(const v1::Model& message);
 
-// Returns in what `ours` differs from `theirs`, in a line for people: the first
-// table by name that differs, and how. Empty if the two are the same, whatever
-// the order of their tables.
+// Describes the first difference between `ours` and `theirs`, by table name, in
+// a line for people. Returns "" if both are equal, in any order of tables.
 std::string Difference(const Model& theirs, const Model& ours);
 
 }  // namespace penstock::ps
