@@ -1,4 +1,4 @@
-// Memory that counts, and that fails when told to.
+// A Memory that counts allocations and fails on request.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_FAILING_MEMORY_H_
 #define PENSTOCK_TESTS_PS_SPARSE_FAILING_MEMORY_H_
@@ -13,7 +13,8 @@
 
 namespace penstock::ps::sparse {
 
-// Thread-safe. All must be back when it ends.
+// A counting Memory that can fail. All memory must be freed before the
+// destructor. Thread-safe.
 class FailingMemory : public Memory {
  public:
   ~FailingMemory() override { EXPECT_EQ(held_, 0u) << "bytes leaked"; }
@@ -32,7 +33,7 @@ class FailingMemory : public Memory {
     SystemMemory()->Free(memory, bytes);
   }
 
-  // So many more requests succeed.
+  // Lets `requests` more requests succeed, then fails.
   void FailAfter(int64_t requests) { left_ = requests; }
   void Heal() { left_ = INT64_MAX; }
 

@@ -1,4 +1,4 @@
-// What a table does when its tier has no more room.
+// A table whose tier is full.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,14 +34,14 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
     std::fill(floats.begin() + 3000, floats.end(), 0);
     return floats;
   }());
-  // Rows that are in memory go on, and all once there is room.
+  // Rows in memory stay usable; all rows are usable once there is room.
   EXPECT_TRUE(Push(table.get(), {2999}).ok());
   tier.Limit(SIZE_MAX);
   EXPECT_TRUE(Push(table.get(), Range(2990, 9000)).ok());
   EXPECT_EQ(Pull(table.get(), {2999, 8999}), (Floats{3, 1}));
 }
 
-// Each of its rows changes places with one in memory.
+// Swaps each row of the tier with one in memory.
 TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -50,7 +50,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   const auto pushed = Push(table.get(), Range(0, 3000));
   ASSERT_TRUE(pushed.ok()) << pushed.status();
   EXPECT_EQ(pushed->updated, 3000u);
-  // What is checked first, and applied later.
+  // The reservation is checked first and applied later.
   auto reservation = table->Reserve(Range(500, 1500), At(0));
   ASSERT_TRUE(reservation.ok()) << reservation.status();
   EXPECT_EQ(reservation->rows(), 0u);
@@ -64,7 +64,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   for (const auto& [id, value] : before) EXPECT_EQ(value, 2) << id;
   EXPECT_EQ(Pull(table.get(), {0, 499, 500, 1499, 1500, 2999}),
             (Floats{2, 2, 3, 3, 2, 2}));
-  // A row more is refused, with those beside it.
+  // One more row is refused, with all others of its push.
   EXPECT_EQ(Push(table.get(), Range(0, 3001)).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), {0, 2999, 3000}), (Floats{2, 2, 0}));
@@ -75,7 +75,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// They would make room for each other on disk, where there is none.
+// These rows would need each other's room on a disk that has none.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -85,7 +85,7 @@ TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("nor on disk"));
   EXPECT_LE(tier.size(), 3500u);
-  // Two that each have room, and not together.
+  // Two reservations that fit alone, but not together.
   std::vector<Reservation> promised;
   absl::Status status;
   for (uint64_t id = 3000; status.ok() && id < 30'000; id += 1000) {
@@ -105,7 +105,7 @@ TEST(FullTierTest, WhatIsPromisedIsKeptWhenTheDiskFillsUp) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
   ASSERT_TRUE(Push(table.get(), Range(0, 3000)).ok());
-  // More than the memory has room for; rows of those that it has are spilled.
+  // Exceeds the memory, so some of its rows are spilled.
   auto reservation = table->Reserve(Range(0, 6000), At(0));
   ASSERT_TRUE(reservation.ok()) << reservation.status();
   tier.Limit(0);

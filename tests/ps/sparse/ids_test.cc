@@ -1,5 +1,4 @@
-// What is remembered of ids without rows: how often they were pushed, and that
-// they had one.
+// The memory of ids without rows: push counts and removals.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +59,7 @@ TEST(AdmissionTest, ThoseOftenSeenOutlastAFloodOfOthers) {
   EXPECT_TRUE(Admit(&admission, 1));
 }
 
-// All of one set of eight, each pushed once.
+// Pushes ids of one set of eight, once each.
 TEST(AdmissionTest, OfThoseSeenAsOftenTheFirstMakesRoom) {
   Admission admission(3, 8, SystemMemory());
   for (uint64_t id = 0; id < 9; ++id) EXPECT_FALSE(Admit(&admission, id));

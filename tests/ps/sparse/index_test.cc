@@ -29,8 +29,8 @@ TEST(RowIndexTest, AnEmptyOneHasNothing) {
   EXPECT_EQ(index.limit(), 0u);
 }
 
-// Tags by chance and tags that all want a few places, so that runs are long, go
-// over the end, and close up in all ways.
+// Uses random tags, and tags that crowd into few places: runs get long, wrap
+// around the end, and close up in all ways.
 TEST(RowIndexTest, RandomProgramsGiveWhatAMapGives) {
   const auto seed = std::random_device()();
   std::cout << "seed " << seed << "\n";

@@ -64,8 +64,8 @@ TEST(InitialValueTest, AnElementDoesNotDependOnHowManyFollow) {
   }
 }
 
-// Bits, so that a machine or a compiler that computes otherwise is found. They
-// come from a few lines of Python that follow the description in the header.
+// Compares bits, to find a machine or compiler that computes differently. A few
+// lines of Python that follow the header's description made them.
 TEST(InitialValueTest, HasTheSameBitsOnEachMachine) {
   const std::vector<float> uniform = RowOf(
       InitialValue(Uniform(-0.5f, 0.5f), 42, "golden"), 0x123456789abcdef0, 4);
@@ -96,7 +96,7 @@ TEST(InitialValueTest, UniformValuesFillTheirRangeEvenly) {
       ++tenths[static_cast<int>((element + 0.5f) * 10)];
     }
   }
-  // 6,400 each, give or take 80.
+  // Expects 6,400 each, with a deviation of about 80.
   EXPECT_GT(*std::min_element(tenths.begin(), tenths.end()), 6000);
   EXPECT_LT(*std::max_element(tenths.begin(), tenths.end()), 6800);
 }
@@ -123,14 +123,14 @@ TEST(InitialValueTest, NormalValuesHaveTheMomentsOfTheirDistribution) {
     }
   }
   for (int k = 1; k < 5; ++k) moments[k] /= moments[0];
-  // Several times the deviation that 256,000 draws have.
+  // Allows several times the deviation of 256,000 draws.
   EXPECT_NEAR(moments[1], 0, 0.01);
   EXPECT_NEAR(moments[2], 1, 0.015);
   EXPECT_NEAR(moments[3], 0, 0.04);
   EXPECT_NEAR(moments[4], 3, 0.12);
 }
 
-// The same, by the C library's functions, which differ in their last bits.
+// Compares with the C library's functions, whose last bits differ.
 TEST(InitialValueTest, NormalValuesAreThoseOfBoxAndMuller) {
   uint64_t table = 0xcbf29ce484222325;
   for (const char c : {'t'}) table = (table ^ c) * 0x100000001b3;

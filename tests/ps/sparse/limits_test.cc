@@ -1,4 +1,4 @@
-// Budgets, memory that fails, and callers that mean harm.
+// Budgets, failing memory and hostile callers.
 
 #include <gtest/gtest.h>
 
@@ -28,14 +28,14 @@ TEST(TableBudgetTest, APushForWhichThereIsNoRoomChangesNothing) {
   EXPECT_EQ(table->counters().rows, id);
   EXPECT_EQ(table->counters().refused, 1u);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
-  // New ids among old ones: the old ones are not changed either.
+  // A refused push with new and old ids leaves the old ones unchanged.
   Ids mixed = Range(0, id);
   for (uint64_t more = id; more < id + 1000; ++more) mixed.push_back(more);
   EXPECT_EQ(Push(table.get(), mixed).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
   EXPECT_EQ(table->counters().rows, id);
-  // Old ones alone need no room.
+  // A push of old ids alone needs no room.
   EXPECT_EQ(Push(table.get(), Range(0, id))->updated, id);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 2));
 }
@@ -52,7 +52,7 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
-// One of its ids is of the first shard, the others, too many, of the last.
+// One id is in the first shard; the others, too many, are in the last.
 TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   Ids first;
@@ -67,7 +67,7 @@ TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   EXPECT_TRUE(Push(table.get(), first).ok());
 }
 
-// A push that is too large leaves behind no index for all its ids.
+// A refused push must not leave an index for all its ids.
 TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
   for (const auto above : {AboveBudget::kRefuse, AboveBudget::kEvict}) {
     size_t rows[2] = {};
@@ -87,7 +87,7 @@ TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
   }
 }
 
-// Neither push would make a row by itself, both together do.
+// Either push alone would make no row; both together do.
 TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   Options options = BudgetOptions(AboveBudget::kRefuse);
   options.min_count = 2;
@@ -95,7 +95,7 @@ TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   const auto table = Make(options);
   uint64_t id = 0;
   while (Push(table.get(), {id}).ok() && Push(table.get(), {id}).ok()) ++id;
-  // Of the shard that is full, two of one id in one push.
+  // Pushes two copies of an id of the full shard at once.
   const uint64_t full = table->hash()(id) >> 62;
   uint64_t next = id + 1;
   while (table->hash()(next) >> 62 != full) ++next;
@@ -103,7 +103,7 @@ TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->not_admitted, 2u);
   EXPECT_EQ(result->dropped, 0u);
-  // From now on it asks for room, and has it when there is some.
+  // The id now asks for room, and gets room when there is some.
   EXPECT_FALSE(Push(table.get(), {next}).ok());
   EXPECT_GT(table->Remove(Range(0, id)), 0u);
   EXPECT_EQ(Push(table.get(), {next})->updated, 1u);
@@ -119,7 +119,7 @@ TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {
   EXPECT_GT(counters.rows, 1500u);
   EXPECT_EQ(counters.over_budget, 10000 - counters.rows);
   EXPECT_EQ(counters.refused + counters.dropped, 0u);
-  // The one that was always used, and the last.
+  // The row that was always used, and the last row.
   EXPECT_EQ(Pull(table.get(), {0}), Floats{10001});
   const uint64_t last = 10000 - counters.rows * 9 / 10;
   EXPECT_EQ(Pull(table.get(), Range(last, 10000)), Floats(10000 - last, 1));
@@ -159,7 +159,7 @@ TEST(TableBudgetTest, CandidatesAndRemovalsArePaidForAtOnce) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// The least budget that is taken has room for a row in each shard.
+// The smallest accepted budget has room for a row in each shard.
 TEST(TableBudgetTest, WhateverBudgetIsTakenHasRoomForARow) {
   for (const size_t dim : {1, 64, 900, 5000}) {
     Options options = BudgetOptions(AboveBudget::kRefuse);
@@ -175,7 +175,7 @@ TEST(TableBudgetTest, WhateverBudgetIsTakenHasRoomForARow) {
   }
 }
 
-// Each of the first requests for memory fails once.
+// Fails each of the first requests for memory once.
 TEST(TableMemoryTest, WhereMemoryFailsAPushChangesNothing) {
   for (int working = 0; working < 12; ++working) {
     FailingMemory memory;
@@ -230,7 +230,7 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
     if (id % 20 != 0) gone.push_back(id);
   }
   EXPECT_EQ(table->Remove(gone), gone.size());
-  // They lay in all slabs, and Maintain() moves the others together.
+  // The removed rows lay in all slabs; Maintain() compacts the others.
   EXPECT_GT(memory.held(), size_t{60} << 20);
   while (table->Maintain(At(0))) {
   }
@@ -241,7 +241,7 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
   }
 }
 
-// Where Maintain() has stopped in the midst of a slab.
+// Maintain() has stopped in the middle of a slab.
 TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
   for (const bool budget : {true, false}) {
     FailingMemory memory;
@@ -269,7 +269,7 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
   }
 }
 
-// What somebody would send who knows all but the seed.
+// Attacks by somebody who knows everything except the seed.
 TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
   const HashKey known(1);
   std::vector<Ids> attacks(4);
@@ -279,7 +279,7 @@ TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
       attacks[1].push_back(i * 0x9e3779b97f4a7c15);  // golden ratio
       attacks[2].push_back(i << 6);                  // multiples
     }
-    // All in one shard and near one place, by a seed that is not the table's.
+    // Ids of one shard, near one place, by a seed other than the table's.
     if (known(i) >> 60 == 3 && (known(i) & 3) == 0) attacks[3].push_back(i);
   }
   for (uint64_t seed = 2; seed < 6; ++seed) {

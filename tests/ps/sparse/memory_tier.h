@@ -1,4 +1,4 @@
-// A tier in memory, which fails when told to.
+// A tier in memory that fails on request.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_MEMORY_TIER_H_
 #define PENSTOCK_TESTS_PS_SPARSE_MEMORY_TIER_H_
@@ -20,7 +20,8 @@
 
 namespace penstock::ps::sparse {
 
-// Thread-safe. Fails the test if it is not used as Tier says.
+// A tier in memory. Fails the test if a caller breaks Tier's contract.
+// Thread-safe.
 class MemoryTier : public Tier {
  public:
   absl::Status Put(Key key, absl::string_view bytes) override {
@@ -62,7 +63,7 @@ class MemoryTier : public Tier {
     if (max_rows_ == SIZE_MAX || row_bytes_ == 0) return UINT64_MAX;
     return (max_rows_ - std::min(rows_.size(), max_rows_)) * row_bytes_;
   }
-  // A lower limit than there are rows is as a disk that is full.
+  // A limit below the number of rows acts like a full disk.
   bool ErasedIsRoom() const override {
     absl::MutexLock lock(&mu_);
     return rows_.size() <= max_rows_;
@@ -72,12 +73,12 @@ class MemoryTier : public Tier {
     absl::MutexLock lock(&mu_);
     return rows_.size();
   }
-  // No more than so many have room.
+  // Limits the number of rows.
   void Limit(size_t rows) {
     absl::MutexLock lock(&mu_);
     max_rows_ = rows;
   }
-  // Nothing can be read any more.
+  // Makes all later reads fail.
   void Break() {
     absl::MutexLock lock(&mu_);
     broken_ = true;

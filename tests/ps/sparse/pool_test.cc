@@ -1,4 +1,4 @@
-// Tables without a budget of their own, which share a limit.
+// Tables without their own budget that share a limit.
 
 #include "ps/sparse/pool.h"
 
@@ -26,7 +26,8 @@ Options OptionsIn(Pool* pool) {
   return options;
 }
 
-// Pushes new ids from `first` on until that is refused; returns how many.
+// Pushes new ids from `first` on until a push is refused. Returns how many were
+// pushed.
 uint64_t Fill(Table* table, uint64_t first, absl::Status* refused) {
   uint64_t id = first;
   *refused = absl::OkStatus();
@@ -54,11 +55,11 @@ TEST(PoolTest, TablesTogetherAreRefusedAtTheLimit) {
     EXPECT_GT(rows, 1500u);
     EXPECT_LE(pool.bytes(), kLimit);
     EXPECT_EQ(pool.bytes(), one->counters().bytes + other->counters().bytes);
-    // Rows that are there go on.
+    // Existing rows stay usable.
     EXPECT_TRUE(Push(one.get(), Range(0, 1000)).ok());
     EXPECT_TRUE(Push(other.get(), Range(0, rows)).ok());
     EXPECT_EQ(Pull(other.get(), {0, rows - 1, rows}), (Floats{2, 2, 0}));
-    // What one gives back, the other may take.
+    // A table can use the memory that another one frees.
     one.reset();
     EXPECT_GT(Fill(other.get(), rows, &refused), 900u);
     EXPECT_LE(pool.bytes(), kLimit);
@@ -75,7 +76,7 @@ TEST(PoolTest, ATableWithABudgetTakesNothingOfIt) {
   EXPECT_EQ(pool.bytes(), 0u);
 }
 
-// Each may be above it by the last step of each thread: pages of rows, or an
+// Each thread may exceed the limit by its last step: pages of rows, or an
 // index.
 TEST(PoolTest, ThreadsTogetherStayAtTheLimit) {
   Pool pool(kLimit, "");

@@ -1,4 +1,4 @@
-// What Restore() does to a table that has rows already, and beside a snapshot.
+// Restore() into a table that has rows already, and during a snapshot.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Of tables of two floats without slots.
+// Returns a block for tables of two floats without slots.
 RowBlock BlockOf(const Ids& ids, float value, uint32_t updates) {
   RowBlock block;
   block.ids = ids;
@@ -29,7 +29,7 @@ RowBlock All(Snapshot* snapshot) {
   return block;
 }
 
-// As the blocks of an incremental checkpoint say.
+// Follows the order in blocks of an incremental checkpoint.
 TEST(RestoreTest, FirstRemovesAndThenPutsIn) {
   const auto table = Make(SmallOptions());
   ASSERT_TRUE(Push(table.get(), {1, 2, 3}).ok());
@@ -46,7 +46,7 @@ TEST(RestoreTest, ASnapshotHasWhatItsRowsWereBefore) {
   auto snapshot = *table->BeginSnapshot({});
   ASSERT_TRUE(table->Restore(BlockOf({1}, 7, 1)).ok());
   EXPECT_EQ(All(snapshot.get()).values, (Floats{1, 0}));
-  // And the next one has what they are.
+  // The next snapshot has the restored rows.
   SnapshotOptions since;
   since.since = snapshot->epoch();
   snapshot.reset();

@@ -12,7 +12,7 @@ namespace penstock::ps::sparse {
 namespace {
 
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
-// 16 KiB with their heads: 127 in a slab of 2 MiB.
+// Makes rows of 16 KiB with their headers: 127 in a slab of 2 MiB.
 constexpr size_t kElements = 4096;
 
 uint32_t Take(RowStore* rows) {
@@ -97,7 +97,7 @@ TEST(RowStoreTest, EmptySlabsGoBackToTheSystem) {
   for (int i = 0; i < 1270; ++i) ASSERT_NE(Take(&rows), kNoRow);
 }
 
-// One row in ten stays, in all slabs.
+// Keeps one row in ten, in all slabs.
 TEST(RowStoreTest, DrainingLeavesAsManySlabsAsRowsNeed) {
   FailingMemory memory;
   RowStore rows(kElements, &memory);

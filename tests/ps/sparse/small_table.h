@@ -1,4 +1,4 @@
-// A small table, and what tests do with it.
+// A small table, and helpers for tests.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_SMALL_TABLE_H_
 #define PENSTOCK_TESTS_PS_SPARSE_SMALL_TABLE_H_
@@ -48,14 +48,14 @@ inline void Add(const float* gradient, float* value, float* slots) {
   value[0] += gradient[0];
 }
 
-// Adds 1 to the first element of each, of a table of any dimension.
+// Adds 1 to the first element of each row, for any dimension.
 inline absl::StatusOr<PushResult> Push(Table* table, const Ids& ids,
                                        int64_t second = 0) {
   return table->Push(ids, Floats(ids.size() * table->options().dim, 1),
                      At(second), Add);
 }
 
-// The first elements.
+// Returns the first elements of the rows.
 inline Floats Pull(Table* table, const Ids& ids, int64_t second = 0) {
   const size_t dim = table->options().dim;
   Floats all(ids.size() * dim);

@@ -54,8 +54,8 @@ std::unique_ptr<Table> Make(const Options& options) {
   return *Table::Create(options);
 }
 
-// Moves amounts between rows, so that the sum over all rows is 0 after each
-// push, and at no time in its midst.
+// Moves amounts between rows: the sum over all rows is 0 after each push, but
+// never during one.
 void MoveMoney(Table* table, uint64_t seed, const std::atomic<bool>* stop) {
   std::mt19937_64 random(seed);
   while (!*stop) {
@@ -89,7 +89,8 @@ Sums SumOf(Snapshot* snapshot, std::mt19937_64* random) {
     if (!more.ok() || !*more) return sums;
     sums.rows += block.ids.size();
     for (size_t i = 0; i < block.ids.size(); ++i) {
-      // A row is never torn: all its elements are equal, and its slot opposite.
+      // Rows are never torn: all elements of a row are equal, and its slot is
+      // the opposite.
       for (size_t k = 0; k < kDim; ++k) {
         EXPECT_EQ(block.values[i * kDim + k], block.values[i * kDim]);
         EXPECT_EQ(block.slots[i * kDim + k], -block.values[i * kDim]);
@@ -115,7 +116,7 @@ TEST(SnapshotTest, IsOfOnePointInTimeWhilePushesGoOn) {
   for (int round = 0; round < 40; ++round) {
     auto snapshot = table->BeginSnapshot({});
     ASSERT_TRUE(snapshot.ok());
-    // A push has 64 rows, and comes as a whole.
+    // A push has 64 rows, and is seen as a whole.
     std::this_thread::yield();
     const Sums sums = SumOf(snapshot->get(), &random);
     EXPECT_EQ(sums.rows, kAccounts);
@@ -176,7 +177,7 @@ TEST(SnapshotTest, CopiesAboveTheirBudgetFailTheSnapshotAndNoPush) {
     EXPECT_TRUE(block.ids.empty());
   }
   snapshot.reset();
-  // The next one is none the worse.
+  // The failure does not affect the next snapshot.
   snapshot = *table->BeginSnapshot({});
   size_t rows = 0;
   while (*snapshot->Next(1000, &block)) rows += block.ids.size();
@@ -224,7 +225,7 @@ TEST(SnapshotTest, AnIncrementalOneHasWhatChangedAndWhatIsGone) {
   Floats out(kDim);
   ASSERT_TRUE(table->Pull({9}, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
   auto snapshot = *table->BeginSnapshot(Since(epoch));
-  // Neither is in it.
+  // Neither change is in the snapshot.
   ASSERT_TRUE(Push(table.get(), {300}, 1).ok());
   table->Remove({10});
   Ids ids;
@@ -252,7 +253,7 @@ TEST(SnapshotTest, AnIncrementalOneIsRefusedWhereRemovalsAreForgotten) {
   const uint32_t second = (*table->BeginSnapshot({}))->epoch();
   auto snapshot = table->BeginSnapshot(Since(second));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  // Forgotten while it is read: the ring turns over.
+  // Removals are forgotten during the snapshot: the ring wraps around.
   ASSERT_TRUE(Push(table.get(), Range(0, 100), 1).ok());
   snapshot->reset();
   snapshot = table->BeginSnapshot(Since(second));

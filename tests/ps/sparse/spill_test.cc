@@ -1,4 +1,4 @@
-// What a table does with a tier: when there is room, none, and when it fails.
+// A table with a tier: with room, without room, and failing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(SpillTest, WhatIsUsedStaysInMemory) {
   EXPECT_EQ(Pull(table.get(), {0, 9}), Floats(2, 400));
 }
 
-// More than the whole memory can hold in one push.
+// Pushes more rows at once than memory can hold.
 TEST(SpillTest, APushMayBeLargerThanTheMemory) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -82,7 +82,7 @@ TEST(SpillTest, APushMayBeLargerThanTheMemory) {
   EXPECT_EQ(table->counters().reserved, 0u);
 }
 
-// An index for all of them would leave no room for one.
+// An index for all ids would leave no room for a row.
 TEST(SpillTest, TheSmallestMemoryTakesAPushOfAnySize) {
   MemoryTier tier;
   Options options = SpillOptions(&tier);
@@ -124,7 +124,7 @@ TEST(SpillTest, RowsExpireOnDisk) {
   ASSERT_TRUE(Push(table.get(), Range(0, 5000), 100).ok());
   ASSERT_TRUE(Push(table.get(), Range(5000, 5010), 105).ok());
   EXPECT_EQ(Pull(table.get(), {0}, 110), Floats{1});
-  // Its time is over, whether it was there when that was, or is looked for.
+  // The row has expired, whether it was swept or is looked up.
   EXPECT_EQ(Pull(table.get(), {1}, 111), Floats{0});
   while (table->Maintain(At(111))) {
   }
@@ -182,7 +182,7 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
 }
 
-// So whoever waits for it can be told that it is not wanted any more.
+// Lets a waiting caller be cancelled soon.
 TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -196,7 +196,7 @@ TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
   EXPECT_GT(calls, 10u);
 }
 
-// Lets something else happen while a snapshot begins.
+// A tier that runs a callback while a snapshot begins.
 class InterruptedTier : public MemoryTier {
  public:
   absl::StatusOr<std::unique_ptr<Walk>> Begin() override {
@@ -206,7 +206,8 @@ class InterruptedTier : public MemoryTier {
   std::function<void()> meanwhile;
 };
 
-// What it moves to the tier is else given twice, as a copy and from there.
+// Otherwise rows moved to the tier are given twice: as a copy and from the
+// tier.
 TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   InterruptedTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -218,7 +219,7 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
       EXPECT_TRUE(table->Reserve(Range(5000, 5500), At(0)).ok());
       is_reserved.Notify();
     });
-    // It has to wait, so this gives it a moment to go wrong.
+    // Reserve() must wait, so this gives it a moment to go wrong.
     is_reserved.WaitForNotificationWithTimeout(absl::Milliseconds(200));
   };
   auto snapshot = *table->BeginSnapshot({});
@@ -226,8 +227,8 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   EXPECT_EQ(RowsOf(snapshot.get(), 248).size(), 5000u);
 }
 
-// Many threads, while rows go to and fro and snapshots are taken: each snapshot
-// has whole pushes only, all of the same 50 rows.
+// Runs many threads while rows move and snapshots are taken. Each snapshot has
+// only whole pushes, all of the same 50 rows.
 TEST(SpillTest, SnapshotsHaveWholePushesWhileRowsMove) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

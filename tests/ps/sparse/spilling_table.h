@@ -20,7 +20,7 @@ inline Options SpillOptions(Tier* tier) {
   return options;
 }
 
-// The rows of a full snapshot, by id: their first elements.
+// Returns the first elements of a full snapshot's rows, by id.
 inline std::map<uint64_t, float> RowsOf(Snapshot* snapshot, size_t dim) {
   std::map<uint64_t, float> rows;
   RowBlock block;

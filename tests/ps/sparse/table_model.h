@@ -1,4 +1,4 @@
-// A sparse table as its description has it, without a thought for speed.
+// A simple, slow model of a sparse table.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
 #define PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
@@ -25,7 +25,7 @@ struct ModelRow {
 };
 using ModelRows = std::map<uint64_t, ModelRow>;
 
-// What Table does with one shard, or with any number of them where rows are not
+// A model of Table with one shard, or with any number of shards if rows are not
 // limited.
 class TableModel {
  public:
@@ -50,7 +50,7 @@ class TableModel {
     return {all.begin(), all.begin() + options_.dim};
   }
 
-  // Whether a push would make a row.
+  // Returns true if a push would make a row.
   bool WouldMake(uint64_t id, int64_t now) const {
     const auto row = rows_.find(id);
     if (row != rows_.end()) return now - row->second.last_use > ttl_;

@@ -1,7 +1,7 @@
-// Random programs of calls do to a table what they do to its model, while
-// snapshots are taken, which are compared with what the model was.
+// Runs random programs of calls on a table and on its model, and compares them.
+// Snapshots are compared with the model at their time.
 //
-// SPARSE_SEED repeats one program, SPARSE_SEEDS runs so many.
+// SPARSE_SEED repeats one program; SPARSE_SEEDS sets the number of programs.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class Program {
   explicit Program(uint64_t seed)
       : random_(seed), options_(RandomOptions()), model_(options_) {
     table_ = *Table::Create(options_);
-    // Some large and hostile ones among small ones.
+    // Mixes some large and hostile ids with small ones.
     for (uint64_t id = 0; id < 50 + Below(300); ++id) {
       ids_.push_back(id % 3 == 0 ? random_() : id);
     }
@@ -81,7 +81,7 @@ class Program {
     return options;
   }
 
-  // With room for some rows, and all others in the tier.
+  // Gives memory room for some rows, and the tier for all others.
   void LetSpill(Options* options) {
     options->shards = 1;
     options->time_to_live = absl::InfiniteDuration();
@@ -136,7 +136,7 @@ class Program {
 
   Ids Some(bool unique) {
     Ids some(Below(60));
-    // Low ones more often.
+    // Prefers ids at low positions.
     for (uint64_t& id : some) id = ids_[Below(1 + Below(ids_.size()))];
     if (!unique) return some;
     Ids once;
@@ -162,7 +162,7 @@ class Program {
 
   void Push() { PushIds(Some(/*unique=*/true), nullptr); }
 
-  // One that is applied later, or never.
+  // Makes a reservation that is applied later, or never.
   void Reserve() {
     Held held;
     held.ids = Some(/*unique=*/true);
@@ -171,13 +171,13 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Whether a row is in the tier is not looked up then.
+    // Without a look into the tier, the count may be too high.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));
   }
 
-  // One or several at once, as a synchronous step does.
+  // Pushes one or several reservations at once, as a synchronous step does.
   void PushReserved() {
     Ids ids;
     Reservation merged;
@@ -267,7 +267,7 @@ class Program {
                                     counters.over_capacity + counters.removed);
   }
 
-  // A full one, or one since the last that was read to its end.
+  // Begins a full snapshot, or one since the last that was read to its end.
   void BeginSnapshot() {
     SnapshotOptions options;
     options.copy_bytes = size_t{1} << 30;
@@ -284,14 +284,14 @@ class Program {
     if (Once(8)) snapshot_.reset();  // abandoned
   }
 
-  // Does to what the last one gave what whoever restores both would do.
+  // Reads the snapshot and merges it as a restore of both would.
   bool ReadSnapshot() {
     RowBlock block;
     const auto more = snapshot_->Next(1 + Below(80), &block);
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return false;
     for (const uint64_t id : block.removed) {
-      // Never after the row.
+      // A removal never follows its row.
       EXPECT_EQ(given_.count(id), 0u);
       taken_.erase(id);
     }
@@ -321,8 +321,8 @@ class Program {
     snapshot_.reset();
   }
 
-  // A new table from a full snapshot of the old one goes on like it, but for
-  // the candidates, which are not saved.
+  // Restores a full snapshot into a new table, which continues like the old
+  // one. Candidates are not saved.
   void Restore() {
     if (options_.min_count > 1) return;
     auto snapshot = *table_->BeginSnapshot({});
@@ -343,13 +343,13 @@ class Program {
     table->FinishRestore();
     ASSERT_EQ(table->counters().rows, before.rows);
     snapshot.reset();
-    // Of rows that were used in the same second the order is lost.
+    // The order of rows used in the same second is lost.
     if (options_.max_rows > 0) return;
     held_.clear();
     fetched_ = fetched();
     table_ = std::move(table);
     tier_ = std::move(tier);
-    // Counts of a new table begin anew.
+    // A new table starts with new counts.
     model_.ForgetCounts();
     restored_ = before.rows;
     last_epoch_ = 0;
@@ -392,7 +392,7 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // Of fewer programs it may be that none has a tier.
+  // With fewer programs, perhaps none has a tier.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

@@ -118,7 +118,7 @@ TEST(TableTest, TheLeastRecentlyUsedRowGoesFirst) {
   ASSERT_TRUE(Push(table.get(), {1, 2, 3, 4}).ok());
   Pull(table.get(), {1});
   ASSERT_TRUE(Push(table.get(), {3}).ok());
-  // Now 2, 4, 1, 3. Each new one takes the place of the first.
+  // The order is 2, 4, 1, 3. Each new row evicts the oldest.
   const Ids gone = {2, 4, 1, 3};
   for (size_t i = 0; i < gone.size(); ++i) {
     ASSERT_TRUE(Push(table.get(), {100 + i}).ok());
@@ -147,7 +147,7 @@ TEST(TableTest, TheTimeToLiveCountsFromTheLastUse) {
   EXPECT_EQ(table->counters().rows, 3u);
   EXPECT_FALSE(table->Maintain(At(116)));
   EXPECT_EQ(table->counters().rows, 2u);
-  // Not yet removed, but not seen any more either.
+  // The row is not yet removed, but no longer visible.
   EXPECT_EQ(Pull(table.get(), {2}, 118), Floats{0});
   EXPECT_EQ(table->counters().rows, 2u);
   ASSERT_TRUE(Push(table.get(), {2}, 118).ok());

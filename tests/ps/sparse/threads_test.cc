@@ -1,4 +1,4 @@
-// Many threads at one table. tsan sees what they share.
+// Many threads that use one table. tsan checks their accesses.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ TEST(TableThreadsTest, NoPushIsLostAndNoPullIsTorn) {
   EXPECT_EQ(sum, pushed);
 }
 
-// Takes tasks in no order, on all threads.
+// Runs the tasks on all threads, in any order.
 void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   std::vector<size_t> order(tasks);
   std::iota(order.begin(), order.end(), 0);
@@ -95,7 +95,7 @@ void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   });
 }
 
-// Sums in which the order of an id's gradients tells.
+// Uses sums that depend on the order of an id's gradients.
 TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
   Options options = SharedTable();
   options.shards = 16;
@@ -150,7 +150,7 @@ TEST(TableThreadsTest, RoomThatIsRefusedInTasksIsGivenBack) {
   EXPECT_EQ(table->counters().refused, 1u);
 }
 
-// Everything at once, on a table that evicts for each reason.
+// Runs all calls at once on a table that evicts for each reason.
 TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
   Options options = SharedTable();
   options.dim = kDim;
@@ -206,7 +206,7 @@ TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
                                   counters.over_budget + counters.removed);
 }
 
-// At the limit of its budget a table refuses, and what it has taken is there.
+// At its budget, a table refuses pushes; accepted ones are complete.
 TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
   Options options = SharedTable();
   options.max_removals = 0;
@@ -230,7 +230,7 @@ TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
         ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
         ++refused;
       }
-      // Two that are applied as one, later, or not at all.
+      // Two reservations, applied as one, later, or never.
       auto first = table->Reserve(ids, absl::UnixEpoch());
       auto second = table->Reserve(ids, absl::UnixEpoch());
       refused += !first.ok() + !second.ok();
