@@ -1,4 +1,4 @@
-// What a parameter server does with pushes and pulls, for all of its tables.
+// Decides which pushes and pulls of all tables a parameter server takes.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
 #define PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_

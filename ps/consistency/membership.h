@@ -1,4 +1,4 @@
-// Who takes part in a training, and how far each worker has come.
+// The workers of a training, and the clock of each.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_MEMBERSHIP_H_
 #define PENSTOCK_PS_CONSISTENCY_MEMBERSHIP_H_
@@ -88,7 +88,7 @@ class Membership {
     std::vector<RankClock> clocks;
   };
 
-  // What a worker is, by what it says of itself.
+  // The standing of a worker, by the id that it gives.
   enum class Standing {
     kMember,
     kNotMember,   // never joined, has left, or its lease is over

@@ -1,5 +1,5 @@
-// Who takes part in a training at one server, and whose pushes and pulls are
-// taken, held and answered.
+// The members of a training at one server, and their pushes and pulls: taken,
+// held and answered.
 
 #ifndef PENSTOCK_PS_SERVER_EXCHANGE_H_
 #define PENSTOCK_PS_SERVER_EXCHANGE_H_
@@ -90,7 +90,7 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // Whether another incarnation has had the rank after `worker`.
+  // Returns true if another incarnation has had the rank after `worker`.
   bool IsSuperseded(const WorkerId& worker) const;
 
   void Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
@@ -153,7 +153,7 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether gradients of so many bytes may be held, too.
+  // Returns an error if there is no room for `bytes` more of gradients.
   absl::Status CheckRoomLocked(size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakePushLocked(uint64_t ticket, PendingPush* push, Due* due)

@@ -1,4 +1,4 @@
-// What one push brings, checked.
+// The checked gradients of one push.
 
 #ifndef PENSTOCK_PS_SERVER_GRADIENTS_H_
 #define PENSTOCK_PS_SERVER_GRADIENTS_H_
@@ -13,7 +13,7 @@
 namespace penstock::ps {
 
 struct DenseGradient {
-  size_t part;  // its place in Tables::parts()
+  size_t part;  // the place of the part in Tables::parts()
   tensor::Tensor gradient;
 };
 
@@ -25,7 +25,7 @@ struct RowGradients {
   sparse::Reservation reserved;  // room for the rows that they make
 };
 
-// Each part and each table at most once. What is missing has no gradient.
+// Each part and each table at most once. Missing ones have no gradient.
 struct Gradients {
   std::vector<DenseGradient> dense;
   std::vector<RowGradients> rows;

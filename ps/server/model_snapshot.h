@@ -1,4 +1,4 @@
-// What a server holds, at one point in time, and what it goes on from.
+// The content of a server at one point in time, and cuts.
 
 #ifndef PENSTOCK_PS_SERVER_MODEL_SNAPSHOT_H_
 #define PENSTOCK_PS_SERVER_MODEL_SNAPSHOT_H_
@@ -49,7 +49,7 @@ inline bool operator==(const CutId& a, const CutId& b) {
 }
 inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 
-// What a server begins with, beside the tables' values.
+// The state that a server begins with, except the values of its tables.
 struct RestoredModel {
   std::vector<RankClock> clocks;
   // Of a checkpoint of an earlier release: not known.

@@ -1,4 +1,4 @@
-// What a parameter server says to whom it refuses.
+// The errors by which a parameter server refuses calls.
 
 #ifndef PENSTOCK_PS_SERVER_REFUSALS_H_
 #define PENSTOCK_PS_SERVER_REFUSALS_H_
@@ -17,7 +17,7 @@
 namespace penstock::ps {
 
 absl::Status Draining();
-// For a call that would have to wait, beside so many.
+// Refuses a call that would wait: `calls` others wait already.
 absl::Status TooManyWait(size_t calls);
 // A request of `run` to a server that has no model, or one of `ours`.
 absl::Status HasNoModel(uint64_t run);

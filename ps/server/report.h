@@ -1,4 +1,4 @@
-// What a server tells of itself.
+// The report of one server.
 
 #ifndef PENSTOCK_PS_SERVER_REPORT_H_
 #define PENSTOCK_PS_SERVER_REPORT_H_

@@ -1,4 +1,4 @@
-// What a step does to one sparse table.
+// A step of one sparse table.
 
 #ifndef PENSTOCK_PS_SERVER_ROW_STEP_H_
 #define PENSTOCK_PS_SERVER_ROW_STEP_H_

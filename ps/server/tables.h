@@ -37,10 +37,10 @@
 
 namespace penstock::ps {
 
-// What a call asks for: parts, by their places, and rows by ids.
+// The parts, by their places, and the rows, by their ids, of one call.
 struct Selection {
   struct Rows {
-    size_t rows;  // its place in LocalModel::rows()
+    size_t rows;  // the place of the table in LocalModel::rows()
     std::vector<uint64_t> ids;
   };
 
@@ -113,7 +113,8 @@ class Tables {
   // Says that a table of the model was not in the checkpoint that was restored.
   // Before others use the tables.
   void SetNew(size_t table) { is_new_[table] = true; }
-  // Whether all parts have values. From then on they can be read and trained.
+  // Returns true once all parts have values. From then on they can be read and
+  // trained.
   bool has_values() const { return missing_parts_ == 0; }
 
   // Returns what a pull's ids and names of parts ask for. Returns
@@ -177,7 +178,7 @@ class Tables {
     std::atomic<uint64_t> steps{0};
   };
 
-  // What a checkpoint has of a part that is not all in it.
+  // A part of which a checkpoint lacks some pieces.
   struct Incomplete {
     DensePart::Snapshot snapshot;
     std::vector<size_t> missing;
@@ -249,7 +250,7 @@ class Tables {
   std::atomic<size_t> missing_parts_;
   std::unique_ptr<sparse::Pool> pool_;  // null: no limit
   std::vector<SparseTable> sparse_;
-  // Who holds it sees the dense steps of a policy all or not at all.
+  // Its holder sees all dense steps of a policy or none of them.
   mutable absl::Mutex readers_mu_;
 };
 

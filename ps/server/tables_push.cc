@@ -1,4 +1,4 @@
-// What a push does: it is checked when it comes, and applied later.
+// Pushes: checked when they come, and applied later.
 
 #include <algorithm>
 #include <utility>
@@ -72,7 +72,7 @@ absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
   return gradients;
 }
 
-// What pushes have for one table.
+// Returns the gradients of the pushes for one table.
 std::vector<RowGradients*> OfTable(size_t rows,
                                    absl::Span<Gradients* const> pushes) {
   std::vector<RowGradients*> all;

@@ -1,4 +1,4 @@
-// What a pull does.
+// Pulls.
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// What a server counts, as metrics.
+// The counters of a server, as metrics.
 
 #ifndef PENSTOCK_PS_SERVICE_METRICS_H_
 #define PENSTOCK_PS_SERVICE_METRICS_H_
