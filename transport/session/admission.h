@@ -1,4 +1,4 @@
-// Limits the streams of a session that are open at once.
+// Caps how many streams of a session are open at once.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_
 #define PENSTOCK_TRANSPORT_SESSION_ADMISSION_H_
@@ -11,8 +11,9 @@
 namespace penstock {
 namespace session {
 
-// A server refuses a stream for which there is no place. A client, which knows
-// the server's limit, blocks it until another one ends. Not thread-safe.
+// Counts open streams against a limit. A server refuses a stream above the
+// limit. A client knows the server's limit and blocks such a stream until
+// another one ends. Not thread-safe.
 class Admission {
  public:
   explicit Admission(uint32_t max_streams) : max_streams_(max_streams) {}
@@ -20,14 +21,15 @@ class Admission {
   void set_max_streams(uint32_t max_streams) { max_streams_ = max_streams; }
 
   bool full() const { return open_ >= max_streams_; }
-  // Counts it as open. There is a place.
+  // Counts `stream` as open. Call only if !full().
   void Open(Stream* stream);
-  // Opens a client's stream or, where there is no place for it, blocks it.
+  // Opens a client's stream, or blocks the stream if full().
   void OpenOrBlock(uint32_t id, Stream* stream);
-  // Frees the stream's place, if the stream had one.
+  // Frees the stream's place. Does nothing if the stream is not open.
   void Close(Stream* stream);
-  // Takes the stream that has been blocked the longest, if a place is free. The
-  // stream may have ended meanwhile. If not, call Open() next.
+  // Removes the longest-blocked stream from the queue. Returns false if the
+  // queue is empty or full() is true. The stream may have ended meanwhile;
+  // otherwise call Open() next.
   bool TakeBlocked(uint32_t* id);
 
  private:

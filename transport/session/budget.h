@@ -1,4 +1,4 @@
-// Limits how much memory a peer makes this process hold. Pure.
+// Limits the memory that a peer makes this process hold. Pure.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
 #define PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
@@ -11,38 +11,39 @@
 namespace penstock {
 namespace session {
 
-// Limits of one session's memory for its peer. docs/security.md has a table of
-// all limits.
+// Limits what one session holds for its peer. docs/security.md lists these
+// limits and those enforced elsewhere.
 struct BudgetLimits {
-  // Above these, a peer has to take waiting data before it gets more. An honest
-  // peer can get there.
+  // Above these limits, the session waits for the peer to take what it was
+  // sent. An honest peer may reach them.
   //
-  // Messages that ended streams have left exposed, and what of such streams
-  // waits to be sent: then new streams wait. As much as a reader reads ahead.
+  // Caps exposed messages and unsent data of ended streams. Above it, new
+  // streams wait. As much as a reader reads ahead.
   uint64_t replies_bytes = 64 * 1024 * 1024;
-  // Frames that answer the peer's, and wait to be sent: then nothing more is
-  // read from the lifeline. 25,000 of them.
+  // Caps the unsent frames that answer the peer's frames. Above it, nothing
+  // more is read from the lifeline. Holds 25,000 frames.
   uint64_t answers_bytes = 1024 * 1024;
-  // Frames of any kind that wait to be sent: then senders wait. Enough for the
+  // Caps unsent frames of any kind. Above it, senders wait. Enough for the
   // fastest path.
   uint64_t outbox_bytes = 4 * 1024 * 1024;
-  // Limits the messages that were announced to the peer and are still exposed.
-  // Each counts as often as it has parts. Above the limit, senders wait. The
-  // peer has the same limit.
+  // Caps announced messages that are still exposed, each counted once per part.
+  // Above it, senders wait. Both sides keep to this limit, so it also caps the
+  // peer's announcements.
   uint64_t announcements = 64 * 1024;
 
-  // Above these, the session ends: no honest peer gets there.
+  // Above these limits, the session ends. No honest peer reaches them.
   //
-  // Messages and metadata of streams that nobody has taken, at a server. An
-  // honest client announces from 16 MiB on.
+  // Caps a server's unread messages and metadata. An honest client announces
+  // from 16 MiB on.
   uint64_t unread_bytes = 32 * 1024 * 1024;
-  // Answers, where reading could not be stopped: on a fast path, as it brings
-  // the acknowledgements that make room.
+  // Caps unsent answers when reading cannot stop: a fast path must be read,
+  // because it delivers the acknowledgements that make room.
   uint64_t unsent_answers_bytes = 16 * 1024 * 1024;
 };
 
-// Counts what is held. A part that takes memory for the peer charges the
-// budget, and returns the same amount later. Not thread-safe.
+// Counts what is held for the peer. Code that takes something for the peer
+// charges the amount, and returns the same amount when releasing it. Not
+// thread-safe.
 class Budget {
  public:
   enum class Kind { kReplies, kAnswers, kOutbox, kAnnounced, kUnread };
@@ -53,23 +54,23 @@ class Budget {
   void Return(Kind kind, uint64_t amount) { *Used(kind) -= amount; }
   uint64_t used(Kind kind) const { return used_[static_cast<size_t>(kind)]; }
 
-  // New streams may be given to the application.
+  // Returns true if new streams may be given to the application.
   bool accepts_streams() const {
     return used(Kind::kReplies) <= limits_.replies_bytes;
   }
-  // More may be read from the lifeline.
+  // Returns true if more may be read from the lifeline.
   bool reads() const { return used(Kind::kAnswers) <= limits_.answers_bytes; }
-  // More may be sent.
+  // Returns true if more may be sent.
   bool sends() const {
     return used(Kind::kOutbox) <= limits_.outbox_bytes &&
            used(Kind::kAnnounced) < limits_.announcements;
   }
-  // Of the peer's announcements, those that have been neither read nor released
-  // have `pending` parts.
+  // Returns true if another announcement of the peer fits. `pending`: the
+  // number of parts that are neither read nor released.
   bool takes_announcement(size_t pending) const {
     return pending < limits_.announcements;
   }
-  // RESOURCE_EXHAUSTED where only a peer that breaks the rules can get.
+  // Returns RESOURCE_EXHAUSTED above a limit that no honest peer reaches.
   absl::Status Check() const {
     return used(Kind::kUnread) <= limits_.unread_bytes &&
                    used(Kind::kAnswers) <= limits_.unsent_answers_bytes

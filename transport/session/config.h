@@ -1,4 +1,4 @@
-// The configuration of one side of a session.
+// Configuration of one side of a session.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_CONFIG_H_
 #define PENSTOCK_TRANSPORT_SESSION_CONFIG_H_
@@ -17,32 +17,35 @@ namespace penstock {
 namespace session {
 
 struct Config {
-  // The version of the protocol that both sides speak.
+  // The protocol version that both sides speak.
   uint8_t version = wire::kVersion;
-  // The side that opened the connection: opens streams, connects paths.
+  // True for the side that opened the connection. A client opens streams and
+  // connects paths.
   bool is_client = false;
   // The fabrics that this side offers besides the lifeline, best first.
   std::vector<wire::FabricOffer> offers;
-  // The acceptor's secret for paths to come.
+  // The acceptor's secret; the client presents it on later paths.
   std::string token;
-  // A server's: streams that the client may have open at once.
+  // Limits how many streams a client may have open at once. Used by a server.
   uint32_t max_streams = UINT32_MAX;
-  // Announced messages above this are refused; negative: no limit.
+  // Limits the size of announced messages; larger ones are refused. Negative:
+  // no limit.
   int64_t max_receive_bytes = -1;
-  // Unread bytes that the peer may have under way on one stream. Two messages
-  // of the largest common tensor chunk; more only delays the reader's
-  // push-back.
+  // Limits the unread bytes that the peer may have in flight on one stream.
+  // Holds two messages of the largest common tensor chunk. A larger window only
+  // delays the reader's push-back.
   uint32_t stream_window = 4 * 1024 * 1024;
-  // Messages may be used in the peer's memory, where a fabric can do that.
+  // Lets messages be used in the peer's memory, if the fabric supports it.
   bool load_in_place = true;
-  // Limits the bytes that the peer has not read on all streams together. Above
-  // this, even small messages are announced, and the peer fetches them when it
-  // wants them. This bounds the peer's memory for any number of streams.
+  // Limits the eagerly sent bytes that the peer has not read, over all streams.
+  // Above it, even small messages are announced. This bounds the peer's memory,
+  // however many streams it leaves unread.
   uint64_t max_eager_unread = 16 * 1024 * 1024;
-  // Memory for messages that are being read or wait for the application.
+  // Limits the memory for messages that are being read or wait for the
+  // application.
   uint64_t read_budget = 64 * 1024 * 1024;
-  // Of metadata, as encoded, no more than one byte beyond this is kept: enough
-  // to see that it is too much.
+  // Limits encoded metadata. At most one byte beyond the limit is kept: enough
+  // to detect the excess.
   size_t max_metadata_bytes = SIZE_MAX - 1;
   BudgetLimits budget;
   Tuning tuning;

@@ -1,4 +1,4 @@
-// Counts of what a session has sent and received, and of its waits.
+// Counters of a session's traffic, streams and stalls.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_
 #define PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_
@@ -12,8 +12,8 @@
 namespace penstock {
 namespace session {
 
-// Plain numbers, which the session's parts count under its owner's lock. A
-// message counts where it was sent, or announced: over the fabric in use then.
+// Plain numbers. The session's parts update them under the owner's lock. A
+// message counts for the fabric in use when it was sent or announced.
 struct Counters {
   struct Traffic {
     uint64_t messages = 0;
@@ -21,11 +21,11 @@ struct Counters {
   };
   using OfFabric = Traffic[metrics::kKinds][metrics::kDirections];
 
-  // The fabrics that carry what is sent now, and what is being received.
+  // The fabric that carries what is sent now, and the one being received from.
   metrics::Fabric sending = metrics::Fabric::kTcp;
   metrics::Fabric receiving = metrics::Fabric::kTcp;
   OfFabric traffic[metrics::kFabrics];
-  // For keepalive: whatever came over a path, and frames of streams sent.
+  // For keepalive: packets received over any path, and frames of streams sent.
   uint64_t inputs = 0;
   uint64_t stream_frames_sent = 0;
 

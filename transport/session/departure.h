@@ -1,5 +1,5 @@
-// GOAWAY: ends a connection without losing a call, as gRPC's HTTP/2 transport
-// does.
+// Ends a connection without losing a call: GOAWAY, as in gRPC's HTTP/2
+// transport.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_
 #define PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_
@@ -29,46 +29,50 @@ namespace session {
 //              last stream, Leave, or
 //              the last id is used
 //
-// In two steps, as the client may have opened streams that are under way: when
-// it has answered the ping it knows of the first GOAWAY, and all that it has
-// opened is here. A server serves what is opened while it is kDraining, and
-// nothing later. A client in kLeaving still opens what its channel sends here,
-// because the channel hears of the GOAWAY a moment later. Without that, calls
-// of that moment would fail. A client in kGone opens nothing.
+// A departure has two steps, because the client's new streams may be in flight.
+// The client's answer to the ping follows all streams that it opened before it
+// saw the first GOAWAY. A server in kDraining serves streams that are opened,
+// and none later. A client in kLeaving still opens the streams that its channel
+// sends here, because the channel hears of the GOAWAY a moment later.
+// Otherwise, calls of that moment would fail. A client in kGone opens nothing.
 //
-// Thread-compatible, as the session is. Does nothing to a session that is
-// closed.
+// Thread-compatible, as the session is. Does nothing if the session is closed.
 class Departure {
  public:
-  // `session` outlives it. A client's streams are numbered from `next_stream`.
+  // `session` must outlive this object. A client's stream ids start at
+  // `next_stream`.
   explicit Departure(Session* session, uint32_t next_stream = 1)
       : session_(session), next_stream_(next_stream) {}
 
   bool gone() const { return state_ == State::kGone; }
 
-  // A server's. True: call OnTimeLimit() if the client does not answer in time.
+  // For servers. Starts draining. Returns true if draining began: then call
+  // OnTimeLimit() if the client does not answer in time.
   bool Begin(const absl::Status& why);
   void OnTimeLimit();
-  // Returns true while a client's channel may still send calls here.
+  // Returns true while a client's channel has yet to leave.
   bool leaving() const { return state_ == State::kLeaving; }
-  // Returns true if the answer belongs to a ping of Begin().
+  // Ends draining and returns true if `cookie` answers the ping of Begin().
   bool OnPong(uint64_t cookie);
-  // At once.
+  // Sends the last GOAWAY immediately.
   void End(const absl::Status& why);
-  // The client has opened a stream. False: too late, as it knows by now.
+  // Records a stream that the client opened. Returns false after the last
+  // GOAWAY: the stream is not served then.
   bool OnStreamOpened(uint32_t stream);
-  // Streams from `first` on will not be served.
+  // Excludes streams from `first` on from those that are served.
   void TakeBack(uint32_t first) { last_opened_ = first - 1; }
 
-  // A client's. INVALID_ARGUMENT: the server took back what it had said.
+  // For clients. Returns INVALID_ARGUMENT if the server raises the last stream
+  // that it named before.
   absl::Status OnGoaway(uint32_t last_stream, const std::string& reason);
-  // Returns the id of a new stream. An id is used once, so the connection is
-  // gone after the last one. Needs !gone().
+  // Returns the id of a new stream. Each id is used once, so the connection is
+  // gone after the last one. Call only if !gone().
   uint32_t OpenStream();
-  // The channel sends no more calls here.
+  // Call when the channel sends no more calls here.
   void OnChannelLeft();
   void Leave();
-  // Returns the server's reason to go. Empty if the server did not go.
+  // Returns the reason in the server's GOAWAY, or an empty string before one
+  // came.
   const std::string& peer_reason() const { return peer_reason_; }
 
  private:
@@ -77,7 +81,7 @@ class Departure {
   Session* const session_;
   State state_ = State::kOpen;
   uint32_t next_stream_;
-  absl::Status reason_;  // while it is kDraining
+  absl::Status reason_;  // valid in kDraining
   uint32_t last_opened_ = 0;
   uint32_t last_served_ = wire::kLastStreamUnknown;  // by the peer
   std::string peer_reason_;

@@ -1,4 +1,4 @@
-// The events of a session and of its streams.
+// Events that a session reports to its users.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
 #define PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
@@ -14,8 +14,8 @@
 namespace penstock {
 namespace session {
 
-// One stream's events, in the order in which the peer caused them. Each is
-// called under the session's lock, and may call the session.
+// Receives one stream's events, in the order in which the peer caused them.
+// Each is called under the session's lock, and may call the session.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
@@ -31,11 +31,11 @@ class StreamEvents {
   virtual void OnHalfClose() = 0;
   // The last event of the stream. `metadata` is valid during the call.
   virtual void OnTrailers(absl::string_view metadata) = 0;
-  // The last event of the stream, which overtakes the others. `from_peer`: the
-  // peer reset it; else the session is over, or a message cannot be had. See
-  // IsRefusal() for what may be repeated.
+  // The last event of the stream; overtakes the others. `from_peer`: the peer
+  // reset the stream. Otherwise the session is over, or a message cannot be
+  // read. IsRefusal() tells whether the call may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
-  // The window has taken the message of a SendMessage() that returned false.
+  // Reports that a message queued by SendMessage() has left the stream's queue.
   virtual void OnSendAccepted() = 0;
 };
 
@@ -43,44 +43,47 @@ class StreamEvents {
 struct PathDescription {
   std::string fabric;  // "shm", "tcp"
   std::string detail;
-  std::string reason;  // why not a better one
-  // At present: up to which size messages are sent eagerly, and what the
-  // larger ones of the peer are cut into as they are read.
+  std::string reason;  // why no better path is used
+  // Current sizes: messages up to eager_max_bytes are sent eagerly. Larger
+  // messages of the peer are read in chunks of chunk_bytes.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
-  // Of which kind the reason is.
+  // The kind of `reason`.
   metrics::Reason cause = metrics::Reason::kNone;
 };
 
-// The session's own events, called under its lock.
+// Receives the session's own events, under its lock.
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
 
-  // The peer opened a stream, larger than all before; what it sends waits for
-  // Session::AttachStream().
+  // Reports a stream that the peer opened; ids grow. The stream's data waits
+  // for Session::AttachStream().
   virtual void OnStreamOpened(uint32_t stream) = 0;
-  // Streams above `last_stream` were not served; no new ones will be. With
-  // wire::kLastStreamUnknown, another one follows that says which was the last.
+  // Reports that streams above `last_stream` were not served and that no new
+  // ones will be. With wire::kLastStreamUnknown, a second GOAWAY follows and
+  // names the last stream.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
-  // Metadata to come has this entry by its number. An error ends the session.
+  // Defines an entry that later metadata names by `number`. An error ends the
+  // session.
   virtual absl::Status OnEntry(uint32_t number, absl::string_view entry) = 0;
-  // The peer asks whether this side lives. The session answers.
+  // Reports a ping from the peer. The session answers it.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
 
-  // Connect the peer over `fabric`, then call AddFastPath or FastPathFailed,
-  // unless path_epoch() is another one by then.
+  // Asks the owner to connect to the peer over `fabric`, then to call
+  // AddFastPath or FastPathFailed. Drop the result if path_epoch() changed
+  // meanwhile.
   virtual void OnConnectWanted(const std::string& fabric,
                                const std::string& offer,
                                const std::string& token) = 0;
-  // The client tries again: wait for it on all that was offered, with a new
-  // token for Session::OfferPath(); then as above.
+  // Reports that the client tries again. Wait for the client on all offered
+  // fabrics, with a new token for Session::OfferPath(). Then proceed as above.
   virtual void OnListenWanted() = 0;
-  // The first choice of a path has been made, or it changed later.
+  // Reports the first choice of a path, and each later change.
   virtual void OnPathChosen(const PathDescription& path) = 0;
 
-  // The session is over; streams have been told before. Once.
+  // Reports the end of the session, once. The streams' events came before.
   virtual void OnClosed(const absl::Status& cause) = 0;
 };
 

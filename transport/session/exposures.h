@@ -22,37 +22,37 @@ class Exposures {
  public:
   struct Exposed {
     uint32_t stream = 0;
-    fabric::Endpoint* fast_path = nullptr;  // null: not exposed there
+    fabric::Endpoint* fast_path = nullptr;  // null: lifeline only
     fabric::RemoteRegion fast;
     fabric::RemoteRegion lifeline;
     uint64_t length = 0;
-    uint64_t parts = 0;         // as many as the budget was charged
-    uint64_t begun_ns = 0;      // 0: its release is not measured
-    uint64_t announced_ns = 0;  // 0: there is no clock
-    metrics::Fabric fabric = metrics::Fabric::kTcp;  // it was announced over
+    uint64_t parts = 0;                              // charged to the budget
+    uint64_t begun_ns = 0;                           // 0: release not timed
+    uint64_t announced_ns = 0;                       // 0: no clock
+    metrics::Fabric fabric = metrics::Fabric::kTcp;  // announced over
   };
 
-  // Both outlive it. Charges `budget` for the parts of each message. `version`
-  // is that of the protocol, which says how many there may be.
+  // `lifeline` and `budget` must outlive this object. Charges `budget` for the
+  // parts of each message. The protocol `version` limits the number of parts.
   Exposures(fabric::Endpoint* lifeline, Budget* budget, uint8_t version)
       : lifeline_(lifeline), budget_(budget), version_(version) {}
 
-  // Exposes a message of `stream` on the lifeline, and also on `fast_path`
-  // unless that is null, as a path may be lost before the peer has read.
-  // `epoch` names the fast path. With `push`, call Push() of the lifeline when
-  // the peer has been told. Returns what to tell the peer; an announcement
-  // without regions means that the message could not be exposed, and is not
-  // kept.
+  // Exposes a message of `stream` on the lifeline and, if `fast_path` is not
+  // null, there too: the path may be lost before the peer has read. `epoch`
+  // names the fast path. With `push`, call Push() of the lifeline after the
+  // announcement was sent. Returns the announcement. If the message could not
+  // be exposed, the announcement has no regions and is not kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch, bool push);
-  // The message must be there. Valid until the next call.
+  // Returns the exposed message, which must exist. The pointer is valid until
+  // the next call.
   Exposed* Find(uint64_t id) { return &exposed_.find(id)->second; }
-  // Withdraws the message. Returns none where there is none of this id.
+  // Withdraws the message. Returns nullopt if `id` is unknown.
   absl::optional<Exposed> Release(uint64_t id);
 
-  // Forgets what is exposed there: it goes with the path.
+  // Forgets the fast path, which takes its exposures along.
   void LoseFastPath();
-  // Forgets all: the endpoints are about to go.
+  // Forgets all messages. Call before the endpoints are destroyed.
   void Clear() { exposed_.clear(); }
   bool empty() const { return exposed_.empty(); }
   size_t size() const { return exposed_.size(); }

@@ -1,4 +1,4 @@
-// Gives what a session says the form of frames.
+// Builds a session's frames.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_FRAME_WRITER_H_
 #define PENSTOCK_TRANSPORT_SESSION_FRAME_WRITER_H_
@@ -14,23 +14,23 @@
 namespace penstock {
 namespace session {
 
-// Each frame acknowledges what has been delivered from the peer. Not
-// thread-safe.
+// Adds frames to a Sender. Each frame acknowledges what was delivered from the
+// peer. Not thread-safe.
 class FrameWriter {
  public:
-  // All outlive it.
+  // All three must outlive this object.
   FrameWriter(Sender* sender, const protocol::ReceiveOrder* received,
               Counters* counters)
       : sender_(sender), received_(received), counters_(counters) {}
 
-  // Adds a frame that has its place in the session's order.
+  // Adds a sequenced frame.
   void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
            absl::string_view payload, uint8_t flags = 0);
-  // Adds a frame about the session, which goes over the lifeline, ahead of
-  // those that wait.
+  // Adds a frame about the session. Such frames go over the lifeline, ahead of
+  // sequenced frames that wait.
   void AddControl(wire::FrameType type, uint32_t aux,
                   absl::string_view payload);
-  // Drops all that is added from now on: the session is over.
+  // Drops all later frames. Call when the session is over.
   void Stop() { stopped_ = true; }
 
  private:

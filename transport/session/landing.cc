@@ -10,11 +10,10 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The alignment of a memory::Block. Data that is aligned in the message is
-// aligned in the block.
+// The alignment of a memory::Block. Data keeps its alignment in the message.
 constexpr uint64_t kAlignment = 64;
 
-// Returns true if `next` starts where `part` ends. The numbers are the peer's.
+// Returns true if `next` directly follows `part`. The peer chose the numbers.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&
@@ -27,7 +26,7 @@ class Finder {
   explicit Finder(const std::vector<memory::Destination>& by_size)
       : by_size_(by_size) {}
 
-  // Returns the first of that size that it has not returned, or null.
+  // Returns the next unused destination of that size, or null.
   const memory::Destination* Find(uint64_t size) {
     auto found = next_.find(size);
     if (found == next_.end()) {

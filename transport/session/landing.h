@@ -1,4 +1,4 @@
-// Decides where the bytes of a message that is read come to lie.
+// Chooses the memory that a message is read into.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_LANDING_H_
 #define PENSTOCK_TRANSPORT_SESSION_LANDING_H_
@@ -18,30 +18,29 @@
 namespace penstock {
 namespace session {
 
-// Memory for one message. A part of its region is read into a destination of
-// its size, if the program has given one: the first of that size that is not
-// used yet. All other parts are read into one block, where they lie as they do
-// in the message, modulo 64, so that what is aligned there is aligned here.
-// Keeps all of that memory. Not thread-safe.
+// The memory for one message, which this object keeps alive. A part goes to the
+// first unused destination of its exact size, if the program gave one. All
+// other parts go into one block, at their offsets in the message modulo 64,
+// which preserves their alignment. Not thread-safe.
 class Landing {
  public:
-  // `destinations` may be null, or taken: then there is but the block. Returns
-  // an error if there is no memory.
+  // Chooses memory for `region`. Uses only the block if `destinations` is null
+  // or taken. Fails if memory cannot be allocated.
   static absl::StatusOr<std::unique_ptr<Landing>> Choose(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,
       fabric::Endpoint* path);
 
-  // Returns the parts to read. Parts that are adjacent at the peer and here are
-  // one part.
+  // Returns the parts to read: those of the region. Parts that are adjacent
+  // both at the peer and here are merged.
   const fabric::RemoteRegion& parts() const { return parts_; }
   std::vector<uint64_t> lengths() const;
-  // Returns where the bytes of a part come to lie.
+  // Returns the memory for `length` bytes of a part.
   absl::Span<uint8_t> At(size_t part, uint64_t offset, size_t length) const {
     return {at_[part] + offset, length};
   }
-  // Returns the message, once the read has ended. The message's pieces keep the
-  // memory, and the right to the destinations.
+  // Returns the message. Call after all parts have been read. The message's
+  // pieces keep the memory and the destinations alive.
   memory::Payload Message() const;
 
  private:
@@ -53,24 +52,24 @@ class Landing {
   };
 
   Landing() = default;
-  // Finds a destination for each part. Prepares and takes those that it finds.
+  // Finds a destination for each part. Prepares and takes the ones found.
   std::vector<const memory::Destination*> Match(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,
       fabric::Endpoint* path);
-  // Adds the region's parts. Returns how large the block must be.
+  // Adds the region's parts. Returns the size of the block.
   uint64_t Arrange(const fabric::RemoteRegion& region,
                    const std::vector<const memory::Destination*>& matches);
   void AddPart(const fabric::RemotePart& part, bool joins);
   void Locate();
 
   std::shared_ptr<const void> taken_;  // the right to the destinations
-  std::vector<std::shared_ptr<const void>> prepared_;  // ended before that
+  std::vector<std::shared_ptr<const void>> prepared_;  // destroyed first
   memory::Block block_;
-  // One of each inline: most messages are in one piece.
+  // Inline room for one element: most messages are in one piece.
   absl::InlinedVector<Piece, 1> pieces_;
   fabric::RemoteRegion parts_;
-  absl::InlinedVector<size_t, 1> piece_of_;  // of each part
+  absl::InlinedVector<size_t, 1> piece_of_;  // by part
   absl::InlinedVector<uint8_t*, 1> at_;      // where each part begins
 };
 

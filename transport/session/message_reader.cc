@@ -194,8 +194,8 @@ void MessageReader::StartReads(
   if (it == pulls_.end()) return;
   std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
   to_start.insert(to_start.end(), reads.begin(), reads.end());
-  // A read may end within Read() and call for the next read. This loop starts
-  // the next read, so the stack does not grow with the number of pieces. A read
+  // A read may end within Read() and request the next one. The loop starts that
+  // one, so that stack depth does not grow with the number of pieces. The read
   // may also finish the pull.
   if (std::exchange(it->second.starting, true)) return;
   for (; it != pulls_.end(); it = pulls_.find(id)) {
@@ -230,10 +230,10 @@ void MessageReader::Finish(uint64_t id) {
   Pull& pull = pulls_[id];
   if (pull.puller->state() == protocol::Puller::State::kFailed) {
     const absl::Status error = pull.puller->error();
-    // Perhaps lost with its path: the lifeline leads to the same bytes.
+    // The path may have been lost. The lifeline reaches the same bytes.
     if (pull.wanted && pull.path != lifeline_) {
       pull.lifeline_only = true;
-      pull.landing = nullptr;  // no read of it is under way any more
+      pull.landing = nullptr;  // no more reads are under way
       in_use_ -= pull.announce.length;
       return Start(id);
     }
@@ -281,7 +281,7 @@ void MessageReader::Abandon(uint32_t stream) {
        it != of_streams_.end() && it->first == stream; ++it) {
     ids.push_back(it->second);
   }
-  // None of them starts because another one has made room.
+  // Keeps the abandoned reads from starting in the room of one another.
   const bool starting = std::exchange(starting_deferred_, true);
   for (uint64_t id : ids) AbandonPull(id);
   starting_deferred_ = starting;
@@ -306,8 +306,8 @@ void MessageReader::Consumed(uint64_t bytes) {
 }
 
 void MessageReader::StartDeferred() {
-  // A read may fail as it starts, and let the next one start: in this loop, not
-  // on a stack as deep as a peer's announcements are many.
+  // A read may fail as it starts, and let the next one start. The loop does
+  // that, so that stack depth does not grow with the number of announcements.
   if (starting_deferred_) return;
   starting_deferred_ = true;
   while (!wanted_.empty() && MayStartWanted()) {

@@ -26,71 +26,74 @@
 namespace penstock {
 namespace session {
 
-// Reads share a budget: the bytes that are being read, wherever to, and those
-// that the application has not consumed. A read for which there is no room is
-// deferred. One starts whatever its size while nothing else is in use.
+// Reads announced messages. All reads share a budget, which counts the bytes
+// that are being read or that the application has not consumed. A read that
+// does not fit is deferred. A read of any size starts if nothing else is in
+// use.
 //
-// A read that the application waits for ignores the budget, as the wait could
-// last for ever. Such a read is deferred only while reads for ended streams
-// exceed the budget. An honest peer answers those reads soon.
+// A message that the application waits for ignores the budget, because the wait
+// could last for ever. Such a read is deferred only while reads for ended
+// streams exceed the budget. An honest peer answers those soon.
 //
-// A call takes the logarithm of what the peer has announced, for each message
-// that it is about. Not thread-safe.
+// Each call takes logarithmic time in the number of announced messages, for
+// each message concerned. Not thread-safe.
 class MessageReader {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The message `id` of `stream` is here, or cannot be had. Comes once for
-    // each Begin(), perhaps from within it, unless Abandon() came first. Return
-    // `budgeted` with Consumed() when the application has taken the message.
+    // Reports that message `id` of `stream` was read, or failed. Called once
+    // for each Begin(), perhaps from within it, unless Abandon() came first.
+    // Return `budgeted` with Consumed() when the application has taken the
+    // message.
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
                                absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
-    // Tell the peer: nothing reads from its message `id` any more.
+    // Reports that nothing reads from the peer's message `id` any more. Tell
+    // the peer.
     virtual void OnRegionReleased(uint64_t id) = 0;
   };
 
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,
                 Owner* owner, const Tuning& tuning = Tuning());
 
-  // Reads over `path` what announcements name by `epoch`.
+  // Reads over `path` the regions that announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
   // Holds memory that reads were filling.
   using Filled = std::vector<std::unique_ptr<Landing>>;
-  // Starts reads that are under way there anew, on the lifeline. Returns the
-  // memory that they were filling: keep it until the path is destroyed.
+  // Restarts the fast path's reads on the lifeline. Returns the memory that
+  // these reads were filling: keep it until the path is destroyed.
   Filled LoseFastPath();
-  // Starts nothing any more, and reports nothing: the session is over. Reads
-  // under way on the lifeline still end. Reads on the fast path do not end.
-  // Returns the memory that they were filling, as above.
+  // Ends all reporting and starts no more reads. Call when the session is over.
+  // Reads on the lifeline still end, those on the fast path do not. Returns the
+  // memory that the latter were filling, as LoseFastPath() does.
   Filled Stop();
 
-  // Reads the message, now or when the budget allows it, into `destinations` as
-  // far as they fit; null: there are none. INVALID_ARGUMENT: the peer used an
-  // id twice.
+  // Reads the message, now or when the budget allows, into `destinations` as
+  // far as they fit. Null: no destinations. Returns INVALID_ARGUMENT if the
+  // peer used an id twice.
   absl::Status Begin(
       uint32_t stream, const wire::Announce& announce,
       std::shared_ptr<memory::Destinations> destinations = nullptr);
-  // Starts a deferred read for which the application waits. Ignores a message
-  // that is being read, or unknown.
+  // Starts a deferred read that the application waits for. Ignores a message
+  // that is unknown or being read.
   void Want(uint64_t id);
-  // Returns the number of parts of messages that were begun, and have neither
+  // Returns the number of parts of messages that were begun and have neither
   // been read nor failed.
   size_t pending_parts() const { return pending_parts_; }
-  // Drops the stream's messages. The stream does not want them any more.
+  // Drops the messages of a stream that no longer wants them.
   void Abandon(uint32_t stream);
-  // Gives `bytes` back to the budget: the application has taken them.
+  // Returns `bytes` to the budget. Call when the application has taken them.
   void Consumed(uint64_t bytes);
   // Releases a message that nobody wants, without reading it.
   void Discard(const wire::Announce& announce);
 
   void OnReadDone(uint64_t id, const absl::Status& status);
 
-  // Returns the used part of the budget, in bytes.
+  // Returns the bytes of the budget in use.
   uint64_t in_use() const { return in_use_; }
 
-  // The size of the pieces in which a message would be read now over `path`.
+  // Returns the current chunk size for reads over `path`.
   size_t chunk_bytes(const fabric::Endpoint* path) const {
     return (path == lifeline_ ? lifeline_tuner_ : fast_tuner_).chunk_bytes();
   }
@@ -100,29 +103,30 @@ class MessageReader {
     uint32_t stream;
     wire::Announce announce;
     std::shared_ptr<memory::Destinations> destinations;
-    std::unique_ptr<Landing> landing;  // null: in_use_ has nothing of it
+    std::unique_ptr<Landing> landing;  // null: not counted in in_use_
     std::unique_ptr<protocol::Puller> puller;
     fabric::Endpoint* path = nullptr;
-    bool lifeline_only = false;  // the fast path has failed it
+    bool lifeline_only = false;  // the fast path failed
     bool wanted = true;          // by its stream
     // Reads that StartReads() has yet to start, while it runs.
     std::deque<protocol::Puller::Chunk> to_start;
     bool starting = false;
   };
 
-  // The announced region on that path, or null.
+  // Returns the announced region on that path, or null.
   const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
-  // Call when no more of the message is read, and it was not loaded.
+  // Returns the announced region to the fast path, if it is there. For messages
+  // that were not loaded in place.
   void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
   bool MayStartWanted() const { return abandoned_ <= budget_; }
   void Start(uint64_t id);
   void AbandonPull(uint64_t id);
-  // Takes it out, and out of all that leads to it.
+  // Removes the pull from all containers and returns it.
   Pull Take(uint64_t id);
   // Returns the announced region on the path that it chooses, or null.
   const wire::AnnouncedRegion* ChoosePath(Pull* pull) const;
@@ -150,10 +154,10 @@ class MessageReader {
   uint64_t abandoned_ = 0;  // of in_use_: being read for nobody
   std::map<uint64_t, Pull> pulls_;
   std::set<std::pair<uint32_t, uint64_t>> of_streams_;  // all of pulls_
-  // The ids of a peer's announcements only grow: in order of coming.
+  // Announcement ids only grow, so these sets are in order of arrival.
   std::set<uint64_t> under_way_;  // have a puller
   std::set<uint64_t> deferred_;   // wait for budget
-  std::set<uint64_t> wanted_;  // the application waits; abandoned reads first
+  std::set<uint64_t> wanted_;     // the application waits for these
   bool starting_deferred_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The objects that the parts of a session share.
+// Objects that a session's parts share.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PARTS_H_
 #define PENSTOCK_TRANSPORT_SESSION_PARTS_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace session {
 
-// The session owns it all.
+// Non-owning pointers. The session owns all objects.
 struct Parts {
   const Config* config;
   fabric::Endpoint* lifeline;

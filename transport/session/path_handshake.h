@@ -1,7 +1,7 @@
-// Agrees with the peer on the use of a path next to the lifeline, and on its
-// end, by frames over the lifeline. Pure.
+// Agrees with the peer, by frames over the lifeline, when the fast path is used
+// and when it is dropped. Pure.
 //
-// Each attempt has a number, its epoch; the first is that of the hello.
+// Each attempt has a number, the epoch; the first epoch is the hello's.
 //
 //   state        event            actions               next
 //   kTrying      LocalReady       send ready            kReadyHere
@@ -17,10 +17,10 @@
 //   kSettled     Retry            send wanted           kTrying, next epoch
 //                PeerWanted       listen                kTrying, next epoch
 //
-// "These four" are kTrying, kReadyThere, kReadyHere and kInUse. An event of an
-// earlier epoch, and any that is not listed, changes nothing: the two sides may
-// lose a path in the same moment. kSettled is the lifeline alone; it is reached
-// when the peer has said so too, which it cannot if it is gone altogether.
+// "These four" are kTrying, kReadyThere, kReadyHere and kInUse. Events of an
+// earlier epoch and unlisted events change nothing, because both sides may lose
+// a path in the same moment. kSettled means that only the lifeline is left. The
+// state is reached once the peer agrees, which it cannot after it is gone.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
@@ -45,11 +45,11 @@ class PathHandshake {
 
   // The actions to take, in this order.
   struct Actions {
-    bool drop = false;  // the path, or the attempt
+    bool drop = false;  // drop the path or the attempt
     bool send_lost = false;
     bool send_ready = false;
-    bool use = false;     // and report
-    bool report = false;  // that the lifeline is all there is
+    bool use = false;     // use the path, and report it
+    bool report = false;  // only the lifeline is left
     bool send_wanted = false;
     bool listen = false;
   };
@@ -59,14 +59,14 @@ class PathHandshake {
   Actions OnNothingToTry();
   Actions Retry();
 
-  // From the peer. INVALID_ARGUMENT: an epoch that cannot be.
+  // Handle the peer's frames. Return INVALID_ARGUMENT for an impossible epoch.
   absl::Status OnPeerReady(uint32_t epoch, Actions* actions);
   absl::Status OnPeerLost(uint32_t epoch, Actions* actions);
   absl::Status OnPeerWanted(uint32_t epoch, Actions* actions);
 
   State state() const { return state_; }
   uint32_t epoch() const { return epoch_; }
-  // A path may still come of this epoch.
+  // Returns true if this epoch may still bring a path.
   bool open() const {
     return state_ == State::kTrying || state_ == State::kReadyThere;
   }

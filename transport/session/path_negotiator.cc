@@ -10,7 +10,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Ours have up to some 300 bytes, with the remedy.
+// Limits for the peer's text. Our own reasons have up to some 300 bytes,
+// including the remedy.
 constexpr size_t kMaxReasonBytes = 512;
 constexpr size_t kMaxReasonsBytes = 1536;
 
@@ -100,7 +101,7 @@ std::string PathNegotiator::Reason() const { return reason_; }
 
 void PathNegotiator::AddReason(metrics::Reason cause, const std::string& fabric,
                                const std::string& text) {
-  // After a loss the peer says that it has lost the path, too.
+  // Keeps kLost: after a loss, the peer reports losing the path, too.
   if (cause_ != metrics::Reason::kLost) cause_ = cause;
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
                   fabric.empty() ? "" : absl::StrCat(fabric, ": "),

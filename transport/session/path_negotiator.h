@@ -14,8 +14,9 @@
 namespace penstock {
 namespace session {
 
-// The connecting side tries what both sides offer, in its own order of
-// preference. Each failure adds to the reason that people are shown in the end.
+// The choice among common fabrics. The connecting side tries them in its own
+// order of preference. Each failure adds to the reason that people see in the
+// end.
 class PathNegotiator {
  public:
   explicit PathNegotiator(std::vector<wire::FabricOffer> mine)
@@ -23,26 +24,26 @@ class PathNegotiator {
 
   // Takes what the peer's hello offers.
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
-  // Returns the peer's offer to try next. None: stay on the lifeline.
+  // Returns the peer's offer to try next. Nullopt: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();
-  // Begins anew, with the peer's offers of before.
+  // Starts again with the peer's earlier offers.
   void Restart();
-  // Notes why the attempt on what Next() returned last, or a path that was in
-  // use, failed.
+  // Records why the fabric that Next() returned last failed, as an attempt or
+  // in use.
   void OnFailure(metrics::Reason cause, const std::string& reason);
-  // For the accepting side: notes why no path comes over `fabric` any more. May
-  // be called before the peer's offers are here.
+  // For the accepting side. Records why no more paths come over `fabric`. May
+  // be called before the peer's offers arrive.
   void OnWaitFailed(const std::string& fabric, const std::string& reason);
-  // For the accepting side: whether there is a fabric that both sides could use
-  // and whose wait has not failed.
+  // For the accepting side. Returns true if a common fabric exists whose wait
+  // has not failed.
   bool MayStillCome() const;
 
-  // Returns true if both sides could use some fabric besides the lifeline.
+  // Returns true if both sides have a fabric besides the lifeline in common.
   bool HasCommonFabric() const;
-  // Returns, for people, why there is only the lifeline. The text is printable
-  // and short for any input of the peer.
+  // Returns, for people, why only the lifeline is used. Printable and short,
+  // whatever the peer sent.
   std::string Reason() const;
-  // Returns the kind of the last reason, or of the loss of a path before it.
+  // Returns the kind of the last reason; the loss of a path takes precedence.
   metrics::Reason cause() const { return cause_; }
   // Returns the name of the fabric that Next() returned last.
   const std::string& current() const { return current_; }

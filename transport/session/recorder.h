@@ -1,4 +1,4 @@
-// Says in a trace, and to tracers, what a session's streams and messages do.
+// Reports a session's streams and messages to a trace and to tracers.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_RECORDER_H_
 #define PENSTOCK_TRANSPORT_SESSION_RECORDER_H_
@@ -12,22 +12,22 @@
 namespace penstock {
 namespace session {
 
-// Of one session. Costs a comparison and an instruction that does nothing where
-// nobody looks. Not thread-safe.
+// The recorder of one session. Costs a comparison and a no-op instruction if
+// nobody traces. Not thread-safe.
 class Recorder {
  public:
   explicit Recorder(const Config& config);
 
-  // The session's number within the process.
+  // Returns the session's number within the process.
   uint64_t connection() const { return connection_; }
 
-  // The time, for what a trace wants to know; 0 if there is none.
+  // Returns the current time for trace events, or 0 if there is no trace.
   uint64_t Begin() const {
     return metrics::Trace::Current() == nullptr ? 0 : Now();
   }
 
   void OnStreamBegun(uint32_t stream) const;
-  // `begun_ns` is 0 where nobody has looked at a clock.
+  // `begun_ns` is 0 if the start was not timed.
   void OnStreamEnded(uint32_t stream, uint64_t begun_ns, bool has_status,
                      metrics::Fabric fabric) const;
   void OnAnnounced(uint32_t stream, uint64_t bytes) const;

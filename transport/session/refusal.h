@@ -1,4 +1,4 @@
-// A stream's end that says that it may be begun again.
+// Marks a reset whose stream may be retried.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_REFUSAL_H_
 #define PENSTOCK_TRANSPORT_SESSION_REFUSAL_H_
@@ -11,13 +11,15 @@ namespace session {
 
 constexpr char kRefusalKey[] = "penstock/refused";
 
-// For Session::SendReset(): no application has seen the stream.
+// Returns `status` marked as a refusal, for Session::SendReset(). Use only if
+// no application has seen the stream.
 inline absl::Status Refusal(absl::Status status) {
   status.SetPayload(kRefusalKey, absl::Cord());
   return status;
 }
 
-// For StreamEvents::OnReset(): whether the peer said so.
+// Returns true if the peer marked the reset as a refusal. For
+// StreamEvents::OnReset().
 inline bool IsRefusal(const absl::Status& status) {
   return status.GetPayload(kRefusalKey).has_value();
 }

@@ -1,4 +1,5 @@
-// Times some of what a session sends, for the eager limits of its paths.
+// Times a sample of the messages that a session sends, to tune the eager limits
+// of its paths.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_SEND_METER_H_
 #define PENSTOCK_TRANSPORT_SESSION_SEND_METER_H_
@@ -13,8 +14,9 @@
 namespace penstock {
 namespace session {
 
-// Not thread-safe. Messages that could not be announced whatever is measured
-// cost one comparison, and of the others most do; no clock is read for them.
+// A timer of sampled messages. Reads no clock, and costs one comparison, for
+// messages below any possible eager limit. Most of the larger ones read no
+// clock either. Not thread-safe.
 class SendMeter {
  public:
   SendMeter(const Tuning& tuning, const fabric::Capabilities& lifeline);
@@ -22,17 +24,20 @@ class SendMeter {
   void UseFastPath(const fabric::Capabilities& path);
   void LoseFastPath();
 
-  // Of the path that messages take.
+  // Returns the eager limit of the active path.
   size_t eager_max_bytes() const { return active().eager_max_bytes(); }
 
-  // Before a message is sent: its time, or 0 if it is not to be measured.
+  // Call before a message is sent. Returns the time, or 0 if the message is not
+  // sampled.
   uint64_t Begin(size_t bytes) {
     return bytes < timed_from_ ? 0 : BeginTimed();
   }
-  // Sent so, by the active path. Nothing where `begun_ns` is 0.
+  // Record how a message was sent over the active path. Do nothing if
+  // `begun_ns` is 0.
   void OnCopied(uint64_t begun_ns, size_t bytes);
   void OnAnnounced(uint64_t begun_ns, size_t bytes);
-  // The peer has released what was announced, alone, over the active path.
+  // Records the release of a message that was announced over the active path
+  // while no other message was exposed.
   void OnReleased(uint64_t begun_ns, size_t bytes);
 
  private:

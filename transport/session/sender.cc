@@ -8,16 +8,15 @@ namespace session {
 namespace {
 
 // Limits the unacknowledged bytes on a path that can be lost. The receiver
-// acknowledges in steps of a sixteenth of this limit, so a sender at the limit
-// always gets an acknowledgement.
+// acknowledges every sixteenth of it, so a sender at the limit always gets an
+// acknowledgement.
 constexpr size_t kMaxLoggedBytes = 1024 * 1024;
 
 absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Returns true for frames that the peer makes this side send, without the
-// application.
+// Returns true for frames that the peer causes without the application's help.
 bool IsAnswer(wire::FrameType type) {
   return type == wire::FrameType::kRelease ||
          type == wire::FrameType::kCredit || type == wire::FrameType::kReset ||
@@ -98,7 +97,7 @@ bool Sender::SendAgain() {
 
 bool Sender::SendFront() {
   const protocol::Batch& batch = outbox_.front();
-  // A batch that was packed for another path may be too long for this one.
+  // A batch packed for another path may be too long for this one.
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_packet_bytes) {
     return SendFrontOverLifeline();
@@ -131,7 +130,8 @@ void Sender::Flush() {
     while (!outbox_.empty() && SendFront()) {
     }
   }
-  // Not before the announcements have gone: the peer would drop the bytes.
+  // Pushes only after the announcements were sent: otherwise the peer would
+  // drop the bytes.
   if (to_push_.empty() || !idle()) return;
   for (const fabric::RemoteRegion& region : to_push_) lifeline_->Push(region);
   to_push_.clear();

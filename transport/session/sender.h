@@ -1,4 +1,5 @@
-// Sends a session's frames over whichever path it has, losing none with a path.
+// Sends a session's frames over its current path. Loses no frame when a path is
+// lost.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_SENDER_H_
 #define PENSTOCK_TRANSPORT_SESSION_SENDER_H_
@@ -20,52 +21,54 @@
 namespace penstock {
 namespace session {
 
-// Frames leave at Flush(), in the order in which they were added, as far as the
-// paths have credit. Call it again when a path is writable. Not thread-safe.
+// A queue of outgoing frames. Flush() sends them in the order of the calls, as
+// far as the paths have credit. Call Flush() again when a path is writable. Not
+// thread-safe.
 class Sender {
  public:
-  // All three outlive the sender. `budget` is charged with what waits.
+  // All three must outlive the sender. Charges `budget` for frames that wait.
   Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers, Budget* budget);
 
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
            uint64_t ack);
-  // Adds a frame about the session. Sends the frame over the lifeline, ahead of
+  // Adds a frame about the session. Such frames go over the lifeline, ahead of
   // the sequenced frames.
   void AddControl(wire::FrameHeader header, absl::string_view payload,
                   uint64_t ack);
-  // Acknowledges by a frame of its own. Returns false if there is no credit.
+  // Sends an acknowledgement frame. Returns false if there is no credit.
   bool SendAck(uint64_t ack);
-  // The highest acknowledgement that was handed to a path. One in a frame that
-  // waits does not count: the peer has not been told.
+  // Returns the highest acknowledgement that was handed to a path.
+  // Acknowledgements in waiting frames do not count.
   uint64_t acknowledged() const { return acknowledged_; }
 
-  // Sends frames over `path` from now on. `path` outlives the next
+  // Sends frames over `path` from now on. `path` must outlive the next
   // LoseFastPath().
   void UseFastPath(fabric::Endpoint* path);
-  // Sends over the lifeline from now on: first again what the peer has not
-  // acknowledged.
+  // Sends over the lifeline from now on, starting with the frames that the peer
+  // has not acknowledged.
   void LoseFastPath();
 
-  // Has the lifeline push the region's first piece behind the frames that were
-  // added so far.
+  // Pushes the region's first piece over the lifeline, after the frames added
+  // so far.
   void PushBehind(const fabric::RemoteRegion& region) {
     to_push_.push_back(region);
   }
 
-  // INVALID_ARGUMENT: the peer acknowledges what was never sent.
+  // Returns INVALID_ARGUMENT if the peer acknowledges a frame that was never
+  // sent.
   absl::Status OnAck(uint64_t ack);
   void Flush();
 
-  // Returns the path of the next frames.
+  // Returns the path for the next frames.
   fabric::Endpoint* active() const {
     return fast_path_ != nullptr ? fast_path_ : lifeline_;
   }
-  // Everything added has been handed to a path.
+  // Returns true if all added frames were handed to a path.
   bool idle() const {
     return control_.empty() && resend_.empty() && outbox_.empty();
   }
-  // Returns true if Flush() would do anything.
+  // Returns true if Flush() has something to send.
   bool has_output() const { return !idle() || !to_push_.empty(); }
 
  private:

@@ -37,8 +37,7 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
                      &writer_, &counters_, &recorder_},
                events) {}
 
-// Keeps the memory that reads on the fast path are filling until the path is
-// destroyed.
+// Keeps the memory that the fast path's reads fill until the path is destroyed.
 Session::~Session() {
   if (path_and_memory_ != nullptr) {
     path_and_memory_->filled = streams_.input().Stop();
@@ -68,11 +67,11 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   if (config_.is_client) {
     peer_token_ = std::move(hello->token);
     TryNextPath();
-  } else if (fast_ != nullptr) {  // it was quicker than the hello
+  } else if (fast_ != nullptr) {  // the path came before the hello
     Apply(handshake_.OnLocalReady());
   } else if (!negotiator_.HasCommonFabric()) {
     Apply(handshake_.OnNothingToTry());
-  } else if (!negotiator_.MayStillCome()) {  // so was the failure
+  } else if (!negotiator_.MayStillCome()) {  // failed before the hello
     Apply(handshake_.OnLocalLost());
   }
   return absl::OkStatus();
@@ -130,7 +129,7 @@ bool Session::Poll() {
 }
 
 void Session::DrainFastPath() {
-  // For a peer that goes on sending there.
+  // Limits the polls, because the peer may keep sending there.
   constexpr int kMaxPolls = 1024;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
   }
@@ -143,8 +142,8 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 
 void Session::Flush() {
   SendAdded();
-  // Found in sending: nobody is rung for it, and all threads may be asleep.
-  // Frames for that path go over the lifeline.
+  // Handles a failure found while sending: no doorbell rings for it, and all
+  // threads may be asleep. The path's data goes over the lifeline.
   if (fast_ != nullptr && fast_->HasFailed()) {
     DrainFastPath();
     SendAdded();
@@ -161,7 +160,7 @@ void Session::SendAdded() {
     output().SendCongested();
   }
   AcknowledgeIfDue();
-  // For what was sent, and for a peer that waits for what was received.
+  // Rings for sent data, and for a peer that waits for its data to be received.
   const bool wanted = fast_ != nullptr && fast_->TakeDoorbellRequest();
   if (wanted || rings_lifeline_) {
     rings_lifeline_ = false;
@@ -201,7 +200,7 @@ void Session::Abandon(const absl::Status& cause) {
   if (closed()) return;
   state_ = State::kClosed;
   DropFastPath();
-  // A path that ends gives back what the parent goes on using.
+  // Leaks the paths: destroying one would release what the parent still uses.
   (void)new std::vector<std::shared_ptr<fabric::Endpoint>>(
       std::move(lost_paths_));
   lost_paths_.clear();

@@ -1,10 +1,10 @@
-// A session: one peer, its streams, and the paths that carry them.
+// A session with one peer, its streams, and the paths that carry them.
 //
-// A session begins on the lifeline, the connection on which it was negotiated.
-// A fast path may be added, lost, and added again, without a frame being lost
-// or repeated. When the lifeline breaks, the session is over.
+// The session begins on the lifeline, the connection on which it was
+// negotiated. A fast path may be added, lost, and added again, without losing
+// or repeating a frame. The session ends when the lifeline breaks.
 //
-// Session has the paths and dispatches what comes; Streams has the streams.
+// Session owns the paths and dispatches input; Streams owns the streams.
 //
 //   state         event                    action                   next
 //   kGreeting     Start                    send hello               kGreeting
@@ -13,10 +13,11 @@
 //   any           lifeline broken, bad     reset the streams,       kClosed
 //                 frame, Close             report
 //
-// While it is kOpen, a PathHandshake says which path is used.
+// In kOpen, a PathHandshake decides which path is used.
 //
-// Thread-compatible: hold the owner's lock in every call. Events come within
-// calls. Call Flush() before unlocking: it sends what calls have added.
+// Thread-compatible: hold the owner's lock in every call. Events arrive within
+// calls. Call Flush() before unlocking: Flush() sends what the calls have
+// added.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_SESSION_H_
 #define PENSTOCK_TRANSPORT_SESSION_SESSION_H_
@@ -54,40 +55,40 @@ namespace session {
 
 class Session {
  public:
-  // `events` outlives the session.
+  // `events` must outlive the session.
   Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
           SessionEvents* events);
   ~Session();
 
   void Start();
 
-  // Streams. The client chooses their ids, each once, in growing order. Calls
-  // about a stream that has ended are ignored. Blocks streams beyond the
-  // server's limit until earlier streams end.
+  // Streams. The client chooses their ids, each once, in growing order. Ignores
+  // calls about a stream that has ended. Blocks a client's streams beyond the
+  // server's limit until earlier ones end.
 
-  // Delivers the stream's events to `events` until the last of them, or
-  // DetachStream(). A client opens the stream by sending on it; a server's was
-  // opened by the peer, and what has come meanwhile is delivered now.
+  // Delivers the stream's events to `events` until the last event or
+  // DetachStream(). A client opens the stream by sending on it. The peer opens
+  // a server's stream; data received meanwhile is delivered now.
   void AttachStream(uint32_t stream, StreamEvents* events);
   // Returns true if the peer has opened the stream and nobody has attached it.
   bool IsUnattached(uint32_t stream) { return streams_.IsUnattached(stream); }
-  // Ends the stream's events and drops the stream's unread input. Still sends
-  // the queued output.
+  // Ends the stream's events and drops its received data. Queued data is still
+  // sent.
   void DetachStream(uint32_t stream) { streams_.Detach(stream); }
-  // Drops what is queued to be sent, for a stream that is being cancelled.
+  // Drops the stream's queued data. For a stream that is being cancelled.
   void DropUnsent(uint32_t stream) { output().DropUnsent(stream); }
   void SendHeaders(uint32_t stream, absl::string_view metadata) {
     output().SendHeaders(stream, metadata);
   }
-  // Sends a copy of the message if it is short and may leave at once. Returns
-  // false if not: then use SendMessage().
+  // Sends a copy of the message if the message is short and nothing makes it
+  // wait. Returns false otherwise: use SendMessage() then.
   bool SendEager(uint32_t stream, absl::string_view message, bool compressed,
                  bool last = false) {
     return output().SendEager(stream, message, compressed, last);
   }
-  // Sends the message. Returns false if it is queued: OnSendAccepted() follows
-  // once the stream's window has room for it. Keeps the payload alive until the
-  // peer has it. With `last`, half-closes the stream behind it.
+  // Sends the message. Returns false if the message is queued; OnSendAccepted()
+  // follows once it has left the queue. Keeps the payload alive until the peer
+  // has it. With `last`, half-closes the stream after the message.
   bool SendMessage(uint32_t stream, memory::Payload message, bool compressed,
                    bool last = false) {
     return output().SendMessage(stream, std::move(message), compressed, last);
@@ -96,122 +97,127 @@ class Session {
   void SendTrailers(uint32_t stream, absl::string_view metadata) {
     output().SendTrailers(stream, metadata);
   }
-  // Tells the peer the entry that metadata, from now on, names by its number.
+  // Sends the entry that later metadata names by `number`.
   void SendEntry(uint32_t number, absl::string_view entry);
-  // Ends the stream for the peer, and drops what is queued to be sent. See
-  // Refusal() for calls that may be repeated.
+  // Resets the stream at the peer, and drops its queued data. See Refusal() for
+  // calls that may be retried.
   void SendReset(uint32_t stream, const absl::Status& status) {
     output().SendReset(stream, status);
   }
-  // Reads the stream's next message, if it is announced, into `destinations`,
-  // as far as parts of it have their sizes and its path can read there. A piece
-  // of the message that is one of them lies there, and keeps them taken. Call
-  // this before the peer can have sent the message.
+  // Reads the stream's next message into `destinations`. Applies if the message
+  // is announced, only to parts of a destination's size, and if the path can
+  // read there. Pieces of the message that lie in a destination keep all
+  // destinations taken. Call this before the peer can have sent the message.
   void PostDestinations(uint32_t stream,
                         std::shared_ptr<memory::Destinations> destinations) {
     streams_.input().PostDestinations(stream, std::move(destinations));
   }
-  // Reads the stream's next message even where the budget would have it wait:
-  // the application asks for it.
+  // Reads the stream's next message regardless of the budget. Call when the
+  // application asks for the message.
   void WantMessage(uint32_t stream) { streams_.input().WantMessage(stream); }
-  // Lets the peer send more: the application has taken the oldest message.
+  // Opens the stream's window again. Call when the application has taken the
+  // oldest message.
   void Consumed(uint32_t stream) { streams_.input().Consumed(stream); }
 
-  // Returns true if nothing of a client's stream was sent, because the server
-  // takes no more streams at present.
+  // Returns true if a client's stream has sent nothing, because the server's
+  // limit blocks it.
   bool IsBlocked(uint32_t stream) { return streams_.IsBlocked(stream); }
 
-  // Tells the peer that streams above `last_stream` are not served.
-  // wire::kLastStreamUnknown: another GOAWAY will say which was the last.
+  // Tells the peer that streams above `last_stream` are not served. With
+  // wire::kLastStreamUnknown, a later GOAWAY names the last stream.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
-  // Rings the lifeline as well: a ping also tells those who watch the
-  // connection from outside that it is in use.
+  // Sends a ping, and rings the lifeline. The ring shows outside observers of
+  // the connection that it is in use.
   void SendPing(uint64_t cookie);
-  // Has some bytes pass over the lifeline, with the next Flush(), if a fast
-  // path carries the session. Does nothing else to the peer.
+  // Sends a few bytes over the lifeline with the next Flush(), if a fast path
+  // carries the session. Has no other effect on the peer.
   void RingLifeline() { rings_lifeline_ = using_fast_; }
-  // Keeps back the answer to the next ping, until ReleasePong(). Answers later
-  // pings at once.
+  // Delays the answer to the next ping until ReleasePong(). Answers later pings
+  // immediately.
   void HoldPong() { holds_pong_ = true; }
   void ReleasePong();
 
-  // Paths. Each attempt at one has a number, its epoch. Drop what comes of an
-  // earlier attempt than path_epoch().
+  // Paths. Each attempt to add one has a number, the epoch. Drop results of an
+  // attempt before path_epoch().
   uint32_t path_epoch() const { return handshake_.epoch(); }
-  // Uses `path` once the peer has it too. Ignored where there is one already.
+  // Uses `path` once the peer has it too. Does nothing if there is a path
+  // already.
   void AddFastPath(const std::string& fabric,
                    std::shared_ptr<fabric::Endpoint> path);
-  // Goes on to the next fabric (a client's), or waits for the peer on the
-  // others (a server's). The attempt is over when all have failed.
+  // Handles a failed attempt: a client tries the next fabric, a server waits on
+  // its other fabrics. The attempt ends when all have failed.
   void FastPathFailed(const std::string& fabric, const absl::Status& cause);
-  // Tells the client by which token to present itself; see OnListenWanted().
+  // Sends the client the token to present; see OnListenWanted().
   void OfferPath(const std::string& token);
-  // Returns true if a client has only the lifeline and could have more.
+  // Returns true for a client that uses only the lifeline and could use more.
   bool CanRetryPath() const;
-  // Begins another attempt, where CanRetryPath().
+  // Begins another attempt. Call only if CanRetryPath().
   void RetryPath();
-  // Goes on over the lifeline alone, as if the path had broken.
+  // Continues over the lifeline alone, as if the path had broken.
   void GiveUpFastPath(const absl::Status& why) { LoseFastPath(why); }
   PathDescription DescribePath() const;
 
-  // Delivers a bounded amount of what has come over the fast path. Returns
-  // whether there was anything.
+  // Delivers a bounded amount of the fast path's input. Returns true if there
+  // was any.
   bool Poll();
-  // Delivers all of it: replies that the peer sent before it went may still be
-  // there. A broken lifeline does so before it ends the session.
+  // Delivers all of the fast path's input: replies that the peer sent before it
+  // ended may still be there. A broken lifeline does this before the session
+  // ends.
   void DrainFastPath();
-  // Returns the path that Poll() polls. Null if there is only the lifeline.
+  // Returns the path that Poll() reads; null if there is only the lifeline.
   const std::shared_ptr<fabric::Endpoint>& fast_path() const { return fast_; }
-  // Sends what calls have added, as far as the paths have room.
+  // Sends what the calls have added, as far as the paths have room.
   void Flush();
-  // Returns true if the session may close without loss: no stream is left, and
-  // the peer has all that was sent.
+  // Returns true if closing loses nothing: no stream is left, and the peer has
+  // received all data.
   bool drained() const {
     return sender_.idle() && streams_.output().all_released() &&
            streams_.empty() && (fast_ == nullptr || fast_->IsDrained());
   }
 
-  // Returns true if new streams may be attached; see BudgetLimits. If not, they
-  // stay unattached until the peer has taken its answers.
+  // Returns true if new streams may be attached; see BudgetLimits. Otherwise
+  // they stay unattached until the peer has taken what it was sent.
   bool accepts_streams() const { return budget_.accepts_streams(); }
   // Returns true if more may be read from the lifeline. Always true while a
-  // fast path is used: its doorbells come over the lifeline, and without them
-  // nothing makes room on that path.
+  // fast path is in use: its doorbells arrive there, and without them nothing
+  // makes room on that path.
   bool reads() const { return using_fast_ || budget_.reads(); }
 
-  // Returns true if the peer's hello has come.
+  // Returns true once the peer's hello has arrived.
   bool greeted() const { return state_ != State::kGreeting; }
-  // Returns true until the two sides have agreed on a path for the session.
+  // Returns true until the two sides agree on the path.
   bool negotiates_path() const {
     return state_ == State::kOpen &&
            handshake_.state() != PathHandshake::State::kInUse &&
            handshake_.state() != PathHandshake::State::kSettled;
   }
   bool using_fast_path() const { return using_fast_; }
-  // Returns true if messages in device memory would be sent from there now.
+  // Returns true if messages in device memory would be sent directly from
+  // there.
   bool takes_device_memory() const {
     return using_fast_ && fast_->TakesDeviceMemory();
   }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
-  // The same in the child of a fork, where the paths are the parent's: sends
-  // nothing, and leaves them as they are, for good.
+  // Like Close(), but for the child of a fork, where the paths belong to the
+  // parent. Sends nothing and never releases the paths.
   void Abandon(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }
   const Counters& counters() const { return counters_; }
-  // Adds what the session has counted, and how it is now.
+  // Adds the session's counters and current state.
   void Collect(metrics::Snapshot* snapshot) const;
-  // Describes it, but for the peer. False: it is over.
+  // Describes the session, without its peer. Returns false if the session is
+  // over.
   bool Describe(metrics::ConnectionInfo* info) const;
 
  private:
   enum class State { kGreeting, kOpen, kClosed };
 
-  // The common part of all ends of a session.
+  // The steps that Close() and Abandon() share.
   void EndStreams(const absl::Status& cause);
 
-  // Tells the endpoints' events apart.
+  // Distinguishes the events of the two endpoints.
   class PathEvents : public fabric::EndpointEvents {
    public:
     PathEvents(Session* session, bool is_lifeline)
@@ -274,26 +280,27 @@ class Session {
   PathEvents fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   std::shared_ptr<fabric::Endpoint> fast_;
-  // Owns the path of fast_, and after the path's loss the memory that its reads
-  // may still write to. Others have shares, too, so the path may outlive the
-  // session's use.
+  // The object that fast_ shares ownership of: the path, and after its loss the
+  // memory that its reads may still fill. Other owners may keep the path alive
+  // after the session has dropped it.
   struct PathAndMemory {
     MessageReader::Filled filled;
     std::shared_ptr<fabric::Endpoint> path;  // destroyed first
   };
   std::shared_ptr<PathAndMemory> path_and_memory_;
-  // Not destroyed before Flush(): they may be what is calling.
+  // Destroyed only in Flush(), because one of these paths may be the caller.
   std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
   bool using_fast_ = false;
   bool rings_lifeline_ = false;  // with the next Flush()
-  bool in_input_ = false;  // delivering: input that nests would be out of order
+  bool in_input_ = false;        // delivering; nested input would be misordered
   PathHandshake handshake_;
   PathNegotiator negotiator_;
   std::string fabric_;  // of fast_
   metrics::Fabric fast_fabric_ = metrics::Fabric::kOther;
-  // A path that was in use has gone. Counts as a loss if the session goes on.
+  // True after a path in use was dropped. Counts as a loss if the session
+  // continues.
   bool loss_is_uncounted_ = false;
-  bool has_lost_path_ = false;  // and not regained it
+  bool has_lost_path_ = false;  // and has not regained it
   std::string peer_token_;      // the acceptor's
 
   base::BufferPool buffers_;
@@ -303,11 +310,10 @@ class Session {
   protocol::Reassembler reassembler_;
   uint64_t received_since_ack_ = 0;
   bool holds_pong_ = false;
-  absl::optional<uint64_t> held_pong_;  // the ping that waits for its answer
+  absl::optional<uint64_t> held_pong_;  // the unanswered ping
   Counters counters_;
   const Recorder recorder_;
-  // Since when there was no room for what was to be sent, and where; 0: there
-  // is room.
+  // The start of the current send stall, and its fabric; 0: no stall.
   uint64_t stalled_ns_ = 0;
   metrics::Fabric stalled_ = metrics::Fabric::kTcp;
   FrameWriter writer_;

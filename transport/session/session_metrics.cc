@@ -1,4 +1,4 @@
-// The session as a source of metrics.
+// Reports a session's counters and state to metrics and to tools.
 
 #include "transport/session/session.h"
 
@@ -79,7 +79,7 @@ void Session::DescribeFabric(int i, metrics::ConnectionInfo* info) const {
   info->announced.Add(counters_.announced[i]);
 }
 
-// Of a session that is not over.
+// Call only for a session that is not over.
 void Session::CollectState(metrics::Snapshot* snapshot) const {
   const metrics::Fabric fabric = counters_.sending;
   snapshot->Add(Metric::kSessions, {role(), fabric}, 1);

@@ -1,4 +1,4 @@
-// Paths beside the lifeline: got, used, lost, and who is told.
+// Fast paths of a session: connecting, using, losing, reporting.
 
 #include <utility>
 
@@ -35,8 +35,8 @@ absl::Status Session::OnPathFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      // If both sides noticed, the peer may know the cause. But the peer may
-      // also repeat only what this side told it.
+      // If both sides noticed the loss, the peer may know the cause. The peer
+      // may also merely repeat this side's reason.
       if (actions.report &&
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
@@ -121,8 +121,8 @@ void Session::AddFastPath(const std::string& fabric,
   fast_fabric_ = metrics::FabricOf(fabric);
   fast_->Start(&fast_events_);
   streams_.input().UseFastPath(fast_.get(), handshake_.epoch());
-  // The peer may send over the path once it knows: so not before its hello is
-  // here, which travels by another path than what it would send.
+  // Waits for the peer's hello: once told, the peer may send over the path, and
+  // its data could overtake the hello.
   if (greeted()) Apply(handshake_.OnLocalReady());
 }
 
@@ -163,7 +163,7 @@ void Session::LoseFastPath(const absl::Status& cause) {
   Apply(handshake_.OnLocalLost());
 }
 
-// Unacknowledged frames go over the lifeline.
+// Drops the fast path. Unacknowledged frames go over the lifeline.
 void Session::DropFastPath() {
   if (std::exchange(using_fast_, false)) loss_is_uncounted_ = true;
   counters_.sending = metrics::Fabric::kTcp;
@@ -177,9 +177,9 @@ void Session::DropFastPath() {
   sender_.LoseFastPath();
 }
 
-// Counts the loss once the peer has agreed to go on over the lifeline. A peer
-// that ends its session closes the path as well, a moment before the lifeline:
-// that is no loss.
+// Counts the loss once the peer has agreed to continue over the lifeline. A
+// peer that ends its session closes the path a moment before the lifeline,
+// which is no loss.
 void Session::CountLoss() {
   if (!std::exchange(loss_is_uncounted_, false)) return;
   has_lost_path_ = true;

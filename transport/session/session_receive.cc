@@ -14,8 +14,8 @@ namespace {
 
 using wire::FrameType;
 
-// Acknowledge at the latest after this much, a sixteenth of what a sender may
-// keep waiting.
+// Limits the unacknowledged bytes: a sixteenth of what a sender may keep
+// waiting.
 constexpr uint64_t kAcknowledgeBytes = 64 * 1024;
 
 absl::string_view AsText(absl::Span<const uint8_t> bytes) {
@@ -56,8 +56,8 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
-    // Nothing of this has been taken. If it is the path that made nonsense of
-    // it, the peer sends it again, over the lifeline.
+    // Nothing of this frame has been taken. If the path corrupted it, the peer
+    // sends the frame again over the lifeline.
     if (!status.ok() && !over_lifeline) return LoseFastPath(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();
@@ -169,7 +169,8 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
   return absl::InternalError("unsequenced frame in sequence");
 }
 
-// After what waits has been sent: most of the time a frame has acknowledged.
+// Call after waiting frames were sent: most of the time, one of them has
+// acknowledged.
 void Session::AcknowledgeIfDue() {
   if (sender_.acknowledged() == order_.delivered()) {
     // Held frames are acknowledged once they are delivered.

@@ -23,15 +23,15 @@ struct Stream {
   Stream(uint64_t send_window, uint64_t receive_window)
       : send_window(send_window), receive_window(receive_window) {}
 
-  // Null while unattached. Input waits in the inbox until the stream is
+  // Null while unattached. Received items wait in the inbox until the stream is
   // attached.
   StreamEvents* events = nullptr;
 
-  // Counts among the open ones; see Admission.
+  // True if Admission counts the stream as open.
   bool open = false;
-  // A client's, which waits to be opened.
+  // True if a client's stream waits for the server's limit.
   bool blocked = false;
-  // Frames that may not leave yet, in order; see StreamOutput.
+  // Frames that may not be sent yet, in order; see StreamOutput.
   struct Queued {
     wire::FrameType type;
     memory::Payload message;
@@ -39,47 +39,47 @@ struct Stream {
     uint8_t flags = 0;  // of the message
   };
   base::Fifo<Queued> queued;
-  // Waits for the session to send what others have added.
+  // True if the stream waits for the session to send what other streams added.
   bool congested = false;
-  // Of its messages, what the peer has not released.
+  // Bytes of this stream's messages that the peer has not released.
   uint64_t exposed_bytes = 0;
-  // The charge of a draining stream for its unsent output.
+  // The charge of a draining stream for its unsent data.
   uint64_t unsent_bytes = 0;
-  // Detached; here until nothing is queued.
+  // True if the stream is detached; the stream ends when nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
-  // The time at which the stream began. Zero if the stream is not timed, or is
-  // a server's that nobody traces.
+  // The start time. 0 if the stream is not timed, or is a server's untraced
+  // one.
   uint64_t begun_ns = 0;
   bool is_sample = false;  // begun_ns counts in the histogram
-  // The server's status has come, or was sent.
+  // True once the server's status was sent or received.
   bool has_status = false;
 
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
-  // The way in which a message came.
+  // How a message arrived.
   enum class Way {
     kEager,
     kAnnounced,
     kRefused,  // announced, and larger than this side takes
   };
-  // Received and not consumed, oldest first: what each cost the window, the
-  // budget of what is unread, and that of reading. `id` is that of the
-  // announcement that it is, or came after.
+  // A received message that was not consumed; oldest first. `cost` counts in
+  // the window, `held` in the budget for unread data, `budgeted` in the read
+  // budget. `id`: its announcement, or the last one before it.
   struct Unconsumed {
     uint64_t cost;
     uint64_t held;
     uint64_t id;
     Way way;
     uint64_t budgeted;
-    uint64_t begun_ns;  // for a trace; 0: there is none
+    uint64_t begun_ns;  // for a trace; 0: no trace
   };
   base::Fifo<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;
-  uint64_t held_bytes = 0;             // charged to the budget, as unread
+  uint64_t held_bytes = 0;             // charged as unread
   bool wants_message = false;          // the application waits for the next one
-  absl::optional<absl::Status> reset;  // came before it was attached
-  // For its next announced message; mostly null.
+  absl::optional<absl::Status> reset;  // came while unattached
+  // Destinations for the next announced message; mostly null.
   std::shared_ptr<memory::Destinations> destinations;
 };
 

@@ -14,8 +14,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The memory of a stream that the application does not know yet, and of an item
-// in a stream's inbox apart from the item's bytes.
+// Estimated memory of an unattached stream, and of an inbox item in addition to
+// its bytes.
 constexpr uint64_t kStreamOverhead = 512;
 constexpr uint64_t kItemOverhead = 128;
 
@@ -23,8 +23,8 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns what a message of that cost takes until it is consumed, beside what
-// the reading budget counts.
+// Returns the bytes that a message of `cost` holds until it is consumed.
+// Excludes bytes that the read budget counts.
 uint64_t HeldFor(Stream::Way way, uint64_t cost) {
   switch (way) {
     case Stream::Way::kEager:
@@ -37,9 +37,8 @@ uint64_t HeldFor(Stream::Way way, uint64_t cost) {
   return 0;
 }
 
-// Returns the status that a stream gets if a message cannot be fetched.
-// Applications handle lack of memory, and lost connections, but no errors of
-// paths.
+// Returns the status that a stream reports for a lost message. Applications
+// know lack of memory and lost connections, but not a path's error codes.
 absl::Status LossOf(const absl::Status& cause) {
   if (absl::IsResourceExhausted(cause)) return cause;
   return absl::UnavailableError(
@@ -105,7 +104,7 @@ void StreamInput::OnDetached(uint32_t id, Stream* stream) {
 }
 
 void StreamInput::Hold(Stream* stream, uint64_t bytes) {
-  if (config_.is_client) return;  // it has opened the streams itself
+  if (config_.is_client) return;  // only servers limit this
   stream->held_bytes += bytes;
   budget_->Charge(Budget::Kind::kUnread, bytes);
 }
@@ -195,7 +194,7 @@ absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
       (header.flags & wire::kCompressed) != 0;
   status =
       reader_.Begin(header.stream, *announce, std::move(stream->destinations));
-  stream = streams_->Find(header.stream);  // it may have failed at once
+  stream = streams_->Find(header.stream);  // the read may have failed
   if (stream != nullptr) StartIfWanted(*stream);
   return status;
 }
@@ -236,7 +235,7 @@ std::string StreamInput::Copy(absl::Span<const uint8_t> bytes) {
 }
 
 void StreamInput::DeliverInbox(uint32_t id) {
-  // An event may detach the stream: look it up each time.
+  // Looks up the stream each time, because an event may detach it.
   Stream* stream = streams_->Find(id);
   if (stream == nullptr || stream->events == nullptr) return;
   protocol::Inbox::Item item;
@@ -293,8 +292,8 @@ void StreamInput::WantMessage(uint32_t id) {
   StartIfWanted(*stream);
 }
 
-// The budget may not hold back what the application waits for: it could wait
-// for ever.
+// Starts the read that the application waits for. The budget must not hold it
+// back, or the wait could last for ever.
 void StreamInput::StartIfWanted(const Stream& stream) {
   if (!stream.wants_message || stream.unconsumed.empty()) return;
   const Stream::Unconsumed& next = stream.unconsumed.front();
@@ -307,7 +306,7 @@ void StreamInput::Consumed(uint32_t id) {
   stream->wants_message = false;
   const Stream::Unconsumed oldest = stream->unconsumed.pop_front();
   if (oldest.held > 0) LetGo(stream, oldest.held);
-  // Nothing follows what was refused: the application ends the stream.
+  // Nothing follows a refused message: the application ends the stream.
   if (oldest.way == Stream::Way::kRefused) return;
   stream->unconsumed_cost -= oldest.cost;
   const uint64_t credit = stream->receive_window.Consume(oldest.cost);
@@ -316,8 +315,8 @@ void StreamInput::Consumed(uint32_t id) {
 }
 
 void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
-  // A message may exceed the range of a credit frame. The message was received,
-  // so few frames are needed: 8 KiB for the longest message.
+  // A message may be longer than one credit frame can express. Even the longest
+  // message needs only 8 KiB of frames.
   static_assert(wire::kMaxMessageBytes / UINT32_MAX <= 256, "");
   while (credit > 0) {
     const uint32_t part =

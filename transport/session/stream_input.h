@@ -1,4 +1,4 @@
-// Turns the frames that a session receives into events of its streams.
+// Turns received frames into stream events.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
@@ -30,23 +30,23 @@
 namespace penstock {
 namespace session {
 
-// Delivers a stream's events in the order of the stream's frames. Keeps input
-// for an unattached stream, or behind a message that is still being read, in
-// the stream's inbox. Drops frames about streams that have ended. Not
-// thread-safe.
+// The receiving side of a session's streams. Delivers a stream's events in the
+// order of its frames. The inbox keeps items for an unattached stream, and
+// items behind a message that is still being read. Drops frames for ended
+// streams. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // A message of the stream cannot be had. The stream is there.
+    // Reports that a message of `stream` cannot be read. The stream exists.
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // All outlive it, and so does what `parts` leads to.
+  // All arguments, and all that `parts` points to, must outlive this object.
   StreamInput(const Parts& parts, StreamTable* streams, Owner* owner);
 
-  // `epoch` is how announcements name the path.
+  // `epoch` names the path in announcements.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
     reader_.UseFastPath(path, epoch);
   }
@@ -57,14 +57,14 @@ class StreamInput : private MessageReader::Owner {
     reader_.OnReadDone(cookie, status);
   }
 
-  // Of a stream that the peer has opened just now.
+  // Call when the peer has just opened `stream`.
   void OnOpened(Stream* stream);
-  // The stream has got its events: delivers what has come.
+  // Delivers what was received before the stream was attached.
   void OnAttached(uint32_t id);
-  // The stream takes nothing any more.
+  // Drops what was received for the stream.
   void OnDetached(uint32_t id, Stream* stream);
 
-  // Frames. An error ends the session: no honest peer causes it.
+  // Handle frames. An error ends the session: no honest peer causes one.
   absl::Status OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
                           absl::Span<const uint8_t> metadata);
   absl::Status OnEager(const wire::FrameHeader& header,
@@ -91,10 +91,10 @@ class StreamInput : private MessageReader::Owner {
            bytes > static_cast<uint64_t>(config_.max_receive_bytes);
   }
   void OnStatus(Stream* stream);
-  // Charge what a server's streams make it hold, and return it.
+  // Charge and return the memory that a client makes a server hold.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
-  // Returns true if input for the stream may be delivered at once.
+  // Returns true if received items may bypass the inbox.
   static bool TakesInput(const Stream& stream) {
     return stream.events != nullptr && stream.inbox.empty();
   }

@@ -23,8 +23,8 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Sets `*text` to the message's only piece, or to all of them in `copy`. Fails
-// only where a device does.
+// Sets `*text` to the message's only piece, or to all pieces concatenated in
+// `copy`. Fails only if a device fails.
 absl::Status Gather(const memory::Payload& message, std::string* copy,
                     absl::string_view* text) {
   if (message.pieces().size() == 1 && message.on_host()) {
@@ -124,8 +124,8 @@ void StreamOutput::AddInOrder(FrameType type, uint32_t id,
   if (!waits) AddCongested(id, found);
 }
 
-// The peer releases messages before it gives credit for them. A peer that does
-// not gets no more than its window.
+// A peer releases a message before it gives credit for it. Limits a peer that
+// breaks this rule to its window of exposed bytes.
 bool StreamOutput::MaySendMessage(const Stream& stream) const {
   return stream.send_window.open() &&
          (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);
@@ -148,7 +148,7 @@ void StreamOutput::SendCongested() {
 }
 
 void StreamOutput::SendQueued(uint32_t id) {
-  // An event may detach the stream: look it up each time.
+  // Looks up the stream each time, because an event may detach it.
   Stream* found = streams_->FindAny(id);
   for (; found != nullptr && !found->queued.empty();
        found = streams_->FindAny(id)) {
@@ -168,7 +168,7 @@ void StreamOutput::SendQueued(uint32_t id) {
 }
 
 bool StreamOutput::IsEager(size_t bytes) const {
-  if (bytes == 0) return true;  // there is nothing to read
+  if (bytes == 0) return true;  // nothing to read
   return bytes <= meter_.eager_max_bytes() &&
          unread_by_peer_ < config_.max_eager_unread;
 }
@@ -223,7 +223,7 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
                                const memory::Payload& message, uint8_t flags,
                                uint64_t begun_ns) {
   const bool is_first = exposures_.empty();
-  // Not pushed to a peer that leaves unread what it has.
+  // Does not push to a peer that leaves its data unread.
   const bool push =
       fast_path_ == nullptr && unread_by_peer_ < config_.max_eager_unread;
   const wire::Announce announce =
@@ -253,7 +253,7 @@ void StreamOutput::OnRelease(uint64_t id) {
     recorder_->OnReleased(exposed->stream, id, exposed->length,
                           exposed->announced_ns, exposed->fabric);
   }
-  // A path that was lost meanwhile, or came into use, had no part in it.
+  // Skips releases after the path changed: the new path did not carry them.
   if ((exposed->fast_path != nullptr) == (fast_path_ != nullptr)) {
     meter_.OnReleased(exposed->begun_ns, exposed->length);
   }
@@ -268,7 +268,7 @@ void StreamOutput::OnRelease(uint64_t id) {
 void StreamOutput::SendReset(uint32_t id, const absl::Status& status) {
   DropUnsent(id);
   Stream* found = streams_->Find(id);
-  if (found != nullptr && found->blocked) return;  // the peer never saw it
+  if (found != nullptr && found->blocked) return;  // never sent
   uint32_t aux = static_cast<uint32_t>(status.code());
   if (IsRefusal(status)) aux |= wire::kRefused;
   writer_->Add(FrameType::kReset, id, aux, status.message());
@@ -277,8 +277,8 @@ void StreamOutput::SendReset(uint32_t id, const absl::Status& status) {
 bool StreamOutput::Drain(Stream* stream) {
   if (stream->blocked) stream->queued.clear();
   if (stream->queued.empty()) return false;
-  // Nobody waits for it any more, so nothing else bounds how much of it there
-  // is.
+  // Charges the unsent data. Nobody waits for the stream any more, so nothing
+  // else bounds the data.
   constexpr uint64_t kDrainingOverhead = 512;
   stream->unsent_bytes = kDrainingOverhead;
   for (const Stream::Queued& queued : stream->queued) {
@@ -295,11 +295,11 @@ void StreamOutput::OnEnd(const Stream& stream) {
 }
 
 void StreamOutput::SendBlocked() {
-  if (std::exchange(sending_blocked_, true)) return;  // it goes on below
+  if (std::exchange(sending_blocked_, true)) return;  // reentered
   uint32_t id;
   while (admission_->TakeBlocked(&id)) {
     Stream* const found = streams_->Find(id);
-    if (found == nullptr) continue;  // it was cancelled
+    if (found == nullptr) continue;  // cancelled
     admission_->Open(found);
     SendQueued(id);
   }
@@ -307,7 +307,7 @@ void StreamOutput::SendBlocked() {
 }
 
 void StreamOutput::OnCredit(uint32_t id, uint64_t credit) {
-  Stream* const found = streams_->FindAny(id);  // one that drains needs it too
+  Stream* const found = streams_->FindAny(id);  // also while draining
   if (found == nullptr) return;
   unread_by_peer_ -= found->send_window.GiveBack(credit);
   SendQueued(id);

@@ -1,4 +1,4 @@
-// Turns calls about the streams of a session into frames.
+// Turns a session's send calls into frames.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
@@ -26,13 +26,13 @@
 namespace penstock {
 namespace session {
 
-// Sends a stream's frames in the order of the calls. Queues a frame that may
-// not leave yet, and all frames behind it, with the stream. A queued frame
-// waits
+// The sending side of a session's streams. A stream's frames are sent in the
+// order of the calls. A frame that may not be sent yet is queued with its
+// stream, with all later ones. The stream waits in one of these states:
 //
 //   blocked    until the server takes another stream
 //   unread     for the peer to read, and release, the stream's messages
-//   congested  for the session to send what others have added
+//   congested  for the session to send what other streams have added
 //
 // A message is sent eagerly, in a frame, or is announced and stays exposed
 // until the peer releases it. Not thread-safe.
@@ -41,23 +41,23 @@ class StreamOutput {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // A stream that drains has sent all that it had.
+    // Reports that a draining stream has sent all its data.
     virtual void EndStream(uint32_t stream) = 0;
-    // A message cannot be sent, since it cannot be read: end the stream, on
-    // both sides.
+    // Reports that a message cannot be read and sent. End the stream on both
+    // sides.
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // All outlive it, and so does what `parts` leads to.
+  // All arguments, and all that `parts` points to, must outlive this object.
   StreamOutput(const Parts& parts, StreamTable* streams, Admission* admission,
                Owner* owner);
 
-  // Sets how many bytes the peer lets a stream have unread, from its hello.
+  // Sets the peer's limit of unread bytes per stream, from its hello.
   void set_peer_window(uint64_t bytes) { peer_window_ = bytes; }
-  // `epoch` is how announcements name the path.
+  // `epoch` names the path in announcements.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
   void LoseFastPath();
-  // The session is over.
+  // Forgets all exposed messages. Call when the session is over.
   void Stop() { exposures_.Clear(); }
 
   // See Session.
@@ -79,19 +79,19 @@ class StreamOutput {
   void SendReset(uint32_t id, const absl::Status& status);
   void DropUnsent(uint32_t id);
 
-  // The peer has read `credit` of the stream's window.
+  // Handles a credit frame: the peer has read `credit` of the stream's window.
   void OnCredit(uint32_t id, uint64_t credit);
-  // The peer has released the message that was announced as `id`.
+  // Handles the release of the message that was announced as `id`.
   void OnRelease(uint64_t id);
 
-  // Nobody attends to the stream any more, and it drains. False: it has nothing
+  // Begins draining a detached stream. Returns false if the stream has nothing
   // left to send.
   bool Drain(Stream* stream);
-  // The stream is about to go.
+  // Call before the stream is erased.
   void OnEnd(const Stream& stream);
-  // Sends what waited for another stream to end.
+  // Sends the queues of blocked streams for which there is a place now.
   void SendBlocked();
-  // Sends, and flushes, what waited for the session to send.
+  // Sends and flushes the queues of congested streams.
   void SendCongested();
   bool has_congested() const { return !congested_.empty(); }
 
@@ -101,16 +101,16 @@ class StreamOutput {
   size_t eager_max_bytes() const { return meter_.eager_max_bytes(); }
 
  private:
-  // Opens a client's stream with its first frame, if there is a place. True:
-  // the stream's next frame has to queue.
+  // Opens or blocks a client's stream at its first frame. Returns true if the
+  // next frame must be queued.
   bool MustQueue(uint32_t id, Stream* stream);
-  // A frame of metadata, behind what is queued.
+  // Adds a metadata frame behind the queued frames.
   void AddInOrder(wire::FrameType type, uint32_t id,
                   absl::string_view metadata);
   void SendQueued(uint32_t id);
   void AddCongested(uint32_t id, Stream* stream);
   bool IsEager(size_t bytes) const;
-  // 0 where there is no clock.
+  // Returns the time, or 0 without a clock.
   uint64_t Now() const {
     return config_.tuning.now_ns == nullptr ? 0 : config_.tuning.now_ns();
   }
@@ -118,7 +118,7 @@ class StreamOutput {
   void UseWindow(Stream* stream, size_t bytes);
   void AddEager(uint32_t id, Stream* stream, absl::string_view message,
                 uint8_t flags);
-  // Returns false if the message could not be read, and the stream has ended.
+  // Returns false if the message could not be sent; the stream has ended then.
   bool AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
   // Returns false if the message cannot be exposed.
@@ -136,12 +136,12 @@ class StreamOutput {
   Owner* const owner_;
   SendMeter meter_;
   Exposures exposures_;
-  fabric::Endpoint* fast_path_ = nullptr;  // that is in use
+  fabric::Endpoint* fast_path_ = nullptr;  // null: not in use
   uint32_t fast_epoch_ = 0;
   uint64_t peer_window_ = 0;
   uint64_t unread_by_peer_ = 0;  // on all streams, as their windows count
   bool sending_blocked_ = false;
-  base::Fifo<uint32_t> congested_;  // in the order of coming
+  base::Fifo<uint32_t> congested_;  // in the order of arrival
 };
 
 }  // namespace session

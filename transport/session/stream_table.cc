@@ -7,7 +7,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// As many as few callers have under way: an idle session keeps it.
+// Limits the memory that an idle session keeps. Enough for a few concurrent
+// calls.
 constexpr size_t kMaxSpare = 4;
 
 template <typename Memory>

@@ -1,4 +1,4 @@
-// The streams of a session, by their ids.
+// A table of a session's streams by id.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_TABLE_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_TABLE_H_
@@ -15,8 +15,8 @@
 namespace penstock {
 namespace session {
 
-// Owns them. Short streams come and go without the heap: memory of the last
-// ones is used again. Not thread-safe.
+// The owner of a session's streams. Reuses the memory of the last erased
+// streams, so that short streams need no heap allocation. Not thread-safe.
 class StreamTable {
  public:
   StreamTable() = default;
@@ -26,21 +26,21 @@ class StreamTable {
 
   bool empty() const { return streams_.empty(); }
   size_t size() const { return streams_.size(); }
-  // Returns null if there is none. Most calls are about the same stream as the
-  // call before.
+  // Returns the stream, or null. Fast for the same id as in the last call,
+  // which is the common case.
   Stream* FindAny(uint32_t id) {
     if (recent_ == nullptr || id != recent_id_) FindOther(id);
     return recent_;
   }
-  // The same, but null too where the stream only drains.
+  // Like FindAny(), but returns null also for a draining stream.
   Stream* Find(uint32_t id) {
     Stream* const found = FindAny(id);
     return found == nullptr || found->draining ? nullptr : found;
   }
-  // None of this id is there.
+  // Adds a stream. No stream of this id may exist.
   Stream* Add(uint32_t id, uint64_t send_window, uint64_t receive_window);
   void Erase(uint32_t id);
-  // Any of them; there must be one.
+  // Returns the id of any stream. Call only if !empty().
   uint32_t first_id() const { return streams_.begin()->first; }
 
  private:

@@ -4,8 +4,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Of a client's streams, so many at first and one in so many of the others are
-// timed: two looks at a clock are some 50 ns.
+// A client times its first kFirstTimed streams, then one in kStreamsPerSample.
+// Reading the clock twice costs some 50 ns.
 constexpr uint64_t kFirstTimed = 128;
 constexpr uint64_t kStreamsPerSample = 8;
 
@@ -60,7 +60,7 @@ absl::Status Streams::OnHeaders(uint32_t id,
   return status;
 }
 
-// False: there is no place for it.
+// Returns false if the limit of open streams is reached.
 bool Streams::AddOpened(uint32_t id) {
   last_opened_ = id;
   if (admission_.full()) {
@@ -118,7 +118,7 @@ void Streams::EndStream(uint32_t id) {
 
 void Streams::OnPeerReset(uint32_t id, const absl::Status& status) {
   if (table_.Find(id) == nullptr) {
-    EndStream(id);  // what drains is not wanted any more
+    EndStream(id);  // nobody wants the queued data
   } else {
     Reset(id, status, /*from_peer=*/true);
   }
@@ -127,7 +127,7 @@ void Streams::OnPeerReset(uint32_t id, const absl::Status& status) {
 void Streams::FailStream(uint32_t id, const absl::Status& status) {
   output_.SendReset(id, status);
   if (table_.Find(id) == nullptr) {
-    EndStream(id);  // it drains
+    EndStream(id);  // the stream is draining
   } else {
     Reset(id, status, /*from_peer=*/false);
   }

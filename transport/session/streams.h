@@ -1,4 +1,4 @@
-// The streams of a session: how they begin and how they end.
+// Begins and ends the streams of a session.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
@@ -35,7 +35,7 @@ namespace session {
 // Not thread-safe.
 class Streams : private StreamInput::Owner, private StreamOutput::Owner {
  public:
-  // `events` outlives it, and so does what `parts` leads to.
+  // `events` and all that `parts` points to must outlive this object.
   Streams(const Parts& parts, SessionEvents* events);
 
   StreamInput& input() { return input_; }
@@ -43,8 +43,8 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   StreamOutput& output() { return output_; }
   const StreamOutput& output() const { return output_; }
 
-  // From the peer's hello: the unread bytes that it takes on a stream, and the
-  // streams that it takes at once.
+  // Takes limits from the peer's hello: the unread bytes per stream, and the
+  // number of open streams.
   void OnHello(uint64_t peer_window, uint32_t max_streams);
 
   // See Session.
@@ -53,11 +53,11 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   bool IsUnattached(uint32_t id);
   bool IsBlocked(uint32_t id);
 
-  // The frame that opens a stream.
+  // Handles a headers frame. The first one opens a server's stream.
   absl::Status OnHeaders(uint32_t id, absl::Span<const uint8_t> metadata);
   void OnPeerReset(uint32_t id, const absl::Status& status);
 
-  // The session is over: resets all.
+  // Resets all streams. Call when the session is over.
   void Close(const absl::Status& status);
   bool empty() const { return table_.empty(); }
   size_t size() const { return table_.size(); }

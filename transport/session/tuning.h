@@ -1,4 +1,4 @@
-// The bounds of the sizes that a session finds by itself.
+// Settings that fix or enable the sizes that a session tunes.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_TUNING_H_
 #define PENSTOCK_TRANSPORT_SESSION_TUNING_H_
@@ -15,11 +15,11 @@ namespace penstock {
 namespace session {
 
 struct Tuning {
-  // A clock that never goes back; called under the session's lock. Null:
-  // nothing is measured, and sizes stay where the fabrics start them.
+  // A monotonic clock, called under the session's lock. Null: nothing is
+  // measured, and sizes stay at the fabrics' initial values.
   std::function<uint64_t()> now_ns;
-  // Up to where messages are eager, and what reads are cut into; 0: as
-  // measured. A path that cannot read so much at once reads what it can.
+  // The largest eager message and the chunk size of reads; 0: as measured. A
+  // path's maximum read size caps the chunk size.
   size_t eager_max_bytes = 0;
   size_t chunk_bytes = 0;
 
