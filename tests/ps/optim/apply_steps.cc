@@ -1,5 +1,5 @@
-// Trains a value with gradients from standard input, for tests in Python that
-// know what is to come of it.
+// Trains a value with gradients from standard input, for Python tests that know
+// the expected result.
 //
 // usage: apply_steps KEY=VALUE...
 //

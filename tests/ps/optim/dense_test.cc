@@ -19,7 +19,7 @@ using tensor::DType;
 
 using Bytes = std::vector<char>;
 
-// `values` as elements of a type, behind `lead` other bytes.
+// Returns `values` encoded as `dtype`, after `lead` other bytes.
 Bytes Encoded(DType dtype, const std::vector<float>& values, size_t lead = 0) {
   const size_t size = tensor::ElementSize(dtype);
   Bytes bytes(lead + values.size() * size, 'x');
@@ -116,7 +116,7 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
     for (int worker = 0; worker < 3; ++worker) {
       sent.push_back(RandomValues<float>(count, &random));
     }
-    // The wire's types by turns.
+    // Alternates between the wire's types.
     const auto train = [&](size_t lead, const Workers& workers) {
       Variable variable(Make(Rule::kAdam), dtype, first);
       std::vector<Bytes> bytes;
@@ -143,7 +143,7 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
 
 TEST(ApplyDenseTest, TheMeanIsSummedByRankAndDividedOnce) {
   const Workers workers(1);
-  // In another order the small ones would not be lost.
+  // Another order would keep the small values.
   const std::vector<float> sent[] = {{1e8F, 9}, {1, 1}, {1, 0}, {-1e8F, 2}};
   std::vector<GradientView> views;
   for (const auto& one : sent) views.push_back({DType::kF32, one.data(), 2});
@@ -209,7 +209,7 @@ TEST(ApplyDenseTest, SmallStepsOfNarrowValuesAddUpInTheMaster) {
   config.schedule.learning_rate = 1;
   for (DType dtype : {DType::kF16, DType::kBF16}) {
     Variable variable(Optimizer::Create(config).value(), dtype, {1});
-    // Each alone would be lost in the rounding.
+    // Rounding would lose each gradient alone.
     const float gradient = -0x1p-12F;
     for (int step = 0; step < 4096; ++step) {
       ASSERT_TRUE(variable.Step({{DType::kF32, &gradient, 1}}, workers).ok());
@@ -218,7 +218,7 @@ TEST(ApplyDenseTest, SmallStepsOfNarrowValuesAddUpInTheMaster) {
   }
 }
 
-// The last is large enough to go past the caches.
+// The last size is large enough to bypass the caches.
 TEST(ApplyDenseTest, TheOldValueStaysAsItIs) {
   std::mt19937_64 random(NewSeed());
   const Workers workers;

@@ -18,7 +18,7 @@ using tensor::DType;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// By the definition of IEEE 754's binary16.
+// Decodes by the definition of IEEE 754's binary16.
 double HalfByDefinition(uint16_t bits) {
   const int exponent = bits >> 10 & 31, digits = bits & 1023;
   double value;
@@ -96,7 +96,8 @@ TEST(ElementsTest, NarrowingWhatWasWidenedGivesItBack) {
   });
 }
 
-// Between each two neighbours: below the middle, at it, above it.
+// Tests three values between each two neighbours: below the middle, at the
+// middle, above it.
 TEST(ElementsTest, NarrowingRoundsToNearestAndTiesToEven) {
   OnEachTarget([](int64_t target) {
     for (DType dtype : {DType::kF16, DType::kBF16}) {

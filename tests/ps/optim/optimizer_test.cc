@@ -16,7 +16,7 @@ constexpr Rule kAll[] = {Rule::kSgd,     Rule::kMomentum, Rule::kNesterov,
                          Rule::kAdagrad, Rule::kRmsProp,  Rule::kAdam,
                          Rule::kAdamW,   Rule::kFtrl};
 
-// With everything switched on.
+// Returns a config with every option switched on.
 OptimizerConfig FullConfig(Rule rule) {
   OptimizerConfig config;
   config.rule = rule;
@@ -139,7 +139,7 @@ TYPED_TEST(OptimizerOfTest, NothingBehindARowIsWritten) {
   }
 }
 
-// What CheckGradient() lets through.
+// Uses gradients up to the limits of CheckGradient().
 TYPED_TEST(OptimizerOfTest, FiniteGradientsNeverMakeANaN) {
   const bool f64 = sizeof(TypeParam) == 8;
   const double most = f64 ? 1e140 : 1e18, least = f64 ? 1e-320 : 1e-44;
@@ -226,7 +226,7 @@ TEST(OptimizerTest, WhatIsWrongIsRefusedByName) {
   const Wrong wrong[] = {
       {Rule::kSgd, &C::weight_decay, negative, "weight_decay"},
       {Rule::kSgd, &C::clip_value, negative, "clip_value"},
-      // As an f32 it would be 0, and clip all that there is.
+      // As an f32, this value would be 0 and clip everything.
       {Rule::kSgd, &C::clip_value, {1e-60}, "clip_value"},
       {Rule::kMomentum, &C::momentum, decays, "momentum"},
       {Rule::kNesterov, &C::momentum, decays, "momentum"},

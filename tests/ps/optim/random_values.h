@@ -1,4 +1,4 @@
-// Random inputs, and the processors that this one can stand in for.
+// Random inputs, and a loop over the processor's vector targets.
 
 #ifndef PENSTOCK_TESTS_PS_OPTIM_RANDOM_VALUES_H_
 #define PENSTOCK_TESTS_PS_OPTIM_RANDOM_VALUES_H_
@@ -16,7 +16,7 @@
 
 namespace penstock::ps::optim {
 
-// PENSTOCK_TEST_SEED, or one that differs from run to run. It is printed.
+// Returns and prints PENSTOCK_TEST_SEED, or a seed that differs between runs.
 inline uint64_t NewSeed() {
   const char* const given = std::getenv("PENSTOCK_TEST_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
@@ -45,8 +45,9 @@ bool SameBits(const std::vector<T>& a, const std::vector<T>& b) {
          std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
-// Calls `test` once for each kind of vectors that this processor has and the
-// code is compiled for, as if it had no better; then goes back to the best.
+// Calls `test` once for each vector target that this processor supports and the
+// code is compiled for, with that target selected. Then restores the best
+// target.
 inline void OnEachTarget(const std::function<void(int64_t target)>& test) {
   for (int64_t left = hwy::SupportedTargets(); left != 0; left &= left - 1) {
     hwy::SetSupportedTargetsForTest(left & -left);
