@@ -1,4 +1,4 @@
-// Which elements are chosen: the largest, or some at random.
+// The choice of elements: the largest, or random ones.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Indices TopK(const std::vector<float>& values, size_t k, int threads) {
   return indices;
 }
 
-// By sorting.
+// Returns the indices of the largest elements, by sorting.
 Indices Largest(const std::vector<float>& values, size_t k) {
   Indices indices(values.size());
   std::iota(indices.begin(), indices.end(), 0);
@@ -40,7 +40,7 @@ Indices Largest(const std::vector<float>& values, size_t k) {
   return indices;
 }
 
-// Of one of several kinds, of which some have many ties.
+// Returns values of one of several kinds, some with many ties.
 std::vector<float> SomeValues(size_t count, std::mt19937_64* random) {
   std::vector<float> values = NormalFloats(count, random);
   switch ((*random)() % 5) {
@@ -49,7 +49,7 @@ std::vector<float> SomeValues(size_t count, std::mt19937_64* random) {
     case 1:  // few different ones
       for (float& value : values) value = std::round(value);
       return values;
-    case 2:  // that differ in their last bits
+    case 2:  // different in the last bits
       for (float& value : values) value = 1 + value * 3e-7F;
       return values;
     case 3:  // all the same, of both signs
@@ -114,9 +114,9 @@ TEST(RandomKTest, IndicesAscendAndAreBelowTheCount) {
   EXPECT_TRUE(RandomK(0, 0, 1, 1).empty());
 }
 
-// Chi-squared of all C(6, k) sets. Its mean is the degrees of freedom d, its
-// deviation sqrt(2 d): five of these are not exceeded once in 10^5 seeds, and
-// the seed is fixed.
+// Chi-squared of all C(6, k) sets. The mean is the degrees of freedom d, the
+// deviation sqrt(2 d). Five deviations are exceeded less than once in 10^5
+// seeds, and the seed is fixed.
 TEST(RandomKTest, EachSetIsEquallyLikely) {
   constexpr int kDraws = 60'000;
   const size_t sets[] = {6, 15, 20, 15, 6};
@@ -143,7 +143,7 @@ TEST(RandomKTest, DependsOnSeedAndStepOnly) {
   EXPECT_NE(RandomK(100'000, 1000, 7, 0), chosen);
 }
 
-// By the published words of Philox with counter 0 and key 0, 0x6627e8d5,
+// Uses the published words of Philox with counter 0 and key 0, 0x6627e8d5,
 // 0xe169c58d, 0xbc57ac4c and 0x9b00dbd8: of 1000, they are 399, 880, 735, 605.
 TEST(RandomKTest, DrawsTheWordsOfPhilox) {
   Indices indices(4);

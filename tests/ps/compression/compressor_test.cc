@@ -136,7 +136,7 @@ TEST(CompressorTest, TopKSendsTheLargestAsTheyAre) {
   EXPECT_EQ(ElementsOf<float>(list[1]), (std::vector<float>{-7, 9}));
 }
 
-// What is sent is the element, not n / k times it.
+// Sends the element itself, not n / k times the element.
 TEST(CompressorTest, RandomKDoesNotScale) {
   const auto compressor = Make(SpecOf(Kind::kRandomK, DType::kF32), {100});
   const auto list =
@@ -180,7 +180,7 @@ TEST(CompressorTest, EveryShapeComesBack) {
   }
 }
 
-// Two steps, so that the residual counts.
+// Makes two steps, so that the residual counts.
 std::vector<std::string> TwoSteps(const CompressionSpec& spec,
                                   const Tensor& gradient,
                                   const optim::Workers& workers) {

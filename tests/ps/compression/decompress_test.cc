@@ -26,7 +26,7 @@ absl::StatusOr<Tensor> Undo(const Shape& shape, const List& list) {
   return Decompress(shape, list, *kWorkers);
 }
 
-// The message of a list that is refused for shape [2,3].
+// Returns the message for a list that is refused for shape [2,3].
 std::string Refused(const List& list) {
   const absl::Status status = Undo({2, 3}, list).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -150,8 +150,8 @@ TEST(DecompressTest, OtherScalesAreRefused) {
             "int8[6] has another shape");
 }
 
-// A list of few bytes for a part that is larger than any memory: it is looked
-// at before anything is allocated.
+// A short list for a part that is larger than any memory. The list is checked
+// before any allocation.
 TEST(DecompressTest, NothingIsAllocatedForABadList) {
   const Shape huge = {int64_t{1} << 55};
   EXPECT_EQ(Undo(huge, At({1, 0})).status().code(),
@@ -166,7 +166,7 @@ TEST(DecompressTest, NothingIsAllocatedForABadList) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Many indices, so that several threads have some.
+// Uses enough indices for several threads.
 TEST(DecompressTest, RandomListsAreWhatALoopMakesOfThem) {
   Seeds& seeds = ChosenSeeds();
   for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {

@@ -1,5 +1,4 @@
-// Nothing of a gradient is lost: what was sent and what is kept is together
-// what came.
+// Error feedback loses nothing: sent and kept parts add up to the gradients.
 
 #include <gtest/gtest.h>
 
@@ -49,7 +48,7 @@ std::vector<double> Arrived(const std::vector<Tensor>& list, size_t count) {
       Decompress({static_cast<int64_t>(count)}, list, TheWorkers()).value());
 }
 
-// Some steps of a random size, type and ratio.
+// A sequence of steps of a random size, type and ratio.
 class Program {
  public:
   explicit Program(uint64_t seed)
@@ -63,8 +62,8 @@ class Program {
                        dtypes[random_() % 3], ratios[random_() % 5], count_);
   }
 
-  // What arrives and what is kept is exactly the residual with the gradient
-  // added to it, in f32.
+  // The sent part plus the residual must equal the old residual plus the
+  // gradient exactly, in f32.
   void Step(uint64_t step) {
     const std::vector<float> before = ResidualOf(*compressor_);
     const std::vector<float> gradient = NormalFloats(count_, &random_);
@@ -84,7 +83,7 @@ class Program {
     for (size_t i = 0; i < count_; ++i) given_[i] += gradient[i];
   }
 
-  // Of all steps, to the rounding of each addition.
+  // Checks the sum over all steps, except for the rounding of each addition.
   void CheckTotal(int steps) {
     const std::vector<float> left = ResidualOf(*compressor_);
     for (size_t i = 0; i < count_; ++i) {
@@ -125,8 +124,8 @@ TEST(ErrorFeedbackTest, WhatIsSentAndWhatIsKeptIsWhatCame) {
   seeds.Print();
 }
 
-// Whole numbers, whose sums are exact: after n / k steps without a gradient
-// top-k has sent all of them.
+// Whole numbers have exact sums. After n / k steps without a gradient, top-k
+// has sent all of them.
 TEST(ErrorFeedbackTest, WholeNumbersArriveExactly) {
   constexpr size_t kCount = 1000;
   const auto compressor = Make(Kind::kTopK, DType::kF32, 0.1, kCount);
@@ -157,7 +156,7 @@ TEST(ErrorFeedbackTest, WhatIsTooLargeForTheTypeComesLater) {
   list = halves->Compress(VectorOf<float>({0, 0}), 1).value();
   EXPECT_EQ(Arrived(list, 2), (std::vector<double>{34496, -4496}));
 
-  // What was kept twice is more than a server takes.
+  // The sum of two steps exceeds a server's limit.
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const auto one = Make(Kind::kTopK, dtype, 0.5, 2);
     for (uint64_t step = 0; step < 3; ++step) {

@@ -26,7 +26,7 @@ struct Quantized {
   std::vector<float> scales;
 };
 
-// Of whole blocks.
+// Quantizes whole blocks.
 Quantized Quantize(const std::vector<float>& values, uint64_t first,
                    const Rounding& rounding) {
   const size_t blocks = values.size() / kBlock;
@@ -44,7 +44,7 @@ Quantized Quantize(const std::vector<float>& values, uint64_t first,
   return made;
 }
 
-// The random half of an element, as the header numbers them.
+// Returns the random half of an element, numbered as in the header.
 uint32_t HalfOf(size_t element, uint64_t block, const Rounding& rounding) {
   const uint64_t word = element % 128;
   const uint64_t counter = 32 * block + word % 32;
@@ -56,7 +56,7 @@ uint32_t HalfOf(size_t element, uint64_t block, const Rounding& rounding) {
   return element < 128 ? drawn & 0xFFFF : drawn >> 16;
 }
 
-// By the header's formula, an element at a time.
+// Quantizes by the header's formula, one element at a time.
 Quantized ByFormula(const std::vector<float>& values, uint64_t first,
                     const Rounding& rounding) {
   Quantized made;
@@ -82,7 +82,7 @@ Quantized ByFormula(const std::vector<float>& values, uint64_t first,
   return made;
 }
 
-// Of very different magnitudes; sometimes a whole block is 0, or tiny.
+// Returns blocks of very different magnitudes; some are 0 or tiny.
 std::vector<float> SomeBlocks(size_t blocks, std::mt19937_64* random) {
   std::vector<float> values = NormalFloats(blocks * kBlock, random);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -181,7 +181,7 @@ TEST(Int8Test, ErrorsAre0OnAverage) {
 TEST(Int8Test, ElementsAreRoundedIndependently) {
   constexpr int kSteps = 4000;
   std::vector<float> values(2 * kBlock, 0.5F / 127);
-  values[0] = values[kBlock] = 1;  // so that the others lie between 0 and 1
+  values[0] = values[kBlock] = 1;  // puts the other elements between 0 and 1
   double neighbours = 0, halves = 0, blocks = 0, steps = 0;
   int8_t before = 0;
   for (int step = 0; step < kSteps; ++step) {
@@ -190,7 +190,7 @@ TEST(Int8Test, ElementsAreRoundedIndependently) {
             .elements;
     const auto sign = [&](size_t i) { return made[i] * 2 - 1; };
     neighbours += sign(10) * sign(11);
-    halves += sign(10) * sign(138);  // of one word
+    halves += sign(10) * sign(138);  // same word
     blocks += sign(10) * sign(kBlock + 10);
     steps += sign(10) * (before * 2 - 1);
     before = made[10];

@@ -1,4 +1,4 @@
-// Tensors of numbers, and their numbers.
+// Converts between tensors and numbers.
 
 #ifndef PENSTOCK_TESTS_PS_COMPRESSION_TENSORS_H_
 #define PENSTOCK_TESTS_PS_COMPRESSION_TENSORS_H_
@@ -27,7 +27,7 @@ tensor::Tensor VectorOf(const std::vector<T>& values) {
   return Of<T>({static_cast<int64_t>(values.size())}, values);
 }
 
-// Of the same elements at an odd address, as they may lie in a message.
+// Returns the same elements at an odd address, as in a message.
 inline tensor::Tensor Unaligned(const tensor::Tensor& from) {
   auto copy = std::make_shared<std::string>("x");
   copy->append(from.bytes().data(), from.byte_size());
@@ -55,7 +55,7 @@ std::vector<T> ElementsOf(const tensor::Tensor& tensor) {
   return elements;
 }
 
-// Of a normal distribution.
+// Returns normally distributed numbers.
 inline std::vector<float> NormalFloats(size_t count, std::mt19937_64* random) {
   std::normal_distribution<float> normal;
   std::vector<float> values(count);
