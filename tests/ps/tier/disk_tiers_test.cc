@@ -144,7 +144,7 @@ TEST_F(DiskTiersTest, RandomProgramsDoWhatTheyDoToAMap) {
   EXPECT_EQ(tiers->bytes(), rows.size() * kRow);
 }
 
-// What this thread has read of files.
+// Returns the bytes that this thread has read from files.
 uint64_t BytesRead() {
   std::ifstream io("/proc/thread-self/io");
   std::string name;
@@ -205,7 +205,7 @@ TEST_F(DiskTiersTest, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   ExpectRow(tier.get(), {0, 1});
 }
 
-// So nothing stays for ever, if somebody is killed who removes it.
+// A folder whose remover is killed can still be removed later.
 TEST_F(DiskTiersTest, TheLockIsRemovedLast) {
   auto tiers = Open();
   const std::string folder =

@@ -1,4 +1,4 @@
-// What RocksDB is told of files that fail, tables aside.
+// Failures that TierFileSystem reports to RocksDB, except those of tables.
 
 #include "ps/tier/tier_file_system.h"
 
