@@ -1,5 +1,5 @@
-// Which names of a certificate count, and what patterns match. The oracle of
-// the random patterns is std::regex.
+// Tests the names of a certificate that count, and pattern matching. The oracle
+// of the random patterns is std::regex.
 
 #include "ps/access/identity.h"
 
@@ -125,7 +125,7 @@ TEST(Pattern, Matches) {
       {"dns:a*", Dns("a"), false},
       {"cn:*", Cn("a/b.c d"), true},
       {"cn:On *", Cn("On call"), true},
-      // What is special elsewhere is not here.
+      // Characters that are special in other pattern languages are literal.
       {"uri:a?c", Uri("abc"), false},
       {"uri:[ab]", Uri("a"), false},
       {"uri:a\\*", Uri("a*"), false},

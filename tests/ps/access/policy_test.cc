@@ -1,4 +1,4 @@
-// What a file of rules may say, and who may do what by it.
+// Tests the rules file's syntax and the permissions that rules grant.
 
 #include "ps/access/policy.h"
 
