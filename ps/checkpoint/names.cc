@@ -22,6 +22,10 @@ absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
   return step;
 }
 
+std::string AsideFolder(uint64_t step, int number) {
+  return absl::StrFormat("aside-%010d-%d", step, number);
+}
+
 std::string ManifestPath(uint64_t step) {
   return absl::StrCat(StepFolder(step), "/", kManifestName);
 }

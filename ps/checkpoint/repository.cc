@@ -304,20 +304,38 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   return removed;
 }
 
-absl::Status Repository::DiscardNewer(uint64_t step) {
+absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
+    uint64_t step) {
   if (current_.has_value()) {
     return absl::FailedPreconditionError("a checkpoint is being written");
   }
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
-  const absl::Status own = CheckAreOwn(*steps);
-  if (!own.ok()) return own;
-  for (uint64_t newer : *steps) {
+  absl::Status status = CheckAreOwn(*steps);
+  if (!status.ok()) return status;
+  std::vector<std::string> aside;
+  for (const uint64_t newer : *steps) {
     if (newer <= step) break;
-    absl::Status status = RemoveCheckpoint(newer);
-    if (!status.ok()) return status;
+    absl::StatusOr<std::string> folder = SetAside(newer);
+    if (!folder.ok()) return folder.status();
+    aside.push_back(*std::move(folder));
   }
-  return absl::OkStatus();
+  if (!aside.empty()) status = files_->SyncFolder("");
+  if (!status.ok()) return status;
+  return aside;
+}
+
+absl::StatusOr<std::string> Repository::SetAside(uint64_t step) {
+  const auto entries = files_->List("");
+  if (!entries.ok()) return entries.status();
+  std::set<std::string> taken;
+  for (const FolderEntry& entry : *entries) taken.insert(entry.name);
+  int number = 1;
+  while (taken.count(AsideFolder(step, number)) > 0) ++number;
+  const std::string aside = AsideFolder(step, number);
+  absl::Status status = files_->Rename(StepFolder(step), aside);
+  if (!status.ok()) return status;
+  return aside;
 }
 
 }  // namespace penstock::ps::checkpoint

@@ -84,10 +84,11 @@ class Repository {
   // nothing more, for one that may be good and cannot be read.
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
-  // Removes the checkpoints newer than `step`, good or bad: for a run that goes
-  // on from that of `step`, and comes by their steps again. Not during an
-  // attempt.
-  absl::Status DiscardNewer(uint64_t step);
+  // Sets aside the checkpoints newer than `step`, good or bad, as folders named
+  // by AsideFolder(), and returns the names of these folders. Call before a run
+  // that goes on from the checkpoint of `step`, because that run reaches their
+  // steps again. Returns FAILED_PRECONDITION during an attempt.
+  absl::StatusOr<std::vector<std::string>> SetAsideNewer(uint64_t step);
 
  private:
   Repository(Files* files, std::unique_ptr<FileLock> lock)
@@ -99,6 +100,7 @@ class Repository {
   absl::Status SetBase(const NewCheckpoint& checkpoint);
   absl::Status WriteManifest();
   absl::Status CheckShards();
+  absl::StatusOr<std::string> SetAside(uint64_t step);
   // Removes a whole checkpoint, or what is left of one: the manifest first.
   absl::Status RemoveCheckpoint(uint64_t step);
 

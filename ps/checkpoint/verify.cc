@@ -80,25 +80,24 @@ class Verifier {
   absl::Status CheckPart(const Manifest& manifest, ShardReader* shard,
                          const Part& part) {
     PartCursor cursor(shard, &part);
+    // Returns an error that is no damage.
     const auto report = [&](const absl::Status& status, uint64_t block) {
+      if (status.ok()) return absl::OkStatus();
+      if (!IsDamage(status)) return status;
       Report({manifest.attempt.step, manifest.model.tables[part.table].name,
               block, std::string(status.message())});
+      return absl::OkStatus();
     };
     while (!cursor.AtEnd()) {
       const auto header = cursor.Next();
-      if (!header.ok()) {
-        report(header.status(), cursor.block());
-        return absl::OkStatus();
-      }
+      if (!header.ok()) return report(header.status(), cursor.block());
       ++result_.blocks;
-      const auto payload = cursor.Payload();
-      if (!payload.ok()) report(payload.status(), cursor.block());
+      absl::Status status = report(cursor.Payload().status(), cursor.block());
+      if (!status.ok()) return status;
       done_ += kBlockHeaderBytes + header->length;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }
-    absl::Status status = cursor.Finish();
-    if (!status.ok()) report(status, 0);
-    return absl::OkStatus();
+    return report(cursor.Finish(), 0);
   }
 
   void Report(Damage damage) {
@@ -126,12 +125,20 @@ absl::Status CheckAll(Files* files, uint64_t step, const Progress& progress) {
   return absl::DataLossError(found->damages.front().what);
 }
 
+absl::Status Unreadable(uint64_t step, const absl::Status& status) {
+  return absl::Status(
+      status.code(),
+      absl::StrCat(StepFolder(step),
+                   " may be good, but cannot be read: ", status.message(),
+                   "; try again, or begin with an older checkpoint by naming "
+                   "its step"));
+}
+
 }  // namespace
 
 bool IsDamage(const absl::Status& status) {
-  return !status.ok() && !absl::IsFailedPrecondition(status) &&
-         !absl::IsPermissionDenied(status) && !absl::IsCancelled(status) &&
-         !absl::IsResourceExhausted(status);
+  return absl::IsDataLoss(status) || absl::IsNotFound(status) ||
+         absl::IsInvalidArgument(status);
 }
 
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
@@ -154,7 +161,7 @@ absl::StatusOr<LastGood> FindLastGood(Files* files, Thoroughness thoroughness,
       found.chain = *std::move(chain);
       return found;
     }
-    if (!IsDamage(status)) return status;
+    if (!IsDamage(status)) return Unreadable(step, status);
     found.skipped.push_back(std::move(status));
   }
   if (found.skipped.empty()) return absl::NotFoundError("no checkpoint");

@@ -20,8 +20,9 @@ namespace penstock::ps::checkpoint {
 // false to end the operation, which then returns CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-// Returns whether an error is about the bytes of a checkpoint, and not about
-// who asks or how: such a one may be good.
+// Returns true for an error about the contents of a checkpoint: bytes that do
+// not fit, or a file that is missing. Returns false for any other error, of the
+// disk, the network or the permissions: that checkpoint may be good.
 bool IsDamage(const absl::Status& status);
 
 struct Damage {
@@ -42,9 +43,9 @@ struct Verification {
 constexpr size_t kMaxDamages = 100;
 
 // Reads every byte of a checkpoint and of those that it stands on. Damage is a
-// result, and the search goes on behind it. Errors: NOT_FOUND: there is no such
-// checkpoint, FAILED_PRECONDITION: it is of a newer format, or behind a link,
-// PERMISSION_DENIED, CANCELLED.
+// result, and the search continues after it. Errors: NOT_FOUND for a step
+// without a checkpoint, FAILED_PRECONDITION for a newer format or a symbolic
+// link, CANCELLED, and each error of a read that is no damage.
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
                                     const Progress& progress = nullptr);
 
@@ -61,9 +62,10 @@ struct LastGood {
 };
 
 // Returns the newest good checkpoint. Returns NOT_FOUND if there is none at
-// all, and DATA_LOSS if all are damaged. A checkpoint that is good and cannot
-// be read, as of a newer format or for lack of permission, is an error: nobody
-// is to go back behind it without knowing.
+// all, and DATA_LOSS if all are damaged. Returns an error for a checkpoint that
+// may be good but cannot be read: a newer format, a lack of permission, an
+// error of the disk. A caller never goes back behind such a checkpoint
+// unawares.
 absl::StatusOr<LastGood> FindLastGood(Files* files, Thoroughness thoroughness,
                                       const Progress& progress = nullptr);
 

@@ -136,7 +136,15 @@ absl::Status CheckpointWriter::GoOnFromRestored() {
     if (!manifest.ok()) return manifest.status();
     newest_step_ = restored;
     newest_clocks_ = manifest->cut.clocks;
-    return repository_->DiscardNewer(restored);
+    const auto aside = repository_->SetAsideNewer(restored);
+    if (!aside.ok()) return aside.status();
+    for (const std::string& folder : *aside) {
+      base::LogWarning(absl::StrCat(
+          "ps: checkpoints: the training goes on from ", StepFolder(restored),
+          ", so a newer checkpoint was set aside as ", folder,
+          "; remove that folder when nobody needs it"));
+    }
+    return absl::OkStatus();
   }
   const auto steps = checkpoint::ListSteps(files_);
   if (!steps.ok()) return steps.status();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <string>
@@ -110,6 +111,33 @@ TEST_F(DamageTest, DamageIsToldByTableAndBlockAndTheSearchGoesOn) {
       found->damages[0].what,
       absl::StrCat(Shard(3, 1), ": block 1 of 3 of table 'large'")))
       << found->damages[0].what;
+}
+
+// The disk may work again: an older checkpoint is not the last good one, and a
+// retention that trusts such an answer would remove a good one.
+TEST_F(DamageTest, AnErrorOfTheDiskIsNoDamage) {
+  for (const int error : {EIO, ESTALE, ETIMEDOUT, EACCES}) {
+    SCOPED_TRACE(error);
+    bool failed = true;
+    int operation = 0;
+    for (; failed; ++operation) {
+      ASSERT_LT(operation, 10000);
+      files_.FailOnce(files_.operations() + operation,
+                      absl::ErrnoToStatus(error, "read"));
+      const auto found = FindLastGood(&files_, Thoroughness::kFull);
+      failed = !found.ok();
+      if (!failed) {
+        EXPECT_EQ(found->chain.newest().attempt.step, 3u);
+        EXPECT_TRUE(found->skipped.empty()) << found->skipped.front();
+      } else {
+        EXPECT_EQ(found.status().code(), absl::ErrnoToStatusCode(error))
+            << found.status();
+      }
+    }
+    EXPECT_GT(operation, 10);
+  }
+  files_.FailOnce(-1, absl::OkStatus());
+  EXPECT_EQ(LastGood(), 3u);
 }
 
 TEST_F(DamageTest, TheLastGoodOneIsFoundBehindDamagedOnes) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -74,9 +75,9 @@ TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
       ASSERT_TRUE(world_.Write(&files_, other->get(), step, 2).ok());
     }
   }
-  for (const absl::Status& status :
-       {repository_->Commit(shards, {}), Write(4), repository_->DiscardNewer(2),
-        repository_->Prune(1).status()}) {
+  for (const absl::Status& status : {repository_->Commit(shards, {}), Write(4),
+                                     repository_->SetAsideNewer(2).status(),
+                                     repository_->Prune(1).status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_NE(status.message().find("step-0000000005"), std::string::npos)
         << status;
@@ -140,7 +141,7 @@ TEST_F(RepositoryTest, AStepIsWrittenOnce) {
   EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
   *files_.Bytes(ManifestPath(1)) = "damaged";
   EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
-  ASSERT_TRUE(repository_->DiscardNewer(0).ok());
+  ASSERT_TRUE(repository_->SetAsideNewer(0).ok());
   EXPECT_TRUE(Write(1).ok());
 }
 
@@ -148,7 +149,8 @@ TEST_F(RepositoryTest, OneAttemptAtATime) {
   ASSERT_TRUE(repository_->Begin(world_.Describe(1, 2, {})).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(
       repository_->Begin(world_.Describe(2, 2, {})).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(repository_->DiscardNewer(0)));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(repository_->SetAsideNewer(0).status()));
   repository_->Abort();
   EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
@@ -322,10 +324,35 @@ TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   EXPECT_TRUE(FindLastGood(&files, Thoroughness::kFull).ok());
 }
 
-TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneDiscardsTheNewer) {
-  for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
-  ASSERT_TRUE(repository_->DiscardNewer(1).ok());
-  EXPECT_EQ(List(), Steps{1});
+// Good or damaged, and again with the same steps: no byte is lost.
+TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneSetsTheNewerAside) {
+  std::map<std::string, std::string> aside;
+  for (const int number : {1, 2}) {
+    for (uint64_t step : {1, 2, 3}) {
+      if (step == 1 && number > 1) continue;
+      ASSERT_TRUE(Write(step).ok());
+    }
+    *files_.Bytes(ManifestPath(3)) = "damaged";
+    for (const auto& [path, bytes] : files_.Contents()) {
+      for (const uint64_t step : {2, 3}) {
+        if (!absl::StartsWith(path, StepFolder(step))) continue;
+        aside[AsideFolder(step, number) +
+              path.substr(StepFolder(step).size())] = bytes;
+      }
+    }
+    const auto folders = repository_->SetAsideNewer(1);
+    ASSERT_TRUE(folders.ok()) << folders.status();
+    EXPECT_EQ(*folders, (std::vector<std::string>{AsideFolder(3, number),
+                                                  AsideFolder(2, number)}));
+    EXPECT_EQ(List(), Steps{1});
+  }
+  Reopen();
+  ASSERT_TRUE(repository_->Prune(1).ok());
+  const auto contents = files_.Contents();
+  for (const auto& [path, bytes] : aside) {
+    ASSERT_EQ(contents.count(path), 1u) << path;
+    EXPECT_EQ(contents.at(path), bytes);
+  }
 }
 
 }  // namespace
