@@ -300,6 +300,8 @@ int Run(ServerFlags flags) {
   if (!complete.ok()) return Fail(complete.message());
   const sigset_t signals =
       BlockSignals(flags);  // before there are other threads
+  // A file that grows beyond `ulimit -f` fails its write instead of the server.
+  signal(SIGXFSZ, SIG_IGN);
   if (!flags.record.empty()) {
     const absl::Status status = RecordCalls(flags.record);
     if (!status.ok()) return Fail(status.message());

@@ -57,7 +57,8 @@ struct FolderEntry {
 // no symbolic link below the root, and opens nothing but regular files and
 // folders: FAILED_PRECONDITION. Errors name the operation, the path and the
 // cause: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a
-// full disk or quota, and others.
+// full disk, a quota or a limit on the size of files, and others. Where such a
+// limit is set, the process has to ignore SIGXFSZ.
 //
 // Thread-safe; an opened file is one thread's at a time, and may outlive this.
 class Files {

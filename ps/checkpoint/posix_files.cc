@@ -36,6 +36,10 @@ absl::Status Error(int error, absl::string_view operation,
         ": the disk or the quota is full; make room, or keep fewer "
         "checkpoints"));
   }
+  if (error == EFBIG) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(what, ": the file is too large; raise ulimit -f"));
+  }
   return absl::ErrnoToStatus(error, what);
 }
 

@@ -1,0 +1,70 @@
+// ps_server under `ulimit -f`: a checkpoint that needs a larger file fails with
+// the remedy, and the server goes on.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "ps/client/checkpoint.h"
+#include "ps/client/define.h"
+#include "ps/client/worker.h"
+#include "tests/process/child.h"
+
+namespace penstock::ps {
+namespace {
+
+using process::Child;
+using tensor::Tensor;
+
+TEST(FileLimitProcessTest, ACheckpointFailsAndTheServerGoesOn) {
+  const std::string folder = testing::TempDir() + "/checkpoints";
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const auto server = Child::Start(
+      {"/bin/sh", "-c",
+       absl::StrCat("ulimit -f 64; exec ps/ps_server --listen=127.0.0.1:0 "
+                    "--workers=1 --checkpoints=",
+                    folder)});
+  ASSERT_NE(server, nullptr);
+  const auto port = server->Find("port ");
+  ASSERT_TRUE(port.has_value());
+  TableSpec table;
+  table.name = "w";
+  table.rows = DenseSpec{tensor::DType::kF32, {1 << 16}};
+  table.optimizer.rule = optim::Rule::kSgd;
+  const std::string address = absl::StrCat("127.0.0.1:", *port);
+  Definition definition;
+  definition.addresses = {address};
+  definition.servers = {
+      grpc::CreateChannel(address, grpc::InsecureChannelCredentials())};
+  definition.model = {{table}};
+  auto defined = Define(definition);
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  Worker::Options options;
+  options.connection = defined->connection;
+  auto worker = Worker::Join(std::move(options));
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  const Tensor ones =
+      *Tensor::Of<float>({1 << 16}, std::vector<float>(1 << 16, 1));
+  const tensor::Bundle bundle{{{"w", ones}}};
+  ASSERT_TRUE((*worker)->Initialize(bundle).ok());
+  for (uint64_t step = 0; step < 2; ++step) {
+    const auto pushed = (*worker)->Push(step, {bundle, {}});
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    const auto taken = TakeCheckpoint(*defined->connection, {});
+    EXPECT_TRUE(absl::IsResourceExhausted(taken.status())) << taken.status();
+    EXPECT_THAT(taken.status().message(), testing::HasSubstr("ulimit -f"));
+  }
+  EXPECT_TRUE((*worker)->Pull(2).ok());
+  (*worker)->Leave();
+}
+
+}  // namespace
+}  // namespace penstock::ps
