@@ -242,7 +242,7 @@ class CheckpointTest(ServersTest):
         self.assertEqual(command.returncode, 0)
         self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n\Z")
         # The bar is below the earlier lines, and is removed in the end.
-        self.assertRegex(shown, r"\Astep 3: writes version .*\r\n\r\[#{40}\]")
+        self.assertRegex(shown, r"\Astep 3: writes all of it\r\n\r\[#{40}\]")
         self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
 
     def test_without_a_step_since_the_last_one_there_is_none(self):
