@@ -2,6 +2,7 @@
 """Tests of check_english: what it reports in a file, and its exceptions."""
 
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -179,6 +180,16 @@ class ToolTest(unittest.TestCase):
                              "--shrink")
         self.assertEqual(code, 1)
         self.assertEqual(self.exceptions.read_text(), "a.cc opening 1\n")
+
+    def test_a_seed_draws_the_same_comments_again(self):
+        text = "".join(f"// Sends {i}.\nvoid a{i}();  // b\n" for i in range(300))
+        first, code = self.check(text, "", "--sample=7")
+        self.assertEqual(code, 0)
+        self.assertEqual(first, self.check(text, "", "--sample=7")[0])
+        self.assertNotEqual(first, self.check(text, "", "--sample=8")[0])
+        drawn = re.findall(r"^a\.cc:\d+\n  // Sends (\d+)\.\n"
+                           r"  void a\1\(\);  // b$", first, re.MULTILINE)
+        self.assertEqual(len(set(drawn)), 100)
 
     def test_a_list_of_all_offences_is_no_failure(self):
         self.assertEqual(

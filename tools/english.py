@@ -237,12 +237,16 @@ def language(name, first_line):
     return {"p": "py", "b": "sh", "s": "sh"}[found[1][0]] if found else None
 
 
+def paragraphs(kind, text):
+    """Yields the paragraphs of a document, or of the comments of a source."""
+    return (markdown_paragraphs(text) if kind == "md"
+            else joined(PIECES[kind](text)))
+
+
 def offences(kind, text):
     """Yields each offence in the text of a file, from the top down."""
     document = kind == "md"
-    paragraphs = (markdown_paragraphs(text) if document
-                  else joined(PIECES[kind](text)))
-    for paragraph in paragraphs:
+    for paragraph in paragraphs(kind, text):
         for line, sentence in sentences(paragraph):
             if not document and OPENING.match(sentence):
                 yield Offence(line, "opening", sentence)
