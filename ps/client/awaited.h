@@ -1,4 +1,4 @@
-// Waits for what a call that was started calls back with.
+// Blocks until a callback has come.
 
 #ifndef PENSTOCK_PS_CLIENT_AWAITED_H_
 #define PENSTOCK_PS_CLIENT_AWAITED_H_
@@ -12,17 +12,17 @@
 
 namespace penstock::ps {
 
-// Must live until Wait() has returned. Make it before what calls back is
-// started.
+// The value that a callback will bring. Make the object before the call starts.
+// The object must live until Wait() has returned.
 template <typename T>
 class Awaited {
  public:
-  // Of a call of `loop`, which Wait() may run meanwhile.
+  // Awaits a call of `loop`. Wait() may run the loop meanwhile.
   explicit Awaited(CallLoop* loop) { turn_.emplace(loop); }
-  // Of anything that calls back on another thread.
+  // Awaits a callback on another thread.
   Awaited() = default;
 
-  // To be called once.
+  // Returns the callback to pass. Call once.
   std::function<void(T)> Callback() {
     return [this](T value) {
       value_ = std::move(value);

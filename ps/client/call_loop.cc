@@ -17,7 +17,7 @@ struct CallLoop::UnaryCall final : Event {
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::function<void(Reply)> done;
-  bool is_late = false;  // by the timer
+  bool is_late = false;  // set by the timer
 
   void Cancel() override { context.TryCancel(); }
   void Happen() override {
@@ -46,8 +46,8 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Wakes the thread, which may have nothing to wait for. Under the same
-    // lock, so that it does not shut the queue down before that is in it.
+    // Wakes the thread, which may have nothing to wait for. Holds the lock on,
+    // so that the thread cannot shut the queue down before the event is queued.
     StartLocked(last, absl::InfinitePast());
   }
   thread_.join();
@@ -75,20 +75,20 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
   call->context.set_deadline(
       tensor::DeadlineAfter(request.deadline - base::SteadyNow()));
   call->context.set_wait_for_ready(true);
-  // Before the event is known to Stop(), which may cancel it only then.
+  // Starts the call before Add(): Stop() may cancel only started calls.
   call->reader = grpc::GenericStub(request.channel)
                      .PrepareUnaryCall(&call->context, request.path,
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  // gRPC ends the call by itself, unless the system's clock was set back.
+  // gRPC ends the call at its deadline, unless the system's clock was set back.
   call->end = timer_.At(request.deadline, [call] {
     call->is_late = true;
     call->Cancel();
   });
   const bool has_stopped = Add(call);
   if (has_stopped) call->Cancel();
-  // The last: from here on the call may have ended.
+  // Finish() is the last use of `call`, which may end at any time afterwards.
   call->reader->Finish(&call->reply, &call->status, call);
 }
 
@@ -106,7 +106,7 @@ void CallLoop::StartLocked(Wait* wait, absl::Time time) {
                   is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
                           : gpr_inf_future(GPR_CLOCK_MONOTONIC),
                   wait);
-  // Which makes its event.
+  // Cancelling the alarm produces its event.
   if (!is_over) wait->end = timer_.At(time, [wait] { wait->Cancel(); });
 }
 
@@ -157,7 +157,7 @@ void CallLoop::EndTurn() {
   if (!events_.empty()) WakeThreadLocked();
 }
 
-// Not once the loop closes: its thread has the last event.
+// Returns false once the loop closes: the thread must handle the last event.
 bool CallLoop::MayParkLocked() const {
   return runner_ == Runner::kLeaving && events_.empty() && !is_closing_;
 }
@@ -179,7 +179,7 @@ bool CallLoop::RunNext() {
   const std::unique_ptr<Event> event(static_cast<Event*>(tag));
   SteadyTimer::Id end;
   {
-    absl::MutexLock lock(&mu_);  // At() may still be about to write it
+    absl::MutexLock lock(&mu_);  // At() may still be writing event->end
     end = event->end;
     in_callback_ = std::this_thread::get_id();
   }

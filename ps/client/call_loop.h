@@ -1,4 +1,4 @@
-// Where a client's calls come back.
+// Runs a client's calls and their callbacks.
 
 #ifndef PENSTOCK_PS_CLIENT_CALL_LOOP_H_
 #define PENSTOCK_PS_CLIENT_CALL_LOOP_H_
@@ -22,20 +22,21 @@
 
 namespace penstock::ps {
 
-// Makes unary calls with raw messages, and waits. Each start is answered by one
-// callback, without a lock, never within the start. A callback may start other
-// things; while it runs, no other does.
+// A loop for unary calls with raw messages, and for timers. Each start leads to
+// one callback, without a lock, and never within the start. A callback may
+// start other calls. One callback runs at a time.
 //
-// Callbacks run on the loop's thread, or on one that waits in a Turn. So an
-// answer that somebody blocks for wakes one thread, and not two.
+// Callbacks run on the loop's thread, or on a thread that waits in a Turn. An
+// answer for a blocked thread thus wakes one thread instead of two.
 //
-// The destructor, and before it Stop(), ends all that is under way with
-// CANCELLED, and what is started afterwards, too: a callback that starts again
-// whatever is cancelled never lets it end.
+// Stop() and the destructor end all calls with CANCELLED, including calls that
+// are started afterwards. The destructor never returns if a callback restarts
+// every cancelled call.
 //
-// Times are those of the steady clock, whatever the system's is set to.
+// Times are of the steady clock, independent of the system's clock.
 //
-// Thread-safe, but for the destructor, which must not run on the loop's thread.
+// Thread-safe, except for the destructor, which must not run on the loop's
+// thread.
 class CallLoop {
  public:
   CallLoop();
@@ -48,28 +49,32 @@ class CallLoop {
     std::string path;  // "/package.Service/Method"
     grpc::ByteBuffer bytes;
     absl::Time deadline;  // by base::SteadyNow()
-    // Of memory that the reply may be received into; may be null.
+    // Memory that may receive the reply. May be null.
     std::shared_ptr<const tensor::PostedRanges> posted;
   };
   using Reply = absl::StatusOr<grpc::ByteBuffer>;
 
-  // Waits for a connection, if it is not up yet. Errors have gRPC's message.
+  // Starts a call. Waits for a connection that is not up yet. Errors have
+  // gRPC's message.
   void Call(const Request& request, std::function<void(Reply)> done);
 
-  // Calls back at `time`, by base::SteadyNow(), and at once if the loop stops.
+  // Calls back at `time`, by base::SteadyNow(), or immediately if the loop
+  // stops.
   void At(absl::Time time, std::function<void()> done);
   void Post(std::function<void()> done);
 
   void Stop();
   bool stopped() const;
-  // Whether the caller is a callback: it must not block for another one.
+  // Returns true within a callback, which must not block for another callback.
   bool IsInCallback() const;
 
-  // For a thread that blocks until something has ended that it starts here. It
-  // runs the loop meanwhile, if no other thread does. Not within a callback.
+  // A turn of a thread that starts a call and blocks until its end. The thread
+  // runs the loop meanwhile, if no other thread does. Forbidden within a
+  // callback.
   class Turn {
    public:
-    // Before the start: else the loop's thread is woken for it.
+    // Make the turn before the call starts. Otherwise the start wakes the
+    // loop's thread.
     explicit Turn(CallLoop* loop);
     ~Turn();
     Turn(const Turn&) = delete;
@@ -84,7 +89,7 @@ class CallLoop {
   };
 
  private:
-  // Something under way. Its address is the tag of its event.
+  // A call or a timer under way. The address is the tag of gRPC's event.
   struct Event {
     virtual ~Event() = default;
     virtual void Cancel() = 0;
@@ -95,7 +100,7 @@ class CallLoop {
   struct UnaryCall;
   struct Wait;
 
-  // Who runs the loop, and where its thread waits:
+  // The thread that runs the loop:
   //
   //   state    event             next
   //   -------  ----------------  -------
@@ -105,11 +110,11 @@ class CallLoop {
   //   thread   turn begins       leaving
   //   leaving  no event is left  parked
   //
-  // So a thread that only blocks runs the loop from its second call on, and one
-  // that never does finds the loop's thread waiting in gRPC.
+  // A thread that only makes blocking calls thus runs the loop from its second
+  // call on. For a thread that never blocks, the loop's thread waits in gRPC.
   enum class Runner { kParked, kTurn, kThread, kLeaving };
 
-  // Returns whether the loop has stopped: then `event` is to be cancelled.
+  // Returns true if the loop has stopped. The caller must then cancel `event`.
   bool Add(Event* event);
   void AddLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartLocked(Wait* wait, absl::Time time)

@@ -36,7 +36,7 @@ class Attempts {
     if (!incremental_ || !absl::IsFailedPrecondition(result.status())) {
       return result;
     }
-    // A server has not, or not any more, what it would go on from.
+    // A server lacks the base to continue from.
     Say(absl::StrCat("takes a full one: ", result.status().message()));
     incremental_ = false;
     return TryUntilInTime();
@@ -82,13 +82,13 @@ class Attempts {
             : "all of it"));
     auto shards = WriteShards(attempt, *cut);
     if (!shards.ok()) {
-      EndHold();  // of one that did not get so far
+      EndHold();  // a server may not have reached its write
       return shards.status();
     }
     return Commit(attempt, *shards);
   }
 
-  // The highest of each rank, at any server.
+  // Adds the highest clock of each rank at any server.
   absl::Status AddClocks(v1::BeginCheckpointRequest* begin) {
     auto reports =
         Ask<v1::ServerReport>(&all_, "Describe", v1::DescribeRequest());
@@ -108,7 +108,7 @@ class Attempts {
     return absl::OkStatus();
   }
 
-  // Holds all servers, so that none gets past the cut.
+  // Holds all servers, so that no server passes the cut.
   absl::StatusOr<v1::CutPoint> ChooseCut() {
     v1::HoldStepsRequest hold;
     *hold.mutable_view() = connection_.view();
@@ -134,7 +134,7 @@ class Attempts {
     return message;
   }
 
-  // Else the servers end it themselves, later.
+  // Ends the hold early. Servers also end a hold themselves, after a timeout.
   void EndHold() {
     v1::HoldStepsRequest release;
     *release.mutable_view() = connection_.view();
@@ -184,7 +184,8 @@ class Attempts {
       const google::protobuf::MessageLite& request) {
     auto bytes = servers->Call(method, request, limit_ - base::SteadyNow());
     if (!bytes.ok()) {
-      // Servers begin with the same word.
+      // Avoids a repeated word: a server's message also begins with
+      // "checkpoint: ".
       return absl::Status(
           bytes.status().code(),
           absl::StrCat("checkpoint: ",

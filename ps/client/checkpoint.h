@@ -1,4 +1,4 @@
-// Has the servers of a training write a checkpoint.
+// Makes the servers of a training write a checkpoint.
 
 #ifndef PENSTOCK_PS_CLIENT_CHECKPOINT_H_
 #define PENSTOCK_PS_CLIENT_CHECKPOINT_H_
@@ -16,36 +16,38 @@
 namespace penstock::ps {
 
 struct CheckpointOptions {
-  // Writes what has changed since the newest one, if that can be the base.
+  // Writes the changes since the newest checkpoint, if that can be the base.
   bool incremental = false;
-  // Removes all but the newest so many; 0: none.
+  // Keeps this many of the newest checkpoints, and removes the others. 0:
+  // removes none.
   uint64_t keep = 0;
-  absl::Duration timeout = absl::Minutes(10);  // of all of it
-  // Called in between with a line for people; may be empty.
+  absl::Duration timeout = absl::Minutes(10);  // of the whole checkpoint
+  // Called with a line for people at each stage. May be empty.
   std::function<void(absl::string_view)> progress;
-  // Called now and then while the servers write, on another thread, with the
-  // bytes that all of them have written and will have; those may get less, as
-  // ps.proto says. May be empty: then nobody is asked.
+  // Called repeatedly while the servers write, on another thread. Takes the
+  // bytes that all servers have written, and the expected total. The total may
+  // shrink, as ps.proto says. May be empty: then no server is asked.
   std::function<void(uint64_t done, uint64_t total)> written;
 };
 
 struct CheckpointResult {
-  uint64_t step = 0;  // its name
+  uint64_t step = 0;  // names the checkpoint
   bool is_incremental = false;
   uint64_t bytes = 0;  // of all servers
   std::vector<uint64_t> removed_steps;
 };
 
-// Writes a checkpoint at all servers, side by side. Each push is in it wholly
-// or not at all, at all tables and servers: all servers hold their steps while
-// the cut is chosen, and go on to it. Blocks; training goes on meanwhile. If a
-// server ends its hold before it is told the cut, begins again, up to five
-// times. So it does, with a full one, if a server cannot go on from the base.
+// Writes a checkpoint at all servers concurrently. Each push is wholly in the
+// checkpoint or wholly outside, at all tables and servers. All servers hold
+// their steps while the cut is chosen, and then continue to the cut. Blocks;
+// training continues meanwhile. If a server ends its hold before learning the
+// cut, retries, up to five attempts in all. If a server cannot continue from
+// the base, retries with a full checkpoint.
 //
-// Any process may call it, one at a time: another call gives this one up.
-// Returns OUT_OF_RANGE if the servers were ahead each time, DEADLINE_EXCEEDED
-// after the timeout, and what the servers return. There is no checkpoint then,
-// and the next attempt removes what is left over.
+// Any process may call this function, one at a time: another call ends this
+// call. Returns OUT_OF_RANGE if a server was past the cut in each attempt,
+// DEADLINE_EXCEEDED after the timeout, and the servers' errors. An error leaves
+// no checkpoint. The next attempt removes leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
     const Connection& connection, const CheckpointOptions& options);
 

@@ -26,7 +26,7 @@ class CompressionCoder final : public GradientCoder {
   }
 
   void TakeBack(absl::Span<const tensor::Tensor> sent) override {
-    // It has made the list itself.
+    // Cannot fail: the compressor itself made the list.
     (void)compressor_->GiveBack(sent);
   }
 

@@ -1,4 +1,4 @@
-// Compresses what a worker pushes; for Worker::Options::coder.
+// Compresses a worker's pushes; for Worker::Options::coder.
 
 #ifndef PENSTOCK_PS_CLIENT_COMPRESSION_CODER_H_
 #define PENSTOCK_PS_CLIENT_COMPRESSION_CODER_H_
@@ -11,9 +11,9 @@
 
 namespace penstock::ps {
 
-// Returns a coder for one part of a table. Gradients that did not count come
-// again with later ones, where the kind has error feedback. Encode() returns
-// errors as compression::Compressor does, those of the spec at its first call.
+// Returns a coder for one part of a table. With error feedback, adds gradients
+// that did not count to later gradients. Encode() returns the errors of
+// compression::Compressor. The first call returns errors of the spec.
 //
 //   options.coder = [](const std::string& table, const PlacedPart&) {
 //     return table == "kernel" ? MakeCompressionCoder(table, kTopK) : nullptr;

@@ -23,7 +23,7 @@ std::string Named(size_t server, absl::string_view address) {
                       ")");
 }
 
-// Before the placement is known, as a server that has it says it.
+// Returns a server's name before the placement is known, as a reply gives it.
 std::string NameIn(const v1::GetModelReply& reply, size_t server) {
   const auto& servers = reply.placement().servers();
   if (server >= static_cast<size_t>(servers.size())) {
@@ -197,7 +197,7 @@ std::vector<std::string> Connection::names() const {
 absl::Status Connection::Explain(absl::string_view what, size_t server,
                                  const absl::Status& error) const {
   std::string remedy;
-  // gRPC's own words, which do not say why.
+  // gRPC's own message, which does not name the cause.
   if (absl::IsDeadlineExceeded(error) &&
       absl::StrContains(error.message(), "Deadline Exceeded")) {
     remedy =

@@ -1,4 +1,4 @@
-// What a client knows of a training: its servers, its model, and where what is.
+// A client's view of a training: the servers, the model, and the placement.
 
 #ifndef PENSTOCK_PS_CLIENT_CONNECTION_H_
 #define PENSTOCK_PS_CLIENT_CONNECTION_H_
@@ -21,38 +21,39 @@
 
 namespace penstock::ps {
 
-// The name of the service and a slash, to which a method's name is added.
+// The service's path. Append a method's name.
 inline constexpr char kServicePath[] = "/penstock.ps.v1.ParameterServer/";
 
-// Immutable; any number of workers and readers may share one. Thread-safe.
+// The servers and the model of one training. Immutable and thread-safe. Any
+// number of workers and readers may share one connection.
 class Connection {
  public:
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
   struct Options {
-    // One to each server, in the order in which they were defined. Make them
-    // with tensor::UnlimitedMessages().
+    // One channel to each server, in the order in which the servers were
+    // defined. Make the channels with tensor::UnlimitedMessages().
     Channels servers;
     absl::Duration timeout = absl::Seconds(60);
-    // Waits for a chief to define the model and give it values. Else takes what
-    // is there at once.
+    // Waits for a chief to define the model and its values. If false, returns
+    // immediately with the present model.
     bool wait_for_values = true;
   };
 
-  // Waits for servers that are not up yet, and learns what they have. Errors
+  // Waits for servers that are not up yet, and asks for their models. Errors
   // name the server and the remedy:
   //
-  //   what AwaitServers() returns, if one cannot be reached
+  //   AwaitServers()'s error, if a server is unreachable
   //   DEADLINE_EXCEEDED    no chief has come within the timeout
   //   FAILED_PRECONDITION  no server has a model; or a channel leads to another
   //                        server than the one of its place
-  //   DATA_LOSS            some have one, and others were started anew
-  //   ABORTED              they are of different trainings
-  //   INTERNAL             what a server says cannot be
+  //   DATA_LOSS            some servers have a model, and others were restarted
+  //   ABORTED              the servers belong to different trainings
+  //   INTERNAL             a server's reply is inconsistent
   static absl::StatusOr<std::shared_ptr<const Connection>> Open(
       const Options& options);
 
-  // The same, from what the servers have answered.
+  // Makes a connection from the servers' replies.
   static absl::StatusOr<std::shared_ptr<const Connection>> FromReplies(
       Channels servers, const std::vector<v1::GetModelReply>& replies);
 
@@ -62,18 +63,18 @@ class Connection {
   const Model& model() const { return model_; }
   const PlacementMap& placement() const { return placement_; }
   const Layout& layout() const { return layout_; }
-  // Of the tables that are trained most in step: 0, if one is synchronous.
+  // Returns the least staleness of all tables. 0: a table is synchronous.
   int64_t least_staleness() const { return least_staleness_; }
-  // Whether the server had values when it was asked.
+  // Returns true if the server had values when this connection was opened.
   bool had_values(size_t server) const { return had_values_[server]; }
 
   v1::View view() const;
-  // "server 1 (ps1:7000)".
+  // Returns "server 1 (ps1:7000)".
   std::string NameOf(size_t server) const;
-  // Of all servers, in order.
+  // Returns the names of all servers, in order.
   std::vector<std::string> names() const;
-  // Puts `what` and the server's name before an error's message, and the remedy
-  // behind it, where it is this side that needs one.
+  // Puts `what` and the server's name before an error's message. Appends a
+  // remedy to a client-side error.
   absl::Status Explain(absl::string_view what, size_t server,
                        const absl::Status& error) const;
 
@@ -95,8 +96,8 @@ class Connection {
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
     const Connection::Channels& servers, bool wait, absl::Duration timeout);
 
-// Asks one server how it is. Returns DEADLINE_EXCEEDED after `timeout`, also if
-// the server could not be reached until then.
+// Asks one server for its report. Blocks until the reply is here. Returns
+// DEADLINE_EXCEEDED after `timeout`, even if the server is unreachable.
 absl::StatusOr<v1::ServerReport> Describe(
     const std::shared_ptr<grpc::Channel>& server, absl::Duration timeout);
 

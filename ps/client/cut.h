@@ -1,4 +1,4 @@
-// Cuts in the servers' messages.
+// Compares and prints the cuts in the servers' messages.
 
 #ifndef PENSTOCK_PS_CLIENT_CUT_H_
 #define PENSTOCK_PS_CLIENT_CUT_H_
@@ -17,7 +17,7 @@ bool SameCut(const Message& one, const Other& other) {
          one.cut().id() == other.cut().id();
 }
 
-// For people: "step 60 (cut 1f2e)", or "no checkpoint".
+// Returns "step 60 (cut 1f2e)" or "no checkpoint", for people.
 template <typename Message>
 std::string CutText(const Message& message) {
   if (!message.has_cut()) return "no checkpoint";

@@ -36,7 +36,7 @@ std::string NameOf(const Definition& definition, size_t server) {
 }
 
 // Returns DATA_LOSS if a server has no model while another one has trained
-// values: the first one has lost its values.
+// values: the server without a model has lost its values.
 absl::Status CheckNothingIsLost(const Definition& definition,
                                 const Replies& replies) {
   const auto begun =
@@ -70,8 +70,8 @@ absl::Status CheckSameModels(const Definition& definition,
   return absl::OkStatus();
 }
 
-// Returns true if all servers have one run, of one cut. Trained servers cannot
-// be defined anew, so they count as defined.
+// Returns true if all servers have one run, of one cut. Trained servers count
+// as defined, because nobody can define them again.
 bool AreDefined(const Replies& replies) {
   const v1::GetModelReply& first = replies.front();
   return std::all_of(replies.begin(), replies.end(), [&](const auto& reply) {
@@ -118,8 +118,8 @@ absl::Status CheckDefined(const Definition& definition, size_t server,
                    CutText(choice), ": start all servers anew"));
 }
 
-// Defines the training at all servers, which restore side by side. Returns
-// whether one of them had nothing before.
+// Defines the training at all servers, which restore concurrently. Returns true
+// if a server had no model before.
 absl::StatusOr<bool> DefineAll(const Definition& definition,
                                const Replies& before,
                                const v1::ChooseCutReply& choice) {

@@ -1,5 +1,4 @@
-// What a chief does before a training: says what is trained, and on which
-// servers.
+// Defines a training: its model and its servers. A chief does this first.
 
 #ifndef PENSTOCK_PS_CLIENT_DEFINE_H_
 #define PENSTOCK_PS_CLIENT_DEFINE_H_
@@ -17,9 +16,9 @@
 namespace penstock::ps {
 
 struct Definition {
-  // One to each server; see Connection::Options.
+  // One channel to each server; see Connection::Options.
   Connection::Channels servers;
-  // As workers reach them, in the same order.
+  // The addresses at which workers reach the servers, in the same order.
   std::vector<std::string> addresses;
   Model model;
   // Limits the wait for servers that are not up yet, and then each call. A
@@ -29,27 +28,28 @@ struct Definition {
 
 struct Defined {
   std::shared_ptr<const Connection> connection;
-  // Whether Worker::Initialize() is waited for: neither an earlier chief nor a
-  // checkpoint has given all servers their values.
+  // True if the servers wait for Worker::Initialize(). False if an earlier
+  // chief or a checkpoint has given all servers their values.
   bool wants_values = false;
-  // Whether the servers had the model already, from an earlier chief.
+  // True if the servers had the model already, from an earlier chief.
   bool is_adopted = false;
   // The checkpoint that the servers have begun with; 0: none.
   uint64_t restored_step = 0;
 };
 
-// Defines the model at all servers. If they have it already, goes on with that
-// run. A chief that died, or whose time was over, may have left any of the
-// servers without a model: until a push has counted, each further call goes on
-// from there, and the servers go on to restore meanwhile.
+// Defines the model at all servers. If the servers have the model already,
+// continues their run. An earlier chief that died or timed out may have left
+// some servers without a model. Until a push has counted, each further call
+// completes that definition. Servers continue to restore between the calls.
 //
-// All servers restore one cut, side by side: the one that server 0 chooses, if
-// it is to restore. A server that cannot begin with that cut is an error.
+// All servers restore the same cut concurrently. Server 0 chooses the cut, if
+// its flags ask for a restore. Fails if a server cannot begin with that cut.
 //
-// Returns errors as Connection::Open() does, DATA_LOSS if some servers have
-// values that were trained and others were started anew; FAILED_PRECONDITION,
-// with the difference, if the servers have another model, or if one has another
-// cut or none; INVALID_ARGUMENT for a model that cannot be.
+// Returns the errors of Connection::Open(), and:
+// - DATA_LOSS if some servers have trained values and others were restarted;
+// - FAILED_PRECONDITION, with the difference, if the servers have another
+//   model, or if a server has another cut or none;
+// - INVALID_ARGUMENT if the model is invalid.
 absl::StatusOr<Defined> Define(const Definition& definition);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Tensors of whole tables, and the parts of servers in which they travel.
+// Converts between tensors of whole tables and the parts of the servers.
 
 #ifndef PENSTOCK_PS_CLIENT_DENSE_VALUES_H_
 #define PENSTOCK_PS_CLIENT_DENSE_VALUES_H_
@@ -17,61 +17,67 @@
 
 namespace penstock::ps {
 
-// Returns `count` elements of a tensor, from `first` on, as one of that shape.
-// Shares the memory.
+// Returns `count` elements of `whole` from `first` on, as a tensor of `shape`.
+// The result shares the memory of `whole`.
 tensor::Tensor SubTensor(const tensor::Tensor& whole, size_t first,
                          size_t count, tensor::Shape shape);
 
 struct PartTensor {
-  size_t part;  // its place in Layout::parts()
+  size_t part;  // index into Layout::parts()
   tensor::Tensor tensor;
 };
 
-// Takes tensors of whole tables apart, in the order of the parts. Copies only
-// what goes into a pack. All have the shapes of their tables; values have their
-// types, too, and gradients any that the servers take. A part of which there is
-// nothing is left out. Returns INVALID_ARGUMENT, which names the table, for
-// what does not fit, a table that comes twice, and a pack of which a table is
-// missing or has another type than others: its tables are trained as one.
+// Splits tensors of whole tables into parts, in the order of the parts. Copies
+// only the tables of packs. Omits parts whose tables were not given.
+//
+// Each tensor must have the shape of its table. A value must have the type of
+// its table, a gradient any type that the servers take. Returns
+// INVALID_ARGUMENT, which names the table, if:
+// - a tensor does not match its table;
+// - a table is given twice;
+// - a table of a pack is missing, or its type differs within the pack. The
+//   tables of a pack are trained as one.
 enum class DenseKind { kValues, kGradients };
 absl::StatusOr<std::vector<PartTensor>> SplitTables(
     const Layout& layout, const tensor::Bundle& tables, DenseKind kind);
 
-// Puts together what servers have sent. Takes time by the number of parts and
-// of split tables; by that of all tables only where the tensors of all are
-// wanted. Not thread-safe.
+// Assembles tables from the parts that servers have sent. Takes time
+// proportional to the number of parts and split tables. Takes time proportional
+// to all tables only if all are wanted. Not thread-safe.
 class TableAssembly {
  public:
-  // For these tables, in ascending order, or all; values of longer types come
-  // in `narrow`, if that is set. Makes memory for split ones, from
-  // tensor::DefaultAllocator().
+  // Assembles `tables`, in ascending order, or all tables if nullopt. Values of
+  // longer types arrive as `narrow`, if set. Allocates memory for split tables
+  // from tensor::DefaultAllocator().
   static absl::StatusOr<TableAssembly> Create(
       const Layout* layout, absl::optional<std::vector<size_t>> tables,
       absl::optional<tensor::DType> narrow);
 
-  // The parts that are wanted, in ascending order.
+  // Returns the wanted parts, in ascending order.
   const std::vector<size_t>& parts() const { return parts_; }
 
-  // Returns destinations for some of the parts of a server: those that are rows
-  // of a split table. They are that table's memory.
+  // Returns destinations for the parts of a server that are rows of a split
+  // table. The destinations point into that table's memory.
   std::vector<tensor::Destination> DestinationsOf(uint32_t server) const;
-  // A call may yet write to those that a server's parts had: they are not used.
+  // Stops using the destinations of a server's parts, because a call may still
+  // write there.
   void AbandonDestinations(uint32_t server);
 
-  // Takes a part, which may lie in its destination. Returns INTERNAL if it is
-  // not of the type and shape that the server has said.
+  // Takes a part, which may lie in its destination. Returns INTERNAL unless the
+  // tensor has the part's type and shape.
   absl::Status Take(size_t part, tensor::Tensor tensor);
-  // Once all parts are there, copies what does not lie where it belongs.
+  // Call once all parts are there. Copies each part that is not in its
+  // destination.
   absl::Status Finish();
 
   bool Has(size_t table) const {
     return !tables_.has_value() || is_wanted_[table];
   }
 
-  // After Finish(): returns the tensor of one of the tables. It shares memory
-  // with the part, of which it may be a view.
+  // Returns the tensor of one table, after Finish(). The tensor may be a view
+  // of its part, whose memory the tensor then shares.
   tensor::Tensor Table(size_t table) const;
-  // The same of all of them.
+  // Returns the tensors of all wanted tables, after Finish().
   tensor::Bundle Tables() const;
 
  private:
@@ -82,7 +88,7 @@ class TableAssembly {
   size_t count() const {
     return tables_.has_value() ? tables_->size() : layout_->tables().size();
   }
-  // The place in Layout::tables() of the i-th that is wanted.
+  // Returns the index into Layout::tables() of the i-th wanted table.
   size_t TableAt(size_t i) const {
     return tables_.has_value() ? (*tables_)[i] : i;
   }
@@ -94,12 +100,12 @@ class TableAssembly {
   absl::optional<tensor::DType> narrow_;
   absl::optional<std::vector<size_t>> tables_;  // nullopt: all
   std::vector<bool> is_wanted_;                 // by table, unless all are
-  std::vector<size_t> split_;                   // those of them that are split
+  std::vector<size_t> split_;                   // the wanted split tables
   std::vector<size_t> parts_;
   std::vector<tensor::Tensor> received_;  // by part
-  // By table, of those that are split; empty if none is.
+  // By table: the tensors of split tables. Empty if no table is split.
   std::vector<tensor::Tensor> whole_;
-  std::vector<bool> is_abandoned_;  // the same
+  std::vector<bool> is_abandoned_;  // by table
 };
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Makes the same call to all parameter servers, side by side.
+// Makes the same call to all parameter servers concurrently.
 
 #ifndef PENSTOCK_PS_CLIENT_FANOUT_H_
 #define PENSTOCK_PS_CLIENT_FANOUT_H_
@@ -19,19 +19,20 @@
 
 namespace penstock::ps {
 
-// Not thread-safe.
+// A set of servers that are called together. Not thread-safe.
 class Fanout {
  public:
-  // Errors begin with the server's name. Without names they have its place,
-  // unless it is the only one, and what gRPC knows of the call.
+  // Errors begin with the server's name. Without names, errors have the
+  // server's index if there are several servers, and gRPC's description of the
+  // call.
   explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers,
                   std::vector<std::string> names = {})
       : servers_(std::move(servers)), names_(std::move(names)) {}
 
-  // Sends requests[i] to server i; needs one request for each server. Blocks
-  // until the last server has answered or `timeout` is over. Waits for servers
-  // that are not up yet. Returns the replies in the order of the servers. The
-  // first error by that order wins.
+  // Sends requests[i] to server i. Takes one request for each server. Returns
+  // the replies in the order of the servers, or the first error in that order.
+  // Blocks until the last server has answered or `timeout` is over. Waits for
+  // servers that are not up yet.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<ServerGradients>> GradientSplitter::Split(
     coders_[one.part]->TakeBack(one.tensors);
   }
   std::vector<ServerGradients> servers(connection_->servers());
-  // Rows first: if they are refused, no coder has been asked.
+  // Checks rows first, so that refused rows leave all coders untouched.
   for (size_t i = 0; i < gradients.rows.size(); ++i) {
     const GradientRows& rows = gradients.rows[i];
     for (size_t j = 0; j < i; ++j) {

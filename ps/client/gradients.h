@@ -22,39 +22,40 @@
 
 namespace penstock::ps {
 
-// Tables that are left out have no gradient; but of those that share a pack,
-// all have one or none.
+// The gradients of a step. A table may be left out, unless another table of its
+// pack has a gradient.
 struct StepGradients {
   tensor::Bundle dense;            // by table, of its shape
   std::vector<GradientRows> rows;  // each table once
 };
 
-// Compresses the gradients of one part, step after step, and may keep what it
-// has left out for later ones. One thread at a time calls it.
+// A compressor of the gradients of one part, step after step. A coder may keep
+// omitted gradients for later steps. One thread at a time calls a coder.
 class GradientCoder {
  public:
   virtual ~GradientCoder() = default;
 
-  // Returns what is sent; ps.proto says what a server takes.
+  // Returns the tensors to send; ps.proto says which a server takes.
   virtual absl::StatusOr<std::vector<tensor::Tensor>> Encode(
       const tensor::Tensor& gradient, uint64_t step) = 0;
 
-  // What Encode() has returned will never be applied: the push was late or was
-  // refused. Comes before a later Encode(). Where nobody knows, as after a
-  // deadline, it does not come.
+  // Takes back tensors of Encode() that will never be applied, because their
+  // push was late or refused. Called before the next Encode(). Not called if
+  // the outcome is unknown, as after a deadline.
   virtual void TakeBack(absl::Span<const tensor::Tensor> sent) = 0;
 };
 
-// Makes the coder of a part of a dense table; null: its gradients are sent as
-// they are. The part's name and shape tell parts of one table apart.
+// Makes the coder of a part of a dense table. Null: the part's gradients are
+// sent uncompressed. The part's name and shape distinguish the parts of one
+// table.
 using MakeGradientCoder =
     std::function<absl::StatusOr<std::unique_ptr<GradientCoder>>(
         const std::string& table, const PlacedPart& part)>;
 
-// What one server gets.
+// The gradients for one server.
 struct ServerGradients {
   tensor::Bundle bundle;  // as in PushRequest
-  // The parts in it that a coder has made.
+  // The parts of `bundle` that a coder has made.
   struct Coded {
     size_t part;
     std::vector<tensor::Tensor> tensors;
@@ -62,23 +63,26 @@ struct ServerGradients {
   std::vector<Coded> coded;
 };
 
-// Thread-safe, but for Split(), which is for one thread at a time.
+// Splits the gradients of a step by server. Thread-safe, except that one thread
+// at a time may call Split().
 class GradientSplitter {
  public:
   GradientSplitter(std::shared_ptr<const Connection> connection,
                    sparse::HashKey hash);
-  // Before the first Split(). `make` may be empty. Returns what it returns.
+  // Makes all coders. Call before the first Split(). `make` may be empty.
+  // Returns the first error of `make`.
   absl::Status MakeCoders(const MakeGradientCoder& make);
 
-  // Returns what each server gets. Returns INVALID_ARGUMENT, which names the
-  // table, as SplitTables() and SplitRows() do, and for a table that comes
-  // twice or that the model does not have; and what a coder returns. Where
-  // there are several servers, also for a gradient that a server would refuse
-  // by optim::CheckGradient(): others would apply their parts of the step.
+  // Returns the gradients for each server. Returns the errors of SplitTables(),
+  // SplitRows() and the coders. Returns INVALID_ARGUMENT, which names the
+  // table, for a table given twice or missing in the model. With several
+  // servers, also refuses gradients that optim::CheckGradient() refuses:
+  // otherwise one server would refuse its part of the step and others would
+  // apply theirs.
   absl::StatusOr<std::vector<ServerGradients>> Split(
       const StepGradients& gradients, uint64_t step);
 
-  // They did not count.
+  // Takes back tensors whose push did not count.
   void TakeBack(std::vector<ServerGradients::Coded> coded);
 
  private:

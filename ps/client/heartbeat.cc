@@ -10,7 +10,8 @@
 namespace penstock::ps {
 
 // One server's Attend stream, or the pause until the next one. At most one
-// operation is under way. The tag of its event is this object.
+// operation is under way. The stream's address is the tag of the operation's
+// event.
 class HeartbeatSender::Stream {
  public:
   Stream(const std::shared_ptr<grpc::Channel>& server, uint64_t run,
@@ -23,8 +24,8 @@ class HeartbeatSender::Stream {
     *beat_.mutable_worker() = worker;
   }
 
-  // Sends a heartbeat. If the last operation is still under way, sends nothing,
-  // and cancels the stream once that has taken longer than the patience.
+  // Sends a heartbeat. If the last operation is still under way, sends nothing.
+  // Cancels the stream once an operation has taken longer than the patience.
   void Beat() {
     switch (state_) {
       case State::kClosed:
@@ -42,14 +43,14 @@ class HeartbeatSender::Stream {
   }
 
   // Sends the last heartbeat once the operation under way has ended. The stream
-  // ends after that heartbeat, or if it fails.
+  // ends after that heartbeat, or if the heartbeat fails.
   void Leave() {
     beat_.set_leaving(true);
     if (state_ == State::kClosed || state_ == State::kIdle) Beat();
   }
 
-  // Cancels the stream. It ends with the event of the operation under way,
-  // which comes at once.
+  // Cancels the stream. The stream ends with the event of the operation under
+  // way, which comes immediately.
   void BreakOff() {
     is_broken_off_ = true;
     if (state_ == State::kClosed) state_ = State::kEnded;
@@ -73,12 +74,12 @@ class HeartbeatSender::Stream {
 
  private:
   enum class State {
-    kClosed,  // the next heartbeat opens it
+    kClosed,  // the next heartbeat opens the stream
     kOpening,
     kIdle,
     kWriting,
     kFinishing,  // waits for the server's status
-    kEnded,      // for good
+    kEnded,      // permanently
   };
 
   void Enter(State state) {
@@ -124,7 +125,7 @@ class HeartbeatSender::Stream {
   const absl::Duration patience_;
   grpc::CompletionQueue* const queue_;
   State state_ = State::kClosed;
-  absl::Time since_;  // when it entered a state that waits, by SteadyNow()
+  absl::Time since_;  // SteadyNow() at the last Enter()
   bool is_broken_off_ = false;
   bool has_said_good_bye_ = false;
   v1::Heartbeat beat_;

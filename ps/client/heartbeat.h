@@ -18,21 +18,24 @@
 
 namespace penstock::ps {
 
-// Holds an Attend stream to each server, and sends a heartbeat on it every
-// third of the lease. Two lost heartbeats thus cost nothing.
+// A sender of heartbeats. Holds an Attend stream to each server, and sends a
+// heartbeat on each stream every third of the lease. Two lost heartbeats thus
+// cost nothing.
 //
-// A thread of its own sends them and waits by the steady clock. gRPC's own
-// waits are by the system's: if that is set back by an hour, what gRPC should
-// do in ten seconds comes an hour late, and the worker would be lost. So a
-// second thread takes gRPC's events, and that one never waits for a time. It
-// waits in gRPC only while a stream has an operation under way: there it would
-// take what comes for the worker's calls, too, and wake their threads.
+// The sender thread sends the heartbeats and waits by the steady clock. gRPC
+// waits by the system's clock. If the system's clock is set back by an hour,
+// gRPC's timers are an hour late, and the worker would be lost. Therefore a
+// second thread, the receiver, takes gRPC's events, and never waits for a time.
+// The receiver waits in gRPC only while a stream has an operation under way.
+// Otherwise the receiver would also take the events of the worker's calls, and
+// wake their threads.
 //
-// No server delays the heartbeats to others. A stream that does not take its
-// heartbeat within a lease is cancelled. A stream that ends is opened again at
-// the next heartbeat, unless the server ended it for good: with ABORTED, as
-// another process has the worker's rank or the server another training, or with
-// DATA_LOSS, as it was started anew.
+// No server delays the heartbeats to other servers. A stream that does not take
+// its heartbeat within a lease is cancelled. An ended stream is opened again at
+// the next heartbeat, unless the server ended it with:
+// - ABORTED: another process has the worker's rank, or the server has another
+//   training;
+// - DATA_LOSS: the server was restarted.
 //
 // Call SayGoodBye() and the destructor from one thread.
 class HeartbeatSender {
@@ -56,14 +59,14 @@ class HeartbeatSender {
   class Stream;
 
   void SendLoop() ABSL_LOCKS_EXCLUDED(mu_);
-  // Until the queue is shut down and empty.
+  // Handles events until the queue is shut down and empty.
   void EventLoop() ABSL_LOCKS_EXCLUDED(mu_);
   // Sends heartbeats until Stop().
   void AttendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Says good-bye on every stream and waits until all have ended, or for the
-  // limit of SayGoodBye().
+  // Says good-bye on every stream. Waits until all streams have ended, at most
+  // for the limit of SayGoodBye().
   void LeaveLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Cancels the streams that are left and waits for their ends.
+  // Cancels the remaining streams and waits until they have ended.
   void BreakOffLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllEndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AnyUnderWayLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

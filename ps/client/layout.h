@@ -1,4 +1,4 @@
-// Where the dense tables of a model lie: in which parts of which servers.
+// Maps the dense tables of a model to the parts of the servers.
 
 #ifndef PENSTOCK_PS_CLIENT_LAYOUT_H_
 #define PENSTOCK_PS_CLIENT_LAYOUT_H_
@@ -19,15 +19,15 @@
 
 namespace penstock::ps {
 
-// Elements of a table that lie one behind the other in a part.
+// Consecutive elements of a table in a part.
 struct PartPiece {
-  size_t table;        // its place in Layout::tables()
+  size_t table;        // index into Layout::tables()
   size_t first;        // element of the part
   size_t table_first;  // element of the table
   size_t elements;
 };
 
-// What travels as one tensor.
+// A part of a server. Travels as one tensor.
 struct PlacedPart {
   uint32_t server;
   std::string name;
@@ -41,8 +41,8 @@ struct PlacedPart {
 
 // A piece of a part.
 struct PieceAt {
-  size_t part;   // its place in Layout::parts()
-  size_t piece;  // its place in PlacedPart::pieces
+  size_t part;   // index into Layout::parts()
+  size_t piece;  // index into PlacedPart::pieces
 };
 
 struct PlacedDense {
@@ -56,24 +56,23 @@ struct PlacedDense {
   bool is_split() const { return pieces.size() > 1; }
 };
 
-// Immutable.
+// The parts and the dense tables of a model. Immutable.
 class Layout {
  public:
   using ServerParts = google::protobuf::RepeatedPtrField<v1::Part>;
 
-  // Takes what each server says that it has. Returns INVALID_ARGUMENT, which
-  // names the server and the part, unless each element of each dense table of
-  // the model is in exactly one part, which is of its table's type and
-  // staleness.
+  // Takes the parts that each server reports. Requires each element of each
+  // dense table to be in exactly one part, with the table's type and staleness.
+  // Otherwise returns INVALID_ARGUMENT, which names the server and the part.
   static absl::StatusOr<Layout> Create(const Model& model,
                                        const std::vector<ServerParts>& servers);
 
   const std::vector<PlacedPart>& parts() const { return parts_; }
   const std::vector<PlacedDense>& tables() const { return tables_; }
-  // The places in tables() of those that are in several parts: few, where there
-  // are thousands of others.
+  // Returns the indices into tables() of tables in several parts. A model with
+  // thousands of tables has few of these.
   const std::vector<size_t>& split_tables() const { return split_tables_; }
-  // Returns the place in tables() of a dense table, or nullopt.
+  // Returns the index into tables() of a dense table, or nullopt.
   absl::optional<size_t> Find(absl::string_view table) const;
 
  private:

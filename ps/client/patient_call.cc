@@ -18,7 +18,7 @@ constexpr absl::Duration kFirstWait = absl::Milliseconds(10);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
 constexpr int kMaxRejoins = 10;
 
-// gRPC's own text, of message_size_filter.cc in gRPC 1.51.
+// Recognizes gRPC's text, from message_size_filter.cc in gRPC 1.51.
 bool IsTooLong(const absl::Status& status) {
   return absl::StrContains(status.message(), "message larger than max");
 }
@@ -65,7 +65,7 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
   }
 
   void Again(const absl::Status& why) {
-    request.posted = nullptr;  // the last attempt may yet write there
+    request.posted = nullptr;  // the last attempt may still write there
     if (attempts == 1) random.seed(std::random_device()());
     std::uniform_real_distribution<double> part(0.5, 1);
     const absl::Time next = base::SteadyNow() + wait * part(random);

@@ -11,26 +11,27 @@
 
 namespace penstock::ps {
 
-// Makes a call, again and again with the same bytes, until it succeeds, fails
-// for good, or its deadline is over. The service must allow that.
+// A call that is repeated with the same bytes until the call succeeds, fails
+// permanently, or reaches its deadline. The service must allow repeated calls.
 //
-//   UNAVAILABLE          repeats it: the connection broke, or the server is
-//                        being started anew
-//   RESOURCE_EXHAUSTED   repeats it, unless gRPC says it: a message above a
-//                        limit stays above it
+//   UNAVAILABLE          repeats the call: the connection broke, or the server
+//                        is restarting
+//   RESOURCE_EXHAUSTED   repeats the call, unless a message exceeds gRPC's
+//                        limit
 //   FAILED_PRECONDITION  first rejoins: a broken connection ends membership.
-//                        Returns the error if that fails, at the tenth time, or
-//                        where there is nothing to rejoin
+//                        Returns the error if the rejoin fails, at the tenth
+//                        time, or without a `rejoin`
 //
-// Waits between attempts: 10 ms and then twice as long each time, up to a
-// second, less up to a half by chance, so that workers do not come together.
+// Backs off exponentially between attempts, from 10 ms up to a second. Random
+// jitter shortens each wait by up to a half, so that workers spread their
+// retries.
 class PatientCall {
  public:
   using Done = std::function<void(CallLoop::Reply, int attempts)>;
   using Rejoin = std::function<void(std::function<void(absl::Status)>)>;
 
-  // The loop must live until `done` was called, which happens once, on the
-  // loop's thread. `rejoin` may be empty.
+  // Starts the call, and calls `done` once, in a callback of the loop. The loop
+  // must live until then. `rejoin` may be empty.
   static void Start(CallLoop* loop, CallLoop::Request request, Rejoin rejoin,
                     Done done);
 

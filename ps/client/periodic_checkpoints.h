@@ -1,4 +1,4 @@
-// Has checkpoints taken at intervals.
+// Takes checkpoints at intervals.
 
 #ifndef PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_
 #define PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_
@@ -18,9 +18,8 @@
 
 namespace penstock::ps {
 
-// Takes a checkpoint each interval, from a thread of its own; server 0 keeps
-// one. If no step was taken since the last one, takes none. An error is logged,
-// and tried again at the next interval.
+// A thread that takes a checkpoint each interval; server 0 has one. Skips an
+// interval without a new step. Logs an error, and retries at the next interval.
 //
 // Thread-safe.
 class PeriodicCheckpoints {
@@ -28,15 +27,15 @@ class PeriodicCheckpoints {
   struct Options {
     absl::Duration interval = absl::Minutes(10);
     CheckpointOptions checkpoint;
-    // Returns a channel to each server, or none while there is no model, or
-    // this process is not the one that takes checkpoints.
+    // Returns a channel to each server. Returns none while there is no model,
+    // or if another process takes the checkpoints.
     std::function<Connection::Channels()> channels;
-    // Called with a line for people, on the thread.
+    // Called with a line for people, on the object's thread.
     std::function<void(const std::string&)> log;
   };
 
   explicit PeriodicCheckpoints(Options options);
-  // Waits for a checkpoint that is being taken: drain the servers first.
+  // Blocks until a checkpoint under way has ended: drain the servers first.
   ~PeriodicCheckpoints();
   PeriodicCheckpoints(const PeriodicCheckpoints&) = delete;
   PeriodicCheckpoints& operator=(const PeriodicCheckpoints&) = delete;

@@ -23,7 +23,7 @@ absl::Status NoSuchTable(absl::string_view table, absl::string_view kind) {
                    base::Printable(table, kMaxNameBytesShown)));
 }
 
-// nullopt: all.
+// Returns the indices of the wanted tables, or nullopt for all tables.
 absl::StatusOr<absl::optional<std::vector<size_t>>> TablesOf(
     const Layout& layout, const PullSpec& spec) {
   if (spec.all_dense) return absl::optional<std::vector<size_t>>();
@@ -82,7 +82,7 @@ absl::StatusOr<Tensor> Pulled::Dense(absl::string_view table) const {
 
 tensor::Bundle Pulled::AllDense() const { return dense_.Tables(); }
 
-// On the loop's thread, but for Start().
+// A pull under way. Used in the loop's callbacks, except in Start().
 struct PullCall::State : std::enable_shared_from_this<State> {
   // The call to one server.
   struct AtServer {
@@ -107,7 +107,7 @@ struct PullCall::State : std::enable_shared_from_this<State> {
   std::vector<NamedRequest> rows;
   PullAnswers answered;
   size_t left = 0;
-  uint64_t lowest = 0;  // of what was asked for
+  uint64_t lowest = 0;  // of the clocks asked for
   Done done;
 
   absl::StatusOr<AtServer> Prepare(size_t server, uint64_t clock,
@@ -175,7 +175,7 @@ void PullCall::State::Send(AtServer at) {
 }
 
 void PullCall::State::OnReply(AtServer* at, CallLoop::Reply reply) {
-  if (!done) return;  // another server's error has ended it
+  if (!done) return;  // another server's error has ended the pull
   absl::Status status = reply.status();
   if (status.ok()) status = Read(at, *reply);
   if (!status.ok()) {
@@ -185,7 +185,8 @@ void PullCall::State::OnReply(AtServer* at, CallLoop::Reply reply) {
   if (--left == 0) Finish(result.dense_.Finish());
 }
 
-// What an earlier attempt may yet write to is left alone.
+// Reads a reply. Abandons destinations that an earlier attempt may still write
+// to.
 absl::Status PullCall::State::Read(AtServer* at,
                                    const grpc::ByteBuffer& reply) {
   absl::Span<tensor::Destination> destinations =
@@ -276,7 +277,7 @@ absl::Status PullCall::Start(const Puller& puller,
     calls = std::move(waits);
     for (State::AtServer& at : calls) at.waits_for_all = true;
   }
-  state->left = calls.size();  // before the first can be answered
+  state->left = calls.size();  // set before any answer can come
   for (State::AtServer& at : calls) state->Send(std::move(at));
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What is asked for in a pull, and what comes.
+// A pull: its request, its values, and the call.
 
 #ifndef PENSTOCK_PS_CLIENT_PULL_H_
 #define PENSTOCK_PS_CLIENT_PULL_H_
@@ -34,27 +34,28 @@ struct PullSpec {
   bool all_dense = true;
   std::vector<std::string> dense;  // if not all
   std::vector<RowsWanted> rows;    // each table once
-  // Values of longer types are sent, and returned, in this one: kF16 or kBF16.
+  // Sends and returns values of longer types as this type: kF16 or kBF16.
   absl::optional<tensor::DType> dtype;
 };
 
-// Values share memory with what was received, as long as they live: a peer's in
-// this host, or the transport's. Tensor::Compact() frees them of it.
+// The values of a pull. Values share the received memory as long as they live:
+// memory of a peer on this host, or of the transport. Tensor::Compact() copies
+// a value out of that memory.
 class Pulled {
  public:
-  // The step that the values are for: of the servers that were asked, the
-  // lowest. Higher than what was asked for, if the others are ahead.
+  // Returns the step of the values: the lowest step of the servers asked. The
+  // step is higher than the requested step if the other workers are ahead.
   uint64_t clock() const { return clock_; }
-  // How long servers have waited until values were fresh enough, at most.
+  // Returns the longest time that a server waited for fresh values.
   absl::Duration waited() const { return waited_; }
 
-  // Returns the value of a dense table, for reading. A small one is a view of
-  // the part it came in. A large one may not be aligned; see Tensor::Aligned().
-  // Returns NOT_FOUND if it was not asked for.
+  // Returns the value of a dense table, for reading. A small value is a view of
+  // its part. A large value may be unaligned; see Tensor::Aligned(). Returns
+  // NOT_FOUND if the pull did not ask for the table.
   absl::StatusOr<tensor::Tensor> Dense(absl::string_view table) const;
-  // Returns all dense values that were asked for. Takes about 0.1 us for each.
+  // Returns all dense values of the pull. Takes about 0.1 us for each.
   tensor::Bundle AllDense() const;
-  // Returns [n, dim]: a row for each id of PullSpec::rows[at], in their order.
+  // Returns [n, dim]: one row for each id of PullSpec::rows[at], in that order.
   const tensor::Tensor& Rows(size_t at) const { return rows_[at]; }
 
  private:
@@ -69,7 +70,7 @@ class Pulled {
   absl::Duration waited_;
 };
 
-// Who pulls.
+// The worker or reader that pulls.
 struct Puller {
   std::shared_ptr<const Connection> connection;
   CallLoop* loop;
@@ -81,22 +82,22 @@ struct Puller {
 
 struct PullAnswer {
   uint64_t clock;  // for a push
-  // Whether it has waited for the tables of the model's least staleness, and so
-  // for all that a step can wait for.
+  // True if the server has waited for the tables of the model's least
+  // staleness. A step can wait for nothing else.
   bool waited_for_all;
 };
-// By server; none: it was not asked, or has not answered.
+// By server. nullopt: the server was not asked, or has not answered.
 using PullAnswers = std::vector<absl::optional<PullAnswer>>;
 
-// A pull under way. Asks all servers that have some of it side by side; if
-// nothing is asked for, asks all to wait. The first error ends it; what servers
-// answer after that is dropped.
+// A pull under way. Asks all servers of the wanted tables concurrently. A pull
+// of nothing asks all servers to wait. The first error ends the pull, and later
+// answers are dropped.
 class PullCall {
  public:
   using Done = std::function<void(absl::StatusOr<Pulled>, const PullAnswers&)>;
 
-  // Returns INVALID_ARGUMENT, which names the table, for what the model does
-  // not have; nothing was started then. Else calls back once.
+  // Starts a pull, and calls back once. If the model lacks a table, starts
+  // nothing and returns INVALID_ARGUMENT, which names the table.
   static absl::Status Start(const Puller& puller,
                             const std::vector<uint64_t>& clocks,
                             const PullSpec& spec, absl::Duration timeout,

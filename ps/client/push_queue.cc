@@ -11,7 +11,7 @@
 namespace penstock::ps {
 namespace {
 
-// Of pulls whose step is never pushed.
+// Caps the remembered answers to pulls whose step is never pushed.
 constexpr size_t kMaxPulledSteps = 1024;
 
 }  // namespace
@@ -63,7 +63,7 @@ void PushQueue::Push(uint64_t step, const tensor::Bundle& gradients,
     const bool must_wait =
         may_be_ahead_ && !(was_pulled && pulled->second.waited_for_all);
     pulled_.erase(pulled_.begin(), pulled_.upper_bound(step));
-    // A repeated push gets the clock of the first when its turn comes.
+    // Begin() gives a repeated push the clock of the first attempt.
     if (last_step_ != step) next_ = std::max(next_, clock + 1);
     last_step_ = step;
     pending_.push_back(
@@ -138,8 +138,8 @@ void PushQueue::Send(Pending* push) {
                      });
 }
 
-// After a lost answer, a duplicate is of the attempt that was lost, which has
-// counted.
+// Reads a server's verdict. After a lost answer, kDuplicate means that the
+// attempt whose answer was lost has counted.
 absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
                                             int attempts) const {
   if (!reply.ok()) return reply.status();
@@ -159,7 +159,8 @@ absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
   }
 }
 
-// From any thread, and not before Push() has returned.
+// Posts the end, because Fail() runs on any thread: the callback must not come
+// within Push().
 void PushQueue::Fail(const Pending& push, const absl::Status& error) {
   puller_.loop->Post([this, status = Explain(push, error)] { End(status); });
 }
@@ -181,7 +182,8 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
   done(std::move(verdict));
 }
 
-// Else a pull for the step would be one for the next, and wait for this worker.
+// Resets the clock. Otherwise a pull for the step would ask for the next step,
+// and wait for this worker.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = push.clock;
   last_step_.reset();

@@ -24,49 +24,50 @@ namespace penstock::ps {
 
 enum class PushVerdict {
   kCounted,
-  kDuplicate,  // an earlier push of the step has counted; it changes nothing
-  kLate,       // the step has ended without it; it changes nothing
+  kDuplicate,  // an earlier push of the step has counted; changes nothing
+  kLate,       // the step has ended without the push; changes nothing
 };
 
-// How all servers have taken a push.
+// All servers' verdicts on a push.
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
   bool counted() const;  // at every server
 };
 
-// Knows the clock of the worker at this server, which may not be its own step:
+// A queue of the worker's pushes to one server. Tracks the worker's clock at
+// this server, which may differ from the worker's step:
 //
-//   a pull for step s     asks for the larger of s, and one more than what the
-//                         last push had
-//   the push of step s    has what the first pull for s was answered with; if
-//                         there was none, what a pull would ask for
-//   a repeated push of s  has what the last push had, if that was of s; so it
-//                         counts once
+//   a pull for step s     asks for s, or for one more than the clock of the
+//                         last push, if that is larger
+//   the push of step s    has the lowest clock that a pull for s was answered
+//                         with; without such a pull, the clock that a pull
+//                         would ask for
+//   a repeated push of s  has the clock of the last push, if that push was of
+//                         s, and so counts once
 //
-// A push that was refused as INVALID_ARGUMENT has ended no step: if none has
-// been handed over behind it, all is as if it had not been.
+// A push that was refused with INVALID_ARGUMENT has ended no step. The queue
+// forgets a refused push unless a later push has been handed over.
 //
-// A server refuses a push that is ahead of what can have been pulled. If no
-// pull for the step has waited for all that the server may wait for, the queue
-// makes one, without values, before the push.
+// A server refuses a push that is ahead of every answered pull. Unless a pull
+// for the step has waited for all (see PullAnswer), the queue first makes a
+// pull without values.
 //
 // Thread-safe.
 class PushQueue {
  public:
   using Done = std::function<void(absl::StatusOr<PushVerdict>)>;
 
-  // `puller` is that of the worker, of this server's connection. The queue must
-  // live until its loop has ended.
+  // `puller` belongs to the worker. The queue must outlive the puller's loop.
   PushQueue(const Puller& puller, size_t server, uint64_t clock);
 
   uint64_t ClockFor(uint64_t step) const;
-  // A pull for `step` was answered.
+  // Records the answer to a pull for `step`.
   void OnPulled(uint64_t step, const PullAnswer& answer);
-  // The worker has joined again.
+  // Records that the worker has joined again.
   void OnJoined(uint64_t clock);
 
-  // Sends the push after those before it. Calls back once.
+  // Sends the push after all earlier pushes. Calls back once.
   void Push(uint64_t step, const tensor::Bundle& gradients, absl::Time deadline,
             Done done);
 
@@ -78,14 +79,14 @@ class PushQueue {
   struct Pending {
     uint64_t step;
     uint64_t clock;
-    bool must_wait;  // by a pull of its own
+    bool must_wait;  // needs a pull of its own first
     tensor::Bundle gradients;
     absl::Time deadline;
     Done done;
   };
 
   uint64_t ClockForLocked(uint64_t step) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // For the first of the queue, which stays there until it has ended.
+  // Handle the first push of the queue, which stays queued until it has ended.
   void Begin(Pending* push);
   void Wait(Pending* push);
   void Send(Pending* push);
@@ -105,7 +106,7 @@ class PushQueue {
   uint64_t next_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PullAnswer> pulled_ ABSL_GUARDED_BY(mu_);  // by step
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);
-  // Of the last push that was handed over, and that was sent.
+  // Describe the last push handed over, and the last push sent.
   absl::optional<uint64_t> last_step_ ABSL_GUARDED_BY(mu_);
   absl::optional<PushClock> sent_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,4 +1,4 @@
-// Numbers that nothing else has.
+// Draws unique numbers.
 
 #ifndef PENSTOCK_PS_CLIENT_RANDOM_ID_H_
 #define PENSTOCK_PS_CLIENT_RANDOM_ID_H_
@@ -8,7 +8,7 @@
 
 namespace penstock::ps {
 
-// Returns a number that the system draws at random, not 0.
+// Returns a nonzero random number of the system.
 inline uint64_t RandomId() {
   std::random_device device;
   uint64_t id = 0;

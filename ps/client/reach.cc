@@ -16,11 +16,11 @@ namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
 
-// Why this side has broken off a TLS handshake, which it would do again. gRPC
-// tells it by words in its message only.
+// A permanent cause for which this side breaks off a TLS handshake. gRPC names
+// the cause only in the text of its message.
 struct Refusal {
   const char* said;
-  const char* means;  // and the remedy
+  const char* means;  // cause and remedy
 };
 constexpr Refusal kBrokenOff[] = {
     {"wrong version number",
@@ -51,8 +51,9 @@ const char* WhyBrokenOff(absl::string_view message) {
   return nullptr;
 }
 
-// What a server's refusal of this side's certificate looks like: with TLS 1.3
-// the client's handshake has succeeded by then.
+// Recognizes a closed connection. A server that refuses this side's certificate
+// closes the connection: with TLS 1.3, the client's handshake has succeeded by
+// then.
 bool IsClosed(absl::string_view message) {
   for (const char* said :
        {"Socket closed", "onnection reset", "ndpoint closing"}) {
@@ -61,8 +62,9 @@ bool IsClosed(absl::string_view message) {
   return false;
 }
 
-// gRPC says by itself that it has no connection, or that time is over: by its
-// own clock, which may be a little before or after ours.
+// Returns true if the status comes from the server. gRPC itself reports a
+// missing connection and a passed deadline. gRPC's clock may differ slightly
+// from ours.
 bool IsAnswer(const grpc::Status& status) {
   return status.error_code() != grpc::StatusCode::UNAVAILABLE &&
          status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED;
@@ -70,23 +72,23 @@ bool IsAnswer(const grpc::Status& status) {
 
 grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
                  absl::Duration limit) {
-  grpc::ClientContext context;  // does not wait for a connection
+  grpc::ClientContext context;  // fails without a connection
   context.set_deadline(tensor::DeadlineAfter(limit));
   v1::ServerReport report;
   return v1::ParameterServer::NewStub(server)->Describe(
       &context, v1::DescribeRequest(), &report);
 }
 
-// Has gRPC try again at the next call: its own waits grow to two minutes, and
-// meanwhile it repeats what it said of the last attempt.
+// Makes gRPC reconnect at the next call. gRPC's backoff grows to two minutes,
+// and calls meanwhile return the error of the last attempt.
 void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }
 
 absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
                          const std::string& name, absl::Time limit) {
-  absl::Time not_closed = base::SteadyNow();  // when an attempt last ended so
-  std::string last = "it has not answered";   // of what gRPC said of attempts
+  absl::Time not_closed = base::SteadyNow();  // last time without IsClosed()
+  std::string last = "it has not answered";   // gRPC's last message
   while (true) {
     const grpc::Status status = Try(server, limit - base::SteadyNow());
     if (IsAnswer(status)) return absl::OkStatus();
@@ -106,7 +108,8 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
       return absl::DeadlineExceededError(
           absl::StrCat(name, ": it was not reached in time (", last, ")"));
     }
-    // Not asleep: a connection is made only while somebody waits in gRPC.
+    // Waits in gRPC instead of sleeping: gRPC connects only while a thread
+    // waits in gRPC.
     const absl::Time next = std::min(now + kTryEvery, limit);
     server->WaitForStateChange(server->GetState(/*try_to_connect=*/true),
                                tensor::DeadlineAfter(next - now));

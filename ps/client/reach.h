@@ -1,4 +1,4 @@
-// Waits for the servers, and says soon why one cannot be reached.
+// Waits for the servers, and explains early why a server is unreachable.
 
 #ifndef PENSTOCK_PS_CLIENT_REACH_H_
 #define PENSTOCK_PS_CLIENT_REACH_H_
@@ -12,18 +12,18 @@
 
 namespace penstock::ps {
 
-// A server that closes each connection for so long refuses them. For a shorter
-// time it may be a process that ends and is started anew, or a proxy whose
-// server is not up yet.
+// Limits how long a server may close every connection before it counts as
+// refusing them. Within the limit, the server may be restarting, or a proxy may
+// be waiting for the server.
 constexpr absl::Duration kClosedLimit = absl::Seconds(5);
 
-// Blocks until each server has answered. Asks one after another, and waits for
-// each that is not up yet before it asks the next. Errors name the server by
-// its place, what is wrong, and the remedy:
+// Blocks until each server has answered. Asks the servers one after another,
+// and waits for each before asking the next. Errors name the server by its
+// index, the cause, and the remedy:
 //   UNAUTHENTICATED    the TLS handshake fails; returned at once
 //   UNAVAILABLE        the server has closed each connection for kClosedLimit:
-//                      one with TLS does so that gets no certificate, or one
-//                      that it does not trust
+//                      a TLS server does so if the client's certificate is
+//                      missing or untrusted
 //   DEADLINE_EXCEEDED  `timeout` is over
 absl::Status AwaitServers(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers,

@@ -1,4 +1,4 @@
-// Reads what is trained without taking part.
+// Reads the values of a training without taking part.
 
 #ifndef PENSTOCK_PS_CLIENT_READER_H_
 #define PENSTOCK_PS_CLIENT_READER_H_
@@ -16,18 +16,19 @@
 
 namespace penstock::ps {
 
-// A reader, such as an evaluator, is no member: nobody waits for it, and no
-// server counts it as lost. Thread-safe, but for the destructor.
+// A reader of a training, such as an evaluator. A reader is no member: nobody
+// waits for a reader, and no server counts a reader as lost. Thread-safe,
+// except for the destructor.
 class Reader {
  public:
   explicit Reader(std::shared_ptr<const Connection> connection);
 
-  // See Worker::StartPull(). The servers answer independently, so while
-  // training goes on their values may be some steps apart.
+  // See Worker::StartPull(). The servers answer independently. During training,
+  // the values of two servers may be some steps apart.
   void StartPull(uint64_t step, const PullSpec& spec, absl::Duration timeout,
                  std::function<void(absl::StatusOr<Pulled>)> done);
-  // Must not be called in a callback. Returns DEADLINE_EXCEEDED after
-  // `timeout`, also if a server could not be reached until then.
+  // Blocks until the values are here. Must not be called in a callback. Returns
+  // DEADLINE_EXCEEDED after `timeout`, even if a server is unreachable.
   absl::StatusOr<Pulled> Pull(uint64_t step, const PullSpec& spec,
                               absl::Duration timeout);
 

@@ -46,7 +46,7 @@ absl::StatusOr<Tensor> ToF32(const Tensor& from) {
   return to;
 }
 
-// A row for each unique id.
+// Returns one row for each unique id: the sum of its gradients.
 absl::StatusOr<Tensor> Summed(const sparse::Unique& unique,
                               const Tensor& gradients, size_t dim) {
   absl::StatusOr<Tensor> aligned = gradients.Aligned();

@@ -1,5 +1,4 @@
-// Rows of sparse tables by server: what is asked for, what comes, and what is
-// pushed.
+// Splits the pulls and pushes of sparse rows by server.
 
 #ifndef PENSTOCK_PS_CLIENT_SPARSE_ROWS_H_
 #define PENSTOCK_PS_CLIENT_SPARSE_ROWS_H_
@@ -21,8 +20,8 @@
 
 namespace penstock::ps {
 
-// Ids that are asked for. Each goes once, to the server that has it, and its
-// row is given to all places that want it. Not thread-safe.
+// A request for rows. Sends each id once, to the server of its row. Gives the
+// row to all places that asked for the id. Not thread-safe.
 class RowRequest {
  public:
   // `table` is sparse, with rows of `dim` elements, which come as `dtype`.
@@ -31,14 +30,15 @@ class RowRequest {
              const sparse::HashKey& hash);
 
   bool IsFor(uint32_t server) const { return !split_.Of(server).empty(); }
-  // Returns int64 [n], for a server that has some.
+  // Returns int64 [n], for a server with IsFor().
   absl::StatusOr<tensor::Tensor> IdsFor(uint32_t server) const;
 
-  // Takes a server's rows, [n, dim]. Returns INTERNAL if they are of another
+  // Takes a server's rows, [n, dim]. Returns INTERNAL if the rows have another
   // type or shape.
   absl::Status Take(uint32_t server, tensor::Tensor rows);
-  // Once all rows are there: returns [ids, dim], the row of each id given, in
-  // their order. Without a copy, if one server had all and none repeats.
+  // Returns [ids, dim]: the row of each given id, in that order. Call once all
+  // rows are there. Copies nothing if one server had all rows and no id
+  // repeats.
   absl::StatusOr<tensor::Tensor> Rows() const;
 
  private:
@@ -49,22 +49,22 @@ class RowRequest {
   std::vector<tensor::Tensor> received_;  // by server
 };
 
-// Gradients of rows, as a caller has them: [ids, dim], of f32, f16 or bf16.
+// A caller's gradients of rows: [ids, dim], of f32, f16 or bf16.
 struct GradientRows {
   std::string table;
   std::vector<uint64_t> ids;
   tensor::Tensor gradients;
 };
 
-// What one server gets of them. No tensor: nothing.
+// The gradients of rows for one server.
 struct RowPush {
   tensor::Tensor ids;
   tensor::Tensor gradients;
 };
 
-// Returns what each server gets. Adds up the gradients of ids that repeat, in
-// f32. Returns INVALID_ARGUMENT, which names the table, for another type or
-// shape.
+// Returns the gradients for each server; nullopt for a server without rows.
+// Adds up the gradients of repeated ids in f32. Returns INVALID_ARGUMENT, which
+// names the table, for another type or shape.
 absl::StatusOr<std::vector<absl::optional<RowPush>>> SplitRows(
     const PlacedTable& table, size_t servers, const GradientRows& rows,
     size_t dim, const sparse::HashKey& hash);

@@ -30,7 +30,7 @@ bool Fits(const PlacedDense& table, const Tensor& given, DenseKind kind) {
   return is_of_type && given.shape() == table.shape && given.device().is_host();
 }
 
-// Why it does not.
+// Returns the error for a tensor that does not match its table.
 absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
   if (!given.device().is_host()) {
     return given.CheckOnHost(absl::StrCat(
@@ -42,8 +42,8 @@ absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
                    ", and was given ", given.ToString()));
 }
 
-// By table of the layout; null: not given. Tables mostly come in the order of
-// the model, which costs no look-up.
+// Returns the given tensors by table of the layout; null: not given. Tables
+// mostly come in the order of the model, and then need no lookup.
 absl::StatusOr<std::vector<const Tensor*>> ByTable(const Layout& layout,
                                                    const tensor::Bundle& tables,
                                                    DenseKind kind) {
@@ -101,7 +101,7 @@ absl::StatusOr<Tensor> Pack(const Layout& layout, const PlacedPart& part,
   return pack;
 }
 
-// The part's tensor; nullopt if nothing of it was given.
+// Returns the part's tensor, or nullopt if none of its tables was given.
 absl::StatusOr<absl::optional<Tensor>> TensorOf(
     const Layout& layout, const PlacedPart& part,
     const std::vector<const Tensor*>& by_table) {

@@ -16,17 +16,17 @@
 
 namespace penstock::ps {
 
-// gRPC's timers do not serve for this: they wait by the system's clock, and if
-// that is set back by an hour, they are an hour late.
+// A timer by the steady clock. gRPC's timers wait by the system's clock: if the
+// system's clock is set back by an hour, gRPC's timers are an hour late.
 //
-// Thread-safe, but for the destructor. Has a thread of its own.
+// Thread-safe, except for the destructor. Has its own thread.
 class SteadyTimer {
  public:
-  // Unique; default: of no call.
+  // Names a call. Unique. The default value names no call.
   using Id = std::pair<absl::Time, uint64_t>;
 
   SteadyTimer() : thread_([this] { ThreadLoop(); }) {}
-  // What has not been called by then is not called.
+  // Drops all calls that have not begun.
   ~SteadyTimer();
   SteadyTimer(const SteadyTimer&) = delete;
   SteadyTimer& operator=(const SteadyTimer&) = delete;
@@ -35,7 +35,7 @@ class SteadyTimer {
   // and must not use this timer.
   Id At(absl::Time time, std::function<void()> call) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // When this returns, the call has ended or will never begin.
+  // Cancels a call. On return, the call has ended or will never begin.
   void Cancel(const Id& id) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -45,8 +45,8 @@ class SteadyTimer {
   base::SteadyCondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // When the thread looks again. It is not woken for what comes later, and if
-  // all is cancelled by then, has woken in vain: most calls are, soon.
+  // The time at which the thread wakes next. Later calls do not wake the
+  // thread. Most calls are cancelled soon, so some wake-ups find nothing to do.
   absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::map<Id, std::function<void()>> calls_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;

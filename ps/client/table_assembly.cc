@@ -106,7 +106,7 @@ absl::Status TableAssembly::Take(size_t at, Tensor tensor) {
         "part ", part.name, " came as ", tensor.ToString(), " and not as ",
         tensor::Describe(Sent(part.dtype), part.shape)));
   }
-  if (part.is_pack()) {  // so that its views are aligned, by one copy
+  if (part.is_pack()) {  // one copy aligns all views of the pack
     absl::StatusOr<Tensor> aligned = tensor.Aligned();
     if (!aligned.ok()) return aligned.status();
     tensor = *std::move(aligned);
@@ -142,7 +142,7 @@ absl::Status TableAssembly::Finish() {
     absl::Status status = FinishTable(at);
     if (!status.ok()) return status;
   }
-  // What was copied, or lies in its table, is held by that alone.
+  // Releases the parts of split tables: their bytes are now in the tables.
   for (const size_t at : split_) {
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
       if (!layout_->parts()[piece.part].is_pack()) received_[piece.part] = {};
@@ -151,12 +151,12 @@ absl::Status TableAssembly::Finish() {
   return absl::OkStatus();
 }
 
-// Most buffers of views are made with others: there may be thousands.
+// Makes the buffers of a pack's views together: there may be thousands.
 tensor::Bundle TableAssembly::Tables() const {
   tensor::Bundle bundle;
   bundle.tensors.reserve(count());
   absl::optional<tensor::BufferParts> views;
-  const Tensor* pack = nullptr;  // that the views are of
+  const Tensor* pack = nullptr;  // the part that `views` shares
   for (size_t i = 0; i < count(); ++i) {
     const size_t at = TableAt(i);
     const PlacedDense& table = layout_->tables()[at];

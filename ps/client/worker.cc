@@ -15,18 +15,18 @@
 namespace penstock::ps {
 namespace {
 
-// Far below gRPC's limit for a message, and enough that a message costs
-// nothing.
+// Limits one message of Initialize(): far below gRPC's limit, and so large that
+// the cost per message is negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
 
-// Of all servers' answers to one push. On the loop's thread.
+// All servers' answers to one push. Used in the loop's callbacks.
 struct PushResult {
   Pushed pushed;
   size_t left;
   Worker::PushCallback done;
 };
 
-// What was refused is not applied later.
+// Returns true if the push will never be applied.
 bool IsRefused(const absl::StatusOr<PushVerdict>& verdict) {
   if (verdict.ok()) {
     return *verdict == PushVerdict::kDuplicate ||
@@ -48,7 +48,7 @@ Worker::Worker(Options options)
                                                 : options_.incarnation);
 }
 
-// Before the heartbeats end, whereupon servers refuse what is under way.
+// Stops the calls first: servers refuse calls once the heartbeats have ended.
 Worker::~Worker() { loop_.Stop(); }
 
 Puller Worker::AsPuller() {
@@ -132,8 +132,8 @@ void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
   loop_.Post([done = std::move(done), status] { done(status); });
 }
 
-// A step that was left out would be waited for until the end of the training,
-// and an old one would count as a new one.
+// Refuses skipped and old steps. Servers would wait for a skipped step until
+// the end of the training. An old step would count as a new step.
 absl::Status Worker::CheckMayPush(uint64_t step) const {
   if (step == next_step_) return absl::OkStatus();
   if (step > next_step_) {
@@ -172,7 +172,7 @@ void Worker::StartPush(uint64_t step, const StepGradients& gradients,
         [this, server, result, coded = std::move((*servers)[server].coded)](
             absl::StatusOr<PushVerdict> verdict) {
           if (IsRefused(verdict)) splitter_.TakeBack(coded);
-          if (!result->done) return;  // another server's error has ended it
+          if (!result->done) return;  // another server's error was first
           if (!verdict.ok()) {
             return std::exchange(result->done, nullptr)(verdict.status());
           }

@@ -23,8 +23,8 @@
 
 namespace penstock::ps {
 
-// One worker of a training, of which each rank has one at a time. A training
-// is, with errors left out:
+// One worker of a training. Each rank has one worker at a time. A training
+// without error handling:
 //
 //   auto connection = *Connection::Open({channels});
 //   auto worker = *Worker::Join({connection, rank});
@@ -35,93 +35,99 @@ namespace penstock::ps {
 //   }
 //   worker->Leave();
 //
-// and one whose transfers overlap with its computation starts the push, and the
-// pull of the next step right behind it: servers answer that once its values
-// are fresh enough, so it is there when it is wanted.
+// To overlap transfers with computation, start the push and immediately the
+// pull of the next step. Servers answer the pull once its values are fresh
+// enough.
 //
 //     worker->StartPush(step, gradients, on_pushed);
 //     worker->StartPull(step + 1, spec, on_pulled);
 //
-// Steps are the worker's own numbers, from clock() on, and none is left out: a
-// step without gradients is pushed with none. A server may be at another step,
-// if this worker was away, or others have not waited for it. Each server gets
-// the clock that it has answered with.
+// Steps are the worker's own numbers, from clock() on. The worker pushes every
+// step, even one without gradients. A server may be at another step if this
+// worker was away, or if others have not waited for this worker. Each server
+// gets the clock that the same server has answered with.
 //
-// What is repeated is PatientCall's to say. A push counts at most once, however
-// often it is sent, and once if the verdict says so, even if the connection
-// broke in between and the worker had to join again. After an error of a push
-// nobody knows whether a server has counted it; repeating it before the push of
-// another step is safe. At a server that refuses it (INVALID_ARGUMENT: it is
-// not finite, say) the step has not ended, and others wait: push it again, with
-// other gradients or none.
+// PatientCall decides which calls are repeated. A push counts at most once,
+// however often the push is sent. A push with the verdict kCounted has counted
+// exactly once, even if the connection broke and the worker had to join again.
+// After an error, nobody knows whether a server has counted the push. Repeating
+// a push before the push of another step is safe. If a server refuses a push
+// with INVALID_ARGUMENT (for example, a gradient is not finite), the step has
+// not ended there and other workers wait. Push the step again, with other
+// gradients or none.
 //
-// Errors name the call, the server and the remedy. Beside those of ps.proto:
-// DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the worker is
-// destroyed. The first error of a server ends the call.
+// Errors name the call, the server and the remedy. Returns the errors of
+// ps.proto, DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the
+// worker is destroyed. The first error of a server ends the call.
 //
-// Thread-safe, but for Leave() and the destructor, which have to be the last
-// and not in a callback; and pushes, which are for one thread at a time.
-// Callbacks run one after another, without a lock, and may start calls: on the
-// worker's thread, or within any thread's call that blocks. Heartbeats have a
-// thread of their own, so a callback may take its time, but nothing else comes
-// back meanwhile.
+// Thread-safe, with two exceptions:
+// - Leave() and the destructor must be the last calls, outside callbacks.
+// - One thread at a time may push.
+//
+// Callbacks run one after another, without a lock, and may start calls. A
+// callback runs on the worker's thread, or within any thread's blocking call. A
+// slow callback delays all other callbacks, but no heartbeat: heartbeats have
+// their own thread.
 class Worker {
  public:
   struct Options {
     std::shared_ptr<const Connection> connection;
     uint32_t rank = 0;  // 0 is the chief
-    // Tells this run of the rank from earlier ones. 0: drawn at random.
+    // Distinguishes this run of the rank from earlier runs. 0: drawn at random.
     uint64_t incarnation = 0;
     absl::Duration join_timeout = absl::Seconds(60);
-    // Limit a call, with all waits for other workers and for a server that is
-    // gone. Longer than the servers' own, which know whom they wait for.
+    // Limit a call, including all waits for other workers and for a lost
+    // server. The defaults exceed the servers' limits, because a server's error
+    // names the workers that the server waits for.
     absl::Duration pull_timeout = absl::Minutes(15);
     absl::Duration push_timeout = absl::Minutes(15);
-    // What gradients of dense tables are compressed by; empty: nothing. Asked
-    // once for each part. Those in packs are sent as they are.
+    // Makes the coders that compress gradients of dense tables. Empty: no
+    // compression. Called once for each part. Gradients in packs are sent
+    // uncompressed.
     MakeGradientCoder coder;
   };
 
-  // Becomes a member at every server, and stays one by heartbeats.
+  // Joins every server, and keeps the memberships alive by heartbeats.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(Options options);
 
-  // Ends all calls with CANCELLED. Breaks off the heartbeats, so that the
-  // servers count the worker as lost, unless Leave() was called.
+  // Ends all calls with CANCELLED. Unless Leave() was called, breaks off the
+  // heartbeats, so that the servers count the worker as lost.
   ~Worker();
 
-  // Returns the step to begin with: after a restart, the first that a server
-  // has not had from this rank.
+  // Returns the step to begin with. After a restart, returns the first step
+  // that some server has not received from this rank.
   uint64_t clock() const { return first_step_; }
   const Connection& connection() const { return *connection_; }
 
-  // Sets the first values, of all dense tables. For rank 0 only. Servers that
-  // have values keep them. Values may be views of one piece of memory.
+  // Sets the initial values of all dense tables. For rank 0 only. Servers that
+  // have values keep their values. The given tensors may be views of one piece
+  // of memory.
   absl::Status Initialize(const tensor::Bundle& values);
 
   using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
-  // Calls back once all servers have values that are fresh enough for `step`,
-  // and the values are here. For asynchronous tables that is at once, and the
-  // push before it may not be in them.
+  // Calls back once values that are fresh enough for `step` have arrived from
+  // all servers. Values of asynchronous tables arrive immediately, and may lack
+  // the preceding push.
   void StartPull(uint64_t step, const PullSpec& spec, PullCallback done);
   absl::StatusOr<Pulled> Pull(uint64_t step, const PullSpec& spec = {});
 
   using PushCallback = std::function<void(absl::StatusOr<Pushed>)>;
-  // Hands over the gradients of `step`, and ends it at all servers, also at
-  // those of which there is nothing. Calls back once all have taken them. The
-  // memory of gradients is sent from, and must not change before that; a
-  // Tensor sees to it.
+  // Hands over the gradients of `step`, and ends the step at all servers, even
+  // at servers without gradients. Calls back once all servers have taken their
+  // gradients. The memory of the gradients must not change before the callback.
+  // Each Tensor keeps its memory alive.
   //
-  // Sends nothing, and returns INVALID_ARGUMENT, if `step` is neither the next
-  // step nor the last one that was pushed, or if a gradient is not finite.
+  // Sends nothing and reports INVALID_ARGUMENT if `step` is neither the next
+  // step nor the last pushed step, or if a gradient is not finite.
   //
-  // Each server gets one push at a time; others wait here, and hold their
-  // gradients.
+  // Each server gets one push at a time. Further pushes wait here and hold
+  // their gradients.
   void StartPush(uint64_t step, const StepGradients& gradients,
                  PushCallback done);
   absl::StatusOr<Pushed> Push(uint64_t step, const StepGradients& gradients);
 
-  // Tells the servers that this worker leaves, so that nobody waits for it.
-  // Calls that have not ended end with CANCELLED. Blocks as
+  // Tells the servers that this worker leaves, so that nobody waits for this
+  // worker. Ends unfinished calls with CANCELLED. Blocks as
   // HeartbeatSender::SayGoodBye() does.
   void Leave();
 
@@ -142,9 +148,9 @@ class Worker {
   v1::WorkerId id_;
   const sparse::HashKey hash_;
   uint64_t first_step_ = 0;
-  uint64_t next_step_ = 0;  // the first that was not pushed
+  uint64_t next_step_ = 0;  // the first step not pushed yet
   GradientSplitter splitter_;
-  // Before the loop, whose callbacks use them: it ends first.
+  // Declared before loop_, whose callbacks use the queues: loop_ ends first.
   std::vector<std::unique_ptr<PushQueue>> queues_;  // by server
   CallLoop loop_;
   std::unique_ptr<HeartbeatSender> heartbeats_;

@@ -9,9 +9,9 @@
 namespace penstock::ps {
 namespace {
 
-// As often as a bar is drawn anew.
+// About the redraw interval of a progress line.
 constexpr absl::Duration kInterval = absl::Milliseconds(250);
-// The end of a checkpoint waits for no longer than that.
+// Limits how long the end of a checkpoint waits for a server.
 constexpr absl::Duration kTimeout = absl::Seconds(1);
 
 }  // namespace
@@ -54,7 +54,7 @@ void WriteWatch::AskOnce() {
     v1::ServerReport report;
     if (!tensor::ToProto(bytes, &report).ok()) return;
     done += report.checkpoint_written_bytes();
-    // One that has finished says what it has written, and 0.
+    // A finished server reports its written bytes, and a total of 0.
     total += std::max(report.checkpoint_written_bytes(),
                       report.checkpoint_total_bytes());
   }

@@ -1,4 +1,4 @@
-// Asks servers how far a checkpoint is that they write.
+// Asks servers for the progress of a checkpoint.
 
 #ifndef PENSTOCK_PS_CLIENT_WRITE_WATCH_H_
 #define PENSTOCK_PS_CLIENT_WRITE_WATCH_H_
@@ -15,13 +15,13 @@
 
 namespace penstock::ps {
 
-// Asks all servers a few times a second while it lives, from a thread of its
-// own, on which it calls `written` with the sums of what they say. Servers that
-// do not answer soon are asked again. Its destructor waits for the answers
-// under way.
+// A watch on the writing of a checkpoint. Asks all servers for their progress a
+// few times a second, from its own thread. Calls `written` on that thread with
+// the sums. Asks again if a server does not answer soon. The destructor waits
+// for the answers under way.
 class WriteWatch {
  public:
-  // What is given outlives it.
+  // `connection` and `written` must outlive the watch.
   WriteWatch(const Connection& connection,
              const std::function<void(uint64_t done, uint64_t total)>& written);
   ~WriteWatch();
