@@ -110,7 +110,7 @@ absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step) {
   Chain chain;
   absl::StatusOr<Manifest> manifest = ReadManifest(files, step);
   if (!manifest.ok()) return manifest.status();
-  // Each base is older and of less depth, so that it ends.
+  // Terminates because each base is older and has less depth.
   while (manifest->base.has_value()) {
     chain.links.push_back({*std::move(manifest), {}});
     const Manifest& above = chain.links.back().manifest;
@@ -143,13 +143,14 @@ absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files) {
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value()) continue;
-    // A link, say: to leave it out would be to go back behind it unseen.
+    // Keeps other types, such as a link. Skipping the entry would silently
+    // restore an older checkpoint.
     if (entry.type != FolderEntry::Type::kFolder) {
       steps.push_back(*step);
       continue;
     }
     const auto inside = files->List(entry.name);
-    // One that is being removed.
+    // The checkpoint is being removed.
     if (absl::IsNotFound(inside.status())) continue;
     if (!inside.ok()) return inside.status();
     for (const FolderEntry& file : *inside) {

@@ -1,4 +1,4 @@
-// A checkpoint with those that it stands on.
+// A checkpoint and its bases.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_CHAIN_H_
 #define PENSTOCK_PS_CHECKPOINT_CHAIN_H_
@@ -20,8 +20,8 @@ struct Link {
   std::vector<Footer> footers;  // by shard
 };
 
-// The checkpoint that was asked for, its base, and so on to a full one. All of
-// one model, whose tables are in the same order.
+// A checkpoint, its base, and so on to a full checkpoint. All links have the
+// same model, with the tables in the same order.
 struct Chain {
   std::vector<Link> links;
 
@@ -29,28 +29,28 @@ struct Chain {
   const Model& model() const { return newest().model; }
 };
 
-// Reads the manifests of the chain that ends with the checkpoint of `step`, and
-// no shards. Returns NOT_FOUND if there is no such checkpoint, DATA_LOSS if its
-// chain is broken, FAILED_PRECONDITION if it is of a newer format.
+// Reads the manifests of the chain of the checkpoint of `step`, but no shards.
+// Returns NOT_FOUND if the checkpoint is missing, DATA_LOSS if the chain is
+// broken, FAILED_PRECONDITION if the format is newer.
 absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step);
 
-// Reads the manifests and the footers, and checks that all shards are there, of
-// their size, and have together what a restore needs. Blocks are not read: a
-// restore checks those that it takes, and Verify() all.
+// Reads the manifests and the footers. Checks that all shards are present, have
+// their sizes, and are complete for a restore. Reads no blocks: a restore
+// checks the blocks that it takes, and Verify() checks all blocks.
 absl::StatusOr<Chain> OpenChain(Files* files, uint64_t step);
 
-// Returns FAILED_PRECONDITION, with the difference, unless both have the same
-// tables in the same order, as the checkpoints of a chain do.
+// Returns FAILED_PRECONDITION, with the difference, unless both models have the
+// same tables in the same order. A chain requires this.
 absl::Status CheckSameTables(const Model& base, const Model& model);
 
-// Returns DATA_LOSS unless `footers` are of all a checkpoint should have: no
-// row of a dense table twice; in a full one every row of every dense table, and
-// a part of every sparse one.
+// Returns DATA_LOSS if `footers` have a row of a dense table twice. In a full
+// checkpoint, also returns DATA_LOSS unless `footers` have every dense row and
+// a part of every sparse table.
 absl::Status CheckComplete(const Manifest& manifest,
                            const std::vector<Footer>& footers);
 
-// Returns the steps whose folders have a manifest, good or bad, or are no
-// folders, the newest first.
+// Returns the steps of all checkpoints, the newest first. Includes folders with
+// a damaged manifest, and names of steps that are not folders.
 absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files);
 
 }  // namespace penstock::ps::checkpoint

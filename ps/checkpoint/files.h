@@ -1,5 +1,5 @@
-// The file operations that checkpoints are made of, so that a test can make
-// each of them fail.
+// The file operations of checkpoints, behind an interface, so that a test can
+// make each operation fail.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_FILES_H_
 #define PENSTOCK_PS_CHECKPOINT_FILES_H_
@@ -18,12 +18,12 @@ namespace penstock::ps::checkpoint {
 
 class WritableFile {
  public:
-  // Closes the file, which makes nothing durable.
+  // Closes the file. Closing makes nothing durable.
   virtual ~WritableFile() = default;
-  // Appends some of `bytes`, at least one, and returns how many.
+  // Appends at least one of `bytes`, and returns the number appended.
   virtual absl::StatusOr<size_t> Write(absl::string_view bytes) = 0;
-  // Returns when the bytes survive a loss of power. After an error nothing is
-  // known about any of them.
+  // Blocks until the bytes are durable. After an error, the state of all bytes
+  // is unknown.
   virtual absl::Status Sync() = 0;
 };
 
@@ -31,18 +31,18 @@ class ReadableFile {
  public:
   virtual ~ReadableFile() = default;
   virtual uint64_t size() const = 0;
-  // Reads up to `size` bytes from `offset` on, and returns how many: 0 at the
-  // end only.
+  // Reads up to `size` bytes from `offset` on, and returns the number read.
+  // Returns 0 only at the end of the file.
   virtual absl::StatusOr<size_t> Read(uint64_t offset, char* to,
                                       size_t size) = 0;
 };
 
-// Lets go of a lock with its destructor; so does the end of the process.
+// A lock on a file. The destructor and the end of the process release the lock.
 class FileLock {
  public:
   virtual ~FileLock() = default;
-  // Returns FAILED_PRECONDITION if the file was removed: then another process
-  // may hold a lock of the same name.
+  // Returns FAILED_PRECONDITION if the file was removed. Another process may
+  // then hold a lock of the same name.
   virtual absl::Status Check() const = 0;
 };
 
@@ -53,35 +53,37 @@ struct FolderEntry {
 };
 
 // The files below a root, which may be on a file system that several hosts
-// share. A path is the root itself, "", a name in it, or "folder/name". Follows
-// no symbolic link below the root, and opens nothing but regular files and
-// folders: FAILED_PRECONDITION. Errors name the operation, the path and the
+// share. A path is "" (the root), "name" or "folder/name". Opens only regular
+// files and folders, and follows no symbolic link below the root: otherwise
+// returns FAILED_PRECONDITION. Errors name the operation, the path and the
 // cause: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a
 // full disk, a quota or a limit on the size of files, and others. Where such a
 // limit is set, the process has to ignore SIGXFSZ.
 //
-// Thread-safe; an opened file is one thread's at a time, and may outlive this.
+// Thread-safe. One thread at a time may use an opened file. Opened files may
+// outlive this object.
 class Files {
  public:
   virtual ~Files() = default;
-  // Makes a file that was not there.
+  // Creates a file. Returns ALREADY_EXISTS if the file exists.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) = 0;
   virtual absl::Status MakeFolder(absl::string_view path) = 0;
-  // In no order.
+  // Returns the entries of a folder, in no order.
   virtual absl::StatusOr<std::vector<FolderEntry>> List(
       absl::string_view folder) = 0;
-  // Replaces what `to` named, at once. Both are in one folder.
+  // Renames a file, and atomically replaces an existing `to`. Both paths are in
+  // one folder.
   virtual absl::Status Rename(absl::string_view from, absl::string_view to) = 0;
-  // Removes a file, or a link and not what it names.
+  // Removes a file. Removes a link, but not its target.
   virtual absl::Status Remove(absl::string_view path) = 0;
   virtual absl::Status RemoveFolder(absl::string_view path) = 0;
   // Makes the names in a folder durable.
   virtual absl::Status SyncFolder(absl::string_view folder) = 0;
-  // Makes the file if need be. Returns FAILED_PRECONDITION if another process,
-  // or another lock of this one, holds it.
+  // Locks a file, and creates a missing file. Returns FAILED_PRECONDITION if
+  // another process, or another FileLock of this process, holds the lock.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(
       absl::string_view path) = 0;
 };

@@ -14,7 +14,8 @@ absl::Status Damaged(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("damaged: ", what));
 }
 
-// Takes the checksum at the end of `bytes`, and compares it with the rest's.
+// Removes the checksum at the end of `bytes`. Returns true if the checksum
+// matches the rest.
 bool TakeChecksum(absl::string_view* bytes) {
   const size_t size = bytes->size() - sizeof(uint64_t);
   absl::string_view checksum = bytes->substr(size);
@@ -103,8 +104,8 @@ absl::StatusOr<FileHeader> DecodeFileHeader(absl::string_view bytes) {
   FileHeader header;
   header.shard = Take<uint32_t>(&rest);
   header.id = Take<uint64_t>(&rest);
-  // First the bytes: one that flips in the version is no newer format. Then
-  // again, a newer format has this header, too.
+  // Checks the checksum first: a flipped bit in the version must not look like
+  // a newer format. A newer format keeps this header.
   if (!TakeChecksum(&bytes)) return Damaged("the header's checksum differs");
   const absl::Status known = CheckVersion(version);
   if (!known.ok()) return known;
@@ -174,7 +175,7 @@ absl::StatusOr<Footer> DecodeFooter(absl::string_view bytes) {
   Take<uint32_t>(&bytes);
   const auto parts = Take<uint64_t>(&bytes);
   const auto clocks = Take<uint64_t>(&bytes);
-  // The bytes that there are bound both, so that nothing overflows.
+  // The length of the footer bounds both counts, so that nothing overflows.
   if (parts > bytes.size() / kPartBytes ||
       clocks > bytes.size() / kClockBytes ||
       parts * kPartBytes + clocks * kClockBytes != bytes.size()) {

@@ -11,8 +11,8 @@
 //   trailer   footer's offset u64 | its length u64 | its checksum u64
 //             | magic "PSTKFOOT"
 //
-// Checksums are XXH3-64. The id is the attempt's, drawn anew by each: a block
-// that another attempt has left on the disk is not taken for one of this file.
+// Checksums are XXH3-64. Each attempt draws a new id. A reader thus recognizes
+// a stale block that another attempt has left on the disk.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_FORMAT_H_
 #define PENSTOCK_PS_CHECKPOINT_FORMAT_H_
@@ -30,11 +30,12 @@
 
 namespace penstock::ps::checkpoint {
 
-// Of shards and manifests. Written by this program, and the only one it reads.
+// The version of shards and manifests. This program writes and reads only this
+// version.
 constexpr uint32_t kFormatVersion = 1;
 
-// A block's payload is written once it has this size, and a reader takes no
-// larger one than the second; it holds one at a time.
+// kBlockBytes is the size at which a payload is written. kMaxBlockBytes limits
+// the payloads that a reader accepts. A reader holds one payload at a time.
 constexpr size_t kBlockBytes = 1 << 20;
 constexpr uint64_t kMaxBlockBytes = 16 << 20;
 
@@ -44,14 +45,14 @@ constexpr size_t kFooterHeadBytes = 32;
 constexpr size_t kPartBytes = 72;
 constexpr size_t kClockBytes = 24;
 constexpr size_t kTrailerBytes = 32;
-// Of id, last use and count, before a sparse row's bytes.
+// The size of id, last use and count, which precede a sparse row's bytes.
 constexpr size_t kRowHeadBytes = 24;
 constexpr uint64_t kMaxFooterBytes = 16 << 20;
 
 enum class BlockKind : uint32_t {
   kDense = 1,    // elements of one stream
   kRows = 2,     // rows of a sparse table
-  kRemoved = 3,  // ids, of u64, that are no more since the base checkpoint
+  kRemoved = 3,  // u64 ids, removed since the base checkpoint
 };
 
 struct FileHeader {
@@ -70,8 +71,8 @@ struct BlockHeader {
   uint64_t checksum = 0;  // the payload's
 };
 
-// Blocks that lie one behind the other: rows of a dense table, stream by
-// stream, or what the server holds of a sparse table.
+// Consecutive blocks: rows of a dense table, stream by stream, or the server's
+// rows of a sparse table.
 struct Part {
   TableKind kind = TableKind::kDense;
   uint32_t table = 0;
@@ -82,7 +83,8 @@ struct Part {
   uint64_t rows = 0;
   uint64_t removed = 0;  // sparse
   uint64_t step = 0;
-  // Of the block headers, and so of all bytes: see Digest().
+  // Digest of the block headers, and through their checksums of all bytes; see
+  // Digest().
   uint64_t digest = 0;
 };
 
@@ -104,18 +106,20 @@ std::string Encode(const BlockHeader& header, uint64_t id);
 std::string Encode(const Footer& footer);
 std::string Encode(const Trailer& trailer);
 
-// Each takes exactly the bytes that Encode() returns, and returns DATA_LOSS if
-// they are damaged or FAILED_PRECONDITION if their version is newer.
+// Decode exactly the bytes that Encode() returns. Return DATA_LOSS if the bytes
+// are damaged, or FAILED_PRECONDITION if their version is newer.
 absl::StatusOr<FileHeader> DecodeFileHeader(absl::string_view bytes);
 absl::StatusOr<BlockHeader> DecodeBlockHeader(absl::string_view bytes,
                                               uint64_t id);
 absl::StatusOr<Footer> DecodeFooter(absl::string_view bytes);
 absl::StatusOr<Trailer> DecodeTrailer(absl::string_view bytes);
 
-// Returns DATA_LOSS or FAILED_PRECONDITION unless `version` is ours.
+// Returns OK for kFormatVersion, DATA_LOSS for 0, and FAILED_PRECONDITION
+// otherwise.
 absl::Status CheckVersion(uint32_t version);
 
-// Returns a part's digest with one more block's encoded header.
+// Returns the digest `before`, extended by the encoded header of one more
+// block.
 uint64_t Digest(uint64_t before, absl::string_view header);
 
 }  // namespace penstock::ps::checkpoint

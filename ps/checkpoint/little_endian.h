@@ -1,4 +1,4 @@
-// Puts numbers together into bytes, and takes them apart.
+// Encodes and decodes little-endian numbers.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_LITTLE_ENDIAN_H_
 #define PENSTOCK_PS_CHECKPOINT_LITTLE_ENDIAN_H_
@@ -19,7 +19,7 @@ void Put(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
-// Takes a number from the front of `bytes`, which has enough of them.
+// Takes a number from the front of `bytes`, which must be long enough.
 template <typename T>
 T Take(absl::string_view* bytes) {
   const T value =

@@ -1,8 +1,8 @@
-// A checkpoint's manifest: a checkpoint is valid once it has one.
+// A checkpoint's manifest. A checkpoint with a manifest is valid.
 //
-// The file is: magic "PSTKMANI" | version u32 | length u32 | checksum u64 |
-// a message of manifest.proto, of `length` bytes. The checksum is of the rest
-// of the header and of the message.
+// The file is: magic "PSTKMANI" | version u32 | length u32 | checksum u64 | a
+// message of manifest.proto, of `length` bytes. The checksum covers the rest of
+// the header and the message.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_MANIFEST_H_
 #define PENSTOCK_PS_CHECKPOINT_MANIFEST_H_
@@ -22,25 +22,25 @@
 namespace penstock::ps::checkpoint {
 
 constexpr size_t kManifestHeaderBytes = 24;
-// Some 100,000 tables. A reader takes no larger one.
+// Limits the manifests that a reader accepts. Enough for some 100,000 tables.
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr size_t kMaxShards = 65536;
-// Incremental checkpoints that stand one on the other, whatever the writer was
-// told to allow.
+// Limits the length of a chain of incremental checkpoints, even if a writer is
+// configured to allow more.
 constexpr uint32_t kMaxDepth = 64;
 
-// Where a training was at the cut that a checkpoint has.
+// The progress of a training at a checkpoint's cut.
 struct CutRecord {
   std::vector<WorkerClock> clocks;
-  // The step of the synchronous tables; nullopt: there are none, or the
-  // checkpoint is of an earlier release.
+  // The step of the synchronous tables. nullopt: there are no such tables, or
+  // an earlier release wrote the checkpoint.
   absl::optional<uint64_t> version;
-  absl::optional<uint64_t> floor;  // nullopt: of an earlier release
+  absl::optional<uint64_t> floor;  // nullopt: by an earlier release
 };
 
 struct Manifest {
   Attempt attempt;
-  uint64_t run = 0;  // 0: of an earlier release
+  uint64_t run = 0;  // 0: by an earlier release
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   int64_t created_unix_seconds = 0;
@@ -51,16 +51,16 @@ struct Manifest {
   uint32_t depth = 0;             // bases below it
 };
 
-// Returns INVALID_ARGUMENT if it is too large.
+// Returns INVALID_ARGUMENT if the manifest is too large.
 absl::StatusOr<std::string> Encode(const Manifest& manifest);
 
-// Checks everything that it can without the shards, the model, too. Returns
-// DATA_LOSS if the bytes are damaged or make no sense, FAILED_PRECONDITION if
-// their version is newer.
+// Decodes a manifest. Checks everything that needs no shards, including the
+// model. Returns DATA_LOSS if the bytes are damaged or inconsistent,
+// FAILED_PRECONDITION if their version is newer.
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes);
 
-// Reads the manifest of the checkpoint of `step`. Errors name the file.
-// NOT_FOUND: there is no such checkpoint.
+// Reads the manifest of the checkpoint of `step`. Errors name the file. Returns
+// NOT_FOUND if the checkpoint is missing.
 absl::StatusOr<Manifest> ReadManifest(Files* files, uint64_t step);
 
 }  // namespace penstock::ps::checkpoint

@@ -41,7 +41,7 @@ absl::Status CheckSlots(const TableDefinition& table) {
   return absl::OkStatus();
 }
 
-// All bytes of the shape, with all streams; kMaxTableBytes if it is more.
+// Returns the bytes of the shape in all streams, at most kMaxTableBytes.
 uint64_t BytesUpToLimit(const TableDefinition& table) {
   uint64_t bytes = tensor::ElementSize(table.dtype);
   for (const SlotDefinition& slot : table.slots) {
@@ -61,7 +61,8 @@ absl::Status CheckShape(const TableDefinition& table) {
   for (int64_t side : table.shape) {
     if (side < 0) return Bad(table, "a side is negative");
   }
-  // A side of zero hides nothing: the product of the others counts, too.
+  // Counts a dimension of 0 as 1, so that 0 cannot hide an overflow of the
+  // others.
   TableDefinition full = table;
   for (int64_t& side : full.shape) side = std::max<int64_t>(side, 1);
   const uint64_t bytes = BytesUpToLimit(full);

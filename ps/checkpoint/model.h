@@ -1,4 +1,4 @@
-// What a checkpoint is of: the tables of a model.
+// The tables of a model, as checkpoints describe them.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_MODEL_H_
 #define PENSTOCK_PS_CHECKPOINT_MODEL_H_
@@ -13,13 +13,14 @@
 
 namespace penstock::ps::checkpoint {
 
-// The numbers are those in files.
+// The numbers are part of the file format.
 enum class TableKind : uint8_t {
-  kDense = 1,   // all rows are there from the beginning
-  kSparse = 2,  // a row comes when its id is first used
+  kDense = 1,   // all rows exist from the beginning
+  kSparse = 2,  // the first use of an id creates its row
 };
 
-// State that the optimizer keeps beside each value, of as many elements.
+// State of the optimizer, with one element for each element of the table's
+// value.
 struct SlotDefinition {
   std::string name;
   tensor::DType dtype = tensor::DType::kF32;
@@ -29,8 +30,8 @@ struct TableDefinition {
   std::string name;
   TableKind kind = TableKind::kDense;
   tensor::DType dtype = tensor::DType::kF32;
-  // Dense: of the whole table, whose rows are shape[0]; a scalar is one row.
-  // Sparse: of one row.
+  // Dense: the shape of the whole table, with shape[0] rows; a scalar is one
+  // row. Sparse: the shape of one row.
   std::vector<int64_t> shape;
   std::vector<SlotDefinition> slots;
 };
@@ -46,24 +47,26 @@ tensor::DType StreamType(const TableDefinition& table, size_t stream);
 // Dense tables only.
 uint64_t Rows(const TableDefinition& table);
 uint64_t RowElements(const TableDefinition& table);
-// Returns the bytes of a row's value and slots together, which in a sparse
-// table lie one behind the other, in the order of their streams.
+// Returns the bytes of a row's value and slots together. A sparse table stores
+// them concatenated, in the order of their streams.
 uint64_t RowBytes(const TableDefinition& table);
 
-// Returns INVALID_ARGUMENT, naming the table, unless every name is of 1 to 4096
-// bytes and its table's own, shapes have no negative side, up to 16 of them,
-// and no more than 2^56 bytes, tables have up to 16 slots, and a sparse row has
-// up to kMaxSparseRowBytes.
+// Returns INVALID_ARGUMENT, which names the table, unless:
+// - table names, and slot names in a table, are unique, of 1 to 4096 bytes;
+// - every shape has at most 16 dimensions, none negative;
+// - every table has less than 2^56 bytes and at most 16 slots;
+// - every sparse row has at most kMaxSparseRowBytes.
 absl::Status CheckModel(const Model& model);
 constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 
-// Returns in what `ours` differs from the model in a checkpoint, "" if it does
-// not: the first table that differs, and how. The order of tables is none.
+// Returns the first table in which `ours` differs from the model in a
+// checkpoint, and the difference. Returns "" if the models are the same.
+// Ignores the order of tables.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
-// The same of the tables that both have.
+// Returns the first difference among the tables that both models have.
 std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);
-// Returns the names of the tables of `model` that `other` does not have, in
-// their order.
+// Returns the names of the tables of `model` that `other` lacks, in the order
+// of `model`.
 std::vector<std::string> NotIn(const Model& other, const Model& model);
 
 }  // namespace penstock::ps::checkpoint

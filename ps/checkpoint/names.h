@@ -1,5 +1,5 @@
-// The names of checkpoints and of the files in them. None comes from a user or
-// from a file: they are numbers.
+// The names of checkpoints and of their files. All names are made from numbers:
+// no part of a name comes from a user or a file.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_NAMES_H_
 #define PENSTOCK_PS_CHECKPOINT_NAMES_H_
@@ -12,9 +12,10 @@
 
 namespace penstock::ps::checkpoint {
 
-// A folder is a checkpoint if it has a file of this name.
+// A folder with a file of this name is a checkpoint.
 constexpr char kManifestName[] = "manifest";
-// In the root; held by the repository that writes there.
+// The lock file in the root. The repository that writes to the root holds the
+// lock.
 constexpr char kLockName[] = "lock";
 
 std::string StepFolder(uint64_t step);  // step-0000001234

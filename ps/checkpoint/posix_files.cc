@@ -18,9 +18,9 @@ namespace {
 
 using base::UniqueFd;
 
-// Bytes after which the kernel is asked to begin to write: so that Sync() finds
-// little left to do, and a checkpoint does not fill memory with pages that
-// wait.
+// Limits the bytes written before the kernel is asked to write them back.
+// Sync() then finds little left to do, and a checkpoint does not fill memory
+// with dirty pages.
 constexpr uint64_t kWriteBehind = 8 << 20;
 
 absl::Status Error(int error, absl::string_view operation,
@@ -71,7 +71,7 @@ class PosixWritableFile : public WritableFile {
   }
 
  private:
-  // Its errors come back from Sync().
+  // Starts the write-back. Sync() returns its errors.
   void WriteBehind() {
     sync_file_range(fd_.get(), static_cast<off64_t>(behind_),
                     static_cast<off64_t>(written_ - behind_),
@@ -148,7 +148,7 @@ class PosixFiles : public Files {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
-    // A pipe would hold an open() until somebody writes to it.
+    // Without O_NONBLOCK, opening a pipe would block until a writer comes.
     auto fd = OpenAt(path, O_RDONLY | O_NONBLOCK, "open");
     if (!fd.ok()) return fd.status();
     struct stat info = {};
@@ -233,7 +233,7 @@ class PosixFiles : public Files {
   }
 
  private:
-  // Opens a folder, as an operation that errors are to name.
+  // Opens a folder. Errors name `operation`.
   absl::StatusOr<UniqueFd> Folder(absl::string_view path,
                                   absl::string_view operation) {
     const std::string name(path.empty() ? "." : path);

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// Opens the folder `root`, which may be named by a symbolic link and has to be
-// there. Files and folders are made with permissions for their owner only.
+// Opens the existing folder `root`, whose path may be a symbolic link. Creates
+// files and folders with permissions for their owner only.
 absl::StatusOr<std::unique_ptr<Files>> OpenFolder(const std::string& root);
 
 }  // namespace penstock::ps::checkpoint

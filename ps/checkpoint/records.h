@@ -1,4 +1,4 @@
-// What goes into a checkpoint and comes out, beside its model.
+// The records of a checkpoint: rows and clocks.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_RECORDS_H_
 #define PENSTOCK_PS_CHECKPOINT_RECORDS_H_
@@ -17,16 +17,16 @@ struct DensePart {
   size_t table = 0;
   uint64_t first_row = 0;
   uint64_t rows = 0;
-  // How often the optimizer has been applied to it.
+  // The number of optimizer updates of this part.
   uint64_t step = 0;
-  // One for each stream of the table, of whole rows.
+  // One entry for each stream of the table, with whole rows.
   std::vector<absl::string_view> streams;
 };
 
-// `bytes` are the value and the slots, one behind the other.
+// A row of a sparse table. `bytes` are the concatenated value and slots.
 struct SparseRow {
   uint64_t id = 0;
-  uint64_t last_use = 0;  // in the unit of whoever evicts
+  uint64_t last_use = 0;  // in the evicting server's unit
   uint64_t count = 0;     // of uses
   absl::string_view bytes;
 };

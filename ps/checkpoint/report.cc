@@ -39,7 +39,7 @@ uint64_t Bytes(const Manifest& manifest) {
   return bytes;
 }
 
-// What a checkpoint has of a table, itself and without its bases.
+// A checkpoint's own content of a table, without its bases.
 struct Content {
   uint64_t parts = 0;
   uint64_t rows = 0;

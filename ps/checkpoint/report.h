@@ -1,4 +1,4 @@
-// What the commands that look at checkpoints print.
+// The output of the commands that inspect checkpoints.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_REPORT_H_
 #define PENSTOCK_PS_CHECKPOINT_REPORT_H_
@@ -16,19 +16,20 @@ namespace penstock::ps::checkpoint {
 enum class Form { kText, kJson };
 
 struct Report {
-  // Ends with a newline. Names are printable, whatever users chose.
+  // Ends with a newline. Unprintable names are escaped.
   std::string text;
-  // Whether all that was looked at is good.
+  // True if everything inspected is good.
   bool is_good = true;
 };
 
-// Lists the checkpoints, the newest first, by their manifests and the ends of
-// their shards; or tells what is in the one of `step`: tables, shards, clocks.
+// Lists the checkpoints, the newest first, or describes the tables, shards and
+// clocks of the checkpoint of `step`. Reads only manifests and the ends of
+// shards.
 absl::StatusOr<Report> Inspect(Files* files, absl::optional<uint64_t> step,
                                Form form);
 
-// Reads every byte of the checkpoint of `step`, or of the newest, with those
-// that it stands on, and tells each damaged block.
+// Reads every byte of the checkpoint of `step`, or of the newest checkpoint,
+// and of its bases. Reports each damaged block.
 absl::StatusOr<Report> VerifyAndReport(Files* files,
                                        absl::optional<uint64_t> step, Form form,
                                        const Progress& progress = nullptr);

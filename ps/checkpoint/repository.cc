@@ -24,7 +24,8 @@ absl::StatusOr<uint64_t> NewId() {
   return Take<uint64_t>(&bytes);
 }
 
-// Files that nobody else would have made. Others stay where they are.
+// Returns true for files that only a repository makes. Other files are never
+// removed.
 bool IsOurs(const FolderEntry& entry) {
   return entry.type == FolderEntry::Type::kFile &&
          (absl::StartsWith(entry.name, "shard-") ||
@@ -82,7 +83,7 @@ absl::Status Repository::CleanUp() {
 absl::Status Repository::CleanFolder(uint64_t step) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(files_, step);
   if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(step);
-  // It is said where the checkpoint is looked for.
+  // Ignores a bad manifest here: a search for checkpoints reports the error.
   if (!manifest.ok()) return absl::OkStatus();
   std::set<std::string> listed = {kManifestName};
   for (const ShardInfo& shard : manifest->shards) {
@@ -92,7 +93,7 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    // A server of an attempt that is over may have removed it since.
+    // A server of an ended attempt may have removed the file meanwhile.
     absl::Status status =
         Unless(absl::IsNotFound,
                files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
@@ -234,7 +235,7 @@ absl::Status Repository::WriteManifest() {
   absl::Status status = WriteAll(file->get(), *bytes);
   if (status.ok()) status = (*file)->Sync();
   file->reset();
-  // The names of the shards become durable before the one that needs them.
+  // Makes the names of the shards durable before the manifest that needs them.
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
   if (status.ok()) status = files_->Rename(path, ManifestPath(step));
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
@@ -253,8 +254,8 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
-  // A checkpoint whose manifest is there has its shards, even after a loss of
-  // power.
+  // Makes the removal of the manifest durable first: even after a power loss, a
+  // checkpoint with a manifest has its shards.
   if (status.ok())
     status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
   if (!status.ok()) return status;
@@ -269,7 +270,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
   if (!is_empty) return absl::OkStatus();
-  // A server of an attempt that is over may have written to it since.
+  // A server of an ended attempt may have written to the folder meanwhile.
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 
@@ -279,7 +280,7 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   const absl::Status own = CheckAreOwn(*steps);
   if (!own.ok()) return own;
   std::set<uint64_t> needed;
-  // What is being written needs its base.
+  // The checkpoint being written needs its base.
   if (current_.has_value() && current_->base.has_value()) {
     const auto below = ReadManifests(files_, current_->base->step);
     if (!below.ok()) return below.status();
@@ -295,7 +296,8 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
       ++good;
       AddSteps(*chain, &needed);
     } else if (needed.count(step) == 0) {
-      // The newest first: none is ever left without its base.
+      // Removes the newest first, so that no checkpoint is ever without its
+      // base.
       absl::Status status = RemoveCheckpoint(step);
       if (!status.ok()) return status;
       removed.push_back(step);

@@ -1,4 +1,4 @@
-// Begins checkpoints, makes them valid, and removes what is no longer wanted.
+// Begins, commits and prunes checkpoints.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_REPOSITORY_H_
 #define PENSTOCK_PS_CHECKPOINT_REPOSITORY_H_
@@ -19,69 +19,70 @@
 namespace penstock::ps::checkpoint {
 
 struct NewCheckpoint {
-  // Orders checkpoints: the last good one has the highest.
+  // Orders checkpoints: a later checkpoint has a higher step.
   uint64_t step = 0;
   Model model;
   uint64_t run = 0;
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   size_t shards = 0;
-  // To be shown.
+  // For people.
   int64_t created_unix_seconds = 0;
-  // The checkpoint that an incremental one goes on from.
+  // The base of an incremental checkpoint. nullopt: writes a full checkpoint.
   absl::optional<uint64_t> base_step;
-  // Incremental checkpoints up to a full one, this one with them.
+  // Limits the incremental checkpoints of a chain, including this checkpoint.
   uint32_t max_depth = 16;
 };
 
-// The one writer of a root. A checkpoint is written so:
+// The only writer of a root. These calls write a checkpoint:
 //
 //   the repository   Begin()
 //   each server      ShardWriter::Create() ... Finish()
 //   the repository   Commit()
 //
-// Until Commit() has renamed the manifest there is no checkpoint, and from then
-// on it is whole; a process that is killed, or a host that loses its power, at
-// any time leaves the last good one and perhaps leftovers. The next Open()
-// removes those. One attempt at a time. Not thread-safe.
+// The checkpoint exists, complete, once Commit() has renamed the manifest. A
+// killed process or a power loss leaves the last good checkpoint and perhaps
+// leftover files. The next Open() removes leftover files. Runs one attempt at a
+// time. Not thread-safe.
 class Repository {
  public:
-  // Takes the lock of the root, and cleans up. The checkpoints that are there
-  // now and those that the repository writes are its own; others are never
-  // removed. FAILED_PRECONDITION: another process has the lock. `files` outlive
-  // the repository.
+  // Takes the lock of the root, and cleans up. The repository owns the
+  // checkpoints that are present now and the checkpoints that it writes. Never
+  // removes other checkpoints. Returns FAILED_PRECONDITION if another process
+  // has the lock. `files` must outlive the repository.
   static absl::StatusOr<std::unique_ptr<Repository>> Open(Files* files);
-  // Aborts an attempt that is not committed.
+  // Aborts an uncommitted attempt.
   ~Repository();
   Repository(const Repository&) = delete;
   Repository& operator=(const Repository&) = delete;
 
-  // Returns FAILED_PRECONDITION if somebody else may write to the root: the
-  // file of the lock was removed, or a checkpoint is there that is not its own.
+  // Returns FAILED_PRECONDITION if another process may write to the root: the
+  // lock file was removed, or the root has a checkpoint that the repository
+  // does not own.
   absl::Status CheckIsOwn() const;
 
-  // Makes the folder. Returns what CheckIsOwn() does, ALREADY_EXISTS if there
-  // is a checkpoint of this step, good or bad; FAILED_PRECONDITION if the base
-  // cannot be one: it is damaged, of another model or placement, not older, or
-  // its chain is full: take a full checkpoint then.
+  // Begins an attempt, and makes its folder. Returns the errors of
+  // CheckIsOwn(), and ALREADY_EXISTS if there is a checkpoint of this step,
+  // good or bad. Returns FAILED_PRECONDITION if the base is unusable: damaged,
+  // of another model or placement, not older, or with a full chain. Take a full
+  // checkpoint then.
   absl::StatusOr<Attempt> Begin(NewCheckpoint checkpoint);
 
-  // Makes it a checkpoint, and durable. `shards` are what the servers' Finish()
-  // returned, in any order; `cut` is for who restores: each shard has its
-  // server's own clocks. Returns DATA_LOSS, naming it, if a shard is not
-  // there or a row of a table is missing. After an error the attempt is over,
-  // as by Abort().
+  // Makes the attempt a durable checkpoint. `shards` are the results of the
+  // servers' Finish(), in any order. `cut` is for restores, because each shard
+  // has only its server's clocks. Returns DATA_LOSS, which names the missing
+  // shard or row. After an error the attempt is over, as by Abort().
   absl::Status Commit(std::vector<ShardInfo> shards, CutRecord cut);
 
-  // Removes what the attempt has written. What cannot be removed now is at the
-  // next Open(). Does nothing without an attempt.
+  // Removes the files of the attempt. The next Open() removes files that cannot
+  // be removed now. Does nothing without an attempt.
   void Abort();
 
-  // Removes all checkpoints older than the newest `keep` good ones, but those
-  // that they stand on. Returns the steps removed. A kill leaves each of the
-  // others whole. Keeps damaged ones that are newer than the oldest that it
-  // keeps, and, if none is good, everything. Returns an error, and has removed
-  // nothing more, for one that may be good and cannot be read.
+  // Keeps the newest `keep` good checkpoints and their bases, and removes older
+  // checkpoints. Returns the removed steps. Keeps damaged checkpoints that are
+  // newer than the oldest kept checkpoint. Removes nothing if no checkpoint is
+  // good. A kill leaves each kept checkpoint intact. Stops with an error at a
+  // checkpoint that is unreadable and may be good.
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
   // Sets aside the checkpoints newer than `step`, good or bad, as folders named
@@ -101,13 +102,14 @@ class Repository {
   absl::Status WriteManifest();
   absl::Status CheckShards();
   absl::StatusOr<std::string> SetAside(uint64_t step);
-  // Removes a whole checkpoint, or what is left of one: the manifest first.
+  // Removes a checkpoint, or the rest of a partly removed checkpoint. Removes
+  // the manifest first.
   absl::Status RemoveCheckpoint(uint64_t step);
 
   Files* const files_;
   const std::unique_ptr<FileLock> lock_;
   std::set<uint64_t> own_steps_;
-  // Of the attempt.
+  // The manifest of the attempt. nullopt: no attempt.
   absl::optional<Manifest> current_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-// For each table of `from`, its index in `to`, or kNone.
+// Returns the index in `to` of each table of `from`, or kNone.
 std::vector<size_t> Indices(const Model& from, const Model& to) {
   std::map<absl::string_view, size_t> by_name;
   for (size_t i = 0; i < to.tables.size(); ++i) {
@@ -58,7 +58,7 @@ class Restorer {
     for (Wanted::Rows each : wanted_.rows) {
       if (each.table < theirs_.size()) {
         each.table = theirs_[each.table];
-        if (each.table == kNone) continue;  // it is new
+        if (each.table == kNone) continue;  // a new table
       }
       rows.push_back(each);
     }
@@ -66,7 +66,8 @@ class Restorer {
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     CountBytes();
-    // The oldest first, for the sake of sparse rows.
+    // Reads the oldest checkpoint first: later sparse rows replace earlier
+    // ones.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {
         absl::Status status = ReadShard(i, shard);
@@ -130,7 +131,7 @@ class Restorer {
     return cursor->Finish();
   }
 
-  // Takes what is wanted of a block.
+  // Takes the wanted elements of a block.
   absl::Status TakeElements(PartCursor* cursor, const Part& part,
                             const BlockHeader& header,
                             const std::vector<RowSpan>& spans) {

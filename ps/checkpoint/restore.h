@@ -1,4 +1,4 @@
-// Gives servers what a checkpoint has of the rows that they hold.
+// Restores a server's rows from a checkpoint.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_RESTORE_H_
 #define PENSTOCK_PS_CHECKPOINT_RESTORE_H_
@@ -18,24 +18,25 @@
 
 namespace penstock::ps::checkpoint {
 
-// What one server holds, in however many parts, and of whatever placement: it
-// need not be that of the checkpoint. Tables are indices into its own model.
+// The rows that one server holds. The placement may differ from the
+// checkpoint's placement. Tables are indices into the server's model.
 struct Wanted {
   struct Rows {
     size_t table = 0;
     uint64_t first_row = 0;
     uint64_t rows = 0;
   };
-  // Dense. None twice.
+  // Dense rows. No row twice.
   std::vector<Rows> rows;
-  // Sparse: whether this server holds the row of an id. Null: no row.
+  // Sparse rows: returns true if this server holds the row of an id. Null: no
+  // row.
   std::function<bool(size_t table, uint64_t id)> holds;
-  // Whether tables of the checkpoint are left out that the model does not have.
+  // If true, ignores tables of the checkpoint that the model lacks.
   bool may_drop_tables = false;
 };
 
-// Elements of a stream of a dense table, from the one of that number of the
-// whole table on. `step` is that of the part they were in.
+// Elements of a stream of a dense table. `first` counts the elements of the
+// whole table. `step` is the step of the elements' part.
 struct DenseElements {
   size_t table = 0;
   size_t stream = 0;
@@ -44,33 +45,40 @@ struct DenseElements {
   absl::string_view bytes;
 };
 
-// Takes what is restored. An error ends the restore, which returns it.
+// A receiver of restored rows. Restore() stops at an error of the sink, and
+// returns that error.
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Each element that is wanted comes once. Bytes are valid during the call.
+  // Takes dense elements. Each wanted element comes once. Bytes are valid
+  // during the call.
   virtual absl::Status TakeDense(const DenseElements& elements) = 0;
-  // A sparse table's step, of one shard: the table's is the highest of them.
-  // Comes for each table of the checkpoint, before its rows.
+  // Takes a sparse table's step in one shard. The table's step is the highest
+  // of all shards. Called for each table of the checkpoint, before its rows.
   virtual absl::Status TakeSparseStep(size_t table, uint64_t step) = 0;
-  // What comes later replaces what came before: rows come from the full
-  // checkpoint first and then from each incremental one.
+  // Take or drop a row. Later calls for an id replace earlier calls: rows come
+  // from the full checkpoint first, then from each incremental checkpoint.
   virtual absl::Status TakeRow(size_t table, const SparseRow& row) = 0;
   virtual absl::Status DropRow(size_t table, uint64_t id) = 0;
 };
 
-// Reads what is wanted of `chain`, as OpenChain() or FindLastGood() returned
-// it, in time and bytes as they are wanted: dense rows from the newest
-// checkpoint that has them, and of them whole blocks only. Holds one block.
+// Reads the wanted rows of `chain`, which OpenChain() or FindLastGood()
+// returned. Reads dense rows from the newest checkpoint that has them, in whole
+// blocks. Takes time proportional to the wanted rows. Holds one block at a
+// time.
 //
-// Of tables that the checkpoint does not have, nothing comes: they are new; see
-// NotIn().
+// Restores nothing for tables that the checkpoint lacks: such tables are new;
+// see NotIn().
 //
-// Returns FAILED_PRECONDITION if a table is another than the checkpoint's,
-// naming the first that differs, and how, and if it has one that `model` has
-// not, unless that may be dropped; INVALID_ARGUMENT if rows are
-// wanted that are not in the model; DATA_LOSS if it finds damage, which the
-// sink has seen nothing of. `chain` has the clocks.
+// Returns:
+// - FAILED_PRECONDITION, which names the first different table, if a table
+//   differs from the checkpoint's table;
+// - FAILED_PRECONDITION if `model` lacks a table of the checkpoint, unless
+//   Wanted::may_drop_tables is set;
+// - INVALID_ARGUMENT if wanted rows are not in the model;
+// - DATA_LOSS for damage. The sink never gets damaged bytes.
+//
+// The caller finds the clocks in `chain`.
 absl::Status Restore(Files* files, const Chain& chain, const Model& model,
                      const Wanted& wanted, Sink* sink,
                      const Progress& progress = nullptr);

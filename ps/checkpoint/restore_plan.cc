@@ -30,9 +30,9 @@ absl::Status CheckWanted(const Model& model, const Wanted::Rows& wanted) {
       NameOf(model, wanted.table), ", which has ", rows));
 }
 
-// Apart from each other: the end of each by its first row.
+// Disjoint spans: the end of each by its first row.
 using Spans = std::map<uint64_t, uint64_t>;
-// The rows that are still to be found, by table.
+// The rows not found yet, by table.
 using Open = std::map<size_t, Spans>;
 
 absl::StatusOr<Open> AllWanted(const Model& model,
@@ -58,13 +58,13 @@ absl::StatusOr<Open> AllWanted(const Model& model,
   return open;
 }
 
-// Moves the rows of `spans` that are in `part` to `found`, in their order.
-// Takes time by what it finds: a hostile footer has hundreds of thousands of
-// parts, each of which leaves one more span.
+// Moves the rows of `spans` that are in `part` to `found`, in ascending order.
+// Takes time proportional to the rows found: a hostile footer has hundreds of
+// thousands of parts, and each part may add a span.
 void Cut(const Part& part, Spans* spans, std::vector<RowSpan>* found) {
   const uint64_t part_end = part.first_row + part.rows;
   auto next = spans->upper_bound(part.first_row);
-  // The one before may reach into the part.
+  // The previous span may overlap the part.
   if (next != spans->begin()) --next;
   while (next != spans->end() && next->first < part_end) {
     const RowSpan span = {next->first, next->second};

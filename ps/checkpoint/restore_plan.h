@@ -1,4 +1,4 @@
-// Decides where the dense rows that a server wants are read from.
+// Plans the parts from which to read the dense rows that a server wants.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_RESTORE_PLAN_H_
 #define PENSTOCK_PS_CHECKPOINT_RESTORE_PLAN_H_
@@ -20,15 +20,15 @@ struct RowSpan {
   uint64_t end = 0;
 };
 
-// Which part of the chain: link, shard, and its place in the footer.
+// A part of the chain: link, shard, and index in the footer.
 using PartKey = std::tuple<size_t, size_t, size_t>;
 
-// The rows that are read from each part, in their order.
+// The rows to read from each part, in ascending order.
 using DensePlan = std::map<PartKey, std::vector<RowSpan>>;
 
-// Takes each row from the newest checkpoint that has it. `wanted` has the
-// tables of the chain's model. Returns INVALID_ARGUMENT for rows that no table
-// has, or that are wanted twice, and DATA_LOSS for rows that are in no part.
+// Takes each row from the newest checkpoint that has the row. `wanted` has
+// indices into the chain's model. Returns INVALID_ARGUMENT if a row does not
+// exist or is wanted twice, and DATA_LOSS if a row is in no part.
 absl::StatusOr<DensePlan> PlanDense(const Chain& chain,
                                     const std::vector<Wanted::Rows>& wanted);
 

@@ -14,7 +14,7 @@ absl::Status DataLoss(absl::string_view path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what));
 }
 
-// The same error, with the file's name where it lacks it.
+// Returns the error, prefixed with the file's name.
 absl::Status In(absl::string_view path, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(path, ": ", status.message()));
@@ -92,7 +92,7 @@ absl::Status ShardReader::ReadFooter(const ShardInfo& info) {
   return CheckParts(trailer->offset);
 }
 
-// The parts have to fill the file between its header and its footer.
+// Checks that the parts fill the file between header and footer.
 absl::Status ShardReader::CheckParts(uint64_t blocks_end) const {
   uint64_t offset = kFileHeaderBytes;
   for (const Part& part : footer_.parts) {

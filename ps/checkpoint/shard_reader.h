@@ -1,4 +1,4 @@
-// Reads one shard of a checkpoint, and believes nothing that it reads.
+// Reads one shard of a checkpoint, and validates every byte read.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_SHARD_READER_H_
 #define PENSTOCK_PS_CHECKPOINT_SHARD_READER_H_
@@ -17,16 +17,17 @@
 
 namespace penstock::ps::checkpoint {
 
-// A shard whose header, footer and trailer are whole, and agree with the
-// manifest and the model. Its blocks are read by a PartCursor.
+// A shard whose header, footer and trailer are undamaged, and agree with the
+// manifest and the model. A PartCursor reads the blocks.
 //
-// Holds the footer, which is as long as it is in the file, and no more than
-// kMaxFooterBytes. Errors name the file; DATA_LOSS: damaged, NOT_FOUND: there
-// is none, FAILED_PRECONDITION: newer, or no regular file. Not thread-safe.
+// Holds the footer, at most kMaxFooterBytes in the file. Errors name the file.
+// Returns DATA_LOSS if the file is damaged, NOT_FOUND if missing,
+// FAILED_PRECONDITION if of a newer format or not a regular file. Not
+// thread-safe.
 class ShardReader {
  public:
-  // Opens the shard that `info`, of the manifest, is about. `model` is the
-  // checkpoint's, and outlives the reader.
+  // Opens the shard that `info` of the manifest describes. `model` is the
+  // checkpoint's model, and must outlive the reader.
   static absl::StatusOr<std::unique_ptr<ShardReader>> Open(
       Files* files, const Model* model, const Attempt& attempt,
       const ShardInfo& info);
@@ -51,30 +52,33 @@ class ShardReader {
   Footer footer_;
 };
 
-// Goes through the blocks of a part. Reads each header, and of payloads those
-// that are asked for. Holds one block.
+// A cursor over the blocks of a part. Reads each header, and the requested
+// payloads. Holds one block.
 //
 //   PartCursor cursor(reader, part);
 //   while (!cursor.AtEnd()) {
-//     header = cursor.Next();   // an error: nothing behind it can be read
+//     header = cursor.Next();   // an error: nothing further can be read
 //     bytes = cursor.Payload(); // an error: the next block can be read
 //   }
 //   cursor.Finish();
 class PartCursor {
  public:
-  // `part` is one of the reader's footer. Both must outlive the cursor.
+  // `part` belongs to the reader's footer. `reader` and `part` must outlive the
+  // cursor.
   PartCursor(ShardReader* reader, const Part* part);
 
   bool AtEnd() const { return blocks_ == part_->blocks; }
-  // The block in its part, from 1 on, that the last call was about.
+  // Returns the number of the current block in its part, from 1 on.
   uint64_t block() const { return blocks_; }
 
-  // Returns the next block's header: it is of this part, continues the one
-  // before, and its length is what its rows have.
+  // Moves to the next block and returns its header. Returns DATA_LOSS unless
+  // the block belongs to this part, continues the previous block, and has the
+  // length of its rows.
   absl::StatusOr<BlockHeader> Next();
-  // Returns the bytes of that block, which are valid until the next call.
+  // Returns the bytes of the current block. Bytes are valid until the next
+  // call.
   absl::StatusOr<absl::string_view> Payload();
-  // Returns DATA_LOSS unless the blocks are all that was written.
+  // Returns DATA_LOSS unless the part is complete.
   absl::Status Finish();
 
  private:
@@ -82,7 +86,7 @@ class PartCursor {
   absl::Status Check(const BlockHeader& header);
   absl::Status CheckDense(const BlockHeader& header);
   absl::Status CheckSparse(const BlockHeader& header);
-  // Goes to the stream of the next block, past those that are complete.
+  // Moves to the stream of the next block, past complete streams.
   void SkipFullStreams();
   absl::Status Damaged(absl::string_view what) const;
 

@@ -45,7 +45,7 @@ ShardWriter::ShardWriter(Files* files, const Model* model,
 ShardWriter::~ShardWriter() {
   if (finished_) return;
   file_.reset();
-  // What cannot be removed is left to the repository's next run.
+  // The next Repository::Open() removes a file that cannot be removed now.
   files_->Remove(path_).IgnoreError();
 }
 
@@ -158,7 +158,8 @@ absl::Status ShardWriter::RemoveRow(uint64_t id) {
   return gathered_.size() < kBlockBytes ? status : WriteGathered();
 }
 
-// Counts one more of `kind` in the gathered block, which it begins if need be.
+// Counts one more of `kind` in the gathered block. Begins a block of another
+// kind if necessary.
 absl::Status ShardWriter::Gather(BlockKind kind) {
   if (gathered_kind_ != kind) {
     absl::Status status = WriteGathered();
@@ -240,8 +241,8 @@ absl::StatusOr<ShardInfo> ShardWriter::WriteEnd() {
   trailer.checksum = tensor::ChecksumOf(footer);
   absl::Status status = Write(footer + Encode(trailer));
   if (status.ok()) status = file_->Sync();
-  // The name, too, on file systems that hosts share: the repository's sync
-  // is of what it knows itself.
+  // Makes the name durable, too. On a shared file system, the repository's sync
+  // covers only changes of its own host.
   if (status.ok()) status = files_->SyncFolder(StepFolder(attempt_.step));
   if (!status.ok()) return status;
   file_.reset();

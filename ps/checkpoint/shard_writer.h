@@ -18,50 +18,51 @@
 
 namespace penstock::ps::checkpoint {
 
-// Names one attempt to write a checkpoint, see Repository::Begin().
+// Names one attempt to write a checkpoint; see Repository::Begin().
 struct Attempt {
   uint64_t step = 0;
   uint64_t id = 0;
 };
 
-// What the repository has to know of a shard that is written.
+// A description of a written shard, for the repository.
 struct ShardInfo {
   uint32_t shard = 0;
   uint64_t bytes = 0;
   uint64_t checksum = 0;  // the footer's
 };
 
-// Writes a shard file from its beginning to its end, block by block, and holds
-// no more than one block: dense values are written from where they lie.
+// A writer of one shard file, from beginning to end, block by block. Holds at
+// most one block: dense values are written from their own memory, without a
+// copy.
 //
 // After an error every call returns that error. A writer that is destroyed
-// before Finish() has succeeded removes its file. Not thread-safe; one server
-// may write several shards at once, by several writers.
+// before Finish() has succeeded removes its file. Not thread-safe. One server
+// may write several shards concurrently, with several writers.
 class ShardWriter {
  public:
-  // `shard` is the shard's index in the checkpoint. `files` and `model`, which
-  // CheckModel() has found well, outlive the writer.
+  // `shard` is the shard's index in the checkpoint. `files` and `model` must
+  // outlive the writer. CheckModel() must have accepted `model`.
   static absl::StatusOr<std::unique_ptr<ShardWriter>> Create(
       Files* files, const Model* model, const Attempt& attempt, uint32_t shard);
   ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  // Writes rows of a dense table. Returns INVALID_ARGUMENT if they are not in
-  // the table, or have other bytes than their definition says.
+  // Writes rows of a dense table. Returns INVALID_ARGUMENT if the rows are not
+  // in the table, or have the wrong number of bytes.
   absl::Status AddDense(const DensePart& part);
 
-  // Begins what the server holds of a sparse table: all rows, or, in an
-  // incremental checkpoint, those changed or removed since the base. `step` is
-  // the table's.
+  // Begins the server's part of a sparse table: all rows, or, in an incremental
+  // checkpoint, rows changed or removed since the base. `step` is the table's
+  // step.
   absl::Status BeginSparse(size_t table, uint64_t step);
-  // Add a row, or say that there is none of this id anymore, in the table that
-  // was begun. Later ones of an id replace earlier ones.
+  // Add a row, or record the removal of a row, in the table begun last. Later
+  // calls for an id replace earlier calls.
   absl::Status AddRow(const SparseRow& row);
   absl::Status RemoveRow(uint64_t id);
 
-  // Ends the file and returns when it is on the disk. `clocks` are this
-  // server's.
+  // Ends the file. Blocks until the file is durable. `clocks` are this server's
+  // clocks.
   absl::StatusOr<ShardInfo> Finish(std::vector<WorkerClock> clocks);
 
  private:
@@ -71,7 +72,7 @@ class ShardWriter {
   absl::Status CheckPart(const DensePart& part) const;
   absl::Status CheckSparse(absl::string_view call) const;
   absl::Status WriteStream(const DensePart& part, size_t stream);
-  // Writes the block that sparse rows or ids gather in.
+  // Writes the block of gathered sparse rows or ids.
   absl::Status WriteGathered();
   absl::Status Gather(BlockKind kind);
   void BeginPart(TableKind kind, size_t table, uint64_t step);
@@ -92,7 +93,7 @@ class ShardWriter {
   uint64_t offset_ = 0;
   bool in_part_ = false;  // footer_.parts.back() is open
   Footer footer_;
-  // Sparse: the block that is gathered.
+  // Sparse: the block being gathered.
   BlockKind gathered_kind_ = BlockKind::kRows;
   uint32_t gathered_count_ = 0;
   std::string gathered_;

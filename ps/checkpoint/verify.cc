@@ -42,7 +42,7 @@ class Verifier {
       const uint64_t before = done_;
       absl::Status status = CheckShard(link, info);
       if (!status.ok()) return status;
-      // What is beside the blocks, or could not be read.
+      // Counts the bytes outside the blocks, and unreadable bytes.
       done_ = before + info.bytes;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }

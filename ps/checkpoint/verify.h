@@ -1,4 +1,4 @@
-// Looks whether checkpoints are good, and finds the last that is.
+// Verifies checkpoints, and finds the last good checkpoint.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_VERIFY_H_
 #define PENSTOCK_PS_CHECKPOINT_VERIFY_H_
@@ -16,8 +16,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// Is told, by the thread that calls, how many bytes of all are done. Returns
-// false to end the operation, which then returns CANCELLED.
+// A callback with the processed bytes and their total, on the operation's
+// thread. Returns false to end the operation, which then returns CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
 // Returns true for an error about the contents of a checkpoint: bytes that do
@@ -28,7 +28,7 @@ bool IsDamage(const absl::Status& status);
 struct Damage {
   uint64_t step = 0;   // of the checkpoint, which may be a base
   std::string table;   // empty: of the whole shard
-  uint64_t block = 0;  // of the table's in the shard, from 1 on; 0: none
+  uint64_t block = 0;  // of the table in the shard, from 1 on; 0: none
   std::string what;    // names the file
 };
 
@@ -36,20 +36,20 @@ struct Verification {
   uint64_t checkpoints = 0;  // of the chain
   uint64_t blocks = 0;
   uint64_t bytes = 0;
-  // All of them, and the first kMaxDamages in full.
+  // The number of all damages. `damages` has the first kMaxDamages.
   uint64_t damaged = 0;
   std::vector<Damage> damages;
 };
 constexpr size_t kMaxDamages = 100;
 
-// Reads every byte of a checkpoint and of those that it stands on. Damage is a
-// result, and the search continues after it. Errors: NOT_FOUND for a step
-// without a checkpoint, FAILED_PRECONDITION for a newer format or a symbolic
-// link, CANCELLED, and each error of a read that is no damage.
+// Reads every byte of a checkpoint and of its bases. Reports damage in the
+// result, and continues after damage. Returns NOT_FOUND if the checkpoint is
+// missing, FAILED_PRECONDITION if the format is newer or the folder is a link,
+// CANCELLED, and the errors of reads that are no damage.
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
                                     const Progress& progress = nullptr);
 
-// How much is read before a checkpoint is called good.
+// The amount of reading before a checkpoint counts as good.
 enum class Thoroughness {
   kQuick,  // manifests, and the beginning and the end of each shard
   kFull,   // every byte
@@ -57,15 +57,15 @@ enum class Thoroughness {
 
 struct LastGood {
   Chain chain;
-  // Newer ones that are damaged, and why.
+  // The errors of newer, damaged checkpoints.
   std::vector<absl::Status> skipped;
 };
 
-// Returns the newest good checkpoint. Returns NOT_FOUND if there is none at
-// all, and DATA_LOSS if all are damaged. Returns an error for a checkpoint that
-// may be good but cannot be read: a newer format, a lack of permission, an
-// error of the disk. A caller never goes back behind such a checkpoint
-// unawares.
+// Returns the newest good checkpoint. Returns NOT_FOUND if there is no
+// checkpoint, and DATA_LOSS if all are damaged. Fails if a checkpoint is
+// unreadable and may be good: because of its format, a missing permission or an
+// error of the disk. A user must not silently lose progress by restoring an
+// older checkpoint.
 absl::StatusOr<LastGood> FindLastGood(Files* files, Thoroughness thoroughness,
                                       const Progress& progress = nullptr);
 
