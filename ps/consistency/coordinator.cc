@@ -235,8 +235,8 @@ void Coordinator::HandOut(Outcome* outcome) {
   }
 }
 
-// All held calls of the rank were made by the member that has gone: only a
-// member's are held.
+// Refuses all held calls of a rank whose member has gone. Only a member's calls
+// are held.
 void Coordinator::RefuseCallsOf(uint32_t rank, Outcome* outcome) {
   const Verdict verdict =
       membership_.HasMember(rank) ? Verdict::kSuperseded : Verdict::kNotMember;
@@ -314,7 +314,8 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 std::vector<RankClock> Coordinator::AppliedClocks() const {
-  // The same in each policy: a rank's next push is not taken before.
+  // All policies have the same unapplied push of a rank: the rank's next push
+  // is not taken before.
   std::map<uint32_t, uint64_t> unapplied;
   for (const ConsistencyPolicy& policy : policies_) {
     for (const auto& [clock, rank] : policy.unapplied()) {

@@ -1,4 +1,4 @@
-// Decides which pushes and pulls of all tables a parameter server takes.
+// Decides which pushes and pulls a parameter server takes, for all tables.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
 #define PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
@@ -19,10 +19,11 @@
 
 namespace penstock::ps {
 
-// One Membership and the policies of the tables of one server. Tables with the
-// same rule share a policy, so that a thousand variables cost as much as one.
+// The Membership and the table policies of one server. Tables with the same
+// rule share a policy, so that a thousand variables cost as much as one
+// variable.
 //
-// A worker ends each step with one push, which is of all policies at once:
+// A worker ends each step with one push, which covers all policies:
 //
 // clang-format off
 //   a push of clock c, by a       verdict     what changes
@@ -39,30 +40,32 @@ namespace penstock::ps {
 //   all find it late              late        the member's clock becomes c + 1
 // clang-format on
 //
-// The first line that fits decides. So a push that is repeated, because its
-// answer was lost, counts once, and a step that is left out (e < c) never comes
+// The first matching line decides. A push that is repeated after a lost answer
+// thus counts once. A step that was left out (e < c) is never accepted
 // afterwards.
 //
 // A push for clock c is never ahead if a pull for c of all policies was
-// answered. One of some policies says nothing about the others.
+// answered. A pull of some policies says nothing about the other policies.
 //
 // The step that a member may be at is the largest of e, the floor and the
-// synchronous policies' versions. A pull of a member that is more than kMaxLead
-// above it is ahead, too. Else a single push could use up all clocks of a rank.
+// synchronous policies' versions. A member's pull for more than kMaxLead above
+// that step is ahead, too. Without this limit, a single push could use up all
+// clocks of a rank.
 //
-// A call that cannot be answered yet is held, for max_wait at most. Its answer
-// is in the outcome of a later call; that of a call which need not be held is
-// in its own. At most one push of each worker is held (a later one replaces
-// it), and at most max_held_pulls pulls of each worker, and of all readers
-// together.
+// A call that cannot be answered yet is held, for max_wait at most. The outcome
+// of a later call has the answer of a held call. Other calls are answered in
+// their own outcome. Limits for held calls:
+// - one push of each worker (a later push replaces the held push);
+// - max_held_pulls pulls of each worker, and of all readers together.
 //
-// Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
-// clock, holds its own lock in every call, and keeps the gradients, by PushId
-// and policy, until they are applied.
+// Pure: no clock, no thread, no I/O. The caller:
+// - passes the time, by a monotonic clock;
+// - holds its own lock in every call;
+// - keeps the gradients, by PushId and policy, until they are applied.
 class Coordinator {
  public:
-  // Far more steps than a worker leaves out, and so few that the clocks of a
-  // rank last for four thousand million pushes.
+  // Limits the steps that a worker may skip. Far more than a worker ever skips,
+  // and so few that the clocks of a rank last for 2^32 pushes.
   static constexpr uint64_t kMaxLead = 65536;
 
   struct Options {
@@ -89,34 +92,36 @@ class Coordinator {
   struct Answer {
     uint64_t ticket = 0;
     Verdict verdict = Verdict::kAccepted;
-    // Of a push that was accepted or is late: which policies count it.
+    // For an accepted or late push: by policy, true if the policy counts the
+    // push.
     std::vector<bool> counted = {};
-    // Of a pull that was accepted: the clock for a push that is computed on
-    // these values. It may be above the pull's, whose step may be over.
+    // For an accepted pull: the clock for a push computed on these values. The
+    // clock may exceed the pull's clock, whose step may be over.
     uint64_t clock = 0;
-    // Of a pull that timed out, for people: whom it was waiting for.
+    // For a pull that timed out: the awaited workers, as text for people.
     std::string reason = {};
   };
 
   struct Apply {
     size_t policy;
-    uint64_t version;            // that it is applied to
+    uint64_t version;            // that the pushes are applied to
     std::vector<PushId> pushes;  // to average, in order of rank
   };
 
   struct Outcome {
-    // Of Join() and Heartbeat(). Those of pushes and pulls are in `answers`.
+    // The verdict of Join() and Heartbeat(). `answers` has the verdicts of
+    // pushes and pulls.
     Verdict verdict = Verdict::kAccepted;
-    // Of Join(): the clock to begin at.
+    // For Join(): the clock to begin at.
     uint64_t clock = 0;
     std::vector<Answer> answers;
     std::vector<Apply> applies;      // do each, then report Applied()
     std::vector<std::string> notes;  // lines for the log
   };
 
-  // Returns INVALID_ARGUMENT, which names the option. Clocks from a checkpoint
-  // that are ahead of a synchronous policy's version are set to that: those
-  // pushes were taken and not applied.
+  // Returns INVALID_ARGUMENT, which names the invalid option. Lowers clocks
+  // from a checkpoint to the oldest version of a synchronous policy: later
+  // pushes were taken but not applied.
   static absl::StatusOr<Coordinator> Create(Options options);
 
   Outcome Join(const WorkerId& worker, absl::Time now);
@@ -124,23 +129,24 @@ class Coordinator {
   Outcome Leave(const WorkerId& worker);
   Outcome Lost(const WorkerId& worker);
 
-  // `ticket` names the call in its answer; no two that are held have the same.
+  // `ticket` names the call in its answer. No two held calls may have the same
+  // ticket.
   Outcome Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
                absl::Time now);
-  // `policies` are those whose values are asked for, by their place in the
-  // options; none for all. `worker` is nullopt for a reader that is no worker.
+  // `policies` are the wanted policies, as indices into the options; empty for
+  // all. `worker` is nullopt for a reader that is no worker.
   Outcome Pull(uint64_t ticket, const absl::optional<WorkerId>& worker,
                uint64_t clock, std::vector<size_t> policies, absl::Time now);
-  // The caller of a held call has given up: it gets no answer.
+  // Drops a held call without an answer, because its caller has given up.
   void Cancel(uint64_t ticket);
 
-  // The caller has done what an Apply of that policy asked.
+  // Reports that the caller has finished the Apply of `policy`.
   Outcome Applied(size_t policy, absl::Time now);
   Outcome Tick(absl::Time now);
-  // Answers all that is held. What is being applied goes on.
+  // Answers all held calls. Pushes being applied continue.
   Outcome Drain();
 
-  // Returns when to call Tick() at the latest.
+  // Returns the latest time for the next Tick().
   absl::Time NextDeadline() const;
 
   const Membership& membership() const { return membership_; }
@@ -149,27 +155,29 @@ class Coordinator {
   size_t held_pulls() const { return held_.pulls(); }
   size_t held_pushes() const { return held_.pushes(); }
 
-  // Returns whom a pull for `clock` waits for, for people: "waits for worker 3
-  // (at step 7 of 9)".
+  // Returns the workers that a pull for `clock` waits for, for people: "waits
+  // for worker 3 (at step 7 of 9)".
   std::string Explain(uint64_t clock,
                       const std::vector<size_t>& policies) const;
 
-  // Returns the clocks of all ranks, for a checkpoint, less the pushes that are
-  // not applied. Exact if there are none, or if all policies have the same, as
-  // at a cut.
+  // Returns the clocks of all ranks without unapplied pushes, for a checkpoint.
+  // Exact if no push is unapplied, or if all policies have the same unapplied
+  // pushes, as at a cut.
   std::vector<RankClock> AppliedClocks() const;
-  // Returns the step from which on workers are waited for, for a checkpoint: no
-  // push that is not applied is below it.
+  // Returns the first step that waits for workers, for a checkpoint. No
+  // unapplied push is below that step.
   uint64_t AppliedFloor() const;
 
-  // Take the server to a cut: Hold(), so that nothing new is applied and the
-  // servers' cut can be chosen; GoOnTo() that cut, and nothing beyond; and once
-  // IsAtCut(), and what there is at the cut is copied, Release().
+  // Take the server to a cut:
+  // - Hold() stops new applies, so that the servers' cut can be chosen;
+  // - GoOnTo() continues to the cut, and not beyond;
+  // - Release() ends the hold, once IsAtCut() and the values are copied.
   //
-  // Pushes are taken and held meanwhile. A cut is reached if its pushes come:
-  // members that have not pushed up to it are waited for.
+  // Pushes are taken and held meanwhile. The server reaches the cut once all
+  // members have pushed up to the cut.
   HeldSteps Hold();
-  // Returns false, as after Release(), if the server is beyond the cut.
+  // Returns false if the server is beyond the cut. The hold has then ended, as
+  // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);
   bool IsAtCut() const;
   Outcome Release();
@@ -183,12 +191,14 @@ class Coordinator {
   bool IsFarAhead(uint32_t rank, uint64_t clock) const;
   absl::optional<Answer> JudgePush(const HeldPush& push, absl::Time now);
   Answer TakePush(const HeldPush& push, absl::Time now);
-  // Returns the first policy that a pull waits for; nullopt if it is due.
+  // Returns the first policy that a pull waits for, or nullopt if the pull is
+  // due.
   absl::optional<size_t> FirstWaiting(const HeldPull& pull) const;
   Answer AnswerPull(const HeldPull& pull) const;
   void ReleasePulls(Outcome* outcome);
   void RefuseCallsOf(uint32_t rank, Outcome* outcome);
-  // Makes what has become possible happen.
+  // Performs everything that has become possible: applies, verdicts and
+  // answers.
   void Settle(Membership::Changes changes, Outcome* outcome);
   void HandOut(Outcome* outcome);
   static Verdict VerdictOf(Membership::Standing standing);
@@ -200,7 +210,7 @@ class Coordinator {
   CutGate gate_;
 };
 
-// For logs and errors: "a clock ahead".
+// Returns a text for logs and errors, such as "a clock ahead".
 absl::string_view Describe(Coordinator::Verdict verdict);
 
 }  // namespace penstock::ps

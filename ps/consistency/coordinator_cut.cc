@@ -1,4 +1,4 @@
-// How a server comes to a cut.
+// Takes a server to a cut.
 
 #include <algorithm>
 #include <utility>
@@ -44,7 +44,8 @@ bool Coordinator::IsAtCut() const {
     if (policy.version() < *cut->version) return false;
   }
   if (has_synchronous) return true;
-  // Pushes that are in, as they are at another server, may be on their way.
+  // Waits for pushes in the cut that another server has and this server still
+  // expects.
   if (cut->version.has_value()) {
     return membership_.CountBelow(*cut->version, 1) == 0;
   }

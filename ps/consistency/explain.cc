@@ -1,4 +1,4 @@
-// What the coordinator says to people.
+// The coordinator's texts for people.
 
 #include <algorithm>
 
@@ -9,8 +9,9 @@
 namespace penstock::ps {
 namespace {
 
-// A line that names thousands of workers helps nobody, and is made for each
-// call that has waited too long, under the server's lock.
+// Limit the workers that a text names and counts. Each timed-out call makes a
+// text under the server's lock, and a list of thousands of workers helps
+// nobody.
 constexpr size_t kMostNamed = 8;
 constexpr size_t kMostCounted = 1000;
 

@@ -4,7 +4,7 @@
 
 namespace penstock::ps {
 
-// All readers together are the owner behind the last rank.
+// Returns the rank, or kMaxRanks for the common owner of all readers.
 uint32_t HeldCalls::OwnerOf(const HeldPull& pull) {
   return pull.worker.has_value() ? pull.worker->rank : kMaxRanks;
 }

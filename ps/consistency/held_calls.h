@@ -1,4 +1,4 @@
-// Pushes and pulls that cannot be answered yet.
+// Holds pushes and pulls that cannot be answered yet.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_HELD_CALLS_H_
 #define PENSTOCK_PS_CONSISTENCY_HELD_CALLS_H_
@@ -31,32 +31,32 @@ struct HeldPull {
   absl::Time deadline;
 };
 
-// Keeps pulls by the policy that they wait for and their clock, so that those
-// which are due are found without a look at the others: each call takes
-// logarithmic time. Bounded: one push of each rank, max_pulls pulls of each
-// rank, and as many of all readers. No two calls may have the same ticket.
+// The held calls. Sorts pulls by their awaited policy and clock, so that
+// finding a due pull takes logarithmic time. Holds at most one push of each
+// rank, max_pulls pulls of each rank, and max_pulls pulls of all readers. No
+// two calls may have the same ticket.
 class HeldCalls {
  public:
   HeldCalls(size_t policies, size_t max_pulls)
       : max_pulls_(max_pulls), waiting_(policies) {}
 
-  // Returns the push of the same rank that was held until now.
+  // Holds a push. Returns the replaced push of the same rank, if any.
   absl::optional<HeldPush> Hold(const HeldPush& push);
-  // Returns the push of a rank, which is then no longer held.
+  // Removes and returns the push of a rank.
   absl::optional<HeldPush> TakePush(uint32_t rank);
 
-  // Holds a pull that waits for a policy. Returns false if there are too many,
-  // or if its ticket is held already.
+  // Holds a pull that waits for a policy. Returns false if the limit is
+  // reached, or if the ticket is held already.
   bool Hold(const HeldPull& pull, size_t policy);
-  // Returns a pull that waits for that policy with a clock up to `horizon`, or
-  // any of one rank. It is then no longer held.
+  // Remove and return one pull: a pull that waits for `policy` with a clock up
+  // to `horizon`, or any pull of `rank`.
   absl::optional<HeldPull> TakeDue(size_t policy, uint64_t horizon);
   absl::optional<HeldPull> TakePullOf(uint32_t rank);
 
   // Drops the call with that ticket, if it is held.
   void Cancel(uint64_t ticket);
 
-  // Returns a call whose deadline has come, which is then no longer held.
+  // Remove and return a call whose deadline has come.
   absl::optional<HeldPush> TakeExpiredPush(absl::Time now);
   absl::optional<HeldPull> TakeExpiredPull(absl::Time now);
   absl::Time NextDeadline() const;

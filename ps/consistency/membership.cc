@@ -141,7 +141,7 @@ void Membership::Add(const WorkerId& worker, absl::Time now,
   const Steps steps = given.value_or(Steps{floor_, floor_});
   const uint64_t clock =
       std::max(ClockOf(rank), std::min(floor_, steps.oldest));
-  // If there is nobody else, steps cannot be completed without this member.
+  // Without other members, no step can complete without this member.
   const bool at_once = state_ == State::kAssembling || members_.empty();
   const uint64_t from = at_once ? floor_ : std::max(floor_, steps.newest + 1);
   const Member member{worker.incarnation, now + options_.lease, clock,
@@ -173,7 +173,7 @@ void Membership::Remove(uint32_t rank, Changes* changes) {
   by_progress_.erase({ProgressOf(member->second), rank});
   by_expiry_.erase({member->second.expires, rank});
   members_.erase(member);
-  // The timeout starts anew with the next join.
+  // The next join restarts the timeout.
   if (members_.empty()) assemble_deadline_ = absl::InfiniteFuture();
   changes->departed.push_back(rank);
 }
@@ -207,7 +207,7 @@ void Membership::Settle(absl::Time now, Changes* changes) {
 
 void Membership::RaiseFloor() {
   if (state_ == State::kAssembling || by_progress_.empty()) return;
-  // Does not fall: whoever joins is at the floor, or ahead of it.
+  // The floor does not fall: a joining worker is at the floor or ahead.
   floor_ = by_progress_.begin()->first;
 }
 

@@ -17,8 +17,9 @@
 
 namespace penstock::ps {
 
-// What a peer may name. They bound what it can make a server remember, and keep
-// the arithmetic of clocks from overflowing.
+// Limit the ranks and clocks that a peer may name. The limits bound the memory
+// that a peer can make a server use, and prevent overflow in the arithmetic of
+// clocks.
 inline constexpr uint32_t kMaxRanks = 65536;
 inline constexpr uint64_t kMaxClock = uint64_t{1} << 48;
 
@@ -29,7 +30,7 @@ struct WorkerId {
   uint64_t incarnation = 0;
 };
 
-// A worker's clock: how many of its steps are done or forgone.
+// A worker's clock: the number of its steps that are done or forgone.
 struct RankClock {
   WorkerId worker;
   uint64_t clock = 0;
@@ -43,15 +44,15 @@ struct RankClock {
 //   any         drain  -                          draining
 // clang-format on
 //
-// All other events leave the state as it is. Who is a member changes by joins,
-// heartbeats, leaves, losses and leases that end, in every state but draining.
+// All other events leave the state unchanged. Joins, heartbeats, leaves, losses
+// and ended leases change the members, in every state except draining.
 //
-// A member is waited for from step `required_from` on. Its progress is the
-// larger of that and its clock: no step before it is waited for. The floor, the
-// least progress of all, is what tables go by. It never goes back, whoever
-// comes and goes, and stays where it is while the run assembles.
+// Steps from `required_from` on wait for a member. The member's progress is the
+// larger of `required_from` and its clock: no earlier step waits for the
+// member. The floor is the least progress of all members; tables follow the
+// floor. The floor never falls, and is constant while the run assembles.
 //
-// Where a worker begins that joins:
+// The beginning of a worker that joins:
 //
 // clang-format off
 //   while                    its clock                     required from
@@ -65,11 +66,11 @@ struct RankClock {
 //                                                          below the floor
 // clang-format on
 //
-// Its clock is never less than the one that its rank has had, and then its
-// progress is not, either: no step of a worker that died is taken twice, and
-// none is asked of the worker that replaces it.
+// The clock of a joining worker is never less than the earlier clock of its
+// rank. The worker's progress is thus never less either. No step of a dead
+// worker is taken twice, or asked of its replacement.
 //
-// No clock, no thread, no I/O: the caller passes the time, by a monotonic
+// Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
 // clock. An event takes O(log members). Remembers at most kMaxRanks ranks.
 class Membership {
  public:
@@ -77,13 +78,13 @@ class Membership {
 
   struct Options {
     uint32_t expected_workers = 1;
-    // How long a member may be silent. Longer than a garbage collection or the
-    // hiccup of a suspended laptop, shorter than a user's patience.
+    // Limits a member's silence. Longer than a garbage collection or a short
+    // suspend of a laptop, shorter than a user's patience.
     absl::Duration lease = absl::Seconds(10);
-    // How long after the first join the run starts without those who are
-    // missing.
+    // The time after the first join until the run starts without the missing
+    // workers.
     absl::Duration assemble_timeout = absl::Seconds(60);
-    // From a checkpoint: the floor, and the clock of each rank.
+    // The floor and the clock of each rank, from a checkpoint.
     uint64_t floor = 0;
     std::vector<RankClock> clocks;
   };
@@ -92,13 +93,14 @@ class Membership {
   enum class Standing {
     kMember,
     kNotMember,   // never joined, has left, or its lease is over
-    kSuperseded,  // another incarnation has had the rank after it
+    kSuperseded,  // a later incarnation has taken the rank
     kInvalid,     // no such rank
     kDraining,
   };
 
-  // The steps that the synchronous tables are at; see above. nullopt in a call:
-  // there are no such tables, and the floor stands for both.
+  // The oldest and newest steps of the synchronous tables; see above. nullopt
+  // as an argument: there are no synchronous tables, and the floor replaces
+  // both.
   struct Steps {
     uint64_t oldest = 0;
     uint64_t newest = 0;
@@ -109,31 +111,32 @@ class Membership {
     std::vector<uint32_t> departed;  // ranks that have lost their member
   };
 
-  // Returns INVALID_ARGUMENT, which names the option.
+  // Returns INVALID_ARGUMENT, which names the invalid option.
   static absl::StatusOr<Membership> Create(const Options& options);
 
-  // A join supersedes another incarnation of the same rank; one that was
-  // superseded itself is refused.
+  // Joins a worker, and supersedes another incarnation of the same rank.
+  // Refuses an incarnation that was superseded itself.
   Standing Join(const WorkerId& worker, absl::Time now,
                 const absl::optional<Steps>& steps, Changes* changes);
-  // Renews the lease of a member. Lets a worker join that is none, unless
-  // another has its rank or it has left.
+  // Renews the lease of a member. Joins any other worker, unless another
+  // incarnation has the rank or the worker has left.
   Standing Heartbeat(const WorkerId& worker, absl::Time now,
                      const absl::optional<Steps>& steps, Changes* changes);
-  // An orderly good-bye. Like Lost(), it does nothing if `worker` is no member.
+  // Removes a worker that says good-bye. Leave() and Lost() do nothing if
+  // `worker` is no member.
   void Leave(const WorkerId& worker, Changes* changes);
-  // The connection broke.
+  // Removes a worker whose connection broke.
   void Lost(const WorkerId& worker, Changes* changes);
-  // Ends the leases that are over and, if it is time, assembling.
+  // Ends expired leases. Starts the run once assemble_timeout is over.
   void Tick(absl::Time now, Changes* changes);
   void Drain() { state_ = State::kDraining; }
 
-  // Returns what `worker` is. Check() renews the lease of a member: any call is
-  // a sign of life.
+  // Return the standing of `worker`. Check() also renews a member's lease,
+  // because any call is a sign of life.
   Standing StandingOf(const WorkerId& worker) const;
   Standing Check(const WorkerId& worker, absl::Time now);
 
-  // Sets a member's clock, which never goes back.
+  // Sets a member's clock. The clock never falls.
   void Advance(uint32_t rank, uint64_t clock, absl::Time now);
 
   State state() const { return state_; }
@@ -145,26 +148,27 @@ class Membership {
   bool IsMember(const WorkerId& worker) const;
   bool HasMember(uint32_t rank) const { return members_.count(rank) > 0; }
 
-  // Returns the clock of a rank, 0 for one that never joined.
+  // Returns the clock of a rank, or 0 if the rank never joined.
   uint64_t ClockOf(uint32_t rank) const;
   // Returns the clocks of all ranks that ever joined, in order of rank.
   std::vector<RankClock> Clocks() const;
 
-  // Returns how many members' progress is less than `step`, but at most `most`.
+  // Returns the number of members with progress < `step`, at most `most`.
   size_t CountBelow(uint64_t step, size_t most) const;
-  // Returns the ranks of the slowest of them, at most `most`, ascending.
+  // Returns the ranks of the slowest members with progress < `step`, at most
+  // `most`, ascending.
   std::vector<uint32_t> Below(uint64_t step, size_t most) const;
 
-  // The member of least progress.
+  // The member with the least progress.
   struct Laggard {
     uint32_t rank;
     uint64_t clock;
-    uint64_t behind;   // steps, of the one of most progress
-    absl::Time since;  // when it did its last step, or joined
+    uint64_t behind;   // steps behind the fastest member
+    absl::Time since;  // time of its last step, or of its join
   };
   absl::optional<Laggard> Slowest() const;
 
-  // Returns when to call Tick() at the latest.
+  // Returns the latest time for the next Tick().
   absl::Time NextDeadline() const;
 
  private:
@@ -175,9 +179,9 @@ class Membership {
     uint64_t required_from;
     absl::Time advanced;
   };
-  // Of a rank that ever joined. One `previous` is enough to tell two processes
-  // apart that were given the same rank, so that they do not supersede each
-  // other for ever.
+  // The record of a rank that ever joined. One `previous` suffices to detect
+  // two processes with the same rank, so that they do not supersede each other
+  // forever.
   struct Past {
     uint64_t incarnation;
     absl::optional<uint64_t> previous;

@@ -36,7 +36,8 @@ ConsistencyPolicy::Judgement ConsistencyPolicy::Judge(
     const PushId& push, const Membership& members) const {
   if (push.clock > Limit(members)) return Judgement::kAhead;
   if (synchronous()) {
-    // What is being applied is closed: the caller may be averaging it.
+    // A batch being applied takes no push: the caller may be averaging the
+    // batch.
     const bool is_open = push.clock == version_ && state_ == State::kGathering;
     return is_open ? Judgement::kTake : Judgement::kLate;
   }
@@ -58,7 +59,7 @@ absl::optional<ConsistencyPolicy::Apply> ConsistencyPolicy::Next(
       });
   if (first == taken_.end()) return absl::nullopt;
   if (synchronous()) {
-    // All have the clock of the first.
+    // All taken pushes have the same clock.
     applying_.assign(taken_.begin(), taken_.end());
     taken_.clear();
     std::sort(applying_.begin(), applying_.end(),

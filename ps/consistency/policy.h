@@ -1,5 +1,5 @@
-// How stale the values may be that the workers of one table, or of several with
-// the same rule, compute on.
+// Bounds the staleness of the values that workers compute on, for the tables of
+// one rule.
 
 #ifndef PENSTOCK_PS_CONSISTENCY_POLICY_H_
 #define PENSTOCK_PS_CONSISTENCY_POLICY_H_
@@ -32,8 +32,8 @@ struct PushId {
 // et al., "More Effective Distributed ML via a Stale Synchronous Parallel
 // Parameter Server", NIPS 2013), kUnlimited is asynchronous.
 //
-// The states are the same for all; they differ in what is applied at once, a
-// batch:
+// All policies have the same states. The policies differ in the batch, the
+// pushes that are applied together:
 //
 // clang-format off
 //   staleness  a batch is               there is one as soon as
@@ -53,27 +53,27 @@ struct PushId {
 //   applying   applied                    ++version                   gathering
 // clang-format on
 //
-// Whether there is a batch is tested at once when `gathering` is entered, and
-// again when a push is taken or the membership changes. All other events leave
-// the state as it is. Membership explains progress.
+// The policy tests for a batch on entering `gathering`, and again when a push
+// is taken or the membership changes. All other events leave the state
+// unchanged. Membership explains progress.
 //
-// With staleness 0, version v is what v steps have made of the values. Step v
-// computes on version v. All its pushes that were taken in time are applied as
-// one, and make version v + 1. With k backup workers it does not wait for the k
-// slowest, whose pushes are late (Chen et al., "Revisiting Distributed
-// Synchronous SGD", 2016). With any other staleness each push is applied by
-// itself, in the order in which they were taken, and version counts them.
+// With staleness 0, version v is the values after v steps. Step v computes on
+// version v. The pushes of step v that were taken in time are applied together,
+// and make version v + 1. With k backup workers, a step does not wait for the k
+// slowest workers, whose pushes are late (Chen et al., "Revisiting Distributed
+// Synchronous SGD", 2016). With any other staleness, each push is applied by
+// itself, in the order of taking, and version counts the applied pushes.
 //
 // A push for clock c, by a worker whose clock is not above c, is
 //   ahead   c > Limit(): no pull for c of these values was answered
 //   busy    (not with staleness 0) one of its rank is not applied yet
 //   late    (staleness 0) step c is over, or being applied
 //   taken   otherwise; it is applied exactly once
-// So there is at most one push of each rank that is not applied.
+// Each rank thus has at most one unapplied push.
 //
-// A pull for clock c is due if c <= Horizon(). Its values then have all pushes
-// of steps < c - staleness that were ever taken, and all members that are
-// waited for have done those steps. It waits for no other push to be applied.
+// A pull for clock c is due if c <= Horizon(). The values of a due pull include
+// every taken push of steps < c - staleness. All members that such steps wait
+// for have done those steps. A pull waits for no other push to be applied.
 //
 // Pure: no clock, no thread, no I/O.
 class ConsistencyPolicy {
@@ -90,39 +90,40 @@ class ConsistencyPolicy {
   enum class Judgement { kTake, kLate, kBusy, kAhead };
 
   struct Apply {
-    uint64_t version;            // that it is applied to
+    uint64_t version;            // that the pushes are applied to
     std::vector<PushId> pushes;  // to average, in order of rank
   };
 
-  // Returns INVALID_ARGUMENT, which names the option.
+  // Returns INVALID_ARGUMENT, which names the invalid option.
   static absl::StatusOr<ConsistencyPolicy> Create(const Options& options);
 
-  // Says what to do with a push, by a worker whose clock is not above its own.
+  // Judges a push. The worker's clock must not exceed the push's clock.
   Judgement Judge(const PushId& push, const Membership& members) const;
   // Takes a push that was judged kTake.
   void Take(const PushId& push);
-  // Returns what is to be applied now, if anything. It is handed out once, and
-  // the next only when Applied() has said that it is done. Passes over pushes
-  // that `gate`, if any, does not let through.
+  // Returns the next batch to apply, if any. Hands out each batch once. Call
+  // Applied() after each batch: until then, Next() returns nothing. Skips
+  // pushes that `gate` stops.
   absl::optional<Apply> Next(const Membership& members,
                              const CutGate* gate = nullptr);
-  // Returns what has been applied: nothing, if nothing was.
+  // Ends the batch being applied and returns its pushes. Returns nothing
+  // without a batch.
   std::vector<PushId> Applied();
 
-  // Returns the highest clock for which a pull is answered at once.
+  // Returns the highest clock for which a pull is answered immediately.
   uint64_t Horizon(const Membership& members) const;
-  // Returns the highest clock that a push may have. It never falls, and is
-  // never below Horizon().
+  // Returns the highest clock that a push may have. The limit never falls, and
+  // is never below Horizon().
   uint64_t Limit(const Membership& members) const;
 
-  // Returns the step that a pull for `clock` waits for: members are waited for
-  // whose progress is less. 0 if it does not wait, or only for an apply.
+  // Returns the step that a pull for `clock` waits for: the pull waits for
+  // members with less progress. Returns 0 if the pull waits for no member.
   uint64_t AwaitedStep(uint64_t clock, const Membership& members) const;
 
   bool synchronous() const { return options_.staleness == 0; }
   State state() const { return state_; }
   uint64_t version() const { return version_; }
-  // The pushes that were taken and are not applied.
+  // Returns the pushes that were taken and are not applied, by (clock, rank).
   const std::set<std::pair<uint64_t, uint32_t>>& unapplied() const {
     return unapplied_;
   }
@@ -137,9 +138,9 @@ class ConsistencyPolicy {
   Options options_;
   State state_ = State::kGathering;
   uint64_t version_;
-  std::deque<PushId> taken_;  // and not being applied, as they came
+  std::deque<PushId> taken_;  // not being applied, in order of taking
   std::vector<PushId> applying_;
-  // Both of them: (clock, rank), and their ranks.
+  // The pushes of taken_ and applying_: (clock, rank), and their ranks.
   std::set<std::pair<uint64_t, uint32_t>> unapplied_;
   absl::flat_hash_set<uint32_t> busy_;
 };
