@@ -40,7 +40,7 @@ Role RoleOf(absl::string_view type) {
   return Role::kWorker;
 }
 
-// Makes the cluster. As in TensorFlow, an evaluator need not be listed in it.
+// Makes the cluster. As in TensorFlow, the cluster need not list an evaluator.
 absl::StatusOr<Cluster> Assemble(Jobs jobs, absl::string_view type,
                                  int64_t index) {
   const std::vector<std::string>* job = jobs.Find(type);

@@ -1,4 +1,4 @@
-// Who takes part in a training run, and which part this process plays.
+// The members of a training run, and the role of this process.
 
 #ifndef PENSTOCK_PS_CLUSTER_H_
 #define PENSTOCK_PS_CLUSTER_H_
@@ -15,7 +15,7 @@ namespace penstock::ps {
 enum class Role {
   kServer,     // "ps"
   kWorker,     // "chief" or "worker"
-  kEvaluator,  // pulls, but never pushes; no barrier waits for it
+  kEvaluator,  // only pulls; no barrier waits for an evaluator
 };
 
 // The members of a training run, and this process among them. Addresses are
@@ -27,8 +27,8 @@ struct Cluster {
   Role role = Role::kWorker;
   size_t index = 0;  // into peers(); a worker's is its rank
 
-  // Returns the list that `role` selects. `index` is a place in it, except for
-  // an evaluator that its cluster does not list.
+  // Returns the list that `role` selects. `index` is an index into that list,
+  // except for an evaluator that the cluster does not list.
   const std::vector<std::string>& peers() const;
 };
 
@@ -37,14 +37,14 @@ struct Cluster {
 //   {"cluster": {"ps": [..], "chief": [..], "worker": [..], "evaluator": [..]},
 //    "task": {"type": "worker", "index": 0}}
 //
-// The chief, if there is one, becomes worker rank 0, and the ranks of the
-// others grow by one. "master" is an older name of "chief". Returns
-// INVALID_ARGUMENT, which names the field, if one is missing, of the wrong
-// type, unknown or out of range.
+// A chief becomes worker rank 0, and the ranks of the other workers grow by
+// one. "master" is an older name of "chief". Returns INVALID_ARGUMENT, which
+// names the field, if a field is missing, of the wrong type, unknown or out of
+// range.
 absl::StatusOr<Cluster> ParseTfConfig(absl::string_view json);
 
-// Parses the environment variable TF_CONFIG. Returns NOT_FOUND if it is unset
-// or empty, and else as ParseTfConfig() does.
+// Parses the environment variable TF_CONFIG. Returns NOT_FOUND if the variable
+// is unset or empty. Otherwise returns the result of ParseTfConfig().
 absl::StatusOr<Cluster> ClusterFromEnvironment();
 
 }  // namespace penstock::ps

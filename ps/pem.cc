@@ -34,7 +34,7 @@ absl::Status Wrong(const PemFile& file, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path, ": ", what));
 }
 
-// Takes OpenSSL's errors of this thread, of which the first is the cause.
+// Consumes this thread's OpenSSL errors, whose first is the cause.
 absl::Status UnreadableCertificate(const PemFile& file) {
   const unsigned long error = ERR_peek_error();
   ERR_clear_error();
@@ -46,7 +46,8 @@ absl::Status UnreadableCertificate(const PemFile& file) {
                                   reason == nullptr ? "damaged" : reason));
 }
 
-// The first one of the file. Those behind it have to be readable, too.
+// Returns the first certificate of the file. Fails if a later certificate is
+// unreadable.
 absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   ERR_clear_error();
   const Text text = TextOf(file);
@@ -55,7 +56,7 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   while (
       Certificate(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr))) {
   }
-  // Each reading ends by finding no further begin.
+  // Reading has ended properly if OpenSSL found no further begin line.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return UnreadableCertificate(file);
   }
@@ -63,7 +64,8 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   return first;
 }
 
-// OpenSSL would ask at the terminal.
+// Records that a passphrase was asked for. Without this callback, OpenSSL would
+// ask at the terminal.
 int NoPassphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -75,7 +77,7 @@ absl::StatusOr<Key> ReadKey(const PemFile& file) {
   Key key(PEM_read_bio_PrivateKey(TextOf(file).get(), nullptr, NoPassphrase,
                                   &asked));
   if (key != nullptr) return key;
-  ERR_clear_error();  // of the decoders of each kind of key, one after another
+  ERR_clear_error();  // the decoder of each kind of key has left an error
   if (asked) {
     return Wrong(file, "its private key has a passphrase: take that off");
   }
@@ -85,7 +87,7 @@ absl::StatusOr<Key> ReadKey(const PemFile& file) {
 }
 
 absl::Status CheckTime(const PemFile& file, const X509& certificate) {
-  // Returns 0 for a time that cannot be read.
+  // X509_cmp_current_time() returns 0 for an unreadable time.
   if (X509_cmp_current_time(X509_get0_notAfter(&certificate)) < 0) {
     return Wrong(file, "the certificate has expired");
   }

@@ -1,4 +1,4 @@
-// Whether what TLS is to read can be read.
+// Checks the PEM files of TLS.
 
 #ifndef PENSTOCK_PS_PEM_H_
 #define PENSTOCK_PS_PEM_H_
@@ -9,22 +9,22 @@
 
 namespace penstock::ps {
 
-// A file of PEM.
+// A PEM file.
 struct PemFile {
   std::string path;
   std::string text;
 };
 
-// Return INVALID_ARGUMENT, which names the file and what is wrong with it; gRPC
-// itself would say only that there are no credentials.
+// Return INVALID_ARGUMENT, which names the file and the defect. gRPC itself
+// would report only missing credentials.
 //
-// CheckAuthorities(): unless `ca` holds certificates.
+// CheckAuthorities() requires certificates in `ca`.
 absl::Status CheckAuthorities(const PemFile& ca);
-// CheckPair(): unless `cert` holds a certificate that is valid today, and `key`
-// its private key, without a passphrase. Who has signed `cert` is not looked
-// at: peers may trust another authority than this process does.
+// Requires in `cert` a certificate that is valid today, and in `key` its
+// private key without a passphrase. Ignores the signer of `cert`: peers may
+// trust another authority than this process.
 absl::Status CheckPair(const PemFile& cert, const PemFile& key);
-// Both.
+// Runs CheckAuthorities() and CheckPair().
 absl::Status CheckPem(const PemFile& ca, const PemFile& cert,
                       const PemFile& key);
 

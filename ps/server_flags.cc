@@ -13,8 +13,8 @@ constexpr unsigned kMaxWorkers = 65'536;  // ranks that a server remembers
 constexpr double kMinSeconds = 0.1;
 constexpr double kMaxSeconds = 86'400;
 
-// For CLI11: each returns what is wrong with the text, or "". CLI::Range takes
-// NaN, and CLI::AsSizeValue "-1" for 2^64 - 1.
+// Validate a text for CLI11. Return the error, or "". CLI::Range accepts NaN,
+// and CLI::AsSizeValue reads "-1" as 2^64 - 1.
 std::string CheckSeconds(const std::string& text) {
   double seconds = 0;
   return absl::SimpleAtod(text, &seconds) && seconds >= kMinSeconds &&

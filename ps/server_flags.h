@@ -30,7 +30,7 @@ struct ServerFlags {
   uint64_t spill_limit = 0;   // bytes; 0: what the disk has
   std::string checkpoints;    // the folder; empty: none
   std::string restore;        // "newest" or a step; empty: not
-  bool restore_drop = false;  // tables that the model does not have any more
+  bool restore_drop = false;  // tables that the model no longer has
   double checkpoint_every_seconds = 0;  // 0: never
   unsigned keep_checkpoints = 3;
   bool incremental = false;
@@ -40,11 +40,11 @@ struct ServerFlags {
   bool quiet = false;
 };
 
-// Adds the flags, which are parsed into `flags`.
+// Adds the flags to `app`. Parsing fills `flags`.
 void DeclareFlags(CLI::App* app, ServerFlags* flags);
 
-// Checks the flags against each other, and fills in what they leave open: from
-// TF_CONFIG, in which the server is a task of type "ps".
+// Checks the combination of flags. Fills in missing flags from TF_CONFIG, in
+// which the server is a task of type "ps".
 absl::Status CompleteFromEnvironment(ServerFlags* flags);
 
 }  // namespace penstock::ps

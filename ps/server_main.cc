@@ -1,8 +1,8 @@
-// ps_server: runs one parameter server until SIGTERM or SIGINT. At SIGHUP reads
-// the files again that say who may do what.
+// ps_server: runs one parameter server until SIGTERM or SIGINT. SIGHUP reloads
+// the access files.
 //
-// The address and the number of workers come from flags. What the flags leave
-// open comes from TF_CONFIG, in which the server is a task of type "ps".
+// The address and the number of workers come from flags. Missing flags come
+// from TF_CONFIG, in which the server is a task of type "ps".
 
 #include <errno.h>  // program_invocation_short_name
 #include <signal.h>
@@ -60,13 +60,13 @@ namespace {
 
 using Files = std::unique_ptr<checkpoint::Files>;
 
-// How long after SIGTERM the streams of workers that have not left are
-// cancelled.
+// Limits the wait after SIGTERM for workers to leave. The streams of remaining
+// workers are then cancelled.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
 constexpr int kUsage = 2;  // the exit code for a wrong command line
 
-// "ps_server"; or "penstock ps serve", if that command runs it.
+// Returns "ps_server", or "penstock ps serve" if that command runs the server.
 std::string OwnName() { return program_invocation_short_name; }
 
 int Fail(absl::string_view what) {
@@ -74,7 +74,7 @@ int Fail(absl::string_view what) {
   return 1;
 }
 
-// Says what is wrong with a command line that CLI11 does not take.
+// Returns the error of a command line that CLI11 refuses.
 std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
@@ -93,8 +93,8 @@ int WrongFlags(const std::string& what) {
   return kUsage;
 }
 
-// Blocks the signals in this thread and those that it starts, so that only the
-// sigwait() in AwaitEnd() receives them.
+// Blocks the signals in this thread and in the threads that it starts. Only the
+// sigwait() in AwaitEnd() receives the signals.
 sigset_t BlockSignals(const ServerFlags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
@@ -105,7 +105,7 @@ sigset_t BlockSignals(const ServerFlags& flags) {
   return signals;
 }
 
-// Nobody is to know which ids fall into one shard.
+// Returns a secret seed, so that nobody can predict which ids share a shard.
 uint64_t RandomSeed() {
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
@@ -139,8 +139,9 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   return options;
 }
 
-// Memory that workers on this host share. What has no room there is sent to
-// them over TCP, which nobody would notice but by the time that it takes.
+// Memory shared with workers on this host. Values that do not fit are sent over
+// TCP. The first such value is logged, because the only other symptom is lost
+// time.
 struct SharedPool {
   static penstock::Allocator::Buffer Allocate(size_t bytes) {
     auto buffer = penstock::Allocator::Allocate(bytes);
@@ -157,7 +158,7 @@ struct SharedPool {
   }
 };
 
-// Null without a folder.
+// Opens the folder of spilled rows. Returns null without such a folder.
 absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
   if (flags.spill.empty()) return nullptr;
   DiskOptions options;
@@ -166,8 +167,8 @@ absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
   return DiskTiers::Open(options);
 }
 
-// Returns what makes a channel to each server, if this is server 0 and has
-// values.
+// Returns a function that makes a channel to each server. The function returns
+// no channels unless this is server 0 and has values.
 absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
     const ServerFlags& flags, const Server* server) {
   auto security = ClientSecurity(flags.tls);
@@ -176,7 +177,8 @@ absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
   if (!secret.ok()) return secret.status();
   return [server, security = *security, secret = *secret,
           path = flags.access.secret]() mutable {
-    // It may be another one by now. One that cannot be read says so at SIGHUP.
+    // Reads the secret again, because the file may have changed. SIGHUP reports
+    // an unreadable secret.
     secret = ReadSecretToSend(path).value_or(secret);
     Connection::Channels channels;
     const auto training = server->training();
@@ -193,7 +195,7 @@ absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
   };
 }
 
-// Null if none are asked for.
+// Returns null if no checkpoints are requested.
 absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
     const ServerFlags& flags, const Server* server) {
   if (flags.checkpoint_every_seconds == 0) return nullptr;
@@ -219,7 +221,7 @@ std::unique_ptr<grpc::Server> Listen(
   grpc::ServerBuilder builder;
   Enable(&builder, options);
   tensor::AllowUnlimitedMessages(&builder);
-  // Otherwise two servers with the same address would silently share its
+  // Otherwise two servers with the same address would silently share the
   // workers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(flags.listen, security, port);
@@ -235,7 +237,8 @@ void PrintSummary(const ServerReport& report) {
                             "; workers lost ", report.workers_lost, "\n");
 }
 
-// If a file is wrong, what holds goes on to hold.
+// Blocks until SIGTERM or SIGINT. At SIGHUP, reloads the access files. If a
+// file is wrong, keeps the present access policy.
 void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
               Access* access) {
   int signal = 0;
@@ -306,7 +309,7 @@ int Run(ServerFlags flags) {
     const absl::Status status = RecordCalls(flags.record);
     if (!status.ok()) return Fail(status.message());
   }
-  // Values are pulled where they lie.
+  // Allocates values in shared memory, so that a pull needs no copy.
   if (!flags.stock) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<SharedPool>());
   }

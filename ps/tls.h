@@ -1,4 +1,4 @@
-// The files of TLS of a parameter server and its workers.
+// The TLS files of a parameter server and its workers.
 
 #ifndef PENSTOCK_PS_TLS_H_
 #define PENSTOCK_PS_TLS_H_
@@ -13,28 +13,30 @@
 
 namespace penstock::ps {
 
-// Call it first in main(): otherwise a program that exits while gRPC's threads
-// are in a handshake crashes.
+// Keeps OpenSSL usable during exit. Call this function first in main():
+// otherwise a program that exits during a TLS handshake of gRPC's threads
+// crashes.
 void KeepTlsAtExit();
 
-// Paths of PEM files; empty: not given. Each is read when credentials are made.
+// Paths of PEM files; empty: not given. Making credentials reads the files.
 struct TlsFiles {
-  std::string ca;    // who signs the certificates of peers
+  std::string ca;    // the authorities that sign the certificates of peers
   std::string cert;  // this process's own certificate
   std::string key;   // its private key
 
-  // Returns INVALID_ARGUMENT unless none or all are given: both sides prove
-  // who they are, since whoever reaches a parameter server may train there.
+  // Returns INVALID_ARGUMENT unless no path or all paths are given. Both sides
+  // must prove their identity, because every client of a parameter server may
+  // train there.
   absl::Status Check() const;
-  // Returns whether any is.
+  // Returns true if any path is given.
   bool given() const { return !ca.empty() || !cert.empty() || !key.empty(); }
 };
 
-// Return insecure credentials if no file is given, else those of TLS in which
-// each side has a certificate that the other's `ca` vouches for. A server does
-// not verify names; a client verifies the server's. Return NOT_FOUND for a file
-// that cannot be read or is empty, and INVALID_ARGUMENT as TlsFiles::Check()
-// and CheckPem() do.
+// Return insecure credentials if no file is given. Otherwise return credentials
+// for mutual TLS: the `ca` of each side must have signed the peer's
+// certificate. Only the client verifies the peer's name. Return NOT_FOUND for
+// an unreadable or empty file, and the errors of TlsFiles::Check() and
+// CheckPem().
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerSecurity(
     const TlsFiles& files);
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientSecurity(

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// "MemTotal:       24584352 kB"
+// Parses "MemTotal:       24584352 kB".
 uint64_t MachineMemory(const std::string& root) {
   std::ifstream file(absl::StrCat(root, "/proc/meminfo"));
   std::string name;
@@ -24,7 +24,7 @@ uint64_t MachineMemory(const std::string& root) {
   return name == "MemTotal:" && kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
 }
 
-// "max", or a number.
+// Reads a limit: "max" or a number.
 uint64_t LimitIn(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -33,7 +33,7 @@ uint64_t LimitIn(const std::string& path) {
   return absl::SimpleAtoi(line, &limit) ? limit : kNoLimit;
 }
 
-// The lowest limit of the group at `path` and of those above it.
+// Returns the lowest limit of the group at `path` and of its parent groups.
 uint64_t LowestLimit(const std::string& mount, std::string path,
                      const char* file) {
   uint64_t lowest = kNoLimit;

@@ -1,4 +1,4 @@
-// How much memory the process may use.
+// Finds the memory that the process may use.
 
 #ifndef PENSTOCK_PS_USABLE_MEMORY_H_
 #define PENSTOCK_PS_USABLE_MEMORY_H_
@@ -8,9 +8,9 @@
 
 namespace penstock::ps {
 
-// Returns the machine's memory, or the lowest limit of the process's control
-// group and those above it, if that is less, in bytes. `root` is "", or where a
-// test has its /proc and /sys.
+// Returns the smaller of the machine's memory and the lowest limit of the
+// process's control groups, including all parent groups, in bytes. `root` is
+// "", or a test's folder with /proc and /sys.
 uint64_t UsableMemory(const std::string& root = "");
 
 }  // namespace penstock::ps

@@ -104,7 +104,7 @@ class Coordinator {
 
   struct Apply {
     size_t policy;
-    uint64_t version;            // that the pushes are applied to
+    uint64_t version;            // version before the apply
     std::vector<PushId> pushes;  // to average, in order of rank
   };
 

@@ -90,7 +90,7 @@ class ConsistencyPolicy {
   enum class Judgement { kTake, kLate, kBusy, kAhead };
 
   struct Apply {
-    uint64_t version;            // that the pushes are applied to
+    uint64_t version;            // version before the apply
     std::vector<PushId> pushes;  // to average, in order of rank
   };
 
