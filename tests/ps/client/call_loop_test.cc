@@ -1,4 +1,5 @@
-// Each start is answered by one callback, one at a time, whoever runs the loop.
+// Each start leads to one callback, one at a time, on any thread that runs the
+// loop.
 
 #include "ps/client/call_loop.h"
 
@@ -20,7 +21,7 @@ constexpr absl::Duration kPatience = absl::Seconds(20);
 
 absl::Time In(absl::Duration time) { return base::SteadyNow() + time; }
 
-// Blocks for a callback, and returns the thread that ran it.
+// Blocks until a callback has run, and returns its thread.
 std::thread::id BlockOn(CallLoop* loop) {
   std::thread::id ran_on;
   absl::Notification end;
@@ -35,7 +36,7 @@ std::thread::id BlockOn(CallLoop* loop) {
   return ran_on;
 }
 
-// Does not block, and returns the thread that ran a callback.
+// Starts a callback without a Turn, and returns its thread.
 std::thread::id RanOn(CallLoop* loop) {
   std::thread::id ran_on;
   absl::Notification end;
@@ -111,7 +112,8 @@ TEST(CallLoopTest, EndsWhileNobodyRunsIt) {
   BlockOn(&loop);
 }
 
-// Threads that block, that do not, and callbacks that start others.
+// A program of blocking threads, other threads, and callbacks that start
+// callbacks.
 class Program {
  public:
   explicit Program(uint64_t seed) : random_(seed) {}
@@ -155,7 +157,7 @@ class Program {
     EXPECT_TRUE(end.HasBeenNotified());
   }
 
-  // Of what has been started by callbacks, the last notifies.
+  // Starts a tree of callbacks. The last callback notifies `end`.
   void Start(uint64_t plan, absl::Notification* end) {
     ++started_;
     auto done = [this, plan, end] {

@@ -1,4 +1,4 @@
-// Parameter servers in this process, on ports of their own, over stock gRPC.
+// Runs parameter servers in this process, on their own ports, over stock gRPC.
 
 #ifndef PENSTOCK_TESTS_PS_CLIENT_CLUSTER_H_
 #define PENSTOCK_TESTS_PS_CLIENT_CLUSTER_H_
@@ -46,7 +46,7 @@ inline TableSpec SparseSpecOf(const std::string& name, uint32_t dim,
   return table;
 }
 
-// How servers and channels are made; for other transports.
+// Makes servers and channels; for other transports.
 struct Transport {
   std::function<void(grpc::ServerBuilder*)> enable = [](auto*) {};
   std::function<std::shared_ptr<grpc::ChannelCredentials>()> credentials = [] {
@@ -71,8 +71,7 @@ class Cluster {
     for (size_t i = 0; i < nodes_.size(); ++i) Stop(i);
   }
 
-  // A server that is stopped, and started anew, has nothing and has the same
-  // port.
+  // Stops a server. A restarted server has no values and keeps its port.
   void Stop(size_t at) {
     Node& node = nodes_[at];
     if (node.server == nullptr) return;

@@ -60,8 +60,7 @@ class Program {
   size_t connections() const { return connections_; }
 
  private:
-  // Small tables share a pack, and are not compressed, unless their optimizers
-  // differ.
+  // Small tables with the same optimizer share a pack, and are not compressed.
   Model MakeModel() const {
     Model model{{DenseSpecOf("dense", {kDense}, staleness_),
                  SparseSpecOf("rows", 1, staleness_)}};
@@ -105,7 +104,7 @@ class Program {
     CheckDense(applied);
   }
 
-  // Returns how many steps the server has applied.
+  // Returns the number of steps that the server has applied.
   uint64_t CheckCounts(size_t server) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {
@@ -116,7 +115,7 @@ class Program {
     return staleness_ == 0 ? report.version : counted;
   }
 
-  // A synchronous step is the mean of those that count for it: one or two.
+  // A synchronous step is the mean of its counted pushes: one or two.
   void CheckRows(const std::vector<uint64_t>& applied) {
     std::vector<double> sums(cluster_.size());
     for (uint32_t rank = 0; rank < workers_; ++rank) {
@@ -162,7 +161,7 @@ class Program {
     }
   }
 
-  // `moved_` tells the share that a push had in its step.
+  // `moved_` has the share of each push in its step.
   void CheckKernel(int64_t i, uint32_t server,
                    const std::vector<float>& elements) {
     std::vector<float> expected(kElements);
@@ -191,7 +190,7 @@ class Program {
   Cluster cluster_;
   std::vector<std::unique_ptr<Trainee>> trainees_;
   std::unique_ptr<Reader> reader_;  // whose connections do not break
-  // By rank and step: what the rows of a push have become, by server.
+  // The values of a push's rows, by rank and step, and then by server.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> moved_;
   size_t connections_ = 0;
 };
@@ -207,7 +206,7 @@ TEST(CutRandomTest, EachPushThatCountsIsAppliedOnce) {
     connections += program.connections();
   }
   seeds.Print();
-  // They have broken, in the middle of what was going on.
+  // The connections have broken in the middle of calls.
   EXPECT_GT(connections, 12 * seeds.ran());
 }
 

@@ -1,4 +1,4 @@
-// Connections that break at every point: what was acknowledged counts once.
+// Breaks connections at every point: each acknowledged push counts once.
 
 #include <gtest/gtest.h>
 
@@ -19,11 +19,12 @@ namespace {
 
 using tensor::Tensor;
 
-// The smallest that a connection may carry before it breaks: a greeting, a
-// join, a push and a pull, so that each makes some progress.
+// The fewest bytes before a connection breaks: a greeting, a join, a push and a
+// pull, so that each connection makes some progress.
 constexpr size_t kShortest = 4000;
-// By how much the next connection may carry more, and when it begins anew: so
-// that connections break everywhere in a step, which is about 1,000 bytes.
+// Each connection carries kStep more bytes than the last, and begins again
+// after kMore more bytes. Connections thus break everywhere in a step of about
+// 1,000 bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
 constexpr size_t kFirst = 20000;  // also defines the model and its values
@@ -44,7 +45,7 @@ std::vector<float> Elements(const Tensor& tensor) {
 
 class CutTest : public testing::TestWithParam<int64_t> {};
 
-// SGD of rate 1 with gradients of 1: each value says how many were applied.
+// SGD of rate 1 with gradients of 1: each value counts the applied pushes.
 TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   Cluster cluster(2);
   rpc::CuttingProxy proxies[2];
@@ -88,7 +89,7 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
 
   // There is no other worker, so no step is ever forgone.
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
-  // They have broken, in the middle of what was going on.
+  // The connections have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);
   Connection::Options open;
   open.servers = cluster.Channels();

@@ -1,4 +1,4 @@
-// Gradients and first values on a GPU: none is read there.
+// Gradients and initial values on a GPU: the client reads none of them.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 using tensor::DType;
 using tensor::Tensor;
 
-// At an address where a read would be the end of the test.
+// Returns a device tensor at an address where a read would crash the test.
 Tensor There(tensor::Shape shape) {
   const size_t bytes = *tensor::ByteSize(DType::kF32, shape);
   return *Tensor::FromBuffer(

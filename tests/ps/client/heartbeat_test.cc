@@ -1,4 +1,4 @@
-// A worker's heartbeats reach each server whatever the others do.
+// A worker's heartbeats reach each server, regardless of the other servers.
 
 #include "ps/client/heartbeat.h"
 
@@ -26,14 +26,14 @@
 namespace penstock::ps {
 namespace {
 
-// Also the time for a good-bye.
+// Also limits the good-bye.
 constexpr absl::Duration kLease = absl::Milliseconds(600);
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr uint64_t kRun = 4711;
 constexpr uint32_t kRank = 3;
 
-// Counts what comes, and answers each stream with `status` after `limit` beats
-// of it. A heartbeat of another run or worker is not counted.
+// A service that counts heartbeats, except of other runs or workers. Ends each
+// stream with `status` after `limit` heartbeats.
 class CountingService final : public v1::ParameterServer::Service {
  public:
   CountingService(int limit, grpc::Status status)
@@ -51,7 +51,7 @@ class CountingService final : public v1::ParameterServer::Service {
     return status_;
   }
 
-  // Whether there were `count` of them within kPatience.
+  // Waits for `count` heartbeats or streams. Returns false after kPatience.
   bool WaitForBeats(int count) { return WaitFor(count, &beats_); }
   bool WaitForStreams(int count) { return WaitFor(count, &streams_); }
 
@@ -105,7 +105,7 @@ class CountingServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// The kernel takes connections for it, and nobody ever says a word.
+// A server that never answers, although the kernel accepts connections.
 class BlackHole {
  public:
   BlackHole() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -184,7 +184,7 @@ TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
   EXPECT_EQ(server.service.good_byes(), 0);
 }
 
-// The next heartbeat is not an hour away, as it would be by the time of day.
+// By the system's clock, the next heartbeat would be an hour away.
 TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});
@@ -194,7 +194,7 @@ TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   SetClockBy(absl::ZeroDuration());
 }
 
-// A clock that is ahead would have the stream wait beyond its patience.
+// With a clock that is ahead, the stream would seem to exceed its patience.
 TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});

@@ -1,5 +1,4 @@
-// What a worker repeats, and what it gives up: against a server that answers
-// as it is told.
+// Tests which calls a worker repeats, with a server of scripted answers.
 
 #include <gtest/gtest.h>
 
@@ -128,7 +127,7 @@ class PatienceTest : public testing::Test {
   std::vector<std::string> requests_;
   grpc::Status join_status_;
   int joins_ = 0;
-  ScriptedServer server_;  // the last: its calls use the others
+  ScriptedServer server_;  // declared last: its calls use the members above
 };
 
 TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
@@ -137,7 +136,7 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
   auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  // By an attempt whose answer was lost.
+  // The push counted by the attempt whose answer was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
   const auto sent = requests();
   ASSERT_EQ(sent.size(), 4u);
@@ -187,7 +186,7 @@ TEST_F(PatienceTest, OtherErrorsEndItAndNameAll) {
             0u)
       << status;
   EXPECT_NE(status.message().find("not finite"), std::string::npos);
-  // The server knows what is lost, and says what to do.
+  // The server names the loss and the remedy.
   Script({Fails(grpc::DATA_LOSS, "rows on disk are lost")});
   status = worker->Pull(8).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
@@ -218,7 +217,7 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-// gRPC's own waits would take an hour more.
+// gRPC's own waits would take an hour longer.
 TEST_F(PatienceTest, AClockThatIsSetBackMakesNoWaitLonger) {
   auto worker = Join(absl::Milliseconds(300));
   SetClockBy(absl::Hours(1));  // what has waited since before sees it set back
@@ -236,7 +235,7 @@ TEST_F(PatienceTest, AServerHasOnePushAtATime) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
     first.Notify();
   });
-  // The first is not answered, so the second is not sent.
+  // The first push is not answered, so the second push is not sent.
   worker->StartPush(1, Ones(), [](const auto& pushed) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
   });

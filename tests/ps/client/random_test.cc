@@ -23,7 +23,7 @@ namespace {
 using tensor::Tensor;
 
 constexpr uint64_t kIds = 20;
-// Beyond the bytes above which placement splits.
+// Exceeds the size above which placement splits a table.
 constexpr int64_t kSplitRows = 300000;
 
 Tensor TensorOf(tensor::Shape shape, const std::vector<float>& values) {
@@ -36,8 +36,8 @@ std::vector<float> Elements(const Tensor& tensor) {
   return elements;
 }
 
-// All values, as whoever adds up gradients by hand has them. Small integers, so
-// that no order of additions and no bf16 changes them.
+// All expected values, from gradients summed by hand. Values are small
+// integers, exact in any order of additions and in bf16.
 struct Oracle {
   std::map<std::string, std::vector<float>> dense;
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;
@@ -138,7 +138,7 @@ class Program {
     return TensorOf(shape, SmallOnes(elements));
   }
 
-  // Whether it may be left out: it shares no pack.
+  // Returns true if the table shares no pack, and may thus be left out.
   static bool IsAlone(const Layout& layout, const std::string& table) {
     for (const PieceAt& at : layout.tables()[*layout.Find(table)].pieces) {
       if (layout.parts()[at.part].is_pack()) return false;
@@ -219,7 +219,7 @@ class Program {
     }
   }
 
-  // What is taken may not be applied yet.
+  // Checks all values, once all taken pushes are applied.
   void Check(const Connection& connection) {
     for (size_t server = 0; server < connection.servers(); ++server) {
       while (cluster_.core(server).report().held_bytes > 0) {

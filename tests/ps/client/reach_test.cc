@@ -1,5 +1,4 @@
-// Servers that are not up yet when somebody waits for them, or cannot be
-// reached at all.
+// Waits for servers that start later, or that are unreachable.
 
 #include "ps/client/reach.h"
 
@@ -39,7 +38,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr char kWorkerFlag[] = "--worker=";
-// What is to end at once ends long before that.
+// Far longer than a wait that must end immediately.
 constexpr absl::Duration kLong = absl::Minutes(10);
 
 std::shared_ptr<grpc::Channel> ChannelTo(
@@ -49,14 +48,14 @@ std::shared_ptr<grpc::Channel> ChannelTo(
     const std::string& name = "") {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // As long as gRPC's waits between attempts become in time.
+  // The longest backoff between gRPC's attempts.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 120'000);
   if (!name.empty()) arguments.SetSslTargetNameOverride(name);
   return grpc::CreateCustomChannel(address, security, arguments);
 }
 
-// A port at which nobody answers yet: the kernel takes connections, and nobody
-// says a word.
+// A port without a server yet. The kernel accepts connections, but nobody
+// answers.
 class Port {
  public:
   Port() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -74,7 +73,7 @@ class Port {
   }
   ~Port() { Close(); }
   const std::string& address() const { return address_; }
-  // Closes the next connection that somebody makes.
+  // Accepts and closes the next connection.
   void RefuseOne() {
     const int connection = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     EXPECT_GE(connection, 0);
@@ -117,8 +116,8 @@ class RealServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// In a process of its own, in which nothing but AwaitServers() uses gRPC: it
-// makes connections only while somebody waits in it.
+// Runs in its own process, in which only AwaitServers() uses gRPC. gRPC
+// connects only while a thread waits in gRPC.
 int BeWorker(const std::string& address) {
   const absl::Status reached = AwaitServers(
       {ChannelTo(address, Credentials(grpc::InsecureChannelCredentials()))},
@@ -127,7 +126,7 @@ int BeWorker(const std::string& address) {
   return 0;
 }
 
-// The connection is then made between two calls: the first was refused.
+// The first connection was refused. The second is made between two calls.
 TEST(ReachTest, AServerThatComesLaterIsReachedSoon) {
   Port port;
   const auto worker = Child::Start(
@@ -163,8 +162,9 @@ TEST(ReachTest, AServerThatIsFrozenIsNamed) {
               StartsWith("server 0: it was not reached in time"));
 }
 
-// gRPC ends a call by its own clock, which may be a little ahead of ours: then
-// nobody has answered. A proxy may say the same for a server that is gone.
+// gRPC ends a call by its own clock, which may be slightly ahead of ours: no
+// server has answered then. A proxy may return the same error for a dead
+// server.
 TEST(ReachTest, TheEndOfACallsTimeIsNoAnswer) {
   ScriptedServer late([](const std::string&, const grpc::ByteBuffer&) {
     return ScriptedServer::Answer{
@@ -184,14 +184,14 @@ TEST(ReachTest, ARefusalIsAnAnswer) {
   EXPECT_TRUE(AwaitServers({refusing.Channel()}, kLong).ok());
 }
 
-// By the time of day the wait would take an hour more.
+// By the system's clock, the wait would take an hour longer.
 TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
   Port port;
   absl::Status reached;
   std::thread worker([&] {
     reached = AwaitServers({ChannelTo(port.address())}, absl::Seconds(1));
   });
-  port.RefuseOne();  // so it waits by now
+  port.RefuseOne();  // the worker waits by now
   SetClockBy(-absl::Hours(1));
   worker.join();
   SetClockBy(absl::ZeroDuration());
@@ -200,7 +200,7 @@ TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
 
 class TlsReachTest : public testing::Test {
  protected:
-  // For workers and servers whose certificates `trusted` has signed.
+  // Return credentials that trust certificates signed by `trusted`.
   static std::shared_ptr<grpc::ChannelCredentials> ClientOf(
       const Authority& trusted, const Bearer& own) {
     return grpc::SslCredentials(
@@ -243,7 +243,7 @@ TEST_F(TlsReachTest, ACertificateOfAnotherAuthorityFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "--ca names who signed it");
 }
 
-// Its signature is wrong, which OpenSSL says in other words.
+// The signature is wrong, for which OpenSSL has another message.
 TEST_F(TlsReachTest, AnotherAuthorityOfTheSameNameFailsAtOnce) {
   const Authority impostor;
   RealServer server("127.0.0.1:0", ServerOf(ours_, server_));
@@ -269,7 +269,7 @@ TEST_F(TlsReachTest, AServerWithoutTlsFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "leave them out here");
 }
 
-// It cannot be told from a server that is being started, so it takes
+// The client cannot distinguish such a server from a starting server, and needs
 // kClosedLimit.
 TEST_F(TlsReachTest, AServerThatTrustsNotOurAuthorityIsGivenUp) {
   RealServer server("127.0.0.1:0", ServerOf(others_, server_));

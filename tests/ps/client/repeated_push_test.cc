@@ -22,8 +22,8 @@ tensor::Bundle Values(float value) {
       {{"w", *tensor::Tensor::Of<float>({4}, std::vector<float>(4, value))}}};
 }
 
-// As after an error that does not say whether the push has counted. The first
-// two wait in the queue, one behind the other.
+// Repeats pushes as after an error with an unknown outcome. The first two
+// pushes wait together in the queue.
 TEST(RepeatedPushTest, OfAStepCountsOnce) {
   for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
     SCOPED_TRACE(staleness);
@@ -58,8 +58,8 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
   }
 }
 
-// A step that is left out would be waited for until the end, and an old step
-// would count as a new one.
+// Servers would wait for a skipped step until the end. An old step would count
+// as a new step.
 TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   Cluster cluster(2);
   auto defined =
@@ -82,7 +82,8 @@ TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
     EXPECT_TRUE(absl::IsInvalidArgument(refusal(step)));
     EXPECT_THAT(refusal(step).message(), HasSubstr("step 3 is next"));
   }
-  // Nothing of that has changed the values, or keeps the worker from going on.
+  // The refused pushes have not changed the values, and the worker can
+  // continue.
   EXPECT_EQ((*worker->Pull(3)->Dense("w")->flat<float>())[3], 7);
   EXPECT_TRUE(worker->Push(3, {Values(1), {}})->counted());
   // A new worker of the rank begins at step 4.
@@ -95,7 +96,7 @@ TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   worker->Leave();
 }
 
-// The other server would apply its part of the step.
+// Otherwise the other server would apply its part of the step.
 TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   Cluster cluster(2);
   auto defined = Define(cluster.DefinitionOf(
@@ -130,7 +131,7 @@ TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   worker->Leave();
 }
 
-// The values are those that it was computed on, and nobody is waited for.
+// The pull returns the same values as before, and waits for nobody.
 TEST(RepeatedPushTest, AStepThatWasRefusedMayBePulledAgain) {
   for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
     SCOPED_TRACE(staleness);

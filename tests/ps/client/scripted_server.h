@@ -1,4 +1,4 @@
-// A parameter server whose test says what it answers.
+// A parameter server with answers scripted by the test.
 
 #ifndef PENSTOCK_TESTS_PS_CLIENT_SCRIPTED_SERVER_H_
 #define PENSTOCK_TESTS_PS_CLIENT_SCRIPTED_SERVER_H_
@@ -22,15 +22,16 @@
 
 namespace penstock::ps {
 
-// Takes any unary call. Thread-safe.
+// A server that takes any unary call. Thread-safe.
 class ScriptedServer {
  public:
   struct Answer {
     grpc::Status status;
     grpc::ByteBuffer bytes;
   };
-  // Answers `method`, such as "Push"; nullopt: never, until the call is
-  // cancelled. Runs on gRPC's threads, several at a time.
+  // Answers `method`, such as "Push". Returns nullopt to leave the call
+  // unanswered until its cancellation. Runs on gRPC's threads, several at a
+  // time.
   using Script = std::function<absl::optional<Answer>(
       const std::string& method, const grpc::ByteBuffer& request)>;
 
@@ -66,7 +67,7 @@ class ScriptedServer {
     void OnReadDone(bool ok) override {
       if (!ok) return End(grpc::Status::CANCELLED);
       absl::optional<Answer> answer = (*script_)(method_, request_);
-      if (!answer.has_value()) return;  // OnCancel() ends it
+      if (!answer.has_value()) return;  // OnCancel() ends the call
       {
         absl::MutexLock lock(&mu_);
         if (std::exchange(is_ended_, true)) return;

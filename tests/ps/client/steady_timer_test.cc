@@ -43,8 +43,8 @@ TEST(SteadyTimerTest, WhatIsCancelledNeverBegins) {
   EXPECT_FALSE(was_called);
 }
 
-// The thread still wakes for what was cancelled, and must see what has come
-// since: sooner or later than that.
+// The thread still wakes at the times of cancelled calls. A new call may be
+// earlier or later than those times.
 TEST(SteadyTimerTest, CallsComeBesideTheTimesOfCancelledOnes) {
   for (const int cancelled : {10, 30, 3600000}) {
     SteadyTimer timer;

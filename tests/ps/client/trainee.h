@@ -1,4 +1,4 @@
-// A worker whose connections break all the time, and what it has done.
+// A worker whose connections break all the time, and a record of its pushes.
 
 #ifndef PENSTOCK_TESTS_PS_CLIENT_TRAINEE_H_
 #define PENSTOCK_TESTS_PS_CLIENT_TRAINEE_H_
@@ -21,16 +21,16 @@
 
 namespace penstock::ps {
 
-// The fewest bytes that a connection carries before it breaks: a greeting, a
-// join and any one call, so that each makes some progress.
+// The fewest bytes before a connection breaks: a greeting, a join and any one
+// call, so that each connection makes some progress.
 inline constexpr size_t kShortest = 3000;
 inline constexpr size_t kMore = 2000;
-// Who leaves while its connection breaks is waited for so long.
+// Limits the wait for a worker that leaves while its connection breaks.
 inline constexpr absl::Duration kLease = absl::Seconds(2);
 inline constexpr uint64_t kSteps = 25;
 inline constexpr int64_t kKernels = 3;
 inline constexpr int64_t kElements = 60;  // of a kernel
-// Of the elements, four times of which are all of them.
+// The share of elements in one push. Four pushes send all elements.
 inline constexpr double kRatio = 0.25;
 inline constexpr uint64_t kFlushes = 4;
 inline constexpr int64_t kDense = 20;
@@ -49,10 +49,10 @@ inline tensor::Tensor Filled(tensor::Shape shape, size_t elements,
                                     std::vector<float>(elements, value));
 }
 
-// Notes what is sent.
+// A coder that records the sent gradients.
 class NotingCoder final : public GradientCoder {
  public:
-  // By step, as the server reads it.
+  // Sent gradients by step, as the server decodes them.
   using Sent = std::map<uint64_t, std::vector<float>>;
 
   NotingCoder(std::unique_ptr<GradientCoder> coder, Sent* sent)
@@ -78,7 +78,7 @@ class NotingCoder final : public GradientCoder {
   Sent* const sent_;
 };
 
-// What is done again until its connection lasts.
+// Repeats `call` until its connection lasts.
 template <typename Call>
 auto UntilItLasts(const Call& call) {
   auto result = call();
@@ -86,7 +86,7 @@ auto UntilItLasts(const Call& call) {
   return result;
 }
 
-// One worker, on a thread of its own, whose connections break.
+// A worker on its own thread, whose connections break.
 class Trainee {
  public:
   Trainee(const Cluster& cluster, uint32_t rank, uint64_t seed)
@@ -99,7 +99,7 @@ class Trainee {
     CutSomewhere();
   }
 
-  // A channel to each server, through the proxies.
+  // Returns a channel to each server, through the proxies.
   Connection::Channels Channels() const {
     Connection::Channels channels;
     for (const auto& proxy : proxies_) {
@@ -140,7 +140,8 @@ class Trainee {
     worker_->Leave();
   }
 
-  // Of the push of `step`: each has rows of its own, one for each server.
+  // Returns the ids of the push of `step`. Each push has its own rows, one for
+  // each server.
   static std::vector<uint64_t> IdsOf(const Connection& connection,
                                      uint32_t rank, uint64_t step) {
     const PlacedTable& rows = *connection.placement().Find("rows");
@@ -153,9 +154,9 @@ class Trainee {
     return ids;
   }
 
-  // By step and server.
+  // Returns true for counted pushes, by step and server.
   const std::vector<std::vector<bool>>& counted() const { return counted_; }
-  // Of all steps, whatever the verdicts.
+  // Returns the summed gradients of all steps, regardless of the verdicts.
   const std::vector<float>& kernel(int64_t i) const { return kernels_[i]; }
   const NotingCoder::Sent& sent(int64_t i) const { return sent_[i]; }
   size_t connections() {
@@ -202,7 +203,7 @@ class Trainee {
     return gradients;
   }
 
-  // Returns whether the push has counted everywhere.
+  // Returns true if the push has counted at all servers.
   bool Step(uint64_t step, bool is_last) {
     CutSomewhere();
     PullSpec spec;

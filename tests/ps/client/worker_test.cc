@@ -1,4 +1,4 @@
-// Workers and servers of one process, over real connections.
+// Tests workers and servers in one process, over real connections.
 
 #include "ps/client/worker.h"
 
@@ -42,7 +42,8 @@ std::vector<float> Elements(const Tensor& tensor) {
   return elements;
 }
 
-// One that is split, two that share a pack, one alone, and rows.
+// Returns a model with a split table, two tables of a pack, a table with its
+// own part, and a sparse table.
 Model TestModel(int64_t staleness = 0) {
   Model model;
   model.tables = {DenseSpecOf("big", {kBig / 4, 4}, staleness),
@@ -97,7 +98,7 @@ TEST_F(WorkerTest, StepsOfAllTablesGoThereAndBack) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(pulled->clock(), step);
     ExpectAll(*pulled, 10.0f - 2 * step);
-    // 7 is twice in each gradient.
+    // Id 7 occurs twice in each gradient.
     const float moved = -3.0f * step;
     EXPECT_EQ(Elements(pulled->Rows(0)),
               (std::vector<float>{2 * moved, 2 * moved, moved, moved, 2 * moved,
@@ -186,7 +187,7 @@ TEST_F(WorkerTest, OnlyWhatIsAskedForComes) {
   EXPECT_TRUE(worker->Pull(0, spec).ok());  // waits only
 }
 
-// Their tensors are views of packs, made many at once.
+// The tables are views of packs. The views are made together.
 TEST_F(WorkerTest, EachOfManySmallTablesIsItself) {
   constexpr int kTables = 100;
   Model model;
@@ -209,7 +210,7 @@ TEST_F(WorkerTest, EachOfManySmallTablesIsItself) {
     EXPECT_EQ(Elements(*pulled->Dense(named.name)), Elements(named.tensor));
   }
   const Bundle all = pulled->AllDense();
-  pulled = absl::CancelledError();  // they outlive what they came in
+  pulled = absl::CancelledError();  // the tensors outlive the pull
   ASSERT_EQ(all.tensors.size(), values.tensors.size());
   for (int i = 0; i < kTables; ++i) {
     EXPECT_EQ(all.tensors[i].name, values.tensors[i].name);
@@ -344,7 +345,7 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
       *Connection::Open({cluster_.Channels(), absl::Seconds(60), true});
   auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
-  // Nobody does the steps before it.
+  // Nobody does the steps before step 7.
   for (int i = 0; i < 5; ++i) {
     worker->StartPull(
         7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
