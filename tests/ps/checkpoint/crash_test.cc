@@ -1,5 +1,5 @@
-// Checkpoints that are written while processes are killed, hosts lose their
-// power and operations fail, at every single operation.
+// Writes checkpoints with a kill, a power loss or an error at every single
+// operation.
 
 #include <gtest/gtest.h>
 
@@ -22,17 +22,17 @@ namespace {
 
 constexpr size_t kServers = 2;
 
-// What was in the checkpoints, by step, and which of them were acknowledged.
+// The content of the checkpoints by step, and the last acknowledged step.
 struct History {
   std::map<uint64_t, World> written;
   uint64_t acknowledged = 0;
 };
 
-// A run: full and incremental checkpoints, and old ones are pruned. Goes on
-// after an error, as servers do.
+// Runs a training: writes full and incremental checkpoints, and prunes old
+// ones. Continues after an error, as servers do.
 void Train(Files* files, History* history) {
   auto repository = Repository::Open(files);
-  // The root was not readable for a moment, say.
+  // Retries, as after a short failure of the file system.
   if (!repository.ok()) repository = Repository::Open(files);
   if (!repository.ok()) return;
   World world;
@@ -59,7 +59,8 @@ int OperationsOfARun() {
   return files.operations();
 }
 
-// The last good checkpoint is there, whole and no older than acknowledged.
+// Expects a complete last good checkpoint, no older than the last acknowledged
+// one.
 void ExpectLastGood(MemoryFiles* files, const History& history) {
   const auto found = FindLastGood(files, Thoroughness::kFull);
   if (absl::IsNotFound(found.status())) {
@@ -75,7 +76,7 @@ void ExpectLastGood(MemoryFiles* files, const History& history) {
   EXPECT_TRUE(*world == history.written.at(step)) << "step " << step;
 }
 
-// Nothing is there but whole checkpoints.
+// Expects only complete checkpoints.
 void ExpectClean(MemoryFiles* files) {
   std::set<std::string> expected = {kLockName};
   const auto steps = ListSteps(files);
@@ -128,7 +129,7 @@ TEST_P(CrashTest, ACrashAtAnyOperationLeavesTheLastGoodCheckpoint) {
   }
 }
 
-// The next run is killed, too, while it cleans up what the first has left.
+// Kills the next run, too, during its cleanup of leftovers.
 TEST_P(CrashTest, ACrashWhileLeftoversAreRemovedLosesNothing) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; i += 23) {
@@ -169,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(Losses, CrashTest,
 
 class FailureTest : public testing::TestWithParam<absl::StatusCode> {};
 
-// One checkpoint at most is not taken, the run goes on, and nothing is lost.
+// An error loses at most one checkpoint, and the run continues.
 TEST_P(FailureTest, AnyOperationMayFail) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; ++i) {
@@ -215,7 +216,7 @@ TEST(WriterTest, TheErrorIsTheFirstAndNamesTheCause) {
       World().Write(&files, repository->get(), 1, kServers);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(status.message(), "disk full");
-  // What was written is gone: it would keep the disk full.
+  // The partial files are removed: otherwise the disk would stay full.
   EXPECT_EQ(files.Contents().size(), 1u);
 }
 

@@ -1,4 +1,4 @@
-// Files that are damaged, cut, missing, newer, or made to do harm.
+// Reads files that are damaged, truncated, missing, newer or malicious.
 
 #include <gtest/gtest.h>
 
@@ -194,7 +194,7 @@ TEST_F(DamageTest, ShardsOfTwoServersThatWereSwappedAreFound) {
   EXPECT_TRUE(absl::IsDataLoss(OpenChain(&files_, 3).status()));
 }
 
-// Puts a version into a manifest, with the checksum that it needs.
+// Returns a manifest with another version and a matching checksum.
 std::string WithVersion(std::string bytes, char version) {
   bytes[8] = version;
   std::string sum;

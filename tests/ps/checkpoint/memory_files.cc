@@ -29,7 +29,7 @@ class MemoryWritable : public WritableFile {
     const absl::Status status = files_->Begin();
     size_t size = std::min(bytes.size(), files_->most_at_once_);
     if (!status.ok()) size = absl::IsAborted(status) ? 0 : size / 2;
-    // A write that is cut off by a crash has left some of its bytes.
+    // A write interrupted by a crash leaves some of its bytes.
     if (files_->operations_ == files_->crash_at_ + 1) size = bytes.size() / 2;
     node_->bytes.append(bytes.data(), size);
     if (!status.ok()) return status;
@@ -116,7 +116,7 @@ void MemoryFiles::Lose(Node* node, Loss loss, std::mt19937* random) {
   }
   const bool loses_data = loss != Loss::kSome || by_chance();
   if (loses_data && node->bytes.size() > node->synced.size()) {
-    // What was not written back reads as zeros, or is not there.
+    // Bytes not written back read as zeros, or are missing.
     node->bytes =
         node->synced +
         std::string(by_chance() ? node->bytes.size() - node->synced.size() : 0,

@@ -1,5 +1,5 @@
-// Files in memory that fail, are written in pieces, and lose what a host loses
-// with its power, as a test says.
+// Files in memory. A test can inject failures, short writes, and the losses of
+// a power failure.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
@@ -17,37 +17,38 @@
 
 namespace penstock::ps::checkpoint {
 
-// What is lost between a crash and what comes after it.
+// The losses of a crash.
 enum class Loss {
   kNothing,       // the process was killed
   kAllUnsynced,   // the power failed before anything was written back
   kUnsyncedData,  // names were written back, and data was not
-  kSome,          // of each change and each file, by chance
+  kSome,          // a random part of each change and each file
 };
 
-// Not thread-safe.
+// A file system in memory. Not thread-safe.
 class MemoryFiles : public Files {
  public:
-  // Operations so far: every call of Files and of its files is one.
+  // Returns the number of operations so far. Each call of Files and of its
+  // files is one operation.
   int operations() const { return operations_; }
 
-  // Has operation `number` fail with `status`, and no other. A write takes half
-  // of its bytes before.
+  // Makes only operation `number` fail with `status`. A failing write first
+  // takes half of its bytes.
   void FailOnce(int number, absl::Status status);
-  // Has it and all that follow do nothing but fail.
+  // Makes operation `number` and all later operations fail.
   void CrashAt(int number);
-  // Goes on after a crash.
+  // Restarts after a crash, with the given loss.
   void Restart(Loss loss, unsigned seed = 0);
-  // Writes take at most this, and reads give at most this.
+  // Limits the bytes of each write and each read.
   void SetMostAtOnce(size_t bytes) { most_at_once_ = bytes; }
 
-  // All files, as "folder/name", with their bytes.
+  // Returns all files, as "folder/name", with their bytes.
   std::map<std::string, std::string> Contents() const;
-  // To damage a file. It has to be there.
+  // Returns the bytes of an existing file, so that a test can damage them.
   std::string* Bytes(const std::string& path);
   void Plant(const std::string& path, std::string bytes);
-  // Another process may lock the files, too: as over a network, or after
-  // somebody removed the file.
+  // Lets another process lock the files, too, as on a network or after a
+  // removal of the lock file.
   void LoseLock() { locked_ = std::make_shared<bool>(false); }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
@@ -77,9 +78,9 @@ class MemoryFiles : public Files {
   friend class MemoryReadable;
   friend class MemoryLock;
 
-  // Counts an operation, and returns how it fails.
+  // Counts an operation, and returns its injected error.
   absl::Status Begin();
-  // Null if there is none.
+  // Returns null if the folder does not exist.
   Node* FolderOf(absl::string_view path);
   std::shared_ptr<Node> Find(absl::string_view path);
   static void Lose(Node* node, Loss loss, std::mt19937* random);

@@ -183,7 +183,7 @@ TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   EXPECT_EQ(found->chain.newest().attempt.step, 1u);
   EXPECT_TRUE(*World::Read(files->get(), found->chain, 2) == small);
   ASSERT_TRUE(small.Write(files->get(), repository->get(), 3, 2).ok());
-  // Not a byte is left: the smallest file cannot be written.
+  // Fills the disk: even the smallest file cannot be written.
   const std::string rest(fs::space(disk).available, 'x');
   WriteText(disk + "/fill", rest);
   status = small.Write(files->get(), repository->get(), 4, 2);

@@ -1,4 +1,4 @@
-// Real processes that are killed while they write, on a real file system.
+// Kills real processes while they write, on a real file system.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// In memory: what is synced when does not matter to a kill, and takes long.
+// Uses a file system in memory: syncs are slow, and do not matter to a kill.
 std::string NewRoot() {
   const std::string where =
       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : testing::TempDir();
@@ -39,7 +39,7 @@ class ProcessTest : public testing::Test {
         {"tests/ps/checkpoint/trainer", root_, std::to_string(operation)});
   }
 
-  // The last good checkpoint is the last that was acknowledged, or newer.
+  // Expects the last good checkpoint to be the last acknowledged one, or newer.
   void ExpectLastGood(uint64_t acknowledged) {
     auto files = OpenFolder(root_);
     ASSERT_TRUE(files.ok());
@@ -54,7 +54,7 @@ class ProcessTest : public testing::Test {
     EXPECT_TRUE(*world == Trained(step));
   }
 
-  // Nothing is left over but the checkpoints, and one more can be written.
+  // Expects only checkpoints, and writes one more.
   void ExpectTheNextRunWorks() {
     auto files = OpenFolder(root_);
     auto repository = Repository::Open(files->get());

@@ -57,7 +57,7 @@ TEST_F(ReportTest, TellsWhatIsInOne) {
                                 "large: dense f32 [40, 7], slot m f32, slot v "
                                 "f32: 40 rows in 2 parts"))
       << report->text;
-  // A name is a user's, and cannot harm a terminal.
+  // Names come from users, and must not harm a terminal.
   EXPECT_TRUE(absl::StrContains(report->text, "../../etc/passwd\\x0a\\xff"))
       << report->text;
   EXPECT_TRUE(absl::StrContains(Inspect(&files_, 2, Form::kText)->text,

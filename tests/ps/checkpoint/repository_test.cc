@@ -62,7 +62,7 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Two trainings began with step 2, and the other one has come to 5.
+// Two trainings began with step 2, and the other training has reached step 5.
 TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
   ASSERT_TRUE(Write(2).ok());
   Reopen();
@@ -96,7 +96,7 @@ TEST_F(RepositoryTest, ACommitWantsAllShardsAndEachOnce) {
   shards = Shards(1);
   shards[1].bytes += 1;
   EXPECT_TRUE(absl::IsDataLoss(repository_->Commit(shards, {})));
-  // Each of them ended its attempt, and left nothing.
+  // Each error ended the attempt, and left no files.
   EXPECT_EQ(files_.Contents().size(), 1u);
   EXPECT_FALSE(repository_->Commit(shards, {}).ok());
 }
@@ -105,7 +105,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
   const auto committed = [&](size_t first, size_t second, bool changed) {
     const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
     std::vector<ShardInfo> shards;
-    // The rows that each server believes to hold.
+    // Writes the rows that each server believes to hold.
     for (size_t server : {first, second}) {
       World world = world_;
       world.Clean();
@@ -115,7 +115,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
     }
     return repository_->Commit(shards, {});
   };
-  // No dense table has changed: none is there.
+  // No dense table has changed, so the shards have no dense table.
   const absl::Status status = committed(0, 1, true);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "row 0 of table 'large'"))
@@ -155,7 +155,7 @@ TEST_F(RepositoryTest, OneAttemptAtATime) {
   EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
 
-// A server that hangs while its attempt is given up, and goes on later.
+// A server hangs while its attempt is aborted, and continues later.
 TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const auto old = repository_->Begin(world_.Describe(1, 2, {}));
   auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
@@ -171,7 +171,7 @@ TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const size_t before = files_.Contents().size();
   Reopen();
   EXPECT_EQ(files_.Contents().size(), before - 1);
-  // Nor does the repository take it for one of the next attempt's.
+  // The repository does not accept the shard for the next attempt, either.
   ASSERT_TRUE(repository_->Begin(world_.Describe(2, 1, {})).ok());
   EXPECT_FALSE(repository_->Commit({*info}, {}).ok());
 }
@@ -258,7 +258,7 @@ TEST_F(RepositoryTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   EXPECT_EQ(*repository_->Prune(1), Steps{1});
 }
 
-// 4 cannot be read for a moment: that is no reason to remove what it stands on.
+// Checkpoint 4 is temporarily unreadable. Its bases must stay.
 TEST_F(RepositoryTest, PruningThatCannotReadACheckpointIsAnError) {
   ASSERT_TRUE(Write(1).ok());
   world_.Clean();
@@ -290,7 +290,7 @@ TEST_F(RepositoryTest, AFileThatIsNotOursStays) {
   EXPECT_TRUE(Write(7).ok());
 }
 
-// Where something happens as soon as a folder has been listed.
+// Files that run an action right after a folder was listed.
 class BusyFiles : public MemoryFiles {
  public:
   absl::StatusOr<std::vector<FolderEntry>> List(
@@ -302,7 +302,7 @@ class BusyFiles : public MemoryFiles {
   std::function<void()> then = [] {};
 };
 
-// Servers of a run before, which are not told that it is over.
+// Servers of an earlier run do not learn that their run is over.
 TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   BusyFiles files;
   World world;
@@ -314,7 +314,7 @@ TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   ASSERT_TRUE(repository.ok()) << repository.status();
   files.then = [] {};
   ASSERT_TRUE(world.Write(&files, repository->get(), 1, 2).ok());
-  // Now there is a checkpoint, and a shard that is not its own.
+  // The folder now has a checkpoint and a foreign shard.
   const char kLeft[] = "step-0000000001/shard-00007-0000000000000001";
   files.Plant(kLeft, "left");
   files.then = [&] { files.Remove(kLeft).IgnoreError(); };

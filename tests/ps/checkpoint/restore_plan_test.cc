@@ -1,4 +1,4 @@
-// Where dense rows are read from, as chains say that were made by hand.
+// Plans the reads of dense rows from handmade chains.
 
 #include "ps/checkpoint/restore_plan.h"
 
@@ -19,7 +19,8 @@ Part Rows(uint64_t first, uint64_t rows) {
   return part;
 }
 
-// Of one dense table. `parts` has those of each checkpoint, the newest first.
+// Returns a chain of one dense table. `parts` has the parts of each checkpoint,
+// the newest first.
 Chain ChainOf(uint64_t rows, const std::vector<std::vector<Part>>& parts) {
   TableDefinition table;
   table.name = "w";
@@ -37,8 +38,8 @@ Chain ChainOf(uint64_t rows, const std::vector<std::vector<Part>>& parts) {
 
 Wanted::Rows Want(uint64_t first, uint64_t rows) { return {0, first, rows}; }
 
-// Which link each row is read from; -1: none; fails if a row is read twice, or
-// spans are out of order.
+// Returns the link that each row is read from; -1: none. Fails if a row is read
+// twice, or if spans are out of order.
 std::vector<int> LinkOfEachRow(const DensePlan& plan, uint64_t rows) {
   std::vector<int> link(rows, -1);
   for (const auto& [key, spans] : plan) {
@@ -65,7 +66,7 @@ TEST(RestorePlanTest, EachRowComesFromTheNewestThatHasIt) {
     std::vector<std::vector<Part>> parts(1 + random() % 4);
     std::vector<int> expected(kRows, -1);
     for (size_t link = 0; link < parts.size(); ++link) {
-      // The last has all, in parts of any size and in any order.
+      // The last link has all rows, in parts of any size and in any order.
       for (uint64_t first = 0; first < kRows;) {
         const uint64_t count = std::min<uint64_t>(random() % 9, kRows - first);
         if (link + 1 == parts.size() || random() % 3 == 0) {
@@ -120,8 +121,8 @@ TEST(RestorePlanTest, ARowThatIsInNoCheckpointIsNamed) {
   EXPECT_TRUE(PlanDense(chain, {Want(0, 10), Want(11, 89)}).ok());
 }
 
-// As many parts as a footer can have, each of every other row: with time by the
-// square of them this runs for minutes.
+// The most parts that a footer can have, each with every other row. A quadratic
+// algorithm would take minutes.
 TEST(RestorePlanTest, AHostileFooterCostsTimeByItsSize) {
   constexpr uint64_t kParts = 230000;
   std::vector<Part> parts;

@@ -38,7 +38,7 @@ TEST(RestoreTest, ComesBackOnAnyNumberOfServers) {
   }
 }
 
-// Blocks are larger than a read of some rows, and rows lie across them.
+// Reads of some rows are smaller than a block, and rows cross block boundaries.
 TEST(RestoreTest, TablesOfManyBlocksComeBack) {
   MemoryFiles files;
   const World world(/*seed=*/4, /*large_rows=*/120'001);
@@ -91,7 +91,7 @@ TEST(RestoreTest, AnIncrementalOneIsAsSmallAsWhatHasChanged) {
   EXPECT_TRUE(*World::Read(&files, *chain, 1) == world);
 }
 
-// Does nothing with what it takes but count it.
+// A sink that only counts.
 class CountingSink : public Sink {
  public:
   absl::Status TakeDense(const DenseElements& elements) override {
@@ -203,7 +203,7 @@ TEST_F(RestoreSomeTest, AnotherModelIsRefusedByTheFirstTableThatDiffers) {
                  "model");
 }
 
-// They have other indices than in the checkpoint.
+// The tables have other indices than in the checkpoint.
 TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
   Model model = world_.model();
   const Model before = model;
@@ -241,7 +241,7 @@ TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
             "checkpoint and not in this model");
   wanted.may_drop_tables = true;
   EXPECT_TRUE(Restored(model, wanted).ok());
-  // That is no leave for a table that has changed.
+  // may_drop_tables does not permit a changed table.
   model.tables[5].shape = {2};
   EXPECT_TRUE(absl::IsFailedPrecondition(Restored(model, wanted)));
 }

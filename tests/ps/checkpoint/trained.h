@@ -1,4 +1,4 @@
-// What trainer_main.cc writes, for those that look at what it has written.
+// Returns the worlds that trainer_main.cc writes.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
@@ -11,8 +11,8 @@ namespace penstock::ps::checkpoint {
 
 constexpr uint64_t kTrainedSteps = 4;
 
-// The world after `step` steps; clean at the odd ones before it, on which the
-// even ones stand.
+// Returns the world after `step` steps. Earlier odd steps are clean: odd steps
+// are the bases of even steps.
 inline World Trained(uint64_t step) {
   World world(/*seed=*/5, /*large_rows=*/8'000);
   for (uint64_t i = 1; i < step; ++i) {

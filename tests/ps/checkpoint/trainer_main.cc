@@ -2,8 +2,8 @@
 //
 //   trainer ROOT OPERATION
 //
-// Says "done STEP" after each checkpoint, and "operations N" at the end. What
-// is in the checkpoint of a step follows from the step.
+// Prints "done STEP" after each checkpoint, and "operations N" at the end. The
+// step determines the content of its checkpoint.
 
 #include <signal.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace {
 long operations = 0;
 long killed_at = -1;
 
-// Returns whether this operation is the last.
+// Returns true if this operation is the last.
 bool IsLast() { return operations++ == killed_at; }
 
 void KillIfLast() {

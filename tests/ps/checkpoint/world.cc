@@ -47,7 +47,7 @@ size_t ServerOf(uint64_t id, size_t servers) {
 
 }  // namespace
 
-// Takes what one server restores into the world of all.
+// A sink that adds one server's restored rows to the common world.
 class WorldSink : public Sink {
  public:
   WorldSink(World* world, const Model& order,
@@ -121,7 +121,7 @@ void World::ChangeDense(size_t table) {
   const TableDefinition& definition = model_.tables[table];
   Dense& dense = dense_[definition.name];
   dense.streams.clear();
-  // A table without rows has none whose step could come back.
+  // A table without rows has no part to carry the step.
   if (Rows(definition) > 0) ++dense.step;
   for (size_t i = 0; i < Streams(definition); ++i) {
     dense.streams.push_back(

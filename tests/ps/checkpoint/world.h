@@ -1,5 +1,5 @@
-// The state of parameter servers, as plain maps, to be written to checkpoints
-// and compared with what comes back.
+// The state of parameter servers as plain maps. Tests write a world to
+// checkpoints, and compare the restored world.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
@@ -22,19 +22,20 @@ namespace penstock::ps::checkpoint {
 
 class World {
  public:
-  // A model of dense and sparse tables of several types, with names that are
-  // no file names. "large" has so many rows of 7 floats and two slots.
+  // Makes a model of dense and sparse tables of several types. The names are
+  // invalid as file names. Table "large" has `large_rows` rows of 7 floats and
+  // two slots.
   explicit World(unsigned seed = 1, int64_t large_rows = 40);
 
   const Model& model() const { return model_; }
 
-  // Changes some tables and rows by chance, removes some and adds some.
+  // Randomly changes some tables, and changes, removes and adds some rows.
   void Change();
-  // Changes nothing of dense tables but the one scalar.
+  // Changes only the scalar among the dense tables.
   void ChangeLittle();
 
-  // Writes a checkpoint as `servers` servers do. With a base: only what has
-  // changed since Clean().
+  // Writes a checkpoint as `servers` servers do. With a base, writes only the
+  // changes since Clean().
   absl::Status Write(Files* files, Repository* repository, uint64_t step,
                      size_t servers,
                      absl::optional<uint64_t> base = absl::nullopt) const;
@@ -44,12 +45,12 @@ class World {
                                        bool only_changed) const;
   NewCheckpoint Describe(uint64_t step, size_t servers,
                          absl::optional<uint64_t> base) const;
-  // The next incremental checkpoint goes on from here.
+  // Marks the present state as the base of the next incremental checkpoint.
   void Clean();
 
-  // Returns what `servers` servers restore of `chain` together. Fails if an
-  // element is missing or comes twice, or a row comes to two of them. Their
-  // model has the same tables in another order.
+  // Returns the world that `servers` servers restore from `chain` together.
+  // Fails if an element is missing or comes twice, or if two servers get a row.
+  // The servers' model has the same tables in another order.
   static absl::StatusOr<World> Read(Files* files, const Chain& chain,
                                     size_t servers);
 
