@@ -1,5 +1,4 @@
-// What a coordinator refuses to be made of, and what it does with more ranks
-// and calls than any training has.
+// Tests invalid options, and more ranks and calls than any training has.
 
 #include <cstdint>
 #include <ctime>
@@ -13,8 +12,8 @@ namespace {
 
 constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 
-// Far more than the time of what is logarithmic, even if it is instrumented,
-// and less than what takes each rank's time for each rank.
+// Far more than logarithmic operations need, even instrumented, and less than
+// quadratic operations need.
 constexpr double kSeconds = 5;
 
 double SecondsOfProcessor() {
@@ -42,7 +41,7 @@ TEST(CoordinatorOptionsTest, BadOptionsAreNamed) {
               o->membership.expected_workers = 0;
             }).find("expected_workers"),
             std::string::npos);
-  // Of a checkpoint that is not what a server wrote.
+  // Options from a checkpoint that no server wrote.
   EXPECT_NE(error([](Options* o) {
               o->policies = {{kUnlimited}};
               o->membership.clocks = {{{3, 1}, kMaxClock + 1}};
@@ -73,7 +72,7 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
-// A rank whose clock were at the end could not be trained with any more.
+// A rank at the last clock could not train any more.
 TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
   for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {
     Coordinator::Options options;
@@ -94,14 +93,14 @@ TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
                 Verdict::kAhead);
     }
     EXPECT_EQ(push(0), Verdict::kAccepted);
-    // It may leave out some.
+    // A worker may skip some steps.
     EXPECT_EQ(push(1 + Coordinator::kMaxLead), Verdict::kAccepted);
     EXPECT_EQ(push(2 + 2 * Coordinator::kMaxLead), Verdict::kAccepted);
     EXPECT_EQ(core.membership().ClockOf(0), 3 + 2 * Coordinator::kMaxLead);
   }
 }
 
-// Each rank has a push that is not applied, and one that is held.
+// Each rank has an unapplied push and a held push.
 TEST(CoordinatorBoundsTest, GivingUpHeldPushesTakesNoLongerTheMoreThereAre) {
   Coordinator::Options options;
   options.policies = {{kUnlimited}};

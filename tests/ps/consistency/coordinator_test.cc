@@ -16,7 +16,7 @@ constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 constexpr WorkerId kFirst = {0, 1};
 constexpr WorkerId kSecond = {1, 1};
 
-// Two workers, which have joined, and the policies that a test asks for.
+// Two joined workers, and the policies that a test asks for.
 class CoordinatorTest : public testing::Test {
  protected:
   void Use(std::vector<ConsistencyPolicy::Options> policies) {
@@ -32,7 +32,7 @@ class CoordinatorTest : public testing::Test {
   Coordinator::Outcome Push(uint64_t ticket, WorkerId worker, uint64_t clock) {
     return core_->Push(ticket, worker, clock, now_);
   }
-  // The verdict on a push that is answered at once.
+  // Returns the verdict on a push that is answered immediately.
   Verdict PushNow(WorkerId worker, uint64_t clock) {
     const auto outcome = Push(99, worker, clock);
     EXPECT_FALSE(outcome.answers.empty());
@@ -65,7 +65,7 @@ TEST_F(CoordinatorTest, PushThatIsRepeatedCountsOnceInEachTable) {
 
 TEST_F(CoordinatorTest, PushIsOfAllTablesOrOfNone) {
   Use({{3}, {0}});
-  // The first table would take it; the second is at version 0.
+  // The first table would take the push; the second table is at version 0.
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAhead);
   EXPECT_TRUE(core_->policy(0).unapplied().empty());
   EXPECT_EQ(PushNow(kFirst, 0), Verdict::kAccepted);
@@ -123,7 +123,7 @@ TEST_F(CoordinatorTest, PullSaysWhichStepItsValuesAreGoodFor) {
     PushNow(kFirst, step);
     core_->Applied(0, now_);
   }
-  // The slow worker asks for its next step, and is told where the others are.
+  // The slow worker asks for its next step, and learns the others' step.
   EXPECT_EQ(PushNow(kSecond, 0), Verdict::kLate);
   const auto outcome = Pull(1, kSecond, 1);
   ASSERT_EQ(outcome.answers.size(), 1u);
@@ -143,7 +143,7 @@ TEST_F(CoordinatorTest, JoinSaysWhereToBegin) {
   EXPECT_EQ(outcome.clock, 2u);
 }
 
-// Where the slow one is, its pushes would be late.
+// At the slow worker's step, the pushes of a new worker would be late.
 TEST_F(CoordinatorTest, JoinDoesNotBeginWhereStepsAreOver) {
   Use({{0, 1}});
   for (uint64_t step : {0, 1, 2}) {

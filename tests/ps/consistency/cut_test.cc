@@ -1,4 +1,5 @@
-// A cut has each push wholly or not at all, at all tables and servers.
+// Tests that a cut has each push wholly or not at all, at all tables and
+// servers.
 
 #include "ps/consistency/cut.h"
 
@@ -24,7 +25,7 @@ const absl::Time kNow = absl::UnixEpoch();
 
 WorkerId Id(uint32_t rank) { return {rank, 100 + rank}; }
 
-// One server's coordinator, and what it has applied, by policy.
+// One server's coordinator, and its applied pushes by policy.
 class Shard {
  public:
   Shard(uint32_t workers, Policies policies)
@@ -37,7 +38,7 @@ class Shard {
   void Push(uint32_t rank, uint64_t clock) {
     Take(coordinator_.Push(++ticket_, Id(rank), clock, kNow));
   }
-  // Applies all that was handed out, and what follows from it.
+  // Applies all batches handed out, and the batches that follow.
   void Apply() {
     while (!applies_.empty()) {
       Coordinator::Apply apply = std::move(applies_.front());
@@ -125,7 +126,7 @@ TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   EXPECT_EQ(shard.applied(1).size(), 4u);
 }
 
-// One table does not wait for the slower worker, the other one does.
+// One table waits for the slower worker, the other table does not.
 TEST(CutTest, TablesOfDifferentBackupWorkersAreAtOneStep) {
   Shard shard(2, {{0, 0}, {0, 1}});
   shard.Push(0, 0);

@@ -21,7 +21,7 @@ Membership::Options TwoWorkers() {
   return options;
 }
 
-// Two workers are expected; the clock moves when told to.
+// A membership of two expected workers, with a manual clock.
 class MembershipTest : public testing::Test {
  protected:
   Standing Join(uint32_t rank, uint64_t incarnation = 1) {

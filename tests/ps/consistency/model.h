@@ -1,5 +1,5 @@
-// What the coordinator has to do, said as simply as can be: it forgets nothing,
-// has no index, and looks at all of the past for each answer.
+// A simple model of the coordinator. The model forgets nothing, has no index,
+// and searches its whole history for each answer.
 
 #ifndef PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
 #define PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
@@ -30,24 +30,24 @@ class Model {
   void Lost(const WorkerId& worker);
   void Tick(absl::Time now);
 
-  // The answer to a push, were it to come now; nullopt if it is held. One that
-  // is accepted or late is remembered.
+  // Returns the answer to a push that comes now, or nullopt if the push is
+  // held. Remembers accepted and late pushes.
   struct PushAnswer {
     Verdict verdict;
     std::vector<bool> counted;
   };
   absl::optional<PushAnswer> Push(const WorkerId& worker, uint64_t clock);
 
-  // Whether the clock is so high that no worker of the rank can be there.
+  // Returns true if the clock is higher than any worker of the rank can be.
   bool IsFarAhead(uint32_t rank, uint64_t clock) const;
 
-  // Whether a pull of a member's or of a reader's is to be answered.
+  // Returns true if a pull of a member or a reader must be answered.
   bool IsDue(uint64_t clock, const std::vector<size_t>& policies) const;
   Verdict Standing(const WorkerId& worker);
-  // Any call of a member is a sign of life.
+  // Renews the lease of a member: any call is a sign of life.
   void Hear(const WorkerId& worker, absl::Time now);
 
-  // What is to be applied now and was not handed out yet; marks it as such.
+  // Returns the batches to apply now, and marks them as handed out.
   std::vector<Coordinator::Apply> TakeApplies();
   void Applied(size_t policy);
 

@@ -43,7 +43,7 @@ class PolicyTest : public testing::Test {
     }
     return judgement;
   }
-  // Returns the ranks whose pushes are to be applied now.
+  // Returns the ranks of the next batch.
   Ranks Next() {
     Ranks ranks;
     auto apply = policy_.Next(members_);
@@ -180,7 +180,7 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
   Push(1, 0);
   EXPECT_EQ(WaitsFor(3), Ranks{2});  // has not done the first step
   Push(2, 0);
-  // Both are taken, and neither is in the values yet.
+  // Both pushes are taken, and neither is in the values yet.
   EXPECT_EQ(policy_.Limit(members_), 3u);
   EXPECT_EQ(policy_.Horizon(members_), 2u);
   Next();
@@ -266,8 +266,8 @@ TEST(PolicyOptionsTest, BadOptionsAreNamed) {
   EXPECT_EQ(error(0, kMaxRanks - 1, kMaxClock), "");
 }
 
-// Each state with each event, of a synchronous policy with two of three pushes
-// there (gathering) or all (applying), and of one with staleness 2.
+// Tests each state with each event. A synchronous policy has two of three
+// pushes (gathering) or all three (applying). Another policy has staleness 2.
 TEST_F(PolicyTest, EachStateWithEachEvent) {
   struct Case {
     int64_t staleness;

@@ -116,7 +116,7 @@ void Simulation::ActWorker(Worker* worker) {
       if (worker->clock > 0) SendPush(worker->id, worker->clock - 1);
       return;
     case 5:
-      // The reply is lost: the worker connects anew and sends the call again.
+      // The reply is lost: the worker reconnects and repeats the call.
       worker->ticket = 0;
       return;
     case 6:
@@ -128,7 +128,7 @@ void Simulation::ActWorker(Worker* worker) {
       worker->ticket = 0;
       return CheckRest();
     case 7:
-      // The next step's values, while this one is computed.
+      // Pulls the next step's values during the present step.
       SendPull(worker->id, worker->clock + 1, {});
       return;
     case 8:
@@ -162,7 +162,7 @@ void Simulation::Work(Worker* worker) {
   }
 }
 
-// A process that is confused, or means harm.
+// Acts as a confused or malicious process.
 void Simulation::ActStranger() {
   Worker* victim = &workers_[Draw(workers_.size())];
   WorkerId id = victim->id;

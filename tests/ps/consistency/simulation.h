@@ -1,5 +1,5 @@
-// A server's coordinator and workers that do all that workers do, good and bad,
-// in an order that a seed decides, beside the model of what has to come of it.
+// Simulates a server's coordinator, with well-behaved and faulty workers. A
+// seed decides the order of events. A model provides the expected outcomes.
 
 #ifndef PENSTOCK_TESTS_PS_CONSISTENCY_SIMULATION_H_
 #define PENSTOCK_TESTS_PS_CONSISTENCY_SIMULATION_H_
@@ -21,11 +21,11 @@ class Simulation {
  public:
   explicit Simulation(uint64_t seed);
 
-  // Runs to the end, or to the first error. Returns what went wrong, "" for
-  // nothing.
+  // Runs to the end, or to the first error. Returns the error, or "".
   std::string Run();
 
-  // What happened, so that a test can say what its seeds have covered.
+  // Returns counts of events, so that a test can check the coverage of its
+  // seeds.
   const std::map<std::string, uint64_t>& counts() const { return counts_; }
 
  private:
@@ -34,12 +34,12 @@ class Simulation {
 
   struct Worker {
     WorkerId id;
-    bool runs = false;     // else it has left, died, or not begun
+    bool runs = false;     // false: has left, died, or not begun
     bool is_mute = false;  // died without a word: its lease has to end
     uint64_t clock = 0;
     uint32_t speed = 1;
     enum { kJoins, kPulls, kComputes, kPushes } stage = kPulls;
-    uint64_t ticket = 0;  // of the call that it waits for; 0: none
+    uint64_t ticket = 0;  // of the awaited call; 0: none
     uint64_t pushed = 0;  // steps that were answered
   };
   struct Call {
@@ -90,7 +90,7 @@ class Simulation {
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Worker> workers_;
   std::map<uint64_t, Call> calls_;  // that have no answer, by ticket
-  // What the model has answered to the push that is being sent.
+  // The model's answer to the push being sent.
   uint64_t sending_ = 0;
   absl::optional<Model::PushAnswer> expected_;
   std::vector<Coordinator::Apply> applying_;

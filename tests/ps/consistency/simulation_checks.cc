@@ -1,4 +1,4 @@
-// What the simulation holds the coordinator to.
+// Checks the coordinator of the simulation.
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +24,7 @@ bool IsSame(const std::vector<Coordinator::Apply>& a,
 
 }  // namespace
 
-// Answers first, then what is begun, as the coordinator does it.
+// Takes answers first, then applies, in the order of the coordinator.
 void Simulation::TakeOutcome(const Outcome& outcome) {
   for (const Coordinator::Answer& answer : outcome.answers) TakeAnswer(answer);
   TakeApplies(outcome.applies);
@@ -192,7 +192,7 @@ void Simulation::TakeApplies(const std::vector<Coordinator::Apply>& applies) {
   }
 }
 
-// Nothing is held that need not be.
+// Checks that every held call must wait.
 void Simulation::CheckRest() {
   for (const auto& [ticket, call] : calls_) {
     if (ticket == sending_) continue;

@@ -1,8 +1,11 @@
-// Whatever workers do: no read is staler than allowed, nothing waits that need
-// not, each push that is acknowledged counts once or is said not to, the run
-// goes on while a worker works, and nothing grows without bound.
+// Checks that, for any behavior of the workers:
+// - no read exceeds the allowed staleness;
+// - no call waits without need;
+// - each acknowledged push counts once, or its verdict says otherwise;
+// - the run continues while a worker works;
+// - no memory grows without bound.
 //
-// simulation_test [--seeds=N] [--first=S] runs more, or one again.
+// simulation_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
 #include "tests/ps/consistency/simulation.h"
 
@@ -37,7 +40,7 @@ TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
                 entry.first.c_str());
   }
   if (seeds.ran() < kSeeds) return;
-  // Seeds that never come to a rule would not hold it.
+  // Seeds that never reach a rule would not test the rule.
   using Verdict = Coordinator::Verdict;
   for (Verdict verdict :
        {Verdict::kAccepted, Verdict::kDuplicate, Verdict::kLate,
