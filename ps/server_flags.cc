@@ -60,14 +60,14 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
       ->check(CheckSize)
       ->default_str("16GiB");
   app->add_option("--held-gradients", flags->held_gradients,
-                  "bytes of gradients that wait until they are applied: a "
-                  "synchronous step needs those of all workers")
+                  "limit in bytes of gradients that wait to be applied; a "
+                  "synchronous step needs the gradients of all workers")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
       ->default_str("4GiB");
   app->add_option("--sparse-memory", flags->sparse_memory,
-                  "bytes that sparse tables may take together to which the "
-                  "model gives no budget_bytes; 0: no limit")
+                  "limit in bytes of all sparse tables without a "
+                  "budget_bytes in the model; 0: no limit")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
       ->default_str("half of the memory that this process may use");
@@ -85,8 +85,8 @@ void DeclareSpill(CLI::App* app, ServerFlags* flags) {
       "a folder on a local disk, for rows of sparse tables that spill above "
       "their budget");
   app->add_option("--spill-limit", flags->spill_limit,
-                  "bytes that such rows may take there, such as 1TiB; RocksDB "
-                  "takes more for a while. 0: what the disk has")
+                  "limit in bytes of spilled rows, such as 1TiB; RocksDB "
+                  "temporarily takes more. 0: limited by the disk only")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
       ->default_str("0")
@@ -102,12 +102,13 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
       app->add_option(
              "--restore", flags->restore,
              "begin with the newest good checkpoint ('newest'), or with "
-             "that of a step; without any, as if this were not given")
+             "the checkpoint of a step; 'newest' is ignored if there is "
+             "no checkpoint")
           ->check(CheckStep)
           ->needs(folder);
   app->add_flag("--restore-drop", flags->restore_drop,
-                "of that, leave out tables that the model does not have any "
-                "more; else it is refused")
+                "with --restore: ignore tables that the model no longer has, "
+                "instead of refusing the checkpoint")
       ->needs(restore);
   auto* const every =
       app->add_option("--checkpoint-every", flags->checkpoint_every_seconds,
@@ -117,11 +118,12 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
           ->check(CheckSeconds)
           ->needs(folder);
   app->add_option("--keep-checkpoints", flags->keep_checkpoints,
-                  "of those: older ones are removed; 0 keeps all")
+                  "periodic checkpoints to keep; older ones are removed; 0 "
+                  "keeps all")
       ->needs(every)
       ->capture_default_str();
   app->add_flag("--incremental", flags->incremental,
-                "of those: only what has changed, where that can be")
+                "write periodic checkpoints incrementally where possible")
       ->needs(every);
 }
 

@@ -103,7 +103,7 @@ absl::Status CheckModels(const std::vector<v1::GetModelReply>& replies,
 
 absl::Status Impossible(const absl::Status& why) {
   return absl::InternalError(
-      absl::StrCat("what servers have cannot be: ", why.message()));
+      absl::StrCat("the servers' replies are inconsistent: ", why.message()));
 }
 
 int64_t LeastStaleness(const Model& model) {
@@ -168,8 +168,9 @@ absl::StatusOr<std::shared_ptr<const Connection>> Connection::FromReplies(
   if (!layout.ok()) return Impossible(layout.status());
   for (const TableSpec& table : model->tables) {
     if (placement->Find(table.name) != nullptr) continue;
-    return absl::InternalError(absl::StrCat(
-        "what servers have cannot be: table ", table.name, " is not placed"));
+    return absl::InternalError(
+        absl::StrCat("the servers' replies are inconsistent: table ",
+                     table.name, " is not placed"));
   }
   return std::shared_ptr<const Connection>(new Connection(
       std::move(servers), first->run(), *std::move(model),
