@@ -22,7 +22,7 @@ void KeepTlsAtExit();
 struct TlsFiles {
   std::string ca;    // the authorities that sign the certificates of peers
   std::string cert;  // this process's own certificate
-  std::string key;   // its private key
+  std::string key;   // the private key of `cert`
 
   // Returns INVALID_ARGUMENT unless no path or all paths are given. Both sides
   // must prove their identity, because every client of a parameter server may

@@ -258,7 +258,7 @@ TEST_F(RepositoryTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   EXPECT_EQ(*repository_->Prune(1), Steps{1});
 }
 
-// Checkpoint 4 is temporarily unreadable. Its bases must stay.
+// Checkpoint 4 is temporarily unreadable. The bases of checkpoint 4 must stay.
 TEST_F(RepositoryTest, PruningThatCannotReadACheckpointIsAnError) {
   ASSERT_TRUE(Write(1).ok());
   world_.Clean();

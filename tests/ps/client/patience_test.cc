@@ -220,7 +220,7 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
 // gRPC's own waits would take an hour longer.
 TEST_F(PatienceTest, AClockThatIsSetBackMakesNoWaitLonger) {
   auto worker = Join(absl::Milliseconds(300));
-  SetClockBy(absl::Hours(1));  // what has waited since before sees it set back
+  SetClockBy(absl::Hours(1));  // earlier waits see the clock set back
   EXPECT_TRUE(absl::IsDeadlineExceeded(worker->Pull(0).status()));
   Script({Fails(grpc::UNAVAILABLE), Fails(grpc::UNAVAILABLE),
           Verdict(v1::PushReply::COUNTED)});

@@ -202,7 +202,7 @@ TEST_F(CoordinatorTest, HeldPushTimesOutToo) {
   ASSERT_EQ(outcome.answers.size(), 1u);
   EXPECT_EQ(outcome.answers[0].verdict, Verdict::kTimedOut);
   EXPECT_EQ(core_->held_pushes(), 0u);
-  // It has changed nothing: it may come again.
+  // The push has changed nothing, and may be repeated.
   core_->Applied(0, now_);
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAccepted);
 }

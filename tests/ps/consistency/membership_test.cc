@@ -132,8 +132,8 @@ TEST_F(MembershipTest, WhoJoinsWhileOthersWorkIsRequiredFromTheNextStep) {
   JoinBoth();
   steps_ = Membership::Steps{0, 0};
   Join(2);
-  EXPECT_EQ(members_.ClockOf(2), 0u);  // its push for step 0 counts too
-  EXPECT_EQ(Below(1), (Ranks{0, 1}));  // and is not waited for
+  EXPECT_EQ(members_.ClockOf(2), 0u);  // rank 2 may push step 0, too
+  EXPECT_EQ(Below(1), (Ranks{0, 1}));  // and step 0 does not wait for rank 2
   members_.Advance(0, 1, now_);
   members_.Advance(1, 1, now_);
   EXPECT_EQ(members_.floor(), 1u);

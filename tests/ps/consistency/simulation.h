@@ -89,7 +89,7 @@ class Simulation {
   std::unique_ptr<Model> model_;
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Worker> workers_;
-  std::map<uint64_t, Call> calls_;  // that have no answer, by ticket
+  std::map<uint64_t, Call> calls_;  // unanswered calls, by ticket
   // The model's answer to the push being sent.
   uint64_t sending_ = 0;
   absl::optional<Model::PushAnswer> expected_;
