@@ -11,8 +11,9 @@
 
 namespace penstock::ps {
 
-// The caller keeps it, and cancels; the call looks at it now and then, and
-// says how to end a wait. Thread-safe.
+// A request to end a call. The caller owns the object and calls Cancel(). The
+// call checks is_cancelled(), and registers with EndWaitWith() how to end its
+// wait. Thread-safe.
 class Cancellation {
  public:
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_) {
@@ -31,8 +32,8 @@ class Cancellation {
     return is_cancelled_;
   }
 
-  // Has Cancel() call `end`, which must do no harm once the wait is over. Calls
-  // it now if Cancel() has been called.
+  // Registers `end`, which Cancel() calls. Calls `end` immediately if Cancel()
+  // was called before. `end` must be harmless after the wait is over.
   void EndWaitWith(std::function<void()> end) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       absl::MutexLock lock(&mu_);

@@ -1,4 +1,4 @@
-// A model as checkpoints describe it.
+// The description of a model in a checkpoint.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_MODEL_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_MODEL_H_
@@ -9,11 +9,11 @@
 
 namespace penstock::ps {
 
-// Returns the tables in the same order, each with the slots that its optimizer
-// keeps: those of dense tables as optim::DenseSlotsOf() has them, those of
-// sparse ones in f32. Rates, staleness and limits are in no checkpoint, so that
-// a training may go on with others. Returns INVALID_ARGUMENT, which names the
-// table, if it is too large for a checkpoint.
+// Returns the tables in the same order, each with the slots of its optimizer.
+// Slots of dense tables are as in optim::DenseSlotsOf(); slots of sparse tables
+// are f32. A checkpoint has no rates, staleness or limits, so that a training
+// may continue with other ones. Returns INVALID_ARGUMENT, with the name of the
+// table, if a table is too large for a checkpoint.
 absl::StatusOr<checkpoint::Model> CheckpointModelOf(const Model& model);
 
 }  // namespace penstock::ps

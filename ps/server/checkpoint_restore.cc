@@ -29,8 +29,8 @@ void Say(const RestoreOptions& options, const std::string& line) {
   base::LogInfo("ps: " + line);
 }
 
-// Returns which tables are not in the checkpoint, and tells of them, and of
-// those that are dropped.
+// Returns true for each table of the model that the checkpoint lacks. Logs
+// these tables and the dropped ones.
 std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
                           Tables* tables, const RestoreOptions& options) {
   const std::vector<std::string> added =
@@ -55,8 +55,8 @@ std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
   return is_new;
 }
 
-// Returns an error of a restore. NOT_FOUND would say that there is no
-// checkpoint, but a file of one is missing.
+// Returns an error of a restore. Replaces NOT_FOUND, which would mean that
+// there is no checkpoint: here a file of the checkpoint is missing.
 absl::Status Failed(const CutId& cut, const absl::Status& status) {
   return absl::Status(
       absl::IsNotFound(status) ? absl::StatusCode::kDataLoss : status.code(),

@@ -1,4 +1,4 @@
-// Servers begin with what a checkpoint has.
+// Restores servers from a checkpoint.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_RESTORE_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_RESTORE_H_
@@ -18,40 +18,41 @@
 namespace penstock::ps {
 
 struct RestoreOptions {
-  // Leaves tables of the checkpoint out that the model does not have any more.
+  // Allows the model to lack tables of the checkpoint, which are then dropped.
   bool may_drop_tables = false;
-  // For messages.
+  // The name of the folder in messages.
   std::string folder = "its folder";
-  // Called with lines for people. If empty, they go to Penstock's log.
+  // Called with lines for people. If empty, the lines go to Penstock's log.
   std::function<void(const std::string&)> log;
 };
 
-// Puts what `tables` are to hold of `cut` into them, whatever the number of
-// servers that wrote it. Then every part has its value, but for new ones. Needs
-// the memory of the values and one block of a file more. Logs what was
-// restored.
+// Restores this server's share of `cut` into `tables`. The checkpoint may be
+// from any number of servers. Afterwards every part has a value, except parts
+// with new tables. Needs memory for the values, plus one block of a file. Logs
+// the number of restored values.
 //
-// Tables that the checkpoint does not have are new, which `log` is told and
-// Tables::SetNew(): sparse ones are empty, and parts with dense ones have no
-// value until a chief has given first values. One pack may have both: the new
-// one then goes on from the pack's step, as if it had had no gradients.
+// A table that the checkpoint lacks is new. Logs new tables, and calls
+// Tables::SetNew() for them. New sparse tables are empty. A part with a new
+// dense table has no value until the chief has set first values. If a pack has
+// new and restored tables, the new ones continue from the pack's step.
 //
-// A part that is put together of rows with different steps, or a pack of
-// tables with different ones, goes on from the highest of them.
+// A part whose rows or tables had different steps continues from the highest.
 //
-// Returns FAILED_PRECONDITION if the folder does not have the cut, or it is of
-// a newer format, has a table that may not be dropped, or another one of its
-// name: with the first table that differs, and how; DATA_LOSS if it is damaged;
-// RESOURCE_EXHAUSTED if there is no room for it.
+// Fails with:
+//   FAILED_PRECONDITION  the folder lacks the cut; the format is newer; a table
+//                        may not be dropped; or a table differs from the
+//                        model's. Names the first such table.
+//   DATA_LOSS            the checkpoint is damaged
+//   RESOURCE_EXHAUSTED   the values do not fit
 absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
                                                 const CutId& cut,
                                                 const RestoreOptions& options,
                                                 Tables* tables);
 
-// Returns what servers restore from. `wanted` is the step that the operator has
-// chosen, if any: another one is refused. Else it is the newest good one: to
-// choose it, all of its bytes are read, and damaged ones are passed over.
-// `files` outlive the server.
+// Returns a source that restores the step `wanted`, and refuses other steps.
+// Without `wanted`, the source chooses the newest undamaged checkpoint, and
+// reads all bytes of a checkpoint to check for damage. `files` outlive the
+// server.
 std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});

@@ -12,10 +12,10 @@
 namespace penstock::ps {
 namespace {
 
-// Rows are copied out of a table so many at a time.
+// Limits the rows that are copied out of a table at a time.
 constexpr size_t kRowsAtOnce = 1024;
-// So much of a dense value, with its slots, is written before a look at the
-// cancellation: less than a second's work of a disk.
+// Limits the bytes of a dense value and its slots that are written between two
+// checks of the cancellation: less than a second of disk time.
 constexpr uint64_t kDenseBytesAtOnce = 64 << 20;
 
 absl::string_view BytesOf(const std::vector<float>& floats, size_t first,
@@ -40,7 +40,7 @@ class SnapshotWriter {
         progress_(progress),
         writer_(writer) {}
 
-  // Counts what is to be written: of sparse tables, all that they hold.
+  // Sets progress_ to the bytes to write. Counts all rows of sparse tables.
   void Count(const std::vector<size_t>& parts);
   absl::Status WriteRows(size_t rows, const ModelSnapshot::Sparse& snapshot);
   absl::Status WritePart(size_t part, const DensePart::Snapshot& snapshot);
@@ -115,7 +115,7 @@ absl::Status SnapshotWriter::WriteRows(size_t rows,
       pace_->Rest();
     }
   }
-  progress_->total -= expected;  // those that have not changed
+  progress_->total -= expected;  // the rows that have not changed
   return status;
 }
 
@@ -194,7 +194,7 @@ absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
     if (!base.has_value() || (*base)[part] != snapshot.parts[part].steps) {
       changed.push_back(part);
     } else {
-      snapshot.parts[part] = {};  // or the next step would copy its slots
+      snapshot.parts[part] = {};  // else the next step copies the slots
     }
   }
   to.Count(changed);

@@ -1,4 +1,4 @@
-// What a server holds, as a shard of a checkpoint.
+// The content of a server as a shard of a checkpoint.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_SHARD_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_SHARD_H_
@@ -18,30 +18,30 @@
 
 namespace penstock::ps {
 
-// How many steps each of a server's parts had taken; by place in
-// Tables::parts().
+// The number of steps that each part had taken, by index in Tables::parts().
 using PartSteps = std::vector<uint64_t>;
 
-// How much of a shard is written: bytes of values, slots and rows. `total` is
-// what a full one would have of tables that are not finished, so it gets less
-// as an incremental one goes on; 0: none is being written. Thread-safe.
+// The progress of writing a shard, in bytes of values, slots and rows. Until a
+// sparse table is finished, `total` counts all rows of the table. `total` of an
+// incremental shard therefore decreases. `total` is 0 while no shard is
+// written. Thread-safe.
 struct ShardProgress {
   std::atomic<uint64_t> done{0};
   std::atomic<uint64_t> total{0};
 };
 
-// Writes `snapshot`, which is of `tables`, straight from its memory, and frees
-// each value as soon as it is written. Sparse rows come first: they alone may
-// fail for lack of memory. Each table of a pack is written as its own.
+// Writes `snapshot`, which is of `tables`, without copying the dense values.
+// Frees each dense value as soon as the value is written. Writes sparse rows
+// first: only they can run out of memory for copies. Writes each table of a
+// pack separately.
 //
 // Leaves out the parts that have taken no step since `base`, which is nullopt
-// for a full checkpoint. Rows are those that the snapshot has.
+// for a full checkpoint. Writes all rows that the snapshot has.
 //
-// `model` is CheckpointModelOf() the tables' model. Returns CANCELLED soon
-// after `cancellation`, which may be null, is cancelled, and what `writer` and
-// the snapshot return. Keeps to `pace` unless rows that change have taken half
-// of the memory that the snapshot has for them. Counts in `progress`, from 0
-// on.
+// `model` is CheckpointModelOf() the tables' model. `cancellation` may be null.
+// Keeps to `pace`, unless copies of changed rows fill half of the snapshot's
+// memory. Resets `progress`, and counts there. Returns CANCELLED soon after a
+// cancellation, and the errors of `writer` and of the snapshot.
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
                            const Cancellation* cancellation, Pace* pace,

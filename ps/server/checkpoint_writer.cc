@@ -20,8 +20,8 @@ namespace {
 using checkpoint::StepFolder;
 using checkpoint::WorkerClock;
 
-// Shards that later ones may go on from: the last committed one, and those
-// of which this server does not know whether they were committed.
+// Limits the shards that are kept as possible bases: the last committed shard,
+// and later shards that may have been committed.
 constexpr size_t kMostBases = 3;
 constexpr size_t kLeastCopyBytes = 1 << 20;
 
@@ -54,8 +54,8 @@ bool SameSteps(const std::vector<WorkerClock>& a,
                     });
 }
 
-// The highest clock of each rank: so no step is taken twice at any server. The
-// lowest floor: so no push is waited for that cannot come.
+// Takes the highest clock of each rank, so that no server takes a step twice.
+// Takes the lowest floor, so that no server waits for a push that cannot come.
 checkpoint::CutRecord Merge(
     const std::vector<CheckpointWriter::Shard>& shards) {
   checkpoint::CutRecord merged;
@@ -201,8 +201,8 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   return shard;
 }
 
-// That a manifest names the base's attempt proves that it was committed: so
-// what came before it is not needed any more.
+// A manifest with the base's attempt proves that the base was committed.
+// Earlier shards are then not needed any more.
 absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
     const Attempt& attempt, Tables* tables) {
   if (!attempt.base_step.has_value()) return nullptr;
@@ -226,7 +226,7 @@ absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
   return &written_.front();
 }
 
-// A table gets its share by its size.
+// Divides the memory for copies among the tables in proportion to their sizes.
 SparseSnapshotOptions CheckpointWriter::SparseOptions(
     const Tables& tables, const Written* base) const {
   std::vector<double> bytes(tables.model().rows().size());
@@ -305,7 +305,8 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
   return Prune();
 }
 
-// The checkpoint is there, whatever happens to old ones.
+// Logs errors only: the new checkpoint exists even if an old one cannot be
+// removed.
 std::vector<uint64_t> CheckpointWriter::Prune() {
   if (keep_ == 0) return {};
   auto removed = repository_->Prune(keep_);

@@ -1,5 +1,5 @@
-// A server's side of checkpoints: its shards, and at server 0 their beginning
-// and their end.
+// Checkpoints of one server: writes shards, and at server 0 begins and commits
+// checkpoints.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
@@ -29,38 +29,44 @@
 
 namespace penstock::ps {
 
-// A checkpoint is taken so: server 0 Begin()s, each server Write()s its shard,
-// server 0 Commit()s. Until then there is none. All use one folder, which their
-// hosts share. What is written is a server's state between two steps; training
-// goes on meanwhile, and never fails because of a checkpoint.
+// A writer of checkpoints for one server. A checkpoint takes three steps:
+//   1. Server 0 calls Begin().
+//   2. Each server calls Write() for its shard.
+//   3. Server 0 calls Commit(). The checkpoint exists from then on.
 //
-// An incremental checkpoint goes on from one that this server 0 has committed
-// and of which each server has written its shard. A server that was started
-// anew has not, so the first checkpoint of a process is a full one.
+// All servers use one folder, which their hosts share. A shard has the server's
+// state between two steps of training. Training goes on while a shard is
+// written, and never fails because of a checkpoint.
 //
-// Thread-safe; one call works, and the others wait. A call takes as long as the
-// disk does.
+// An incremental checkpoint has a base: an earlier checkpoint that this process
+// of server 0 has committed. Each server must have written its shard of the
+// base in its present process. The first checkpoint of a process is therefore a
+// full one.
+//
+// Thread-safe. Calls run one at a time; the others wait. A call blocks for as
+// long as the disk takes.
 class CheckpointWriter {
  public:
   struct Options {
-    // Memory for rows that change while they are written, of all sparse tables
-    // together, and 1 MiB for each. If they need more, the checkpoint fails.
-    // A second of pushes that each change other rows.
+    // Limits the memory for copies of rows that change while a shard is
+    // written: the total of all sparse tables, plus 1 MiB for each. The
+    // checkpoint fails above the limit. The default is enough for a second of
+    // pushes that each change other rows.
     size_t copy_bytes = size_t{1} << 30;
-    // Of the processors' time while training goes on; see Pace.
+    // Limits the share of processor time during training; see Pace.
     double share = 0.05;
-    // How long Write() waits for a version.
+    // Limits the time that Write() waits for its cut.
     absl::Duration max_wait = absl::Minutes(1);
     // See checkpoint::NewCheckpoint.
     uint32_t max_depth = 16;
-    // Called with a line that a person should see. If empty, the lines go to
+    // Called with each line for the operator. If empty, the lines go to
     // Penstock's log.
     std::function<void(const std::string&)> log;
   };
   struct Attempt {
     uint64_t step = 0;
     uint64_t id = 0;
-    absl::optional<uint64_t> base_step;  // of an incremental one
+    absl::optional<uint64_t> base_step;  // nullopt: a full checkpoint
   };
   struct Shard {
     checkpoint::ShardInfo info;
@@ -68,57 +74,61 @@ class CheckpointWriter {
   };
   using Clocks = std::vector<checkpoint::WorkerClock>;
 
-  // `files` and `server` outlive it.
+  // `files` and `server` outlive the writer.
   CheckpointWriter(checkpoint::Files* files, Server* server, Options options);
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Takes the folder for this process, from before a restore on, so that what
-  // is written there from then on is of one training. For server 0. Returns
-  // FAILED_PRECONDITION if another process has it.
+  // Locks the folder for this process, at server 0. Call before a restore, so
+  // that later checkpoints in the folder are of one training. Returns
+  // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim();
 
-  // Begins a checkpoint, and gives up one that was begun before. Takes an
-  // incremental one if that is wanted and can be. Commit() will remove all but
-  // the newest `keep` ones; 0: none. Its step is the highest clock that is
-  // applied, or the last checkpoint's plus one if workers of lower clocks alone
-  // have gone on.
+  // Begins a checkpoint, and gives up an earlier attempt. Begins an incremental
+  // checkpoint if `incremental` is true and there is a base; else a full one.
+  // Commit() will remove all but the newest `keep` checkpoints; 0: removes
+  // none. The first call removes the checkpoints newer than the restored one.
   //
-  // The first one removes the checkpoints newer than what was restored.
+  // The step of the checkpoint is the highest applied clock. If only workers
+  // with lower clocks have pushed, the step is the last checkpoint's plus one.
   //
-  // `clocks` are the highest of all servers, so that a push that any of them
-  // has counted makes a new checkpoint; nullopt: there is only this server.
+  // `clocks` are the highest clocks of all servers, so that a push that counted
+  // at any server allows a new checkpoint. nullopt: this is the only server.
   //
-  // Returns FAILED_PRECONDITION if this is not server 0, another process has
-  // the folder, or the folder has checkpoints of another training;
-  // ALREADY_EXISTS if no step was taken since the last one.
+  // Fails with:
+  //   FAILED_PRECONDITION  this is not server 0; another process has locked the
+  //                        folder; or the folder has another training
+  //   ALREADY_EXISTS       no step was taken since the last checkpoint
   absl::StatusOr<Attempt> Begin(bool incremental, size_t keep,
                                 const absl::optional<Clocks>& clocks = {});
 
-  // Writes this server's shard; see Server::TakeSnapshot() for `cut`.
-  // Returns FAILED_PRECONDITION if it cannot go on from the base: begin a full
-  // one; OUT_OF_RANGE if the cut has passed; DEADLINE_EXCEEDED if it does
-  // not come; RESOURCE_EXHAUSTED if the disk, or the memory for rows that
-  // change, is full; CANCELLED once `cancellation`, if any, is cancelled.
+  // Writes this server's shard; see Server::TakeSnapshot() for `cut`. Fails
+  // with:
+  //   FAILED_PRECONDITION  the base cannot be used: begin a full checkpoint
+  //   OUT_OF_RANGE         the server is past the cut
+  //   DEADLINE_EXCEEDED    the server did not reach the cut in time
+  //   RESOURCE_EXHAUSTED   the disk, or copy_bytes, is full
+  //   CANCELLED            `cancellation`, which may be null, was cancelled
   absl::StatusOr<Shard> Write(const Attempt& attempt,
                               absl::optional<CutPoint> cut,
                               Cancellation* cancellation = nullptr);
 
-  // Makes it a checkpoint, of all servers' shards. Returns the steps that were
-  // removed. Returns FAILED_PRECONDITION if the attempt is not the last one
-  // that was begun, and DATA_LOSS if a shard is missing; then it is given up.
+  // Commits the attempt, with the shards of all servers. Returns the steps of
+  // the removed checkpoints. Returns FAILED_PRECONDITION if `attempt` is not
+  // the last one that was begun. Returns DATA_LOSS, and gives the attempt up,
+  // if a shard is missing.
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<Shard>& shards);
 
-  // Returns the step of the last one that was committed here; 0: none. Does not
-  // wait.
+  // Returns the step of the last checkpoint that this process committed; 0:
+  // none. Does not block.
   uint64_t last_step() const { return last_step_; }
 
-  // How much of a shard Write() has written. Does not wait.
+  // Returns the progress of Write(). Does not block.
   const ShardProgress& progress() const { return progress_; }
 
  private:
-  // A shard of this process, which an incremental one may go on from.
+  // A shard that this process wrote, and that may be a base.
   struct Written {
     checkpoint::Attempt attempt;
     PartSteps part_steps;
@@ -153,26 +163,28 @@ class CheckpointWriter {
   ShardProgress progress_;
 
   absl::Mutex mu_;
-  // The oldest first.
+  // Ordered from the oldest to the newest.
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 
-  // Of server 0, from Claim() or the first Begin() on.
+  // Null until Claim() or the first Begin(), and at servers other than 0.
   std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
-  bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;  // from what was restored
+  // True once GoOnFromRestored() has succeeded.
+  bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
-  // The newest checkpoint of this training, be it from before a restore, and
-  // its clocks.
+  // The step and the clocks of this training's newest checkpoint, which may be
+  // the restored one.
   uint64_t newest_step_ ABSL_GUARDED_BY(mu_) = 0;
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns FAILED_PRECONDITION, naming both ways out, if `files`, of `folder`,
-// have a checkpoint: a training that does not go on from it cannot write there.
+// Checks that `files` have no checkpoint. Returns FAILED_PRECONDITION, with
+// both remedies, if they have one: only a training that restored this
+// checkpoint may write there. `folder` is the name of the folder for messages.
 absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
 
-// Returns the server's report, with what the writer, which may be null, has to
-// tell.
+// Returns the server's report, with the fields about checkpoints from `writer`,
+// which may be null.
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer);
 
 }  // namespace penstock::ps

@@ -1,5 +1,4 @@
-// The members of a training at one server, and their pushes and pulls: taken,
-// held and answered.
+// The members of a training at one server, and their pushes and pulls.
 
 #ifndef PENSTOCK_PS_SERVER_EXCHANGE_H_
 #define PENSTOCK_PS_SERVER_EXCHANGE_H_
@@ -31,28 +30,29 @@
 
 namespace penstock::ps {
 
-// Decides by a Coordinator, and hands out to `steps` what is to be applied. The
-// training ends when a step fails: from then on all calls are refused.
+// The pushes and pulls of one training. Takes, holds and answers them as a
+// Coordinator decides, and hands the steps to apply to `steps`. The training
+// ends when a step fails: from then on all calls are refused.
 //
 // Thread-safe. Each callback runs exactly once, without locks, on the steps'
-// thread or within any thread's call. Tickets are the caller's; no two calls
-// that wait have the same.
+// thread or within any thread's call. The caller chooses the tickets. No two
+// waiting calls have the same ticket.
 class Exchange final : public StepSource {
  public:
   struct Options {
-    Membership::Options membership;  // but for what a checkpoint has
-    // Ends a wait that nothing else ends.
+    Membership::Options membership;  // a checkpoint sets clocks and floor
+    // Limits the time that a call waits.
     absl::Duration max_wait = absl::Minutes(10);
-    // Bounds the gradients that are taken and not applied.
+    // Limits the accepted gradients that are not applied yet.
     size_t max_held_bytes = size_t{4} << 30;
-    // Bounds the GetModel() calls that wait, and the pulls: one of each rank,
-    // and as many of readers.
+    // Limits the waiting GetModel() calls, and separately the waiting pulls.
+    // Allows one call of each rank, and as many calls of readers.
     size_t max_waiting_calls = 2 * size_t{kMaxRanks};
-    // Bounds what those pulls have asked for: ids, above all.
+    // Limits the memory of the waiting pulls' requests, mostly ids.
     size_t max_waiting_bytes = size_t{4} << 30;
     // Called with one printable line for each join, death and refusal, on any
-    // thread, and as often as peers cause them: it has to bound what it writes.
-    // If empty, the lines go to Penstock's log, which does.
+    // thread. Peers can cause any number of lines, so the callback must limit
+    // its output. If empty, the lines go to Penstock's log, which has a limit.
     std::function<void(const std::string&)> log;
   };
   struct Joined {
@@ -62,7 +62,7 @@ class Exchange final : public StepSource {
   enum class PushVerdict {
     kCounted,
     kDuplicate,  // this push of the worker, or a later one, has counted
-    kLate,       // the step has ended without it
+    kLate,       // the step has ended without this push
   };
   struct PullSpec {
     absl::optional<WorkerId> worker;
@@ -79,8 +79,8 @@ class Exchange final : public StepSource {
   using PushCallback = std::function<void(absl::StatusOr<PushVerdict>)>;
   using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
 
-  // Returns INVALID_ARGUMENT for options that cannot be. `clock` and `steps`
-  // outlive it.
+  // Returns INVALID_ARGUMENT for invalid options. `clock` and `steps` outlive
+  // the Exchange.
   static absl::StatusOr<std::shared_ptr<Exchange>> Create(
       const Options& options, std::shared_ptr<const Training> training,
       const RestoredModel& restored, const RowClock* clock, Steps* steps);
@@ -98,7 +98,8 @@ class Exchange final : public StepSource {
             bool will_help);
   void Pull(uint64_t ticket, const PullSpec& spec, PullCallback callback);
   void Cancel(uint64_t ticket);
-  // Applies nothing new until TakeSnapshot(), Release(), or kHoldLimit is over.
+  // Stops applying new pushes until TakeSnapshot() or Release(), for kHoldLimit
+  // at most. Ends the waiting snapshots with ABORTED.
   HeldSteps Hold();
   void Release();
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
@@ -107,13 +108,13 @@ class Exchange final : public StepSource {
       const std::function<void(uint64_t ticket)>& on_wait);
   static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
-  // Ends every wait, and refuses what comes later.
+  // Ends every wait, and refuses later calls.
   void Drain();
 
-  // Why the training has ended; OK: it has not.
+  // Returns why the training has ended; OK while the training goes on.
   absl::Status failure() const;
   PushCounts push_counts() const;
-  // Fills in what there is to tell of members, pushes and versions.
+  // Sets the fields about members, pushes and versions.
   void Report(ServerReport* report) const;
 
   std::vector<Gradients*> GradientsOf(const Coordinator::Apply& apply) override;
@@ -160,14 +161,15 @@ class Exchange final : public StepSource {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefusePush(const PendingPush& push, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Does what follows from an event. `will_help`: whose caller calls Help().
+  // Carries out the outcome of an event. `will_help` is true if the caller
+  // calls Help() soon.
   void HandleLocked(Outcome outcome, Due* due, bool will_help = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPushLocked(PendingPush push, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   PendingPull TakePullLocked(std::map<uint64_t, PendingPull>::iterator pull)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Refuses the pull if it waits and too many do, or have asked for too much.
+  // Refuses a pull that waits if the waiting pulls exceed a limit.
   void BoundPullsLocked(uint64_t ticket, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
@@ -179,9 +181,10 @@ class Exchange final : public StepSource {
   absl::optional<uint64_t> VersionLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReleaseLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The first of the snapshots that wait goes for its cut.
+  // Starts to advance to the cut of the first waiting snapshot. Ends snapshots
+  // whose cut has passed.
   void BeginSnapshotLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes it, if the cut is reached.
+  // Takes the first waiting snapshot, if its cut is reached.
   void TakeSnapshotAtCutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSnapshot(uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -199,17 +202,18 @@ class Exchange final : public StepSource {
   mutable absl::Mutex mu_;  // held while steps_ is told news
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
-  // The last push of each rank that counted: who repeats it has to know that it
-  // did, and not only that its step is over.
+  // The last counted push of each rank. A worker that repeats this push gets
+  // kDuplicate instead of kLate.
   std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);
   size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pulls_
-  // Each goes for its cut when those before it are taken.
+  // The server advances to the cut of the first snapshot only.
   std::deque<PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
-  bool is_at_cut_ ABSL_GUARDED_BY(mu_) = false;  // and steps_ takes the first
-  // When a hold ends that no snapshot has followed.
+  // True while steps_ takes the first snapshot.
+  bool is_at_cut_ ABSL_GUARDED_BY(mu_) = false;
+  // The time when a hold without a snapshot ends.
   absl::Time hold_ends_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   PushCounts counts_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// Pushes and pulls: taken, held, answered.
+// The calls Push(), Pull() and Cancel() of Exchange.
 
 #include <algorithm>
 #include <utility>
@@ -24,8 +24,8 @@ size_t SizeOf(const Selection& selection) {
 
 }  // namespace
 
-// A push whose step is over is known by its clock, before anything is looked at
-// that it may have filled itself.
+// The clock alone shows that the step of a push is over. The push must not be
+// refused for a limit that an earlier copy of the push has filled.
 absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
     const WorkerId& worker, uint64_t clock) const {
   const Membership& members = coordinator_.membership();
@@ -201,7 +201,7 @@ void Exchange::AnswerPushLocked(PendingPush push,
     result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
                  .value_or(PushVerdict::kLate);
   }
-  // Gradients that are not kept are destroyed without the lock.
+  // Destroys gradients that are not kept without holding mu_.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
   due->push_back([callback = std::move(push.callback), result,
                   dropped = std::move(dropped)] { callback(result); });

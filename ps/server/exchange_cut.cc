@@ -113,7 +113,7 @@ bool Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
     while (found != snapshots_.end() && found->ticket != ticket) ++found;
     if (found == snapshots_.end()) return false;
     const bool is_first = found == snapshots_.begin();
-    // The thread takes it just now.
+    // False if the steps' thread is taking the snapshot now.
     if (is_first && is_at_cut_ && !steps_->RemoveSnapshot(ticket)) return false;
     due.push_back(
         [callback = std::move(found->callback), why] { callback(why); });
@@ -144,7 +144,7 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
     uint64_t ticket, absl::optional<CutPoint> cut,
     const SparseSnapshotOptions& options, absl::Duration timeout,
     const std::function<void(uint64_t ticket)>& on_wait) {
-  // Outlives the wait, if that ends before the answer.
+  // The callback keeps the result alive if the wait ends before the answer.
   struct Result {
     absl::Notification is_there;
     absl::StatusOr<ModelSnapshot> snapshot;

@@ -5,8 +5,8 @@
 namespace penstock::ps {
 
 size_t Gradients::held_bytes() const {
-  // They have come in one message, which each of them may hold. What was made
-  // of it, and only that, can be written to.
+  // All gradients came in one message, and each of them may hold that message.
+  // Tensors that refer to the message are read-only; copies are writable.
   size_t message = 0;
   size_t elements = 0;
   size_t made = 0;

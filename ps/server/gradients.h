@@ -13,24 +13,25 @@
 namespace penstock::ps {
 
 struct DenseGradient {
-  size_t part;  // the place of the part in Tables::parts()
+  size_t part;  // index of the part in Tables::parts()
   tensor::Tensor gradient;
 };
 
 struct RowGradients {
-  size_t rows;                // its place in LocalModel::rows()
+  size_t rows;                // index of the table in LocalModel::rows()
   std::vector<uint64_t> ids;  // each once
-  // f32, aligned: a row for each id. It may lie in the message it came in.
+  // f32, aligned: one row per id. May refer to the received message.
   tensor::Tensor values;
-  sparse::Reservation reserved;  // room for the rows that they make
+  sparse::Reservation reserved;  // room for rows that `ids` will create
 };
 
-// Each part and each table at most once. Missing ones have no gradient.
+// The gradients of one push. Each part and each table occurs at most once. A
+// part or table that is left out has no gradient.
 struct Gradients {
   std::vector<DenseGradient> dense;
   std::vector<RowGradients> rows;
 
-  // Returns how much memory they keep from being freed.
+  // Returns the bytes of memory that the gradients keep allocated.
   size_t held_bytes() const;
 };
 

@@ -1,4 +1,4 @@
-// Gradients that were taken and are not applied.
+// Accepted gradients that are not applied yet.
 
 #ifndef PENSTOCK_PS_SERVER_HELD_GRADIENTS_H_
 #define PENSTOCK_PS_SERVER_HELD_GRADIENTS_H_
@@ -15,18 +15,21 @@
 
 namespace penstock::ps {
 
-// A push is kept until each policy that counts it has applied it.
+// The gradients of accepted pushes. Each push is kept until each policy that
+// counts the push has applied it.
 class HeldGradients {
  public:
-  // `counted` says of each policy whether it counts the push.
+  // Keeps `gradients`. `counted` has one entry per policy: true if the policy
+  // counts the push.
   void Keep(const PushId& push, Gradients gradients,
             const std::vector<bool>& counted);
 
-  // Returns what is kept of the pushes, in their order. Valid until Drop().
+  // Returns the kept gradients of `pushes`, in the same order. The pointers are
+  // valid until Drop().
   std::vector<Gradients*> Of(absl::Span<const PushId> pushes);
 
-  // A policy has applied the pushes. Returns what no policy wants any more, for
-  // the caller to destroy.
+  // Records that one policy has applied `pushes`. Returns the gradients that no
+  // policy needs any more. The caller destroys them.
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
@@ -35,7 +38,7 @@ class HeldGradients {
   struct Entry {
     Gradients gradients;
     size_t bytes = 0;
-    size_t policies = 0;  // that have not applied it
+    size_t policies = 0;  // number of policies that still need the push
   };
   using Key = std::pair<uint32_t, uint64_t>;  // rank, clock
 

@@ -118,7 +118,7 @@ absl::Status LocalModel::NotHere(absl::string_view table) const {
 
 absl::StatusOr<size_t> LocalModel::FindRange(absl::string_view table,
                                              uint64_t first_row) const {
-  const std::vector<size_t>& all = RangesOf(table);  // in order of their rows
+  const std::vector<size_t>& all = RangesOf(table);  // ordered by first row
   const auto found = std::lower_bound(
       all.begin(), all.end(), first_row,
       [this](size_t at, uint64_t row) { return ranges_[at].first_row < row; });

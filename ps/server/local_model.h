@@ -21,20 +21,22 @@ namespace penstock::ps {
 // A range of rows of a dense table.
 struct LocalRange {
   std::string name;  // for people: "kernel", or "kernel[300:600]"
-  size_t table;      // its place in Model::tables
-  size_t policy;     // its place in LocalModel::policies()
+  size_t table;      // index in Model::tables
+  size_t policy;     // index in LocalModel::policies()
   uint64_t first_row;
   tensor::Shape shape;  // of the range
 };
 
-// The rows of a sparse table whose ids are this server's.
+// The rows of a sparse table that belong to this server.
 struct LocalRows {
   size_t table;
   size_t policy;
 };
 
-// Immutable. Tables with the same staleness and backup workers share a policy,
-// so that a thousand variables cost as much as one.
+// The ranges, rows and policies of one server. Immutable.
+//
+// Tables with the same staleness and backup workers share a policy, so that a
+// thousand variables cost as much as one.
 class LocalModel {
  public:
   // Returns INVALID_ARGUMENT if `placement` is not of this model, or has no
@@ -45,24 +47,24 @@ class LocalModel {
 
   const Model& model() const { return model_; }
   const TableSpec& table(size_t at) const { return model_.tables[at]; }
-  // Those of the server's tables; if it has none, those of the whole model, so
-  // that workers are as far apart here as elsewhere. At least one, so that
-  // there is a clock to go by.
+  // Returns the policies of the server's tables. A server without tables has
+  // the policies of the whole model, so that the staleness limit of other
+  // servers holds here too. Contains at least one policy, which keeps a clock.
   const std::vector<ConsistencyPolicy::Options>& policies() const {
     return policies_;
   }
   const std::vector<LocalRange>& ranges() const { return ranges_; }
   const std::vector<LocalRows>& rows() const { return rows_; }
 
-  // Return the place in ranges() of the range of `table` that begins with
-  // `first_row`, and the place in rows() of `table`. Return NOT_FOUND, which
-  // says what the table is, if this server does not hold it.
+  // Return the index in ranges() of the range of `table` that begins with
+  // `first_row`, and the index in rows() of `table`. Return NOT_FOUND, with a
+  // description of the table, if this server does not hold the table.
   absl::StatusOr<size_t> FindRange(absl::string_view table,
                                    uint64_t first_row) const;
   absl::StatusOr<size_t> FindRows(absl::string_view table) const;
 
-  // Returns the places in ranges() of all ranges of a dense table, in order of
-  // their rows; none if this server holds none.
+  // Returns the indices in ranges() of all ranges of a dense table, in order of
+  // their rows. Returns an empty list if this server holds none.
   const std::vector<size_t>& RangesOf(absl::string_view table) const;
 
  private:

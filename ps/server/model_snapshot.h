@@ -16,10 +16,10 @@
 
 namespace penstock::ps {
 
-// By place in LocalModel::rows(); empty: all rows of all tables.
+// One entry per index in LocalModel::rows(); empty: all rows of all tables.
 using SparseSnapshotOptions = std::vector<sparse::SnapshotOptions>;
 
-// Where a training was at a cut.
+// The state of a training at a cut.
 struct CutState {
   std::vector<RankClock> clocks;
   // The step of the synchronous tables; nullopt: the model has none.
@@ -27,7 +27,8 @@ struct CutState {
   uint64_t floor = 0;  // see Membership
 };
 
-// Destroy it before the tables, which it may be destroyed by any thread.
+// The values of a server between two steps. Destroy the snapshot before the
+// tables. Any thread may destroy it.
 struct ModelSnapshot {
   struct Sparse {
     uint64_t steps = 0;
@@ -39,10 +40,10 @@ struct ModelSnapshot {
   CutState cut;
 };
 
-// Names a checkpoint, of all servers.
+// The name of a checkpoint of all servers.
 struct CutId {
   uint64_t step = 0;
-  uint64_t id = 0;  // two checkpoints of one step differ in it
+  uint64_t id = 0;  // differs between two checkpoints of one step
 };
 inline bool operator==(const CutId& a, const CutId& b) {
   return a.step == b.step && a.id == b.id;
@@ -52,7 +53,7 @@ inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 // The state that a server begins with, except the values of its tables.
 struct RestoredModel {
   std::vector<RankClock> clocks;
-  // Of a checkpoint of an earlier release: not known.
+  // Unknown (nullopt) if an earlier release wrote the checkpoint.
   absl::optional<uint64_t> version;
   absl::optional<uint64_t> floor;
 };

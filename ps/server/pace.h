@@ -1,4 +1,4 @@
-// How fast a checkpoint is written while training goes on.
+// The pace at which a checkpoint is written during training.
 
 #ifndef PENSTOCK_PS_SERVER_PACE_H_
 #define PENSTOCK_PS_SERVER_PACE_H_
@@ -10,12 +10,12 @@
 
 namespace penstock::ps {
 
-// A checkpoint takes time of the processors, and of the memory that they share,
-// from the steps that are taken meanwhile. So it rests after each piece of
-// work, in proportion to the processor time that this took; unless nobody
-// trains, or it must make haste.
+// A limit on the processor time that writing a checkpoint takes from training
+// steps. The writer rests after each piece of work, in proportion to the
+// processor time of the work. The writer does not rest if no push has come
+// since the last rest, or if the caller calls Hurry().
 //
-// For one thread, whose time it is.
+// For one thread, which measures its own processor time.
 class Pace {
  public:
   struct System {
@@ -24,15 +24,16 @@ class Pace {
   };
   static System RealSystem();
 
-  // Has the thread work for `share` of the time, which is above 0. With 1 or
-  // more it never rests. `pushes` returns a number that grows with each push.
+  // Makes the thread work for `share` of the time. `share` is above 0. A thread
+  // with a share of 1 or more never rests. `pushes` returns a number that grows
+  // with each push.
   Pace(double share, std::function<uint64_t()> pushes,
        System system = RealSystem());
 
-  // Call it after each piece of work. Rests if enough has come together, for
-  // kLongest at most.
+  // Sleeps if the accumulated rest is at least kShortest. Sleeps for kLongest
+  // at most. Call Rest() after each piece of work.
   void Rest();
-  // The same, but does not rest: what was done until now is forgotten.
+  // Forgets the work since the last rest, and does not sleep.
   void Hurry();
 
   static constexpr absl::Duration kShortest = absl::Milliseconds(5);
@@ -46,8 +47,7 @@ class Pace {
   uint64_t last_pushes_;
 };
 
-// Returns a Pace's share for so much of the time of all processors that the
-// process may use.
+// Converts a share of all processors into a share of one, for Pace.
 double ShareOfOne(double share_of_all);
 
 }  // namespace penstock::ps

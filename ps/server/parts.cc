@@ -11,7 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// Ranges that may share a pack have the same.
+// The policy, type and optimizer of a range. Ranges with equal keys may share a
+// pack.
 using PackKey = std::tuple<size_t, tensor::DType, std::string>;
 
 size_t ElementsIn(const tensor::Shape& shape) {
@@ -20,7 +21,8 @@ size_t ElementsIn(const tensor::Shape& shape) {
   return elements;
 }
 
-// Two tables have the same optimizer if and only if these are the same.
+// Returns a key that is equal for two tables if and only if their optimizers
+// are equal.
 std::string OptimizerKey(const TableSpec& table) {
   Model model;
   model.tables.push_back(table);
@@ -54,14 +56,16 @@ void Append(Part piece, Part* pack) {
   pack->pieces.push_back(piece.pieces[0]);
 }
 
-// A pack of one is that range, by its own name and shape.
+// Names a pack. Returns a pack of one range as that range, with its own name
+// and shape.
 Part Named(Part pack, const LocalModel& model, size_t number) {
   if (pack.pieces.size() == 1) return AloneIn(model, pack.pieces[0].range);
   pack.name = absl::StrCat("pack ", number);
   return pack;
 }
 
-// A table may be called as a range of another, or a pack, is.
+// Appends "'" to names that are taken: a table may have the name of a pack, or
+// of a range of another table.
 void MakeUnique(const LocalModel& model, std::vector<Part>* parts) {
   std::set<std::string> used;
   for (const LocalRows& rows : model.rows()) {

@@ -1,4 +1,4 @@
-// The dense values of one server as the tensors in which they travel.
+// The tensors that carry the dense values of one server.
 
 #ifndef PENSTOCK_PS_SERVER_PARTS_H_
 #define PENSTOCK_PS_SERVER_PARTS_H_
@@ -13,33 +13,34 @@
 
 namespace penstock::ps {
 
-// Ranges of fewer bytes are packed. A tensor of its own costs about a
-// microsecond on the way, in which so many bytes are copied.
+// Ranges of fewer bytes are packed. A separate tensor costs about a microsecond
+// per transfer; a microsecond copies about this many bytes.
 inline constexpr size_t kPackBelowBytes = 16 << 10;
 
-// What is pulled, pushed and trained as one: a range, or several small ones,
-// one behind the other, which have the same type, optimizer and policy. All
-// rules are by element, so a pack trains as its tables would.
+// A unit of pulls, pushes and training: one range, or a pack. A pack is several
+// small ranges, concatenated, with the same type, optimizer and policy.
+// Optimizers work by element, so a pack trains as its tables would.
 struct Part {
   struct Piece {
-    size_t range;  // its place in LocalModel::ranges()
-    size_t first;  // its first element in the part
+    size_t range;  // index in LocalModel::ranges()
+    size_t first;  // offset in the part, in elements
     size_t elements;
   };
 
-  // "kernel", "kernel[300:600]", "pack 0"; no other part or sparse table of
-  // the server has it.
+  // "kernel", "kernel[300:600]", "pack 0". The name is unique among the parts
+  // and sparse tables of the server.
   std::string name;
   tensor::DType dtype;
-  tensor::Shape shape;  // of a pack: its elements
+  tensor::Shape shape;  // a pack: {number of elements}
   size_t policy;
-  size_t table;  // one of its tables, for the optimizer
+  size_t table;  // one of the part's tables, for the optimizer
   std::vector<Piece> pieces;
 };
 
 size_t ElementsOf(const Part& part);
 
-// Returns the parts of a server. The same model and placement give the same.
+// Returns the parts of a server. Deterministic: the same model and placement
+// give the same parts.
 std::vector<Part> LayOut(const LocalModel& model);
 
 }  // namespace penstock::ps

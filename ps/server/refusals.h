@@ -1,4 +1,4 @@
-// The errors by which a parameter server refuses calls.
+// The errors with which a parameter server refuses calls.
 
 #ifndef PENSTOCK_PS_SERVER_REFUSALS_H_
 #define PENSTOCK_PS_SERVER_REFUSALS_H_
@@ -17,20 +17,21 @@
 namespace penstock::ps {
 
 absl::Status Draining();
-// Refuses a call that would wait: `calls` others wait already.
+// Refuses a call that would wait, because `calls` others wait already.
 absl::Status TooManyWait(size_t calls);
-// A request of `run` to a server that has no model, or one of `ours`.
+// Refuse a request for `run`: the server has no model, or has the run `ours`.
 absl::Status HasNoModel(uint64_t run);
 absl::Status OtherRun(uint64_t run, uint64_t ours);
 
-// Returns what `verdict` on a call ("push for step 3") means for its caller, a
-// worker or a reader: OK if it was accepted, is repeated or late.
+// Returns the status for a call with this verdict. `call` names the call for
+// messages ("push for step 3"); `worker` is nullopt for a reader. Returns OK
+// for a call that was accepted, is a duplicate or is late.
 absl::Status Refusal(Coordinator::Verdict verdict,
                      const absl::optional<WorkerId>& worker,
                      absl::string_view call);
 
-// Passes lines on in printable form: they may have names that a peer has
-// chosen. Writes them to Penstock's log if `log` is empty.
+// Passes lines to `log` in printable form, because a line may have a name that
+// a peer has chosen. Writes the lines to Penstock's log if `log` is empty.
 void LogLines(const std::function<void(const std::string&)>& log,
               const std::vector<std::string>& lines);
 

@@ -22,13 +22,13 @@ struct TableReport {
   bool is_sparse = false;
   bool is_new = false;  // not in the checkpoint that the server began with
   uint64_t steps = 0;
-  uint64_t bytes = 0;         // held here
-  uint64_t rows = 0;          // here
-  uint64_t spilled_rows = 0;  // of them, those on disk
-  // Of a sparse table; since the server began.
+  uint64_t bytes = 0;         // on this server
+  uint64_t rows = 0;          // on this server
+  uint64_t spilled_rows = 0;  // the part of `rows` that is on disk
+  // The fields below are for sparse tables. Counters begin with the server.
   uint64_t budget_bytes = 0;
-  uint64_t hits = 0;    // ids that were asked for or pushed and had a row
-  uint64_t misses = 0;  // and that had none
+  uint64_t hits = 0;    // pulled or pushed ids that had a row
+  uint64_t misses = 0;  // pulled or pushed ids that had no row
   uint64_t evicted_rows = 0;
   uint64_t not_admitted = 0;
   uint64_t refused_pushes = 0;
@@ -39,11 +39,11 @@ struct WorkerReport {
   uint32_t rank = 0;
   uint64_t clock = 0;
   bool is_member = false;
-  uint64_t behind = 0;  // steps, of the one of the highest clock
+  uint64_t behind = 0;  // steps behind the worker with the highest clock
 };
 
 struct ServerReport {
-  uint64_t run = 0;  // 0: it has no model, and the rest says nothing
+  uint64_t run = 0;  // 0: no model; the other fields mean nothing
   uint64_t epoch = 0;
   uint32_t server = 0;
   uint32_t servers = 0;
@@ -56,10 +56,11 @@ struct ServerReport {
   uint64_t held_bytes = 0;  // of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
-  // That this process has committed; 0: none. A Server knows of none: who has
-  // the CheckpointWriter fills it in.
+  // Step of the last checkpoint that this process committed; 0: none. The owner
+  // of the CheckpointWriter sets this field, because Server does not know it.
   uint64_t last_checkpoint_step = 0;
-  // Of the shard that is being written; total 0: none is. Filled in likewise.
+  // Progress of the shard that is being written; total 0: no shard is. The
+  // owner of the CheckpointWriter sets these two fields too.
   uint64_t checkpoint_written_bytes = 0;
   uint64_t checkpoint_total_bytes = 0;
   std::string failure;              // why training has ended; empty: it has not

@@ -1,4 +1,4 @@
-// The time of rows.
+// The clock for the last use of rows.
 
 #ifndef PENSTOCK_PS_SERVER_ROW_CLOCK_H_
 #define PENSTOCK_PS_SERVER_ROW_CLOCK_H_
@@ -9,8 +9,9 @@
 
 namespace penstock::ps {
 
-// The system's time as it was at the start, and steady from then on: rows keep
-// it in checkpoints. Immutable.
+// A clock that starts at the system's time and is monotonic from then on. The
+// time is comparable across processes, because checkpoints store it with rows.
+// Immutable.
 class RowClock {
  public:
   RowClock() : epoch_(absl::Now() - (base::SteadyNow() - absl::UnixEpoch())) {}

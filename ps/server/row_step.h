@@ -18,21 +18,21 @@
 
 namespace penstock::ps {
 
-// The rows of the pushes that are applied as one. Refers to them: they outlive
-// it, and stay where they are.
+// The mean of the rows of several pushes, applied as one step. Refers to the
+// pushes, which outlive the RowStep and must not move.
 class RowStep {
  public:
-  // Adds up the rows of each id in the order of the pushes, of which there is
-  // one at least, and divides them by the number of pushes. Of a single push
-  // nothing is copied. Returns RESOURCE_EXHAUSTED if there is no memory; the
-  // pushes are as they were then.
+  // Adds up the rows of each id in the order of the pushes, and divides the
+  // sums by the number of pushes. Needs at least one push. Copies nothing if
+  // there is one push. Returns RESOURCE_EXHAUSTED if there is no memory, and
+  // then leaves the pushes unchanged.
   static absl::StatusOr<RowStep> MeanOf(std::vector<RowGradients*> pushes,
                                         size_t dim,
                                         const sparse::HashKey& hash);
 
   absl::Span<const uint64_t> ids() const { return ids_; }  // each once
   absl::Span<const float> values() const { return values_; }
-  // Returns what the pushes have reserved, which they have no more then.
+  // Moves the reservations out of the pushes, and returns them merged.
   sparse::Reservation TakeReserved();
 
  private:
@@ -42,7 +42,7 @@ class RowStep {
   std::vector<RowGradients*> pushes_;
   absl::Span<const uint64_t> ids_;
   absl::Span<const float> values_;
-  // Of several pushes: what those refer to.
+  // Own the memory of ids_ and values_ if there are several pushes.
   sparse::UniqueOfLists unique_;
   std::unique_ptr<float[]> means_;
 };

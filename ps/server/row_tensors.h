@@ -15,13 +15,14 @@
 
 namespace penstock::ps {
 
-// Returns the ids of an int64 [n], whose bits they are. Returns
-// INVALID_ARGUMENT, which names the table, for another type or shape.
+// Returns the ids in an int64 [n] tensor, whose elements are the bits of the
+// ids. Returns INVALID_ARGUMENT, with the name of the table, for another type
+// or shape.
 absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named);
 
-// Returns the elements of a [rows, dim] of f32, f16 or bf16, as f32 and
-// aligned; where they were received, if they are that. Returns
-// INVALID_ARGUMENT, which names the table, for another type or shape, and
+// Returns the elements of a [rows, dim] tensor of f32, f16 or bf16 as aligned
+// f32. Does not copy elements that are aligned f32 already. Returns
+// INVALID_ARGUMENT, with the name of the table, for another type or shape, and
 // RESOURCE_EXHAUSTED if there is no memory.
 absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
                                       size_t rows, size_t dim);
@@ -29,7 +30,7 @@ absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
 // Returns the elements of an aligned f32 tensor.
 absl::Span<const float> FloatsOf(const tensor::Tensor& aligned);
 
-// A name that a peer may have chosen, for people.
+// Returns a printable form of a name that a peer may have chosen.
 std::string Shown(absl::string_view table);
 
 }  // namespace penstock::ps

@@ -1,5 +1,5 @@
-// One parameter server: what it is defined as, from when on it serves, and to
-// whom. Knows no gRPC; ps/service makes it a service.
+// One parameter server: its definition, its state and its members. Independent
+// of gRPC; ps/service makes the server a gRPC service.
 
 #ifndef PENSTOCK_PS_SERVER_SERVER_H_
 #define PENSTOCK_PS_SERVER_SERVER_H_
@@ -43,18 +43,22 @@ struct View {
 //    serving               no push has counted                    defined
 //   any       drain                                  end waits    draining
 //
-// In `defined` workers may join; pulls and pushes are refused. Other events
-// leave the state as it is. Exchange knows whether a training that is
-// served has failed.
+// In state `defined`, workers may join; pulls and pushes are refused. Other
+// events do not change the state. Exchange records whether the training has
+// failed.
 //
-// Thread-safe. No call blocks, except for a lock, for a restore and to check
-// gradients: waits end with a callback. Each callback runs exactly once,
-// without locks, on the server's own thread or within any thread's call.
+// Thread-safe. Waits end with a callback. Calls block only:
+//   - on a lock
+//   - for a restore: ChooseCut() and Define()
+//   - to check gradients: Push()
+//   - for a snapshot: TakeSnapshot()
+// Each callback runs exactly once, without locks, on the server's own thread or
+// within any thread's call.
 class Server {
  public:
   struct Options : Exchange::Options {
     Tables::Options tables;
-    // Null: nothing is restored.
+    // Provides the first values from a checkpoint. Null: restores nothing.
     std::shared_ptr<RestoreSource> restore;
   };
 
@@ -79,84 +83,92 @@ class Server {
   };
 
   explicit Server(const Options& options);
-  // Calls Drain() and joins the threads. No other call may run now or later.
+  // Calls Drain() and joins the thread. No other call may run during or after
+  // the destructor.
   ~Server();
 
-  // Returns the cut that all servers are to restore, and the run that they are
-  // to have: `run`, unless there is one. The first answer stays, until a
-  // Define() with it fails here. Blocks while the checkpoint is read.
+  // Returns the cut and the run for all servers. The run is `run`, unless the
+  // server has answered before. The first answer stays until a Define() with
+  // its cut fails here. Blocks while the checkpoint is read.
   absl::StatusOr<Choice> ChooseCut(uint64_t run);
-  // See ps.proto. Returns FAILED_PRECONDITION, with the difference, if the
-  // server has another model, or other servers, or cannot begin with the cut;
-  // INVALID_ARGUMENT for a model that cannot be; and what a restore returns.
+  // Defines the training, and restores the cut; see ps.proto. Fails with:
+  //   FAILED_PRECONDITION  the server has another model or other servers, or
+  //                        cannot begin with the cut; names the difference
+  //   INVALID_ARGUMENT     the model is invalid
+  //   or the error of a restore
   absl::StatusOr<Defined> Define(const Definition& definition);
 
-  // Returns an error, as ps.proto says, unless a request of `view` is for what
-  // this server serves.
+  // Checks that `view` is of the run and the epoch of this server. Returns an
+  // error as in ps.proto if not.
   absl::Status CheckView(const View& view) const;
-  // Returns the clocks of all ranks, less the pushes that are not applied; what
-  // pulls return while there are no values, or no more.
+  // Returns the clocks of all ranks, without the pushes that are not applied.
+  // Fails as a pull does if the server is not serving.
   absl::StatusOr<std::vector<RankClock>> AppliedClocks() const;
-  // Returns what is served; null before Define().
+  // Returns the training; null before Define().
   std::shared_ptr<const Training> training() const;
   bool has_values() const;
-  // Returns the cut that was restored; nullopt: none.
+  // Returns the restored cut; nullopt: none.
   absl::optional<CutId> restored() const;
   // Returns true once a push has counted.
   bool has_begun() const { return push_counts().counted > 0; }
-  // Calls back once there are values, with OK, or when the server drains; with
-  // RESOURCE_EXHAUSTED if too many wait. Returns a ticket for Cancel().
+  // Calls back with OK once the server has values. Calls back with an error if
+  // the server drains, and with RESOURCE_EXHAUSTED if too many calls wait.
+  // Returns a ticket for Cancel().
   uint64_t AwaitValues(ReadyCallback callback);
 
   // Makes `worker` a member, in place of an older incarnation of its rank.
   absl::StatusOr<Joined> Join(const View& view, const WorkerId& worker);
-  // Renews the lease; makes it a member first, if its rank is free.
+  // Renews the worker's lease. Makes the worker a member first if its rank is
+  // free.
   absl::Status Heartbeat(uint64_t run, const WorkerId& worker);
-  // End the membership. Lost() also counts the worker as lost, and logs that.
-  // Both ignore a worker that is no member.
+  // End the membership. Lost() also counts and logs the worker as lost. Both
+  // ignore a worker that is no member.
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
 
-  // Takes first values of parts. Returns false if there were values already;
-  // then nothing changes. Returns FAILED_PRECONDITION unless the rank is 0.
+  // Sets the first values of parts. Returns false, and changes nothing, if the
+  // server has all values already. Returns FAILED_PRECONDITION unless the rank
+  // is 0.
   absl::StatusOr<bool> Initialize(const View& view, const WorkerId& worker,
                                   const tensor::Bundle& values);
 
-  // Hand over a push and ask for a pull, as ps.proto says. Both return a ticket
-  // for Cancel(), and may call back before they return. `will_help`: the caller
-  // calls Help() as soon as the push's answer is on its way.
+  // Take a push, or answer a pull, as in ps.proto. Both return a ticket for
+  // Cancel(), and may call back before they return. `will_help` is true if the
+  // caller calls Help() as soon as the answer to the push is sent.
   uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
                 const tensor::Bundle& gradients, PushCallback callback,
                 bool will_help = false);
   uint64_t Pull(const View& view, const PullSpec& spec, PullCallback callback);
   // See Steps::Help().
   void Help();
-  // Ends the wait with CANCELLED, if it has not ended.
+  // Ends the call's wait with CANCELLED. Does nothing if the wait is over.
   void Cancel(uint64_t ticket);
 
-  // Applies no step that has not begun, so that a cut of all servers can be
-  // chosen: until TakeSnapshot(), ReleaseSteps(), or Exchange::kHoldLimit is
-  // over. Ends the snapshots that are under way.
+  // Prevents new steps, so that a cut of all servers can be chosen. The hold
+  // ends with TakeSnapshot(), ReleaseSteps(), or after Exchange::kHoldLimit.
+  // Ends the waiting snapshots with ABORTED.
   absl::StatusOr<HeldSteps> HoldSteps(const View& view);
   void ReleaseSteps();
-  // Returns the values as they are at `cut`, or, without one, at the first that
-  // this server can reach. Applies the pushes that are in, and none that is
-  // out. Blocks until they are applied; `on_wait` is told a ticket for
-  // Cancel(), before that. Returns OUT_OF_RANGE if the server is past the cut,
-  // DEADLINE_EXCEEDED after `timeout`, ABORTED if steps are held anew, and
-  // RESOURCE_EXHAUSTED or FAILED_PRECONDITION as sparse::Table::BeginSnapshot()
-  // does.
+  // Returns the values at `cut`. A nullopt means the first cut that this server
+  // can reach. Blocks until all pushes before the cut are applied; applies no
+  // push after the cut. Calls `on_wait` with a ticket for Cancel() first. Fails
+  // with:
+  //   OUT_OF_RANGE         the server is past the cut
+  //   DEADLINE_EXCEEDED    the cut is not reached within `timeout`
+  //   ABORTED              HoldSteps() was called again
+  //   RESOURCE_EXHAUSTED,  as sparse::Table::BeginSnapshot() does
+  //   FAILED_PRECONDITION
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
       absl::optional<CutPoint> cut, const SparseSnapshotOptions& options,
       absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
-  // Ends every wait, and refuses what comes later. Still finishes a step that
-  // is being applied. May be called again.
+  // Ends every wait, and refuses later calls. Still finishes a step that is
+  // being applied. May be called again.
   void Drain();
 
   ServerReport report() const;
-  // The report's, at less cost.
+  // Returns the counts of the report, at a lower cost.
   PushCounts push_counts() const;
 
  private:
@@ -183,7 +195,7 @@ class Server {
   absl::Status CheckViewLocked(const View& view) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckHasValuesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns who serves it.
+  // Returns the exchange that serves `view`.
   absl::StatusOr<ExchangePtr> Serving(const View& view) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns null before Define().
@@ -200,7 +212,8 @@ class Server {
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
   absl::optional<CutId> cut_ ABSL_GUARDED_BY(mu_);  // restored
-  // In order of their deadlines: all may wait for as long.
+  // Ordered by deadline as well as by ticket, because all have the same
+  // timeout.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   Steps steps_;
 };

@@ -1,4 +1,4 @@
-// How a server's training begins: defined, restored, initialised.
+// The beginning of a training: define, restore, initialize.
 
 #include <utility>
 
@@ -79,7 +79,7 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
   auto exchange =
       Exchange::Create(options_, training, restored, &clock_, &steps_);
   if (!exchange.ok()) return exchange.status();
-  // Of a training that is replaced.
+  // Ends the waits of the training that is replaced.
   if (const ExchangePtr before = this->exchange()) before->Drain();
   Due due;
   {
@@ -108,7 +108,8 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   {
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
-    // One that has not joined may, unless another has.
+    // Allows a worker that has not joined, unless another one has superseded
+    // it.
     if (status.ok() && exchange_->IsSuperseded(worker)) {
       status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
     }

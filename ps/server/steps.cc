@@ -8,20 +8,21 @@
 namespace penstock::ps {
 namespace {
 
-// Rows whose time is over are removed so often, and so soon again while there
-// are more of them. Steps are taken in between.
+// Intervals of removing expired rows: normally, and while more expired rows are
+// left. Steps are taken in between.
 constexpr absl::Duration kMaintenanceInterval = absl::Seconds(1);
 constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
-// A step for which there is no memory is tried again after so long: readers may
-// have let go of old versions meanwhile.
+// The retry interval of a step that found no memory. Readers may release old
+// versions in this time.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
-// Of values, and of gradients. Steps of any optimizer take less than a
-// millisecond of one core then; the threads that help are those that calls come
-// in on. Larger ones use all cores, and last longer than a thread takes to
-// wake.
+// Limits the values, and the gradients, of a step that Help() may apply. Such a
+// step takes less than a millisecond of one core with any optimizer, and the
+// helping threads are those that receive calls. Larger steps use all cores, and
+// take longer than waking a thread.
 constexpr size_t kSmallStepBytes = size_t{512} << 10;
 
-// Rows take a time that is harder to foresee: tables grow, evict and spill.
+// Excludes sparse tables, whose steps take an unpredictable time: tables grow,
+// evict and spill.
 bool HasSmallSteps(const Tables& tables) {
   size_t bytes = 0;
   for (const Part& part : tables.parts()) {
@@ -122,8 +123,8 @@ absl::Time Steps::NextDeadlineLocked() const {
   return next;
 }
 
-// Also when the last push can be helped no longer, though it was: the next one
-// then finds a time that is early enough, and need not wake the thread.
+// Includes help_ends_ even if no step waits. The next push then finds that the
+// thread wakes early enough, and need not wake the thread.
 absl::Time Steps::NextWakeLocked(absl::Time now) const {
   if (is_applying_)
     return absl::InfiniteFuture();  // the applying thread wakes it
@@ -131,7 +132,7 @@ absl::Time Steps::NextWakeLocked(absl::Time now) const {
   return help_ends_ > now ? std::min(next, help_ends_) : next;
 }
 
-// Not for each call: to wake a thread for nothing may cost more than the call.
+// Wakes the thread only if needed: waking a thread may cost more than the call.
 void Steps::WakeThreadLocked() {
   if (!is_applying_ && NextDeadlineLocked() < wakes_at_) wake_thread_.Signal();
 }
@@ -166,8 +167,8 @@ void Steps::ThreadLoop() {
   }
 }
 
-// A snapshot is of the values between two certain steps, and only the thread
-// takes those.
+// Returns false while a snapshot waits: a snapshot belongs between two certain
+// steps, and only the steps' thread takes snapshots.
 bool Steps::CanBeHelpedLocked() const {
   return has_small_steps_ && snapshots_.empty() &&
          held_bytes_ <= kSmallStepBytes;
@@ -189,7 +190,7 @@ void Steps::EndHelp() {
   absl::MutexLock lock(&mu_);
   is_applying_ = false;
   if (!applies_.empty()) help_ends_ = absl::InfinitePast();
-  // Also for a snapshot, which may have come meanwhile.
+  // The work may be a snapshot that was added meanwhile.
   if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
   WakeThreadLocked();
 }
@@ -225,7 +226,7 @@ void Steps::ApplyNext(NoMemory no_memory) {
     return;
   }
   if (status.ok()) return source->OnApplied(apply);
-  // Clients come again for room, and none will be made.
+  // Clients would retry RESOURCE_EXHAUSTED, but the training is over.
   const absl::StatusCode code = absl::IsResourceExhausted(status)
                                     ? absl::StatusCode::kAborted
                                     : status.code();
@@ -267,8 +268,8 @@ void Steps::Tick() {
   if (tables != nullptr) Maintain(source.get(), tables.get());
 }
 
-// A disk may fail while nobody pushes: a pull finds that, and here it ends the
-// training.
+// Also ends the training if a disk has failed. A pull may be the first to see
+// such a failure, but only this thread ends the training.
 void Steps::Maintain(StepSource* source, Tables* tables) {
   if (tables->Maintain(clock_->Now())) {
     absl::MutexLock lock(&mu_);

@@ -1,4 +1,5 @@
-// Steps of the optimizer, and snapshots between them: a server's own thread.
+// The thread of a server that takes optimizer steps, and snapshots between
+// them.
 
 #ifndef PENSTOCK_PS_SERVER_STEPS_H_
 #define PENSTOCK_PS_SERVER_STEPS_H_
@@ -27,33 +28,33 @@
 
 namespace penstock::ps {
 
-// Whoever hands out steps. Steps calls it without a lock of its own, and by one
-// thread at a time.
+// The source of steps. Steps calls the source without holding a lock, and from
+// one thread at a time.
 class StepSource {
  public:
   virtual ~StepSource() = default;
-  // Returns what the pushes of a step have brought; valid until OnApplied().
+  // Returns the gradients of the pushes of a step. Valid until OnApplied().
   virtual std::vector<Gradients*> GradientsOf(
       const Coordinator::Apply& apply) = 0;
-  // Says that a step was done, and that none will be any more.
+  // Called after a step was applied.
   virtual void OnApplied(const Coordinator::Apply& apply) = 0;
+  // Called when the training must end.
   virtual void OnFailed(const absl::Status& why) = 0;
-  // Comes at the deadline that Steps::Update() was told.
+  // Called at the deadline that Steps::Update() was given, or earlier.
   virtual void OnDeadline() = 0;
-  // Returns where the training is, less the pushes that are not applied.
+  // Returns the state of the training without the pushes that are not applied.
   virtual CutState StateOfApplied() const = 0;
 };
 
-// The one place where values change: applies steps one after another, takes
-// snapshots between them, and removes rows whose time is over. Calls back for
-// deadlines.
+// The only writer of values. Applies steps one after another, takes snapshots
+// between steps, and removes expired rows. Calls the source at deadlines.
 //
-// Thread-safe. No call blocks, except for a lock and Help(). The caller may
-// hold a lock of its own, except in Help().
+// Thread-safe. No call blocks, except on a lock, in Help() and in Stop(). The
+// caller may hold a lock, except in Help() and Stop().
 class Steps {
  public:
-  // `on_alarm` is called at the time that SetAlarm() was given. Work starts
-  // with Begin().
+  // Starts the thread, which takes no steps before Begin(). The thread calls
+  // `on_alarm` at the time that SetAlarm() was given.
   Steps(absl::Duration max_wait, const RowClock* clock,
         std::function<void()> on_alarm);
   // Calls Stop().
@@ -68,32 +69,34 @@ class Steps {
     absl::Time deadline = absl::InfiniteFuture();
     size_t held_bytes = 0;  // of gradients that are not applied
     std::vector<Coordinator::Apply> applies;
-    // The caller calls Help() soon.
+    // True if the caller calls Help() soon.
     bool will_help = false;
   };
-  // Ignores one that Begin() has replaced.
+  // Takes over `news`. Ignores a source that Begin() has replaced.
   void Update(const StepSource* source, News news);
 
-  // Applies a step, if one waits that is small: to wake the thread for it takes
-  // longer, and on few cores takes one from who waits for the answer. Steps
-  // that nobody helps with the thread applies, after kHelpLimit at most.
+  // Applies a waiting step in the caller's thread, if the step is small. Waking
+  // the steps' thread for such a step takes longer than the step. On few cores,
+  // the steps' thread also delays the reader of the answer. The steps' thread
+  // applies the step itself if no caller helps within kHelpLimit.
   void Help();
   static constexpr absl::Duration kHelpLimit = absl::Milliseconds(10);
 
   using SnapshotCallback =
       std::function<void(absl::StatusOr<ModelSnapshot> snapshot)>;
-  // Takes a snapshot before any step that has not begun. Calls back on the
-  // thread, unless the snapshot is taken back before.
+  // Requests a snapshot, which is taken before the next step begins. Calls back
+  // on the steps' thread, unless RemoveSnapshot() comes first.
   void AddSnapshot(uint64_t ticket, SparseSnapshotOptions options,
                    SnapshotCallback callback);
-  // Takes it back. Returns null if there is none.
+  // Withdraws a waiting snapshot. Returns its callback, or null if no snapshot
+  // with this ticket waits.
   SnapshotCallback RemoveSnapshot(uint64_t ticket);
-  // Takes back all that wait.
+  // Withdraws all waiting snapshots.
   std::vector<SnapshotCallback> RemoveSnapshots();
 
-  // No step begins any more; one that is being applied ends.
+  // Prevents further steps. A step that is being applied still ends.
   void End();
-  // Ends it even if it waits for memory.
+  // Ends a step that waits for memory.
   void Drain();
   // Joins the thread.
   void Stop();
@@ -131,18 +134,18 @@ class Steps {
   std::shared_ptr<StepSource> source_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Tables> tables_ ABSL_GUARDED_BY(mu_);
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
-  // Until then the thread leaves what is in there to who helps.
+  // Until this time, the thread leaves `applies_` to callers of Help().
   absl::Time help_ends_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // A thread, its own or one that helps, works on the tables as the only one.
+  // True while the steps' thread or a helping thread works on the tables.
   bool is_applying_ ABSL_GUARDED_BY(mu_) = false;
   bool has_small_steps_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
-  // The last news.
+  // The values of the last Update().
   absl::Time deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time alarm_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   absl::Time next_maintenance_ ABSL_GUARDED_BY(mu_);
-  // Until when the thread waits, unless it is woken.
+  // The time until which the thread waits, unless it is woken.
   absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool is_over_ ABSL_GUARDED_BY(mu_) = false;
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;

@@ -49,8 +49,8 @@ absl::Status Tables::MakeOptimizers() {
   return absl::OkStatus();
 }
 
-// A value, the next version of it, and the slots. All of that may have more
-// bytes than an integer can count.
+// Counts the values, their next versions and the slots. Counts in floating
+// point, because the sum may overflow an integer.
 absl::Status Tables::CheckDenseBytes() {
   double values = 0;  // and their next versions
   double slots = 0;
@@ -164,7 +164,7 @@ absl::Status Tables::Initialize(const tensor::Bundle& values) {
                        ": its first value is ", named.tensor.ToString(),
                        ", it is ", tensor::Describe(part.dtype, part.shape)));
     }
-    // What it lies in goes, and it can be sent from where it is.
+    // Copies the value out of the message, into memory that can be sent.
     auto copy = named.tensor.Copy(options_.allocator);
     if (!copy.ok()) return copy.status();
     auto made = DensePart::Create(OptionsOf(*at), *std::move(copy));
@@ -189,7 +189,7 @@ absl::StatusOr<std::unique_ptr<DensePart>> Tables::Complete(
   const auto copy = [](const Part::Piece& piece, const tensor::Tensor& source,
                        const tensor::Tensor& to) {
     const size_t size = tensor::ElementSize(to.dtype());
-    // Nobody else has the memory.
+    // No other thread can read this memory yet.
     std::memcpy(to.buffer()->mutable_data() + piece.first * size,
                 source.bytes().data() + piece.first * size,
                 piece.elements * size);

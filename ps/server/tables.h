@@ -37,10 +37,11 @@
 
 namespace penstock::ps {
 
-// The parts, by their places, and the rows, by their ids, of one call.
+// The parts and rows that one call selects. Parts are named by index, rows by
+// id.
 struct Selection {
   struct Rows {
-    size_t rows;  // the place of the table in LocalModel::rows()
+    size_t rows;  // index of the table in LocalModel::rows()
     std::vector<uint64_t> ids;
   };
 
@@ -50,121 +51,129 @@ struct Selection {
   absl::optional<tensor::DType> dtype;
 };
 
-// Knows of no worker and no staleness: who may push, and when to apply, is
-// Server's to decide.
+// The dense and sparse tables of one server. Tables knows no workers and no
+// staleness: Server decides who may push, and when to apply.
 //
-// Times are those of the rows' last use; see sparse::Table.
+// The `now` arguments set the time of the rows' last use; see sparse::Table.
 //
-// Thread-safe, but for Apply(), Maintain() and what is said to be for the
-// applying thread: they are for one thread at a time.
+// Thread-safe, except for Apply(), Maintain() and the methods for the applying
+// thread. Call those from one thread at a time.
 class Tables {
  public:
   struct Options {
-    // Of values that are sent; outlives all readers. Null:
+    // Allocates the values that are sent. Outlives all readers. Null:
     // tensor::DefaultAllocator().
     tensor::Allocator* allocator = nullptr;
-    // Of the hashes of ids. A secret: draw it at random.
+    // Seeds the hashes of ids. The seed is secret: draw a random number.
     uint64_t hash_seed = 0;
-    // Bounds the dense values, their next versions and slots. Older versions,
-    // which readers keep, have the rest, or as much as the values and their
-    // next versions if that is more.
+    // Limits the dense values, their next versions and slots. Readers may keep
+    // older versions in the rest of this memory. If the rest is less than the
+    // values and their next versions take, that size is the limit of older
+    // versions.
     size_t max_dense_bytes = size_t{16} << 30;
-    // Bounds the sparse tables that have no budget_bytes, together; 0: nothing
-    // does. Above it pushes are refused that make rows.
+    // Limits the total of the sparse tables without budget_bytes; 0: no limit.
+    // Above the limit, pushes that would create rows are refused.
     size_t max_sparse_bytes = 0;
-    // Bounds the memory of answers, but for dense values that are sent from
-    // where they lie, until their readers have read them, or let go of them.
+    // Limits the memory of answers until their readers release them. Excludes
+    // dense values that are sent without a copy.
     size_t max_answer_bytes = size_t{4} << 30;
-    // Returns a place for the rows of one sparse table that have no room in
-    // memory; what it refers to outlives the tables. Null: there is none.
+    // Returns the storage for the rows of one sparse table that do not fit in
+    // memory. Everything that the storage refers to outlives the tables. Null:
+    // no such storage.
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // The most that a call may ask for in rows. A peer that sends 8 bytes asks
-  // for a whole row.
+  // Limits the bytes of rows that one call may ask for. A peer asks for a whole
+  // row with 8 bytes.
   static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
 
-  // Returns RESOURCE_EXHAUSTED above max_dense_bytes, FAILED_PRECONDITION for a
-  // table that spills without new_tier, and INVALID_ARGUMENT if the placement
-  // is not of this model.
+  // Creates the tables without values. Fails with:
+  //   RESOURCE_EXHAUSTED   above max_dense_bytes
+  //   FAILED_PRECONDITION  if a table spills and new_tier is null
+  //   INVALID_ARGUMENT     if the placement is not of this model
   static absl::StatusOr<std::unique_ptr<Tables>> Create(
       Model model, std::shared_ptr<const PlacementMap> placement,
       uint32_t server, const Options& options);
 
   const LocalModel& model() const { return model_; }
   const PlacementMap& placement() const { return *placement_; }
-  // This server's place among those of the placement.
+  // Returns the index of this server in the placement.
   uint32_t server() const { return server_; }
   const std::vector<Part>& parts() const { return parts_; }
 
-  // Takes first values of parts, by their names, and copies them. Returns
-  // INVALID_ARGUMENT, which names the part, if it is not here, of another type
-  // or shape, or not finite. A part that has a value keeps it.
+  // Copies the first values of parts, by their names. A part that has a value
+  // keeps that value. Returns INVALID_ARGUMENT, with the name of the part, if
+  // the part is not here, has another type or shape, or is not finite.
   absl::Status Initialize(const tensor::Bundle& values);
-  // Returns memory for a part's value and slots, with arbitrary elements, to be
-  // filled for Restore(). Returns RESOURCE_EXHAUSTED if there is none.
+  // Returns uninitialized memory for a part's value and slots. The caller fills
+  // the memory and passes it to Restore(). Returns RESOURCE_EXHAUSTED if there
+  // is no memory.
   absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
-  // Takes a part as a checkpoint has it.
+  // Sets a part to its state in a checkpoint.
   absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
-  // The same of a part of which the checkpoint lacks some pieces, by their
-  // places in Part::pieces: it has a value once Initialize() has given those.
+  // Sets a part whose checkpoint lacks some pieces. `missing` has the indices
+  // of these pieces in Part::pieces. The part has a value once Initialize() has
+  // set the missing pieces.
   void RestoreRest(size_t part, DensePart::Snapshot snapshot,
                    std::vector<size_t> missing);
-  // Says that a table of the model was not in the checkpoint that was restored.
-  // Before others use the tables.
+  // Records that the restored checkpoint did not have this table of the model.
+  // Call before other threads use the tables.
   void SetNew(size_t table) { is_new_[table] = true; }
-  // Returns true once all parts have values. From then on they can be read and
-  // trained.
+  // Returns true once all parts have values. From then on the parts can be read
+  // and trained.
   bool has_values() const { return missing_parts_ == 0; }
 
-  // Returns what a pull's ids and names of parts ask for. Returns
-  // INVALID_ARGUMENT, which names the table, for what is not here, ids that
-  // another server has, and more than kMaxRowBytesPerCall.
+  // Resolves the ids and the part names of a pull. Returns INVALID_ARGUMENT,
+  // with the name of the table, for:
+  //   - a part or table that is not here
+  //   - ids that another server has
+  //   - more than kMaxRowBytesPerCall
   absl::StatusOr<Selection> Select(const tensor::Bundle& ids,
                                    absl::Span<const std::string> parts,
                                    bool all_parts) const;
-  // Returns the policies of what is selected, each once; of nothing: none.
+  // Returns the policies of the selected parts and rows, each policy once.
   std::vector<size_t> PoliciesOf(const Selection& selection) const;
   // Returns the values, by the names of parts and tables, in the order of the
-  // selection. Parts share the server's memory, and are of one point in time,
-  // but for those of different policies. Returns RESOURCE_EXHAUSTED if there is
-  // no memory, or if older versions of dense values, or answers that nobody has
-  // read, take all that they may;
-  // and DATA_LOSS as CheckTiers() does.
+  // selection. Parts share the server's memory. Parts of one policy are of one
+  // point in time. Fails with:
+  //   RESOURCE_EXHAUSTED  if memory runs out, or older versions of dense values
+  //                       or unread answers are at their limit
+  //   DATA_LOSS           as CheckTiers() does
   absl::StatusOr<tensor::Bundle> Read(const Selection& selection,
                                       absl::Time now);
 
-  // Returns the gradients of a push, which has the form that ps.proto gives it.
-  // Keeps them where they were received, as far as that goes. Returns
-  // INVALID_ARGUMENT, which names the part or table, for what is not here, a
-  // wrong type or shape, an element that is not finite, and ids that another
-  // server has; RESOURCE_EXHAUSTED if a table has no room for the rows.
+  // Checks a push in the form of ps.proto, and returns its gradients. Gradients
+  // stay in the received message where possible. Fails with:
+  //   INVALID_ARGUMENT    names the part or table: not here, wrong type or
+  //                       shape, an element that is not finite, or ids that
+  //                       another server has
+  //   RESOURCE_EXHAUSTED  a table has no room for the rows
   absl::StatusOr<Gradients> Check(const tensor::Bundle& push, absl::Time now);
 
-  // Applies the mean of what pushes, which Check() has returned, have for the
-  // tables of a policy, in their order: a step for each of those tables for
-  // which one has something. Returns RESOURCE_EXHAUSTED if there is no memory;
-  // no step has been taken then, and it can be tried again.
+  // Applies the mean of the pushes to the tables of a policy. Check() has
+  // returned the pushes; their gradients are added up in the order of `pushes`.
+  // Each table with a gradient takes one step. Returns RESOURCE_EXHAUSTED if
+  // there is no memory; then no step was taken, and a retry is allowed.
   absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes,
                      absl::Time now);
 
-  // Removes rows whose time is over. Returns soon, and whether there is more to
-  // do.
+  // Removes some of the expired rows. Returns true if more are left. Takes
+  // little time.
   bool Maintain(absl::Time now);
 
-  // Returns DATA_LOSS if rows that were on disk are lost: no call reads or
-  // changes that table any more.
+  // Returns DATA_LOSS if a table has lost rows that were on disk. No call reads
+  // or changes such a table any more.
   absl::Status CheckTiers() const;
 
-  // Returns what there is to tell of each table, in the order of the model.
+  // Returns the reports of the tables, in the order of the model.
   std::vector<TableReport> Report() const;
 
-  // Return the values themselves. For the applying thread, and for readers of
-  // counters.
+  // Return the parts and tables themselves. For the applying thread, and for
+  // readers of counters.
   const DensePart& part(size_t at) const { return *dense_[at]; }
   sparse::Table& table(size_t rows) { return *sparse_[rows].table; }
   const sparse::Table& table(size_t rows) const { return *sparse_[rows].table; }
-  // How many steps a sparse table has taken.
+  // Returns the number of steps that a sparse table has taken.
   uint64_t sparse_steps(size_t rows) const { return sparse_[rows].steps; }
   void SetSparseSteps(size_t rows, uint64_t steps) {
     sparse_[rows].steps = steps;
@@ -172,13 +181,13 @@ class Tables {
 
  private:
   struct SparseTable {
-    std::unique_ptr<sparse::Tier> tier;  // null: its rows stay in memory
+    std::unique_ptr<sparse::Tier> tier;  // null: all rows stay in memory
     std::unique_ptr<sparse::Table> table;
     std::shared_ptr<const optim::Optimizer> optimizer;
     std::atomic<uint64_t> steps{0};
   };
 
-  // A part of which a checkpoint lacks some pieces.
+  // A part whose checkpoint lacks some pieces.
   struct Incomplete {
     DensePart::Snapshot snapshot;
     std::vector<size_t> missing;
@@ -200,12 +209,12 @@ class Tables {
 
   // Returns the bytes of all versions of the dense values.
   size_t VersionBytes() const;
-  // Returns RESOURCE_EXHAUSTED if those that are held take more than they may.
+  // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
   absl::Status CheckVersions();
   absl::StatusOr<size_t> FindPart(const std::string& name) const;
   // Returns `status`, which says that one of `elements` is not finite or is
-  // above the limit of `dtype`. If the part is a pack, says instead which of
-  // its variables that is: users do not know the pack.
+  // above the limit of `dtype`. For a pack, returns an error with the name of
+  // the variable instead: users do not know the pack.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;
@@ -214,12 +223,13 @@ class Tables {
       size_t part, absl::Span<const tensor::NamedTensor> named) const;
   absl::StatusOr<RowGradients> CheckRows(
       size_t rows, absl::Span<const tensor::NamedTensor> named, absl::Time now);
-  // Returns memory for an answer. Returns RESOURCE_EXHAUSTED above
-  // max_answer_bytes, or if there is none, and INVALID_ARGUMENT if it alone is
-  // above.
+  // Returns memory for an answer. Fails with:
+  //   RESOURCE_EXHAUSTED  if all answers together exceed max_answer_bytes, or
+  //                       there is no memory
+  //   INVALID_ARGUMENT    if this answer alone exceeds max_answer_bytes
   absl::StatusOr<tensor::Tensor> NewAnswer(tensor::DType dtype,
                                            const tensor::Shape& shape);
-  // Rounds f32 and f64 to f16 or bf16, by all workers.
+  // Rounds f32 and f64 to f16 or bf16, on all threads of workers_.
   absl::StatusOr<tensor::Tensor> Rounded(const tensor::Tensor& value,
                                          tensor::DType dtype);
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
@@ -234,7 +244,7 @@ class Tables {
   double max_version_bytes_ = 0;  // of the values of all parts
   const std::vector<Part> parts_;
   const optim::Workers workers_;
-  // Readers may outlive the tables.
+  // Shared with the answers, whose readers may outlive the tables.
   const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
       std::make_shared<std::atomic<size_t>>(0);
   absl::flat_hash_map<std::string, size_t> part_of_;
@@ -250,7 +260,7 @@ class Tables {
   std::atomic<size_t> missing_parts_;
   std::unique_ptr<sparse::Pool> pool_;  // null: no limit
   std::vector<SparseTable> sparse_;
-  // Its holder sees all dense steps of a policy or none of them.
+  // A reader that holds readers_mu_ sees all dense steps of a policy or none.
   mutable absl::Mutex readers_mu_;
 };
 

@@ -1,4 +1,4 @@
-// Pushes: checked when they come, and applied later.
+// The checks of pushes on arrival, and the steps that apply pushes later.
 
 #include <algorithm>
 #include <utility>
@@ -29,14 +29,14 @@ absl::Status Repeated(absl::string_view name) {
       absl::StrCat("variable ", Shown(name), ": it is in the push twice"));
 }
 
-// For one call.
+// Returns a function that runs tasks on `workers`. Use it within one call.
 auto RunOn(const optim::Workers& workers) {
   return [&workers](size_t tasks, absl::FunctionRef<void(size_t)> task) {
     workers.ForEach(tasks, task);
   };
 }
 
-// `what` are the values, in the message.
+// Checks that all elements are finite. `what` names the values in the message.
 absl::Status CheckElements(absl::string_view table, absl::string_view what,
                            const tensor::Tensor& values, size_t dim,
                            const optim::Workers& workers) {
@@ -49,7 +49,8 @@ absl::Status CheckElements(absl::string_view table, absl::string_view what,
                    "; an id has ", dim, " elements", optim::kSmallerGradients));
 }
 
-// The gradients of ids that may repeat, those of each id added up.
+// Returns the gradients with each id once. Adds up the gradients of repeated
+// ids.
 absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
                                       tensor::Tensor values, size_t dim,
                                       const sparse::HashKey& hash) {
@@ -169,7 +170,8 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
 
 absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
                            absl::Time now) {
-  // What may fail comes first: rows have their room already.
+  // Does everything that may fail for lack of memory before any step. The rows
+  // have their room already.
   std::vector<std::pair<size_t, RowStep>> steps;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
     if (model_.rows()[rows].policy != policy) continue;
@@ -224,8 +226,8 @@ absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
   ++sparse.steps;
-  // The sizes fit, and there is room: only a disk can fail. What is dropped,
-  // the table counts.
+  // Fails only if a disk fails: the sizes fit, and there is room. The table
+  // counts dropped gradients.
   return sparse.table
       ->Push(mean.ids(), mean.values(), now, step, mean.TakeReserved(),
              RunOn(workers_))

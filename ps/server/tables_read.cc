@@ -1,4 +1,4 @@
-// Pulls.
+// The reads of Tables, for pulls.
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace penstock::ps {
 namespace {
 
-// So many rows are looked up at a time; one of them is worth a task.
+// Limits the rows of one look-up. This many rows are worth a task of their own.
 constexpr size_t kRowsPerTask = 2048;
 
 }  // namespace
@@ -119,7 +119,7 @@ absl::StatusOr<tensor::Tensor> Tables::NewAnswer(tensor::DType dtype,
         options_.max_answer_bytes, ": ask for less, or raise --held-answers"));
   }
   const size_t all = answer_bytes_->fetch_add(size) + size;
-  // Goes back with the memory, or at once.
+  // Subtracts the size when the answer is released, or if this call fails.
   auto share = std::shared_ptr<void>(
       nullptr, [count = answer_bytes_, size](void*) { *count -= size; });
   if (all > options_.max_answer_bytes) {
@@ -177,7 +177,7 @@ absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
   if (!values.ok() || count == 0) return values;
   auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
   const absl::Span<const uint64_t> ids = rows.ids;
-  // The sizes fit: only a disk can fail.
+  // Fails only if a disk fails: the sizes fit.
   std::vector<absl::Status> pulled((count + kRowsPerTask - 1) / kRowsPerTask);
   workers_.ForEach(pulled.size(), [&](size_t i) {
     const auto some = ids.subspan(i * kRowsPerTask, kRowsPerTask);

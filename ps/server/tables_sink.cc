@@ -9,7 +9,7 @@
 namespace penstock::ps {
 namespace {
 
-// Rows go into a table so many at a time.
+// Limits the rows that go into a table at a time.
 constexpr size_t kRowsAtOnce = 1024;
 
 }  // namespace
@@ -74,7 +74,7 @@ absl::Status TablesSink::TakeDense(const checkpoint::DenseElements& elements) {
     const uint64_t to = std::min(elements.first + elements.bytes.size() / size,
                                  piece.first + piece.elements);
     if (from >= to) continue;
-    // Nobody else has the memory: it is new.
+    // The memory is new, so no other thread can read it.
     char* const memory = static_cast<char*>(stream.buffer()->mutable_data());
     std::memcpy(memory + (piece.first_in_part + from - piece.first) * size,
                 elements.bytes.data() + (from - elements.first) * size,
@@ -92,7 +92,7 @@ absl::Status TablesSink::TakeSparseStep(size_t table, uint64_t step) {
   return absl::OkStatus();
 }
 
-// A table's rows come together, but for those of another shard.
+// Rows of one table come together, except for rows of another shard.
 absl::Status TablesSink::TurnTo(size_t rows) {
   if (gathering_ == rows) return absl::OkStatus();
   absl::Status status = PutRows();

@@ -1,4 +1,4 @@
-// Puts a checkpoint into a server's tables.
+// Restores a checkpoint into the tables of a server.
 
 #ifndef PENSTOCK_PS_SERVER_TABLES_SINK_H_
 #define PENSTOCK_PS_SERVER_TABLES_SINK_H_
@@ -16,16 +16,17 @@
 
 namespace penstock::ps {
 
-// Gathers dense values until they are whole, and passes rows on.
+// A sink that fills the tables of a server. Gathers dense values until
+// Finish(), and passes sparse rows on in blocks.
 class TablesSink final : public checkpoint::Sink {
  public:
-  // `is_new` has the tables of the model that do not come.
+  // `is_new` is true for each table of the model that the checkpoint lacks.
   TablesSink(Tables* tables, std::vector<bool> is_new);
 
-  // Makes room for the dense values.
+  // Allocates memory for the dense values.
   absl::Status Begin();
   checkpoint::Wanted Wanted() const;
-  // Puts in what is gathered.
+  // Puts the gathered values into the tables.
   absl::Status Finish();
 
   absl::Status TakeDense(const checkpoint::DenseElements& elements) override;
@@ -33,12 +34,13 @@ class TablesSink final : public checkpoint::Sink {
   absl::Status TakeRow(size_t table, const checkpoint::SparseRow& row) override;
   absl::Status DropRow(size_t table, uint64_t id) override;
 
-  // How much has come; a row of each checkpoint of a chain that has it.
+  // Return how many dense elements and sparse rows were received. A row counts
+  // once for each checkpoint of the chain that has the row.
   uint64_t elements() const { return dense_elements_; }
   uint64_t rows() const { return rows_taken_; }
 
  private:
-  // Tables of which this server has no ids, and dense ones.
+  // Marks a dense table, or a sparse table without ids on this server.
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   // Elements of a table that are adjacent in a part.
@@ -50,7 +52,7 @@ class TablesSink final : public checkpoint::Sink {
   };
 
   sparse::Table& table(size_t rows) { return tables_->table(rows); }
-  // Returns the pieces of a part that do not come.
+  // Returns the pieces of a part that the checkpoint lacks.
   std::vector<size_t> NewPieces(size_t part) const;
   absl::Status PutRows();
   absl::Status TurnTo(size_t rows);
@@ -60,8 +62,7 @@ class TablesSink final : public checkpoint::Sink {
   std::vector<std::vector<Piece>> pieces_;  // by table of the model
   std::vector<size_t> rows_of_;             // by table of the model
   std::vector<DensePart::Snapshot> parts_;  // by place in Tables::parts()
-  // Rows of one table.
-  size_t gathering_ = kNone;
+  size_t gathering_ = kNone;                // the table of the rows in block_
   sparse::RowBlock block_;
   uint64_t dense_elements_ = 0;
   uint64_t rows_taken_ = 0;

@@ -14,7 +14,8 @@
 namespace penstock::ps {
 namespace {
 
-// A synchronous step needs the gradients of all workers at a time.
+// Checks that max_held_bytes is enough for a synchronous step, which needs the
+// gradients of all workers at once.
 absl::Status CheckHeldBytes(const Tables& tables,
                             const TrainingLimits& limits) {
   size_t bytes = 0;
@@ -60,7 +61,7 @@ absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
       definition.server, limits.tables);
   if (!tables.ok()) return tables.status();
   status = CheckHeldBytes(**tables, limits);
-  // Nobody is to find out at the first checkpoint.
+  // Fails here rather than at the first checkpoint.
   if (status.ok()) status = CheckpointModelOf(definition.model).status();
   if (!status.ok()) return status;
   auto training = std::make_shared<Training>();
@@ -103,7 +104,7 @@ Coordinator::Options CoordinatorOptionsOf(const Training& training,
   }
   options.membership.floor = restored.floor.value_or(lowest);
   for (ConsistencyPolicy::Options& policy : options.policies) {
-    // Else the step that the one who had come farthest was to do next.
+    // Without a stored version, continues at the highest clock of any rank.
     if (policy.staleness == 0) {
       policy.version = restored.version.value_or(highest);
     }

@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// Immutable, but for the values.
+// The training of one server. Immutable, except for the values.
 struct Training {
   uint64_t run = 0;
   uint32_t server = 0;
@@ -39,17 +39,20 @@ struct ServerDefinition {
 class RestoreSource {
  public:
   virtual ~RestoreSource() = default;
-  // Returns the cut that all servers are to begin with, after all of its bytes
-  // were found good; nullopt if there is no checkpoint.
+  // Returns the cut that all servers begin with. Verifies all bytes of the
+  // checkpoint first. Returns nullopt if there is no checkpoint.
   virtual absl::StatusOr<absl::optional<CutId>> Choose() = 0;
-  // Returns FAILED_PRECONDITION, with what the folder has, unless this server
-  // can begin with `cut`: one without a cut needs a folder without checkpoints.
+  // Checks that this server can begin with `cut`. A nullopt needs a folder
+  // without checkpoints. Returns FAILED_PRECONDITION, with the content of the
+  // folder, if the server cannot begin so.
   virtual absl::Status Check(const absl::optional<CutId>& cut) = 0;
+  // Puts the values of `cut` into `tables`.
   virtual absl::StatusOr<RestoredModel> Restore(const CutId& cut,
                                                 Tables* tables) = 0;
 };
 
-// For messages: "step-0000000060 (cut 1f2e)", or "no checkpoint".
+// Returns a text for messages: "step-0000000060 (cut 1f2e)", or "no
+// checkpoint".
 std::string TextOf(const absl::optional<CutId>& cut);
 
 struct TrainingLimits {
@@ -58,18 +61,18 @@ struct TrainingLimits {
   size_t max_held_bytes = 0;  // of gradients
 };
 
-// Returns the training that a server is to hold, without values. Returns
-// INVALID_ARGUMENT for one that cannot be, and RESOURCE_EXHAUSTED above a
-// limit.
+// Creates the training of a server, without values. Returns INVALID_ARGUMENT
+// for an invalid definition, and RESOURCE_EXHAUSTED above a limit.
 absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
     const ServerDefinition& definition, const TrainingLimits& limits);
 
-// Returns FAILED_PRECONDITION, with the difference, unless `training` is what
-// `definition` says. Their runs may differ.
+// Checks that `training` is as `definition` says; the runs may differ. Returns
+// FAILED_PRECONDITION, with the difference, if another field differs.
 absl::Status CheckSame(const Training& training,
                        const ServerDefinition& definition);
 
-// Returns how pushes and pulls of the training begin, given what was restored.
+// Returns the options of the training's coordinator, which continues from
+// `restored`.
 Coordinator::Options CoordinatorOptionsOf(const Training& training,
                                           const RestoredModel& restored);
 
