@@ -49,8 +49,8 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   }
 
   void End(const absl::Status& status) {
-    // If a stream ends without a good-bye, its worker counts as dead; who has
-    // left is none any more, and that changes nothing.
+    // A worker whose stream ends without a goodbye counts as dead. Lost()
+    // ignores a worker that has left.
     if (member_.has_value() && attendance_->End(*member_, this)) {
       server_->Lost(*member_);
     }

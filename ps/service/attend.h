@@ -16,14 +16,14 @@
 
 namespace penstock::ps {
 
-// Which stream speaks for a worker: its newest. A worker that has connected
-// anew is not lost when the server learns that its old connection broke.
-// Thread-safe.
+// The newest stream of each worker. Only the end of the newest stream means
+// that a worker is lost. A worker that has reconnected is not lost when the
+// server sees the old connection break. Thread-safe.
 class Attendance {
  public:
   void Begin(const WorkerId& worker, const void* stream)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns whether the stream spoke for the worker until now.
+  // Returns true if the stream was the newest one of the worker.
   bool End(const WorkerId& worker, const void* stream) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -33,8 +33,8 @@ class Attendance {
   std::map<Key, const void*> streams_ ABSL_GUARDED_BY(mu_);
 };
 
-// Serves one Attend() call, unless `allowed` is an error, which ends it. The
-// reactor deletes itself; `server` and `attendance` outlive it.
+// Serves one Attend() call. Ends the call at once if `allowed` is an error. The
+// reactor deletes itself; `server` and `attendance` outlive the reactor.
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
     Server* server, Attendance* attendance, const absl::Status& allowed);
 

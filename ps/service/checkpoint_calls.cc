@@ -79,12 +79,14 @@ CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
 
 }  // namespace
 
-// gRPC learns of it when it is returned, and keeps an earlier Finish().
+// The reactor of one call. Finish() may run before the reactor is returned to
+// gRPC: gRPC then keeps the status until the return.
 class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
  public:
   explicit Call(Work work) : work_(std::move(work)) {}
 
-  // Nothing may touch the call afterwards.
+  // Runs the work and ends the call. May delete this object: do not use the
+  // call afterwards.
   void Run() {
     const absl::Status status =
         cancellation_.is_cancelled()

@@ -1,5 +1,5 @@
-// Calls that wait for disks, on a thread of their own: of checkpoints, and of
-// restores.
+// Runs the calls that wait for disks on a separate thread: calls of checkpoints
+// and of restores.
 
 #ifndef PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
 #define PENSTOCK_PS_SERVICE_CHECKPOINT_CALLS_H_
@@ -18,20 +18,21 @@
 
 namespace penstock::ps {
 
-// Does the work of calls one after another, on one thread, which begins with
-// the first of them. Thread-safe.
+// A thread that does the work of calls one after another. The thread starts
+// with the first call. Thread-safe.
 class CheckpointCalls {
  public:
   using Work = std::function<absl::Status(Cancellation*)>;
 
   CheckpointCalls() = default;
-  // All calls have ended.
+  // Joins the thread. All calls must have ended.
   ~CheckpointCalls();
   CheckpointCalls(const CheckpointCalls&) = delete;
   CheckpointCalls& operator=(const CheckpointCalls&) = delete;
 
-  // Returns the reactor of a call, which ends with what `work` returns. A call
-  // that is cancelled before its turn has no work. The reactor deletes itself.
+  // Returns the reactor of a call. The call ends with the status of `work`. A
+  // call that is cancelled before its turn ends with CANCELLED, without running
+  // `work`. The reactor deletes itself.
   grpc::ServerUnaryReactor* Start(Work work);
 
  private:
@@ -49,8 +50,8 @@ class CheckpointCalls {
   std::thread thread_ ABSL_GUARDED_BY(mu_);
 };
 
-// What each call does, given that its caller may. `writer` may be null: then
-// they return FAILED_PRECONDITION, which says what the server lacks.
+// Do the work of each call, after the caller's permission was checked. Return
+// FAILED_PRECONDITION, with the missing flag, if `writer` is null.
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
                              v1::CheckpointAttempt* reply);

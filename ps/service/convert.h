@@ -1,4 +1,4 @@
-// Between the service's messages and what the server takes and gives.
+// Converts between the service's messages and the types of Server.
 
 #ifndef PENSTOCK_PS_SERVICE_CONVERT_H_
 #define PENSTOCK_PS_SERVICE_CONVERT_H_
@@ -20,11 +20,11 @@ inline WorkerId WorkerIn(const v1::WorkerId& worker) {
   return {worker.rank(), worker.incarnation()};
 }
 
-// Returns INVALID_ARGUMENT if values are asked for in another type than f16 or
-// bf16.
+// Converts the header of a pull. Returns INVALID_ARGUMENT if the type of the
+// values is set and is neither f16 nor bf16.
 absl::StatusOr<Server::PullSpec> PullIn(const v1::PullHeader& header,
                                         tensor::Bundle ids);
-// Writes the answer to a pull that has waited for so long.
+// Encodes the answer to a pull. `waited` is the time that the pull waited.
 absl::Status Answer(Server::Pulled pulled, absl::Duration waited,
                     grpc::ByteBuffer* reply);
 

@@ -1,4 +1,4 @@
-// The counters of a server, as metrics.
+// The metrics of a server.
 
 #ifndef PENSTOCK_PS_SERVICE_METRICS_H_
 #define PENSTOCK_PS_SERVICE_METRICS_H_
@@ -11,12 +11,12 @@
 
 namespace penstock::ps {
 
-// So that users' models do not make a scrape large without bound.
+// Limits the tables in a scrape, because a model may have any number of tables.
 constexpr size_t kMaxTablesInMetrics = 1000;
 
 // Returns the families `penstock_ps_*` of docs/operations.md, for
-// penstock::AddMetrics(). Tables are shown by their names, the first
-// kMaxTablesInMetrics of the model, and the others counted.
+// penstock::AddMetrics(). Shows the first kMaxTablesInMetrics tables of the
+// model by name, and counts the others.
 std::vector<MetricFamily> MetricsOf(const ServerReport& report);
 
 }  // namespace penstock::ps

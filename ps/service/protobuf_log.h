@@ -1,13 +1,14 @@
-// What protobuf has to say of messages that peers send.
+// The log lines of protobuf about messages from peers.
 
 #ifndef PENSTOCK_PS_SERVICE_PROTOBUF_LOG_H_
 #define PENSTOCK_PS_SERVICE_PROTOBUF_LOG_H_
 
 namespace penstock::ps {
 
-// From now on, protobuf's lines go to Penstock's log and keep its limits.
-// Protobuf itself writes one to standard error for each string of a message
-// that is not UTF-8, before anybody is asked whether the peer may call.
+// Redirects protobuf's lines to Penstock's log, which limits them. By default,
+// protobuf writes a line to standard error for each string of a message that is
+// not UTF-8. Any peer can cause such lines: protobuf parses a message before
+// the service checks the peer's permission.
 void TakeProtobufLog();
 
 }  // namespace penstock::ps

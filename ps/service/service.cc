@@ -132,7 +132,8 @@ class ServiceImpl final : public Base {
     });
   }
 
-  // Not after a shard that is being written.
+  // Runs on the calling thread, so that a hold does not wait for a shard that
+  // is being written.
   ServerUnaryReactor* HoldSteps(CallbackServerContext* context,
                                 const v1::HoldStepsRequest* request,
                                 v1::HoldStepsReply* reply) override {
@@ -192,7 +193,7 @@ class ServiceImpl final : public Base {
   const ServiceOptions options_;
   Attendance attendance_;
   CheckpointCalls checkpoint_calls_;
-  CheckpointCalls define_calls_;  // they read checkpoints
+  CheckpointCalls define_calls_;  // these calls read checkpoints
 };
 
 absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,

@@ -1,4 +1,4 @@
-// A ps::Server as a gRPC service.
+// The gRPC service of a ps::Server.
 
 #ifndef PENSTOCK_PS_SERVICE_SERVICE_H_
 #define PENSTOCK_PS_SERVICE_SERVICE_H_
@@ -13,19 +13,22 @@
 namespace penstock::ps {
 
 struct ServiceOptions {
-  // Who may call what; outlives the gRPC server. Null: everybody everything.
+  // Decides which calls a peer may make. Outlives the gRPC server. Null: every
+  // peer may make every call.
   Access* access = nullptr;
-  // Outlives the service. Null: the server has no folder for checkpoints.
+  // Writes checkpoints. Outlives the service. Null: the server has no folder
+  // for checkpoints.
   CheckpointWriter* checkpoints = nullptr;
 };
 
-// Makes a service. Register it with a ServerBuilder that went through
-// tensor::AllowUnlimitedMessages(). `server` must outlive the gRPC server. No
-// call holds a thread while it waits.
+// Creates a service. Pass the ServerBuilder to
+// tensor::AllowUnlimitedMessages(), and then register the service. `server`
+// must outlive the gRPC server. Waiting pushes and pulls hold no thread.
 //
-// To stop, call server->Drain(), which ends every wait, and then
-// grpc::Server::Shutdown() with a deadline, which cancels the streams of
-// workers that have not left.
+// To stop:
+//   1. Call server->Drain(), which ends every wait.
+//   2. Call grpc::Server::Shutdown() with a deadline, which cancels the streams
+//      of workers that have not left.
 std::unique_ptr<grpc::Service> MakeService(Server* server,
                                            ServiceOptions options = {});
 

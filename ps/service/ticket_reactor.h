@@ -1,4 +1,4 @@
-// A call that a server answers when it can.
+// A call that a server answers later.
 
 #ifndef PENSTOCK_PS_SERVICE_TICKET_REACTOR_H_
 #define PENSTOCK_PS_SERVICE_TICKET_REACTOR_H_
@@ -11,21 +11,22 @@
 
 namespace penstock::ps {
 
-// `start` makes the server's call and returns its ticket; the call's callback
-// finishes the reactor, which then deletes itself.
+// A reactor for a call with a ticket. `start` makes the server's call and
+// returns the ticket. The call's callback must finish the reactor, which then
+// deletes itself.
 class TicketReactor : public grpc::ServerUnaryReactor {
  public:
-  // gRPC learns of this object when the constructor has returned, so OnCancel()
-  // finds the ticket. The callback may run before that, on another thread; gRPC
-  // then keeps the Finish() until it knows the object.
+  // Starts the call. gRPC gets this object after the constructor has returned,
+  // so OnCancel() finds the ticket. The callback may run earlier, on another
+  // thread: gRPC then keeps the Finish() until it has the object.
   TicketReactor(Server* server,
                 absl::FunctionRef<uint64_t(TicketReactor*)> start)
       : server_(server), ticket_(start(this)) {}
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
-  // What is here takes little time, and a thread that wakes for it takes a core
-  // from who waits for the answer, if there are few.
+  // Returns true, because the callbacks of this class take little time. If
+  // cores are few, waking a thread would delay the reader of the answer.
   bool InternalInlineable() override { return true; }
 
  protected:
@@ -36,7 +37,7 @@ class TicketReactor : public grpc::ServerUnaryReactor {
   const uint64_t ticket_;
 };
 
-// A push: once it is answered, helps with its step.
+// A push. Helps with the step of the push after the answer.
 class PushReactor final : public TicketReactor {
  public:
   using TicketReactor::TicketReactor;
