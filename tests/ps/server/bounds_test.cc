@@ -1,4 +1,4 @@
-// What peers can make a server hold, and what it says then.
+// Limits on the memory that peers can make a server hold, and the errors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -162,8 +162,8 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
   }
 }
 
-// With its slots it has 2^64 bytes.
-// Who pushes new ids for ever is told to come again; who has rows trains on.
+// A worker that pushes only new ids is told to retry; a worker whose ids have
+// rows trains on.
 TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
   Server::Options options = ForWorkers(1);
   options.tables.max_sparse_bytes = size_t{8} << 20;
@@ -222,7 +222,7 @@ TEST(BoundsTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("take 8000 bytes, and may take 10000"),
                     HasSubstr("--held-answers")));
-  // What was refused is not counted.
+  // A refused answer does not count.
   kept.pop_back();
   EXPECT_TRUE(server.Pull(absl::nullopt, 0, ids).ok());
   const tensor::Bundle more = {{Ids("e", std::vector<int64_t>(26, 1))}};

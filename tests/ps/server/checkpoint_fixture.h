@@ -21,7 +21,8 @@ inline optim::OptimizerConfig Adam() {
   return config;
 }
 
-// Two tables that are packed, one that is not, and a sparse one; synchronous.
+// Returns a synchronous model with two packed tables, one that is not packed,
+// and a sparse table.
 inline Model SmallModel() {
   Model model;
   model.tables = {DenseTable("a", {3}), DenseTable("b", {2, 2}),
@@ -30,7 +31,7 @@ inline Model SmallModel() {
   return model;
 }
 
-// Gradients of all tables, which differ by step.
+// Returns gradients of all tables. The gradients differ between steps.
 inline TableValues Gradients(uint64_t step) {
   const float x = 1 + static_cast<float>(step);
   TableValues values;
@@ -61,7 +62,7 @@ class CheckpointTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
-  // Returns what a new training restores onto so many servers.
+  // Returns the state that a new training restores onto this many servers.
   TrainingState Restored(size_t servers, uint64_t step = 0) {
     SmallTraining::Options options = Of(servers, true);
     options.step = step;

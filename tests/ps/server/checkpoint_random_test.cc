@@ -1,5 +1,5 @@
-// What checkpoints have, held against what training itself does: they are of
-// one point in time, and a training that is cut goes on as if it were not.
+// Compares checkpoints with uninterrupted training. A checkpoint is of one
+// point in time, and a restored training continues as an uninterrupted one.
 
 #include <gtest/gtest.h>
 
@@ -188,7 +188,7 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   SmallTraining training(MovingModel(), &files, Of(1, 2, false));
   ASSERT_TRUE(training.Define().ok());
   ASSERT_TRUE(training.Begin().ok());
-  files.SetMostAtOnce(200);  // so that it takes some time
+  files.SetMostAtOnce(200);  // makes a checkpoint take some time
   Pushes pushes;
   std::vector<std::thread> workers;
   for (uint32_t worker = 0; worker < 2; ++worker) {

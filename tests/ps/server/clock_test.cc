@@ -55,7 +55,7 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
       server->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Seconds(60)).ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
-  // What ends this wait is the look at the clock that ends memberships too.
+  // The check of the clock that ends memberships ends this wait too.
   Answer<Server::Pulled> pulled;
   Server::PullSpec spec;
   spec.clock = 7;

@@ -33,7 +33,7 @@ class Program {
       Act(&workers_[Below(2)]);
       TakeAnswers(/*wait=*/false);
     }
-    // What waits for a worker ends, and steps are done without them.
+    // Ends the waits for workers, so that steps are done without the workers.
     for (const Worker& worker : workers_) server_->Lost(worker.id);
     TakeAnswers(/*wait=*/true);
     while (server_->report().held_bytes > 0) {
@@ -52,8 +52,8 @@ class Program {
     uint64_t clock = 0;
     std::vector<size_t> pushes;  // of this incarnation
   };
-  // One push, however often it is sent. It has a row of its own in each of its
-  // tables, which it moves by 1.
+  // One push, which may be sent several times. The push moves a row by 1 in
+  // each of its tables. No other push has this row.
   struct OnePush {
     WorkerId worker;
     uint64_t clock;

@@ -206,8 +206,8 @@ class Program {
     }
   }
 
-  // Those of a synchronous table are of a certain step, which nobody who helps
-  // may pass by.
+  // Takes snapshots. A snapshot of a synchronous table is of a certain step,
+  // which a helping thread must not pass.
   void TakeSnapshots() {
     const bool is_synchronous = staleness_ == 0;
     for (uint64_t version = 1; version <= kSteps; version += 7) {
@@ -215,7 +215,8 @@ class Program {
       if (is_synchronous) wanted = CutPoint::OfVersion(version);
       const auto snapshot =
           server_->TakeSnapshot(wanted, {}, absl::Seconds(60));
-      if (absl::IsOutOfRange(snapshot.status())) continue;  // it was late
+      // The snapshot was requested too late.
+      if (absl::IsOutOfRange(snapshot.status())) continue;
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       const DensePart::Snapshot& part = snapshot->parts[0];
       EXPECT_EQ(ElementOf(part.value), -static_cast<float>(part.steps));

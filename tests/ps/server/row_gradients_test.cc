@@ -1,4 +1,4 @@
-// What a push of rows keeps, until it is applied.
+// The memory that a push of rows keeps until the push is applied.
 
 #include <gtest/gtest.h>
 

@@ -98,8 +98,8 @@ TEST(ServerTest, RepeatedPushCountsOnce) {
   EXPECT_EQ(server->report().pushes.not_counted, 2u);
 }
 
-// Its answer was lost with its connection, or it was on its way when that
-// broke: the worker that comes back is told which.
+// The connection broke after the push counted, or before. The returning worker
+// learns which.
 TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   SmallServer server(ForWorkers(2));
   Start(&server);

@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// The answer to a call, to be waited for.
+// The answer to a call. Wait() blocks until the answer comes.
 template <typename T>
 class Answer {
  public:

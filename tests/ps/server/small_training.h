@@ -20,14 +20,15 @@
 
 namespace penstock::ps {
 
-// By table: all elements of a dense one, rows by id of a sparse one.
+// Values by table: all elements of a dense table, or the rows of a sparse table
+// by id.
 struct TableValues {
   std::map<std::string, std::vector<float>> dense;
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;
 };
 
-// All that there is: the elements of dense tables and of each of their slots,
-// rows with their slots and counts, steps.
+// The whole state: the elements of dense tables and of their slots, rows with
+// their slots and counts, and steps.
 struct TrainingState {
   std::map<std::string, std::vector<float>> dense;  // "w", "w/m"
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;
@@ -50,7 +51,7 @@ class SmallTraining {
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // Tables are of f32. `files` outlive it.
+  // All tables must be f32. `files` outlive the training.
   SmallTraining(Model model, checkpoint::Files* files, const Options& options);
 
   // Defines the model at all servers, the first of them first, as a chief does.
@@ -59,15 +60,15 @@ class SmallTraining {
   // Joins all workers, and gives dense tables that `first` does not have zeros.
   absl::Status Begin(const TableValues& first = {});
 
-  // Hands over a step of a worker at all servers, and does not wait for it.
+  // Pushes a step of a worker to all servers. Does not wait for the answers.
   absl::Status Push(uint32_t worker, const TableValues& gradients);
   // Waits until the steps of all workers are applied, if tables are
   // synchronous.
   absl::Status Settle();
-  // Returns the sum of what the servers have, which should be at rest.
+  // Returns the combined state of the servers. Call while no step is under way.
   TrainingState State();
 
-  // Takes a checkpoint, of the version that synchronous tables are at.
+  // Takes a checkpoint at the present version of the synchronous tables.
   absl::StatusOr<uint64_t> Checkpoint(bool incremental = false,
                                       size_t keep = 0);
   absl::StatusOr<std::vector<CheckpointWriter::Shard>> WriteShards(

@@ -92,7 +92,7 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
   Begin(&server, &tier);
   ASSERT_TRUE(server->Push(kWorker, 0, Gradients()).ok());
   ASSERT_TRUE(server->Pull(kWorker, 1).ok());
-  // What was checked before it broke is applied after it.
+  // A push that was checked before the disk broke is applied afterwards.
   Answer<Server::PushVerdict> pushed;
   (*server)->Push(SmallServer::kView, kWorker, 1, Gradients(),
                   pushed.callback());
