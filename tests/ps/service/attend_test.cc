@@ -1,4 +1,4 @@
-// Who counts as lost when a stream ends.
+// Workers that count as lost when a stream ends.
 
 #include <gtest/gtest.h>
 
@@ -97,7 +97,7 @@ TEST_F(AttendTest, WorkerThatHasConnectedAnewIsNotLostWithItsOldStream) {
   Stream old(channel_);
   old.Beat(kWorker);
   WaitForMembers(1);
-  core_->Lost(kWorker);  // so that the next heartbeat can be seen
+  core_->Lost(kWorker);  // makes the effect of the next heartbeat visible
   Stream next(channel_);
   next.Beat(kWorker);
   WaitForMembers(1);

@@ -318,7 +318,7 @@ TEST_F(CheckpointServiceTest, AttemptThatIsLeftIsGivenUpByTheNext) {
   EXPECT_TRUE(ValuesAt(1) == values);
 }
 
-// It has written so many shards since, that it has forgotten the base.
+// The server has written so many shards since that it has forgotten the base.
 TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   Start(2, WithFolder());
   Step(0);

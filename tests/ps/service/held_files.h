@@ -1,4 +1,4 @@
-// Files that are not safe on disk before the test says so.
+// Files whose Sync() waits for the test.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
 #define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
@@ -16,10 +16,10 @@ namespace penstock::ps {
 // Every Sync() of a file waits for Release(). Thread-safe.
 class HeldFiles final : public checkpoint::Files {
  public:
-  // `files` outlive it, and it the files that it opens.
+  // `files` outlive this object, and this object outlives the opened files.
   explicit HeldFiles(checkpoint::Files* files) : files_(files) {}
 
-  // Once.
+  // Lets all calls of Sync() return. Call once.
   void Release() { released_.Notify(); }
 
   absl::StatusOr<std::unique_ptr<checkpoint::WritableFile>> Create(

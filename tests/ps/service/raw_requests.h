@@ -1,4 +1,4 @@
-// Requests as a peer might send them that is confused, or means harm.
+// Requests that a faulty or a hostile peer might send.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_RAW_REQUESTS_H_
 #define PENSTOCK_TESTS_PS_SERVICE_RAW_REQUESTS_H_
@@ -15,11 +15,11 @@
 
 namespace penstock::ps {
 
-// A server's that has all kinds of tables. Its run is 7.
+// Returns a model with all kinds of tables, for a server with run 7.
 Model ModelForRawRequests();
 
-// Made by protobuf alone, not by the encoder whose counterpart reads them, and
-// then changed in some places. The same for the same seed.
+// Random requests. Protobuf encodes the requests, not the encoder of the
+// project; then some bytes are changed. The same seed gives the same requests.
 class Requests {
  public:
   explicit Requests(uint64_t seed) : random_(seed) {}

@@ -196,8 +196,8 @@ absl::StatusOr<Server::Pulled> PullW(Server* core) {
   return answer.Wait();
 }
 
-// A worker of good will does one step. Its calls fail while members that have
-// gone are waited for.
+// Expects that a well-behaved worker can do a step. The worker's calls fail
+// while the server waits for members that have gone.
 void ExpectStep(Server* core) {
   while (true) {
     const auto joined = core->Join(SmallServer::kView, kOwn);
@@ -218,7 +218,8 @@ void ExpectStep(Server* core) {
     core->Push(SmallServer::kView, kOwn, may->clock,
                {{Floats(PartOfW(*core), {2}, {1, -2})}}, pushed.callback());
     const auto verdict = pushed.Wait();
-    if (absl::IsFailedPrecondition(verdict.status())) continue;  // its lease
+    // The worker's lease has ended.
+    if (absl::IsFailedPrecondition(verdict.status())) continue;
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     ASSERT_EQ(*verdict, Server::PushVerdict::kCounted);
     ExpectToSettle(core);
