@@ -37,8 +37,8 @@ std::string RowOf(uint64_t id) {
   return row;
 }
 
-// What this program does for a test that kills it. A fork alone would be
-// without RocksDB's threads.
+// The mode of this program for a test that kills the process. A mere fork would
+// lack RocksDB's threads.
 constexpr char kFill[] = "--fill";
 int Fill(const char* folder) {
   DiskOptions options;

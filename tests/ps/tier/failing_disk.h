@@ -18,17 +18,17 @@ namespace penstock::ps {
 // The kernel's disk, until told otherwise. Thread-safe.
 class FailingDisk : public DiskCalls {
  public:
-  // Each of these fails with that errno; 0: works.
+  // Makes each of these calls fail with an errno; 0: the call works.
   std::atomic<int> create{0};
   std::atomic<int> write{0};
   std::atomic<int> sync{0};
-  // A write takes so many bytes at most.
+  // Limits the bytes that one write accepts.
   std::atomic<size_t> most{SIZE_MAX};
-  // Calls that have failed.
+  // The number of failed calls.
   std::atomic<uint64_t> failures{0};
-  // Writes block, as those of a disk that does not answer.
+  // Makes writes block, as on a disk that does not answer.
   std::atomic<bool> hangs{false};
-  // Replaces what the disk has free, unless it is 0.
+  // Overrides the free space of the disk; 0: does not override.
   std::atomic<uint64_t> free_bytes{0};
 
   int Create(const std::string& path) override {
