@@ -1,5 +1,4 @@
-// Who may call what, by certificate or by secret, over stock gRPC and over
-// Penstock.
+// Permissions by certificate and by secret, over stock gRPC and over Penstock.
 
 #include "ps/access/access.h"
 
@@ -243,7 +242,7 @@ TEST_P(AccessTest, ASecretIsSentWithAnyClient) {
   EXPECT_TRUE(Call(channel, &Guarded::Stub::Read, "bearer " + kOld).ok());
   EXPECT_EQ(Call(channel, &Guarded::Stub::Read, "Basic " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);
-  // A second one, beside that of SendSecret(), is one too many.
+  // A second secret, in addition to the one of SendSecret(), is refused.
   const auto sending = server.Connect(grpc::InsecureChannelCredentials(), kOld);
   EXPECT_EQ(Call(sending, &Guarded::Stub::Read, "Bearer " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);

@@ -1,4 +1,4 @@
-// Certificates with any names, even such as no tool would make.
+// Certificates with arbitrary names, even names that no tool allows.
 
 #ifndef PENSTOCK_TESTS_PS_ACCESS_CERTIFICATES_H_
 #define PENSTOCK_TESTS_PS_ACCESS_CERTIFICATES_H_
@@ -30,9 +30,10 @@ class Authority {
  public:
   explicit Authority(const std::string& name = "authority");
 
-  // Its own certificate, in PEM.
+  // Returns the certificate of this authority, in PEM.
   const std::string& certificate() const { return certificate_; }
-  // Returns a certificate that it has signed, for a day, and its key.
+  // Returns a key and a certificate that is signed by this authority and valid
+  // for a day.
   Bearer Issue(const CertificateNames& names) const;
 
  private:

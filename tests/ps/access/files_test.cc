@@ -98,8 +98,8 @@ TEST(CheckOwner, NobodyElseMayHaveWrittenItNorReadASecret) {
     uid_t owner;
     mode_t mode;
     uid_t self;
-    bool open;    // whether it will do for what is no secret
-    bool secret;  // and for a secret
+    bool open;    // true: the file is accepted for public content
+    bool secret;  // true: the file is accepted for a secret
   };
   const Case cases[] = {
       {kSelf, 0600, kSelf, true, true},

@@ -107,7 +107,7 @@ class GuardedServer {
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // Makes a channel with a connection of its own, which takes the way or none.
+  // Creates a channel with a connection of its own, over this way only.
   std::shared_ptr<grpc::Channel> Connect(
       const std::shared_ptr<grpc::ChannelCredentials>& security,
       const std::string& secret = "") const {
