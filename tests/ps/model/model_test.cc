@@ -126,7 +126,7 @@ std::string ClearField(Message* message, int* left) {
   return "";
 }
 
-// So no field is forgotten on its way, or in a comparison.
+// Detects a field that the conversion or the comparison forgets.
 TEST(ModelTest, EachFieldTells) {
   const auto whole = FromMessage(Parse(kFull));
   ASSERT_TRUE(whole.ok()) << whole.status();
