@@ -33,7 +33,7 @@ TEST(DensePartTest, AStepTakesTheMeanOfTheGradients) {
   EXPECT_EQ(part->steps(), 1u);
 }
 
-// What Adam makes of a part by itself, by the optimizer's own kernel.
+// An element that is trained alone with Adam, by the optimizer's kernel.
 class Alone {
  public:
   explicit Alone(const optim::Optimizer& optimizer) : optimizer_(optimizer) {}
@@ -228,7 +228,7 @@ TEST(DensePartTest, CountsWhatItHolds) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(Step(part.get(), {F32({1, 1, 1})}).ok());
   }
-  EXPECT_LE(part->held_bytes(), 6 * 12u);  // what is held, and up to two more
+  EXPECT_LE(part->held_bytes(), 6 * 12u);  // 4 tensors are held, plus up to 2
   EXPECT_GE(part->held_bytes(), 4 * 12u);
   const auto again =
       *DensePart::Restore(OptionsOf(Rule::kAdam), part->TakeSnapshot());

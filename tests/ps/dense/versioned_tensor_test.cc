@@ -87,8 +87,9 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   EXPECT_EQ(first, std::vector<float>(kElements, 0));
 }
 
-// A message's memory cannot be written to, so it is of no use for a later
-// version. It goes with the first version, unless somebody reads that.
+// The memory of a message is read-only, so later versions cannot use the
+// memory. The memory is released with the first version, unless a reader has
+// it.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
   std::vector<float> first(kElements, 0);
   bool released = false;
