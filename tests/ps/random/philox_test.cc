@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::array<uint32_t, 4>;
 
-// Those that its authors publish with it (Random123, kat_vectors).
+// The authors of Philox publish these words (Random123, kat_vectors).
 TEST(PhiloxTest, GivesThePublishedWords) {
   EXPECT_EQ(Philox({0, 0, 0, 0}, {0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
