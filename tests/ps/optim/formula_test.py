@@ -156,7 +156,7 @@ class Formula:
         grown = n + self.g ** 2
         sigma = (numpy.sqrt(grown) - numpy.sqrt(n)) / self.rate
         if self.wide is numpy.longdouble:
-            # 11 more bits are too few for that difference. It is the same.
+            # 11 more bits are too few for that difference. This form is equal.
             sigma = quotient(self.g ** 2, numpy.sqrt(grown) + numpy.sqrt(n))
             sigma /= self.rate
         size = quotient(self.size ** 2, numpy.sqrt(grown) + numpy.sqrt(n))

@@ -18,7 +18,8 @@ class TorchTableTest(unittest.TestCase):
     def test_trainings_end_where_those_of_pytorch_do(self):
         vectors = json.loads(TABLE.read_text())["vectors"]
         rules = {vector["config"]["rule"] for vector in vectors}
-        self.assertEqual(rules, set(training.SLOTS) - {"ftrl"})  # it has none
+        # PyTorch has no FTRL.
+        self.assertEqual(rules, set(training.SLOTS) - {"ftrl"})
         for vector in vectors:
             for dtype, tolerance in training.TOLERANCES.items():
                 with self.subTest(**vector["config"], dtype=dtype):

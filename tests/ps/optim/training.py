@@ -37,9 +37,9 @@ def train(dtype, config, value, gradients):
         len(gradients) + 1, 1 + SLOTS[config["rule"]], len(value))
 
 
-# What trainings of up to 30 steps may come to differ by, relative to the
-# largest element or to 1: each step rounds some ten times in either, in another
-# order, and the values of most rules feed their next steps by the weight decay.
+# Upper bounds on the difference of two trainings of up to 30 steps, relative to
+# the largest element or to 1. Each training rounds about ten times a step, in a
+# different order. With weight decay, values also enter their next steps.
 TOLERANCES = {"f32": 30 * 10 * 2.0 ** -24, "f64": 30 * 10 * 2.0 ** -53}
 
 
