@@ -1,4 +1,4 @@
-// Which seeds a random test of the parameter server runs.
+// The seeds that a random test of the parameter server runs.
 
 #ifndef PENSTOCK_TESTS_PS_SEEDS_H_
 #define PENSTOCK_TESTS_PS_SEEDS_H_
@@ -10,7 +10,8 @@
 
 namespace penstock::ps {
 
-// A loop over them: for (seed = seeds.first(); seeds.Wants(seed); ++seed).
+// A range of seeds. Loop: for (seed = seeds.first(); seeds.Wants(seed);
+// ++seed).
 class Seeds {
  public:
   // `time` limits a loop; the first seed always runs.
@@ -18,11 +19,11 @@ class Seeds {
       : first_(first), count_(count), time_(time) {}
 
   uint64_t first() const { return first_; }
-  // Returns whether to run `seed`, the next one of a loop.
+  // Returns true if the loop should run `seed`, its next seed.
   bool Wants(uint64_t seed);
-  // Returns how many seeds of the last loop have run.
+  // Returns the number of seeds that the last loop has run.
   uint64_t ran() const { return ran_; }
-  // Prints which they were.
+  // Prints the seeds of the last loop.
   void Print() const;
 
  private:
@@ -33,11 +34,11 @@ class Seeds {
   uint64_t ran_ = 0;
 };
 
-// Returns the seeds of this program: those of its command line, however long
-// they take, or as many as it has said, for SEEDS_SECONDS (default 5) at most.
+// Returns the seeds of this program. Seeds from the command line have no time
+// limit. The default seeds run for SEEDS_SECONDS (default 5) at most.
 Seeds& ChosenSeeds();
 
-// Returns the command line that repeats one: "repeat with --seeds=1 --first=7".
+// Returns the flags that repeat a seed: "repeat with --seeds=1 --first=7".
 std::string RepeatWith(uint64_t seed);
 
 // Is main() of a test with seeds. Takes --first=S and --seeds=N, of which

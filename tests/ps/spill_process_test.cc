@@ -51,7 +51,7 @@ Model SpillingModel() {
   return {{table}};
 }
 
-// What pushes of 1 make of an element.
+// Returns the value of an element after `pushes` pushes of 1.
 float After(int pushes) {
   float value = 0;
   float momentum = 0;

@@ -1,4 +1,4 @@
-// Which files make credentials.
+// The files that make valid credentials, and those that do not.
 
 #include "ps/tls.h"
 
