@@ -1,5 +1,5 @@
-// How a training begins: who may define and initialise it, and what a restore
-// that fails leaves.
+// The beginning of a training: permissions to define and initialize, and the
+// state after a failed restore.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -27,7 +27,7 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// Each finds room when it is looked for, unless it is taken at once.
+// Each push would find room if the check and the reservation were not one step.
 TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
   constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
   Server::Options options = ForWorkers(2 * kEach + 1);
@@ -110,8 +110,8 @@ TEST(BoundsTest, EachWaitForValuesEndsInItsTime) {
   }
 }
 
-// A server of rows "e" that waits for a second worker, so that pulls for step 1
-// wait.
+// Makes a server with rows "e" wait for a second worker, so that pulls for step
+// 1 wait.
 void StartToWait(SmallServer* server) {
   ASSERT_TRUE(server->Define({{SparseTable("e", 1)}}).ok());
   ASSERT_TRUE((*server)->Join(kView, kChief).ok());
@@ -122,14 +122,14 @@ TEST(BoundsTest, NoMorePullsMayWait) {
   options.max_waiting_calls = 2;
   SmallServer server(options);
   StartToWait(&server);
-  // Of a worker, and of a reader.
+  // One pull of a worker, and one of a reader.
   auto first = server.StartPull(kChief, 1);
   auto second = server.StartPull(absl::nullopt, 1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(server.Pull(absl::nullopt, 1).status().code(),
               StatusCode::kResourceExhausted);
   }
-  // One that need not wait is answered.
+  // A pull that need not wait is answered.
   EXPECT_TRUE(server.Pull(kChief, 0, {{Ids("e", {1, 2, 3})}}).ok());
   EXPECT_FALSE(first.is_there());
   EXPECT_FALSE(second.is_there());

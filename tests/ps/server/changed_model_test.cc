@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 using ChangedModelTest = CheckpointTest;
 
-// One of them is in a pack with others that are restored; all have first values
-// of their own, and go on from there.
+// One new table shares a pack with restored tables. Each new table begins with
+// its own first values.
 TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
   TrainingState before;
   {

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A push that another server has counted is in no checkpoint yet.
+// A new checkpoint is allowed if only another server has counted a push.
 TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -46,7 +46,7 @@ TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
 }
 
-// Steps before the checkpoint that a rank did not take are not waited for.
+// Servers do not wait for steps before the checkpoint that a rank did not take.
 TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};
@@ -92,7 +92,7 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
 }
 
-// Of a synchronous table and an asynchronous one: see cut_test.
+// A synchronous table and an asynchronous one; see cut_test.
 TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
   Model model = {{DenseTable("w", {1}),
                   SparseTable("e", 1, ConsistencyPolicy::kUnlimited)}};

@@ -48,7 +48,7 @@ std::vector<float> RandomFloats(size_t count, std::mt19937* random) {
   return values;
 }
 
-// A table that is split, two that are packed, and a sparse one.
+// A split table, two packed tables, and a sparse table.
 Model AdamModel() {
   Model model;
   model.tables = {DenseTable("split", {1100, 1000}), DenseTable("bias", {7}),
@@ -144,8 +144,8 @@ double SumOfRows(const TrainingState& state, const std::string& table,
   return sum;
 }
 
-// Returns after how many pushes the checkpoint was taken, all of which is in
-// it.
+// Checks that the checkpoint has each push wholly or not at all. Returns the
+// number of its pushes.
 uint64_t CheckMoved(const TrainingState& state) {
   EXPECT_EQ(Sum(state.dense.at("a")) + Sum(state.dense.at("b")), 0);
   EXPECT_EQ(SumOfRows(state, "e", 0), 0);
@@ -160,7 +160,7 @@ uint64_t CheckMoved(const TrainingState& state) {
 
 class Pushes {
  public:
-  // Returns whether there should be more.
+  // Returns true if more pushes should follow.
   bool CountOne() {
     absl::MutexLock lock(&mu_);
     ++count_;
@@ -203,7 +203,7 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (int round = 0; points.size() < 12; ++round) {
     pushes.WaitForMore();
     const auto step = training.Checkpoint(round % 4 != 0);
-    // They were taken, and none was applied yet.
+    // The server has accepted the new pushes, but has applied none yet.
     if (absl::IsAlreadyExists(step.status())) continue;
     ASSERT_TRUE(step.ok()) << step.status();
     SmallTraining restored(MovingModel(), &files, Of(1 + round % 3, 2, true));
@@ -281,8 +281,7 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
   }
 }
 
-// Takes two checkpoints, with steps before each, and returns whether the second
-// was acknowledged. `state` becomes what it was to have.
+// A training that takes two checkpoints, with steps before each.
 class Interrupted {
  public:
   explicit Interrupted(MemoryFiles* files)

@@ -1,4 +1,4 @@
-// Checkpoints of servers: what they are of, what is refused, what may fail.
+// Checkpoints of servers: their content, refusals and failures.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -66,8 +66,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
   EXPECT_EQ(server->report().tables[0].rows, 1u);
 }
 
-// The server's thread waits for the end of the lease by the true time of day,
-// and the clock by which it was told that is an hour ahead.
+// The test sets the clock an hour ahead before the join. The server's thread
+// waits by the true time of day.
 TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   SetClockBy(absl::Hours(1));
   const auto server = MakeServer(absl::Milliseconds(1));

@@ -64,7 +64,8 @@ class Program {
     size_t push;
     uint64_t ticket;
     Answer<Verdict> answer;
-    // When it was sent, the push had counted, or a later one of its worker.
+    // True if this push, or a later one of the worker, had counted when the
+    // attempt was sent.
     bool is_repeated;
   };
 
@@ -203,7 +204,7 @@ class Program {
         ++counted_;
         return;
       case Verdict::kDuplicate:
-        // The answer that says so may still be on its way.
+        // The answer kCounted may still be on its way.
         duplicates_.push_back(attempt.push);
         return;
       case Verdict::kLate:

@@ -1,5 +1,5 @@
-// Small steps are the same whoever applies them: the server's thread, or who
-// helps, in time, late or not at all.
+// Small steps have the same result on the server's thread and on a helping
+// thread. The helper may come in time, late or not at all.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ Server::Options WorkersOf(uint32_t count) {
 
 WorkerId WorkerOf(uint32_t rank) { return {rank, 1 + rank}; }
 
-// A gradient of 1; the rate is 1, too.
+// Returns a gradient of 1. The learning rate is 1, too.
 tensor::Bundle Ones(const std::string& name, int64_t elements = kElements) {
   return {{Floats(name, {elements}, std::vector<float>(elements, 1))}};
 }
@@ -46,7 +46,8 @@ void Begin(SmallServer* server, int64_t staleness, uint32_t workers,
   ASSERT_TRUE((*server)->Initialize(kView, WorkerOf(0), zeroes).ok());
 }
 
-// Returns the element that all are, as no step is seen half done.
+// Returns the common value of all elements. All elements are equal, because
+// readers never see half a step.
 float ElementOf(const tensor::Tensor& value) {
   const std::vector<float> elements = ElementsOf(value);
   for (const float element : elements) EXPECT_EQ(element, elements[0]);
@@ -143,8 +144,10 @@ TEST(HelpTest, HelpBeforeThereIsAModelDoesNothing) {
   server->Help();
 }
 
-// Workers of which each pushes so many steps, on a thread of its own; one that
-// helps all the time, perhaps; and one that takes snapshots.
+// A random program with a thread for each of:
+//   - each worker, which pushes kSteps steps
+//   - snapshots
+//   - helping all the time, in half of the programs
 class Program {
  public:
   explicit Program(uint64_t seed)
@@ -195,7 +198,7 @@ class Program {
       last = element;
       const bool will_help = random() % 4 != 0;
       auto pushed = StartPush(&server_, rank, step, will_help);
-      // Some forget, and some answer later than others.
+      // Some callers forget to help, and some help late.
       if (will_help && random() % 16 != 0) {
         if (random() % 4 == 0) std::this_thread::yield();
         server_->Help();

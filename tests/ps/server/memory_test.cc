@@ -1,5 +1,5 @@
-// Steps for which there is no memory: they are tried again, until that takes
-// too long. And values that readers keep, which must not take all of it.
+// Steps without memory, which are retried until a time limit. Values that
+// readers keep, which must not take all of the memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class SmallMemory final : public tensor::Allocator {
   }
 
   void SetFull(bool is_full) { is_full_ = is_full; }
-  // When it is full; by the one thread that applies.
+  // Waits until the applying thread asks for memory while there is none.
   void WaitUntilAsked() { was_asked_.WaitForNotification(); }
 
  private:
@@ -75,7 +75,7 @@ TEST_F(MemoryTest, AStepWaitsForMemory) {
   EXPECT_THAT(ElementsOf(pulled->bundle.tensors[0].tensor), ElementsAre(9, 18));
 }
 
-// At RESOURCE_EXHAUSTED a client would come again, until its own time is over.
+// A client would retry RESOURCE_EXHAUSTED until its own time limit.
 TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Milliseconds(200)));
   // Waits for a step that never comes.
@@ -95,7 +95,8 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   }
 }
 
-// Of a variable of 8 bytes: its value, the next one, and as much again.
+// The limit for a variable of 8 bytes: its value, the next version, and the
+// same again.
 TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   Server::Options options;
   options.membership.expected_workers = 1;
@@ -119,7 +120,7 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   EXPECT_THAT(
       std::string(refused.message()),
       AllOf(HasSubstr("let go of what was pulled"), HasSubstr("--memory")));
-  // Training goes on without those who read: this pull asks for no values.
+  // Training goes on without readers: this pull asks for no values.
   for (; step < 20; ++step) {
     Server::PullSpec step_is_there;
     step_is_there.clock = step;
@@ -132,7 +133,7 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
     EXPECT_EQ(ElementsOf(kept[i].bundle.tensors[0].tensor)[0], -1.0 * i);
   }
   EXPECT_LE(server->report().tables[0].bytes, 48u);
-  // No step is needed for it to find that they are gone.
+  // The server notices the released versions without a further step.
   kept.clear();
   const auto pulled = server.Pull(kChief, step);
   ASSERT_TRUE(pulled.ok()) << pulled.status();

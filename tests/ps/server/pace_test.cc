@@ -7,7 +7,7 @@
 namespace penstock::ps {
 namespace {
 
-// A thread whose time and pushes are what the test says.
+// A thread whose time and pushes are set by the test.
 struct FakeThread {
   absl::Duration worked;
   absl::Duration slept;
@@ -73,8 +73,8 @@ TEST(PaceTest, OwesNothingForWhatWasDoneInHaste) {
   EXPECT_EQ(thread.slept, absl::Milliseconds(10));
 }
 
-// However slow a piece was, who waits for the checkpoint's end, or cancels it,
-// does not wait for long.
+// Even after a slow piece of work, a caller that waits or cancels does not wait
+// for long.
 TEST(PaceTest, ARestHasALimit) {
   FakeThread thread;
   Pace pace = thread.MakePace(0.01);

@@ -18,7 +18,8 @@ constexpr WorkerId kChief = {0, 11};
 constexpr WorkerId kOther = {1, 12};
 constexpr size_t kMessageBytes = 10'000;
 
-// Of two workers: what one pushes is held until the other has pushed.
+// A training of two workers. The server holds the first worker's push until the
+// second worker has pushed.
 class RowGradientsTest : public testing::Test {
  protected:
   RowGradientsTest() : server_(ForTwo()) {
@@ -33,7 +34,8 @@ class RowGradientsTest : public testing::Test {
     return options;
   }
 
-  // Rows as they lie in a message. Once nobody holds it, `gone_` says so.
+  // Returns rows in the memory of a message. Notifies `gone_` when the message
+  // is freed.
   tensor::NamedTensor Received(const std::vector<float>& values) {
     const std::shared_ptr<std::vector<float>> message(
         new std::vector<float>(values), [this](std::vector<float>* held) {
@@ -70,7 +72,7 @@ TEST_F(RowGradientsTest, RowsStayWhereTheyWereReceivedAndHoldItAll) {
   EXPECT_EQ(server_->report().held_bytes, kMessageBytes + 2 * sizeof(uint64_t));
   Push(kOther, {{Ids("e", {6}), Floats("e", {1, 2}, {1, 1})}});
   EXPECT_EQ(Rows({5, 6}), (std::vector<float>{-0.5, -1, -2, -2.5}));
-  // The pull may be answered before that.
+  // The pull may be answered before the message is freed.
   EXPECT_TRUE(gone_.WaitForNotificationWithTimeout(absl::Seconds(20)));
   EXPECT_EQ(server_->report().held_bytes, 0u);
 }

@@ -17,7 +17,7 @@
 
 namespace {
 
-// The mean takes more than that at once, and nothing else in these tests does.
+// Only the mean allocates this much at once in these tests.
 constexpr size_t kLarge = size_t{1} << 20;
 std::atomic<bool> is_full{false};
 std::atomic<int> refused{0};
@@ -32,7 +32,7 @@ void* Allocate(size_t size) {
 
 }  // namespace
 
-// Of the whole program.
+// Replaces the operator of the whole program.
 void* operator new(size_t size) {
   if (void* memory = Allocate(size)) return memory;
   throw std::bad_alloc();

@@ -30,7 +30,7 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// A server of one variable "w" [2], whose learning rate is 1, and of rows "e".
+// A server with a variable "w" [2], whose learning rate is 1, and rows "e".
 void Start(SmallServer* server, int64_t staleness = 0) {
   ASSERT_TRUE(server
                   ->Define({{DenseTable("w", {2}, staleness),
@@ -110,7 +110,7 @@ TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   ASSERT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
-  // The step of clock 1 goes on without it.
+  // The step of clock 1 goes on without kOther.
   ASSERT_EQ(*server.Push(kChief, 1, {}), Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 2).ok());
   ASSERT_EQ(server->Join(kView, kOther)->clock, 2u);
@@ -159,7 +159,7 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
     EXPECT_EQ(server.log().back(), refused.status().message());
   }
   EXPECT_EQ(server->report().pushes.refused, cases.size());
-  // None of them has left anything.
+  // No refused push has changed anything.
   EXPECT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kChief, 1)->bundle.tensors[0].tensor),
@@ -340,7 +340,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   Start(&server);
   ASSERT_TRUE(server->Join(kView, kOther).ok());
   ASSERT_TRUE(server.Push(kChief, 0, {}).ok());
-  // The other one counts from step 1 on.
+  // kOther counts from step 1 on.
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
   ASSERT_TRUE(server.Push(kChief, 1, {}).ok());
   const auto late = server.Pull(kChief, 2);
@@ -348,7 +348,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Nothing else wakes the server's thread: rows would, each second.
+// Without rows, only this wait wakes the server's thread.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

@@ -1,4 +1,4 @@
-// A server with a table whose rows have no room in its memory.
+// A server with a table whose rows do not fit in memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr WorkerId kWorker = {0, 1};
 constexpr uint32_t kDim = 64;
 constexpr size_t kRows = 10'000;
 
-// With room for some 1,000 of its rows at a server.
+// Returns a table with room for about 1,000 rows at a server.
 TableSpec SpillingTable() {
   TableSpec table = SparseTable("words", kDim);
   table.optimizer.rule = optim::Rule::kMomentum;
@@ -105,7 +105,7 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
               HasSubstr("start the servers anew from a checkpoint"));
 }
 
-// Initial values instead of the lost ones would look like an answer.
+// A pull must not return initial values in place of the lost ones.
 TEST(ServerSpillTest, ADiskThatCannotBeReadEndsATrainingThatIsOnlyRead) {
   std::unique_ptr<SmallServer> server;
   MemoryTier* tier = nullptr;
@@ -135,8 +135,8 @@ class EmptiedTier : public MemoryTier {
   absl::Notification* const is_empty_;
 };
 
-// One look at some thousands of them in a second would take a minute, and keep
-// all that time what a disk has replaced since.
+// Checking some thousands of rows a second would take a minute. The disk would
+// keep replaced data for all that time.
 TEST(ServerSpillTest, RowsOnDiskExpireSoonHoweverManyThereAre) {
   constexpr size_t kMany = 250'000;
   absl::Notification is_empty;
@@ -179,7 +179,8 @@ TEST(ServerSpillTest, CheckpointsHaveTheRowsOnDisk) {
   ASSERT_TRUE(training.Push(0, gradients).ok());
   ASSERT_TRUE(training.Settle().ok());
   ASSERT_TRUE(training.Checkpoint().ok());
-  // Of the second half, most of what the incremental one has is on disk.
+  // The incremental checkpoint has the second half of the rows, most of which
+  // are on disk.
   gradients.rows["words"].erase(gradients.rows["words"].begin(),
                                 gradients.rows["words"].find(kRows / 2));
   ASSERT_TRUE(training.Push(0, gradients).ok());
