@@ -36,7 +36,7 @@ class AttendTest : public testing::Test {
       beat.set_leaving(leaving);
       EXPECT_TRUE(writer->Write(beat));
     }
-    // Returns once the server has done with it.
+    // Returns once the server has ended the stream.
     grpc::Status End() {
       writer->WritesDone();
       return writer->Finish();

@@ -47,7 +47,8 @@ tensor::Tensor Filled(const tensor::Shape& shape, float value) {
   return tensor;
 }
 
-// A table of so many rows, a scalar, and rows; Adagrad.
+// Returns a model with a table of `rows_of_big` rows, a scalar, and a sparse
+// table, all with Adagrad.
 Model TestModel(int64_t rows_of_big) {
   Model model;
   model.tables.resize(3);
@@ -78,7 +79,7 @@ class CheckpointServiceTest : public testing::Test {
     std::filesystem::remove_all(root_);
   }
 
-  // Starts so many servers, in place of those before, and their chief.
+  // Replaces all servers by `servers` new ones, and starts their chief.
   void Start(size_t servers, const Node::Options& options) {
     worker_ = nullptr;
     nodes_.clear();
@@ -202,7 +203,8 @@ TEST_F(CheckpointServiceTest, TrainingGoesOnAtMoreServers) {
   EXPECT_TRUE(ValuesAt(5) == uncut);
 }
 
-// Servers are held until the caller has been told of every byte.
+// The files hold the servers until the caller has seen the progress of all
+// bytes.
 TEST_F(CheckpointServiceTest, WhoWaitsIsToldHowMuchOfAllServersIsWritten) {
   HeldFiles held(files_.get());
   Node::Options on_held_files;
@@ -272,7 +274,8 @@ TEST_F(CheckpointServiceTest, RequestOfAnotherRunIsRefused) {
             grpc::StatusCode::ABORTED);
 }
 
-// The server would wait for an hour, and does nothing else meanwhile.
+// Without the cancellation, the server would wait for an hour, and could do no
+// other checkpoint call.
 TEST_F(CheckpointServiceTest, CallerWhoGivesUpFreesTheServer) {
   Start(1, WithFolder());
   Step(0);
@@ -334,7 +337,7 @@ TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   EXPECT_FALSE(taken->is_incremental);
 }
 
-// Each server is past a version by the time that it hears of it.
+// Each server is past a version before the message with the version arrives.
 TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
   rows_of_big_ = 1;
   Start(2, WithFolder());

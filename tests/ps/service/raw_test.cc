@@ -51,7 +51,7 @@ ByteBuffer BytesOf(const std::string& text) {
 
 constexpr WorkerId kOwn = {9, 77};
 
-// A server with a port, and whoever means it harm.
+// A server with a port, and an attacker.
 class Victim {
  public:
   explicit Victim(uint64_t seed) : requests_(seed) {
@@ -91,7 +91,7 @@ class Victim {
 
   Server& core() { return *core_; }
 
-  // Each is answered.
+  // Sends `calls` calls, and expects an answer to each.
   void Attack(int calls, bool may_define) {
     for (int i = 0; i < calls; i += kAtOnce) {
       absl::BlockingCounter left(kAtOnce);
@@ -104,7 +104,7 @@ class Victim {
       left.Wait();
       for (const auto& call : all) {
         ++counts_[call->status.error_code()];
-        // gRPC's own, of a call that has no answer.
+        // gRPC's message for a call without an answer.
         EXPECT_NE(call->status.error_message(), "Deadline Exceeded");
         EXPECT_NE(call->status.error_code(), grpc::StatusCode::UNAVAILABLE)
             << call->status.error_message();
@@ -119,7 +119,7 @@ class Victim {
     return call->status;
   }
 
-  // How many calls had each answer.
+  // Returns the number of calls by status code.
   const std::map<int, int>& counts() const { return counts_; }
 
  private:
@@ -158,7 +158,7 @@ class Victim {
   std::map<int, int> counts_;
 };
 
-// The part of the table "w".
+// Returns the name of the part of table "w".
 std::string PartOfW(Server& core) {
   for (const Part& part : core.training()->tables->parts()) {
     if (part.dtype == tensor::DType::kF32) return part.name;
@@ -181,7 +181,7 @@ void Initialize(Server* core) {
   ASSERT_TRUE(taken.ok()) << taken.status();
 }
 
-// All that was taken is applied.
+// Waits until all accepted pushes are applied.
 void ExpectToSettle(Server* core) {
   while (core->report().held_bytes > 0) {
     ASSERT_TRUE(core->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
@@ -258,7 +258,7 @@ TEST(RawTest, WhateverComesIsAnsweredAndTheServerTrainsOn) {
   EXPECT_GT(counts[grpc::StatusCode::OK], 0);
 }
 
-// A reply with such a name could not be read.
+// A client could not parse a reply with such a name.
 TEST(RawTest, NamesThatAreNotUtf8AreNotTaken) {
   Victim victim(1);
   v1::DefineRequest request;

@@ -1,4 +1,5 @@
-// How a training begins at servers of this process: all with one cut, or none.
+// The beginning of a training at servers of this process: all servers restore
+// one cut, or none does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ namespace {
 using checkpoint::MemoryFiles;
 using ::testing::HasSubstr;
 
-// Restores when it is told to.
+// A source whose restore waits for Release().
 class HeldSource final : public RestoreSource {
  public:
   explicit HeldSource(checkpoint::Files* files) : source_(RestoreFrom(files)) {}
@@ -67,13 +68,13 @@ class RestoreTest : public testing::Test {
     return options;
   }
 
-  // Starts a server in place of the one that is there, or as the last.
+  // Starts server `at`. Replaces an existing server.
   void StartNode(size_t at, const Node::Options& options) {
     if (at == nodes_.size()) nodes_.emplace_back();
     nodes_[at] = nullptr;
     nodes_[at] = std::make_unique<Node>(options);
   }
-  // Servers keep the names that they had, whatever their ports are now.
+  // Servers keep their names even if their ports change.
   Definition DefinitionOf(absl::Duration timeout = absl::Minutes(1)) const {
     Definition definition;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -84,7 +85,7 @@ class RestoreTest : public testing::Test {
     definition.timeout = timeout;
     return definition;
   }
-  // As a chief that defined only server `at`, with a cut, and died.
+  // Acts as a chief that defined only server `at`, with a cut, and died.
   void DefineOnly(size_t at, const absl::optional<CutId>& cut, uint64_t run) {
     const Definition whole = DefinitionOf();
     Server::Definition definition;
@@ -193,7 +194,7 @@ TEST_F(RestoreTest, AnyChiefGoesOnAfterOneThatDiedBetweenServers) {
   }
 }
 
-// Sparse tables have values at once.
+// Sparse tables need no first values.
 TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   StartNode(0, On(&files_, false));
   StartNode(1, On(&files_, false));
@@ -241,7 +242,8 @@ TEST_F(RestoreTest, ServerThatIsStartedAnewAfterAStepHasLostValues) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (ps1:1)"));
 }
 
-// A has restored, and B would: what B wrote would be in A's way.
+// Training A has restored from the folder. Training B must not restore from the
+// same folder, because the checkpoints of A and B would collide.
 TEST_F(RestoreTest, FolderIsOfOneTrainingFromTheRestoreOn) {
   Train(&files_);
   StartNode(0, On(&files_, true));
