@@ -1,4 +1,4 @@
-// Rows on a disk: that they come back, and what is left of them.
+// Rows on a disk: reading rows back, and removing their files.
 
 #include "ps/tier/disk_tiers.h"
 

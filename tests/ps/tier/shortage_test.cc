@@ -1,4 +1,4 @@
-// When writers wait for a disk, and when they go on.
+// Writers that wait for a disk, and that continue.
 
 #include "ps/tier/shortage.h"
 

@@ -1,4 +1,4 @@
-// Tables on a disk that fails: no write of theirs does.
+// Table files on a failing disk: writes of the files do not fail.
 
 #include "ps/tier/table_file.h"
 
