@@ -1,4 +1,4 @@
-// Files of rules and of secrets: what is in them, and whose they are.
+// Files of rules and of secrets: their content and their owners.
 
 #include <fcntl.h>
 #include <sys/stat.h>
