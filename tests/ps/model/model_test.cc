@@ -1,5 +1,5 @@
-// Models as messages: what goes over the wire comes back, and what no server
-// could serve is refused by name.
+// Models as messages: the conversion loses nothing, and invalid models are
+// refused by name.
 
 #include "ps/model/model.h"
 
