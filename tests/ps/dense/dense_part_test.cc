@@ -1,5 +1,5 @@
-// Parts of variables: their steps, against the optimizer's own kernel, and what
-// they refuse.
+// Parts of variables: compares their steps with the optimizer's kernel, and
+// tests refusals.
 
 #include "ps/dense/dense_part.h"
 

@@ -1,4 +1,4 @@
-// Readers of a variable against its writer: what they hold stays what it was.
+// Readers of a variable and its writer: versions of readers do not change.
 
 #include "ps/dense/versioned_tensor.h"
 
@@ -107,7 +107,7 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
   EXPECT_EQ(variable.held_bytes(), 2 * kBytes);
 }
 
-// Counts the memory that it gives.
+// An allocator that counts the allocated memory.
 class Counting final : public tensor::Allocator {
  public:
   absl::StatusOr<std::shared_ptr<tensor::Buffer>> Allocate(
