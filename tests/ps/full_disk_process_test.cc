@@ -58,7 +58,7 @@ Model SpillingModel() {
   return {{table}};
 }
 
-// Takes all that a disk has free, as others do who share it.
+// Takes all free space of a disk, as other users of a shared disk do.
 class Ballast {
  public:
   explicit Ballast(const std::string& folder) : path_(folder + "/ballast") {
@@ -133,7 +133,7 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_EQ(umount2(folder_.c_str(), MNT_DETACH), 0);
   }
 
-  // Makes new rows.
+  // Creates new rows.
   absl::Status Push() {
     StepGradients gradients;
     gradients.rows.push_back(
@@ -208,7 +208,7 @@ class FullDiskProcessTest : public testing::Test {
 
 bool FullDiskProcessTest::may_mount_ = false;
 
-// FULL_DISK_FILLS is how often.
+// FULL_DISK_FILLS sets the number of rounds.
 TEST_F(FullDiskProcessTest, TheServerSurvivesEachFill) {
   int fills = 2;
   if (const char* value = getenv("FULL_DISK_FILLS")) {

@@ -1,5 +1,5 @@
-// Servers and workers that are killed and stopped, as processes: everybody else
-// goes on, or ends soon and names who is missing.
+// Kills and stops servers and workers, which are processes. The other processes
+// go on, or end soon and name the missing one.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ class ProcessesTest : public testing::Test {
                          "--workers=2", "--lease=0.5", "--wait=2", "--quiet"});
   }
 
-  // Has these workers take some steps. Returns whether they do.
+  // Makes these workers take some steps. Returns true if all steps succeed.
   bool TakeSteps(const std::vector<int>& ranks) {
     for (const int rank : ranks) workers_[rank]->Tell("20\n");
     for (const int rank : ranks) {
@@ -149,8 +149,8 @@ class ProcessesTest : public testing::Test {
     return true;
   }
 
-  // Has all workers train on. Returns why they have ended; "" for one that has
-  // not.
+  // Makes all workers train on. Returns why each worker ended; "" if a worker
+  // goes on.
   std::vector<std::string> TrainUntilTheyEnd() {
     for (auto& worker : workers_) worker->Tell(kForEver);
     std::vector<std::string> ends;

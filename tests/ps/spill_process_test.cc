@@ -35,7 +35,7 @@ constexpr char kServer[] = "ps/ps_server";
 constexpr uint32_t kDim = 64;
 constexpr uint64_t kRows = 10'000;
 
-// With room for a fifth of its rows.
+// Has room for a fifth of the rows.
 Model SpillingModel() {
   TableSpec table;
   table.name = "words";
@@ -114,7 +114,7 @@ class SpillProcessTest : public testing::Test {
     step_ = worker_->clock();
   }
 
-  // A step with gradients of 1 for these ids.
+  // Takes a step with gradients of 1 for these ids.
   absl::Status Push(uint64_t begin, uint64_t end) {
     const auto size = static_cast<int64_t>(end - begin);
     StepGradients gradients;

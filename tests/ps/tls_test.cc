@@ -13,7 +13,8 @@ TEST(TlsTest, WithoutFilesThereIsNoTls) {
   EXPECT_FALSE(TlsFiles().given());
 }
 
-// Whoever gives one wants TLS, and must not be served without.
+// An operator who names one file wants TLS. The server must not run without
+// TLS.
 TEST(TlsTest, SomeOfTheFilesAreRefused) {
   for (const TlsFiles& some :
        {TlsFiles{"ca", "", ""}, TlsFiles{"", "cert", ""},
