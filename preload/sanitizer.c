@@ -49,10 +49,11 @@ static int RuntimeComesNext(void) {
          Contains(own->l_next->l_name, "libclang_rt.asan");
 }
 
-// Returns options for AddressSanitizer, which asks each program for its
-// options. The runtime ends the process if another library comes first, because
-// that library could hide functions that the runtime replaces. The stub has one
-// of them, dlopen(), and forwards it.
+// Returns the default options of AddressSanitizer. Disables its link order
+// check if only the stub would make the check fail. The check ends the process
+// if another library is loaded before the runtime, because that library could
+// hide intercepted functions. The stub hides only dlopen(), and forwards to the
+// runtime's dlopen().
 __attribute__((visibility("default"))) const char* __asan_default_options(
     void) {
   return RuntimeComesNext() ? "verify_asan_link_order=0" : "";

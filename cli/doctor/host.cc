@@ -53,7 +53,8 @@ absl::Status TryAbstractSocket() {
   return absl::OkStatus();
 }
 
-// Returns the options like transport/paths.
+// Returns the device, port and GID index from the settings, as
+// transport/paths/side_paths.cc derives them.
 verbs::Options VerbsOptions(const absl::StatusOr<Settings>& settings) {
   verbs::Options options;
   if (!settings.ok()) return options;

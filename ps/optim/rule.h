@@ -26,7 +26,8 @@ enum class Rule {
   // McMahan et al., KDD 2013, algorithm 1; r is its alpha:
   //   s = (sqrt(n + g^2) - sqrt(n)) / r;  z += g - s w;  n += g^2
   //   w = (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l2);  0 where |z| <= l1
-  // The value follows from the slots: one that began as another is forgotten.
+  // Each step computes w from z and n alone. An initial w acts only through s w
+  // of the first step.
   kFtrl,
 };
 

@@ -132,7 +132,10 @@ def test_other_capsules_and_objects_are_refused():
 
 
 class OfDevice:
-    """Says that it is in the memory of `device`, and has nothing."""
+    """A DLPack producer without data. __dlpack_device__() returns `device`,
+    or raises `device` if `device` is an exception. __dlpack__() must not be
+    called.
+    """
 
     def __init__(self, device):
         self.device = device

@@ -184,8 +184,9 @@ class Endpoint {
   // Returns the whole region in place, one piece for each part. The loan ends,
   // on any thread, with the last reference to the bytes. Requires can_load.
   virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) = 0;
-  // Declares that this side reads nothing more of a region that it has not
-  // loaded. Call it once for each region; no read may be in flight.
+  // Releases a region that was read with Read() or not at all. A region taken
+  // with Load() is released with its bytes instead. Call exactly once for each
+  // such region, with no read in flight.
   virtual void GiveBack(const RemoteRegion& region) {}
 
   // Returns true if destroying this end now would lose nothing that it sent. If

@@ -25,15 +25,17 @@ namespace {
 // The result of grpc_version_string() in gRPC 1.51.
 constexpr char kCoreVersion[] = "29.0.0";
 
-// A channel stack has closures and reference counts in it, whose members differ
-// from build to build of one release. libgrpc says how long it takes an empty
-// one to be.
+// Returns true if the loaded libgrpc was built with our struct layouts.
+// Closures and reference counts differ between builds of one release, and a
+// channel stack contains both. Compares libgrpc's size of an empty channel
+// stack with ours.
 bool LaysOutStructsAsWeDo() {
   return grpc_channel_stack_size(nullptr, 0) ==
          GPR_ROUND_UP_TO_ALIGNMENT_SIZE(sizeof(grpc_channel_stack));
 }
 
-// Returns what is loaded, if it is not what this was compiled for.
+// Returns the name of the loaded gRPC if transport/grpc was compiled for a
+// different gRPC. Otherwise returns "".
 std::string Stranger() {
   if (std::string(grpc_version_string()) != kCoreVersion) {
     return absl::StrCat("gRPC core ", grpc_version_string());

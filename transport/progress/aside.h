@@ -50,14 +50,16 @@ size_t TasksAside(Aside kind);
 // of kMemory and kClosing.
 size_t TasksAside();
 
-// IsBusyAside() returns true if so many tasks wait that a task is stuck, or a
-// peer floods this process. Code in which peers can cause tasks accepts nothing
-// from them until IsBusyAside() is false.
+// The cap of waiting and running tasks that peers can cause. More tasks mean
+// that a task is stuck or that a peer floods this process.
 constexpr size_t kManyTasksAside = 256;
+
+// Returns true above the cap. Code that runs tasks for peers then accepts no
+// input from them.
 inline bool IsBusyAside() { return TasksAside() > kManyTasksAside; }
 
-// Returns true if so many tasks of kDevice wait that the device is stuck. Code
-// in which peers can cause such tasks accepts no new ones until this is false.
+// Returns true if kDevice has more tasks than the cap: the device is stuck.
+// Code that runs kDevice tasks for peers then accepts no new ones.
 inline bool IsBusyAsideForDevice() {
   return TasksAside(Aside::kDevice) > kManyTasksAside;
 }

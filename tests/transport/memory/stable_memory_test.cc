@@ -1,5 +1,5 @@
-// The promises of owners about their memory, and the watchers that hear of the
-// end.
+// Tests StableMemory (an owner's promise that a range stays mapped) and the
+// watchers that are called when a promise ends.
 
 #include "transport/memory/stable_memory.h"
 

@@ -24,7 +24,8 @@ constexpr uint16_t kLayoutVersion = 5;
 // to older builds, which did not tell, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
 
-// The limit of open loans. Their releases always have room.
+// Caps open loans. Also the size of ControlPage::releases, so the ring of
+// releases never overflows.
 constexpr uint32_t kMaxLoans = 1024;
 
 // The beginning of a control segment, before the ring. The owner writes it. The

@@ -32,7 +32,8 @@ struct Options {
   std::shared_ptr<Arena> arena;
   // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
-  // The limit of each such arena; 0: Arena::DefaultBudget().
+  // The `bytes` of ArenaFor(): caps the arena of this process's user. Arenas of
+  // other users get a quarter. 0 means Arena::DefaultBudget().
   uint64_t arena_bytes = 0;
   // Connects to peers of other users, and copies to and from them. If false,
   // refuses them, for connections whose security promises privacy.

@@ -43,16 +43,20 @@ struct GpuKeeping {
   absl::Duration idle = absl::Seconds(5);
 };
 
-// Registers GPUs' memory, and reuses regions, because making one takes some 100
-// us. A GPU's allocation is freed without notice, and another may get its
-// addresses. Therefore a region is found by the id of its allocation
-// (memory::SharedAllocation::id), which is never reused, and by the address of
-// the caller's bytes, whose allocation is alive.
+// Caches registrations of GPU memory, because a registration takes about 100
+// us. A lookup uses the allocation's id (memory::SharedAllocation::id) and the
+// address of the bytes. An address alone is ambiguous: a GPU allocation is
+// freed without notice, and a later allocation may reuse its addresses. Ids are
+// never reused.
 //
-// A region whose allocation was freed gets no new users. Such a region ends
-// when a new region is made at its addresses, when it is idle, or to make room.
-// Memory without an id is registered for one user. Bytes that peers read by a
-// region's own key are, too, because that key must not outlive the message.
+// A region whose allocation was freed gets no new users. The region ends when a
+// new region is made at its addresses, when it is idle, or to make room.
+//
+// Not cached, but registered for one user:
+//  - memory without an id;
+//  - bytes that peers read by the region's own key, because that key must not
+//    outlive the message.
+//
 // Thread-safe.
 class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
  public:

@@ -1,4 +1,5 @@
-// A connection ends, whatever is under way.
+// Tests the end of a connection while packets, reads and exposures are in
+// flight.
 
 #include <algorithm>
 #include <cstdint>
