@@ -12,7 +12,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// The prefixes that were accepted. Never destroyed: calls may outlive main().
+// The accepted prefixes. Never destroyed, because calls may outlive main().
 class Accepted {
  public:
   static Accepted* Get() {

@@ -1,4 +1,4 @@
-// The methods whose messages may come to lie in the memory of devices.
+// The methods whose received messages may lie in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_ACCEPTED_PATHS_H_
 #define PENSTOCK_TRANSPORT_GRPC_ACCEPTED_PATHS_H_
@@ -8,9 +8,10 @@
 namespace penstock {
 namespace core {
 
-// See penstock::AcceptDeviceSlices(). Thread-safe.
+// Implements penstock::AcceptDeviceSlices(): accepts device slices in calls
+// whose path starts with `prefix`. Thread-safe.
 void AcceptDeviceSlices(absl::string_view prefix);
-// Returns true if calls with this path may carry device slices.
+// Returns true if calls with this path may receive device slices. Thread-safe.
 bool AcceptsDeviceSlices(absl::string_view path);
 
 }  // namespace core

@@ -14,14 +14,14 @@ namespace {
 
 using Shared = std::shared_ptr<memory::Destinations>;
 
-// A "reserved" slot, which gRPC neither sets nor reads. The slot's function
-// tells whether the value is ours.
+// A reserved slot, which gRPC neither sets nor reads. If the slot's destroy
+// function is Delete(), this file has set the value.
 constexpr grpc_context_index kSlot = GRPC_CONTEXT_TRAFFIC;
 
 void Delete(void* shared) { delete static_cast<Shared*>(shared); }
 
-// Holds a share, and releases it without locks: the program's own code may
-// follow.
+// A share that is released after locks are released, because the destructor of
+// the destinations may call the program's code.
 struct Held {
   explicit Held(Shared shared) : destinations(std::move(shared)) {}
   ~Held() {

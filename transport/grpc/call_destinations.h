@@ -1,4 +1,5 @@
-// Attaches memory to a call of gRPC's, for its transport to receive into.
+// Attaches memory to a gRPC call. The call's transport receives messages into
+// this memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CALL_DESTINATIONS_H_
 #define PENSTOCK_TRANSPORT_GRPC_CALL_DESTINATIONS_H_
@@ -13,17 +14,17 @@ struct grpc_call_context_element;
 namespace penstock {
 namespace core {
 
-// Attaches the destinations to the call, and replaces earlier destinations. The
-// call keeps a share in its context, a table of pointers that all attempts at
-// the call share and that never leaves the process. Call it between the making
-// of the call and its start. Does nothing before that, and with a gRPC that
-// this was not built for.
+// Attaches `destinations` to the call, and replaces earlier destinations. The
+// call keeps a share in its context, which all attempts of the call have in
+// common and which never leaves the process. Call after the call was created
+// and before the call starts. Does nothing if the call does not exist yet, or
+// if the loaded gRPC is not the release that Penstock was built for.
 void AttachDestinations(grpc::ClientContext* context,
                         std::shared_ptr<memory::Destinations> destinations);
 
-// Returns what was attached to the call with this context, or null. The last
-// share may be dropped under a lock: what it owns is released later
-// (late_slices.h).
+// Returns the destinations of the call with this context, or null. The caller
+// may drop the last share under a lock: the destinations are destroyed after
+// the lock is released (late_slices.h).
 std::shared_ptr<memory::Destinations> DestinationsOf(
     const grpc_call_context_element* context);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kTwoHoursMs = 2 * 60 * 60 * 1000;
 
-// INT_MAX stands for infinite.
+// Returns the argument `name`, but at least `least`. INT_MAX means infinite.
 absl::Duration Milliseconds(const grpc_core::ChannelArgs& args,
                             const char* name, int fallback, int least) {
   const int value = std::max(least, args.GetInt(name).value_or(fallback));

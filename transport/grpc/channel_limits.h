@@ -1,5 +1,5 @@
-// The limits in the arguments of a channel or server, with the defaults and the
-// meaning that they have for gRPC's HTTP/2 transport.
+// The limits in the arguments of a channel or server. Defaults and meaning are
+// the same as in gRPC's HTTP/2 transport.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CHANNEL_LIMITS_H_
 #define PENSTOCK_TRANSPORT_GRPC_CHANNEL_LIMITS_H_
@@ -14,13 +14,13 @@ namespace penstock {
 namespace core {
 
 struct ChannelLimits {
-  // The largest message to receive, in bytes; negative: no limit. gRPC's
+  // Caps the bytes of a received message. Negative means no limit. gRPC's
   // message size filter applies the limits of single methods.
   int64_t max_receive_bytes = -1;
-  // The most metadata to receive, in bytes. Each entry counts 32 more, as in
-  // HTTP/2.
+  // Caps the bytes of received metadata. Each entry counts 32 bytes extra, as
+  // in HTTP/2.
   size_t max_metadata_bytes = 8 * 1024;
-  // Limits the streams that a client may have open at a server.
+  // Caps the streams that a client may have open at a server.
   uint32_t max_streams = UINT32_MAX;
   connection::Keepalive::Config keepalive;
   connection::PingPolice::Config ping_police;

@@ -59,15 +59,17 @@ void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
   if (settings_.MayExpose()) LowerSecurityLevel(args()->args);
   config.security =
       args()->args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
-  Ref().release();  // until OnSettled
+  Ref().release();  // released after OnSettled()
   opened_ = TakeOverLocked(config, consumed, [this](const absl::Status& s) {
     OnSettled(s);
     Unref();
   });
   Transport* transport = opened_;
-  // Keep it until it has started: a shutdown may drop all other references.
+  // Keep the transport until Start() returns, because a shutdown may drop all
+  // other references.
   transport->Ref();
-  // Not under the lock, because what was received may settle it at once.
+  // Start outside the lock, because received bytes may settle the transport at
+  // once.
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([transport](grpc_error_handle) {
                             transport->Start();

@@ -1,4 +1,4 @@
-// The client's side of the negotiation: offers Penstock behind the HTTP/2
+// The client's side of the negotiation. Offers Penstock after the HTTP/2
 // preface, and examines the server's answer.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
@@ -12,16 +12,15 @@ namespace penstock {
 namespace core {
 
 // A handshake has one of three results:
-//  - an open transport in the channel argument kTransportArg, once its path is
-//    chosen;
-//  - an endpoint on which stock HTTP/2 may begin as if nothing had happened.
-//  The
-//    peer may yet prove to speak something else;
-//  - an error, if the connection breaks or the policy is not satisfied.
+//  - An open transport in the channel argument kTransportArg, after its path
+//    was chosen.
+//  - An endpoint on which stock HTTP/2 may start as if no negotiation had
+//    happened. The peer may still turn out to speak a different protocol.
+//  - An error, if the connection breaks or the policy is not satisfied.
 class ClientNegotiator : public Negotiator {
  public:
-  // The channel argument with the Transport*. The taker owns the transport's
-  // first reference.
+  // The channel argument with the Transport*. The code that takes the pointer
+  // owns the transport's first reference.
   static constexpr const char* kTransportArg = "penstock.internal.transport";
 
   explicit ClientNegotiator(Settings settings)
@@ -40,7 +39,7 @@ class ClientNegotiator : public Negotiator {
   void OnSettled(const absl::Status& status);
 
   const Settings settings_;
-  Transport* opened_ = nullptr;  // until it is handed on
+  Transport* opened_ = nullptr;  // owned until handed on
 };
 
 }  // namespace core

@@ -43,7 +43,7 @@ void Connector::Connect(const Args& args, Result* result,
       grpc_core::HANDSHAKER_CLIENT, channel_args, args.interested_parties,
       handshakes.get());
   handshakes->Add(grpc_core::MakeRefCounted<ClientNegotiator>(settings_));
-  Ref().release();  // until OnHandshakeDone
+  Ref().release();  // released by OnHandshakeDone()
   handshakes->DoHandshake(/*endpoint=*/nullptr, channel_args, args.deadline,
                           /*acceptor=*/nullptr, OnHandshakeDone, this);
 }
@@ -80,8 +80,9 @@ void Connector::NotifyLocked(const grpc_error_handle& error) {
                           error);
 }
 
-// Destroys what a handshake has made. A handshake that failed has closed its
-// endpoint. One that was shut down at the end may still hand over a transport.
+// Destroys the result of a handshake. A failed handshake has closed its
+// endpoint already. A handshake that was shut down at its end may still deliver
+// a transport or an endpoint.
 void Connector::Discard(grpc_core::HandshakerArgs* args,
                         grpc_error_handle why) {
   if (auto* transport =
@@ -109,7 +110,7 @@ void Connector::DeliverLocked(grpc_core::HandshakerArgs* args) {
 
 void Connector::StartHttp2Locked(grpc_core::HandshakerArgs* args) {
   const std::string peer(grpc_endpoint_get_peer(args->endpoint));
-  Ref().release();  // until OnHttp2
+  Ref().release();  // released after OnHttp2()
   http2_ = Http2Start::Begin(
       args, args_, [this, peer](absl::StatusOr<grpc_transport*> transport) {
         OnHttp2(std::move(transport), peer);

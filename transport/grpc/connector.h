@@ -1,4 +1,4 @@
-// Connects one address of a channel: TCP, security, then the negotiation.
+// Connects a channel to one address: TCP, then security, then the negotiation.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
@@ -17,9 +17,9 @@
 namespace penstock {
 namespace core {
 
-// Used by one of gRPC's subchannels, for one attempt at a time. gRPC goes on to
-// do back-off, load balancing and retries. An attempt succeeds when the peer
-// has proven that it speaks Penstock or HTTP/2. Thread-safe.
+// The connector of one gRPC subchannel, for one attempt at a time. gRPC remains
+// responsible for backoff, load balancing and retries. An attempt succeeds when
+// the peer has proven that it speaks Penstock or HTTP/2. Thread-safe.
 class Connector : public grpc_core::SubchannelConnector {
  public:
   explicit Connector(Settings settings) : settings_(std::move(settings)) {}

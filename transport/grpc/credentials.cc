@@ -22,9 +22,9 @@ grpc_core::UniqueTypeName CredentialsType() {
   return factory.Create();
 }
 
-// The channel argument with its settings. Found there whatever other
-// credentials gRPC has put around ours. Compared by value, so that channels
-// with equal settings share connections.
+// The channel argument with a channel's settings. An argument stays visible
+// even if gRPC wraps our credentials in others. Compared by value, so that
+// channels with equal settings share connections.
 constexpr char kSettingsArg[] = "penstock.internal.settings";
 const grpc_arg_pointer_vtable kSettingsVtable = {
     [](void* settings) -> void* {
@@ -36,7 +36,7 @@ const grpc_arg_pointer_vtable kSettingsVtable = {
           static_cast<Settings*>(b)->ToString());
     }};
 
-// Makes subchannels that connect with our Connector.
+// A factory of subchannels that connect with our Connector.
 class ChannelFactory : public grpc_core::ClientChannelFactory {
  public:
   grpc_core::RefCountedPtr<grpc_core::Subchannel> CreateSubchannel(
@@ -65,19 +65,21 @@ class PenstockCredentials : public grpc_channel_credentials {
         inner_->duplicate_without_call_credentials(), settings_);
   }
 
-  // Replaces these credentials in the channel's arguments by those they wrap:
-  // gRPC asks the credentials for their type (xDS), compares them, and removes
-  // call credentials from them. If the application has composed call
-  // credentials with these, the composite stays in the arguments.
+  // Replaces these credentials in the channel's arguments by the inner
+  // credentials. gRPC asks credentials for their type (xDS), compares
+  // credentials, and removes call credentials from them. If the application has
+  // composed call credentials with these credentials, the composite stays in
+  // the arguments.
   grpc_core::ChannelArgs update_arguments(
       grpc_core::ChannelArgs args) override {
-    static auto* const factory = new ChannelFactory();  // lives for ever
+    static auto* const factory = new ChannelFactory();  // never destroyed
     if (args.GetObject<grpc_channel_credentials>() == this) {
       args = args.SetObject(inner_);
     }
     args = inner_->update_arguments(std::move(args));
-    // Wrapped already, within call credentials perhaps: the program's own
-    // settings come before those that the preloaded stub would add.
+    // The inner credentials have Penstock settings already, perhaps within a
+    // composite. The program's own settings override settings that the
+    // preloaded stub would add.
     if (args.GetPointer<Settings>(kSettingsArg) != nullptr) return args;
     return args.SetObject<grpc_core::ClientChannelFactory>(factory).Set(
         kSettingsArg, grpc_core::ChannelArgs::Pointer(new Settings(settings_),
@@ -87,7 +89,8 @@ class PenstockCredentials : public grpc_channel_credentials {
   grpc_core::UniqueTypeName type() const override { return CredentialsType(); }
 
  private:
-  // Channels with equal credentials share connections, so settings count.
+  // Compares the settings too, because channels with equal credentials share
+  // connections.
   int cmp_impl(const grpc_channel_credentials* other) const override {
     const auto* peer = static_cast<const PenstockCredentials*>(other);
     const int order = settings_.ToString().compare(peer->settings_.ToString());
@@ -117,8 +120,8 @@ ChannelFactory::CreateSubchannel(const grpc_resolved_address& address,
       new_args.SetObject(std::move(security)));
 }
 
-// Gives access to AsSecureCredentials(), which is protected: a pointer to it
-// that is taken through a derived class works for any object of the base.
+// Gives access to the protected AsSecureCredentials(). A pointer to the member
+// that is taken through a derived class works for any object of the base class.
 struct Access : public grpc::ChannelCredentials {
   using grpc::ChannelCredentials::AsSecureCredentials;
 };

@@ -1,4 +1,4 @@
-// Channel credentials that make a channel's connections offer Penstock.
+// Channel credentials with which a channel offers Penstock on its connections.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
 #define PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
@@ -13,16 +13,16 @@
 namespace penstock {
 namespace core {
 
-// Returns credentials that secure a connection as `credentials` do, and make
-// its channels offer Penstock, with `settings`. Returns null for null.
+// Returns credentials that secure connections like `credentials` and offer
+// Penstock with `settings`. Returns null if `credentials` is null.
 std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const Settings& settings);
 
-// The same for gRPC's core. If `credentials` are or contain wrapped credentials
-// already, keeps their settings and ignores `settings`. The result takes a
-// reference of its own to `credentials`; the caller releases it by
-// grpc_channel_credentials_release().
+// Like the function above, for gRPC's core. If `credentials` are or contain
+// wrapped credentials, keeps their settings and ignores `settings`. The result
+// holds a reference of its own to `credentials`. The caller releases the result
+// with grpc_channel_credentials_release().
 grpc_channel_credentials* WrapCredentials(grpc_channel_credentials* credentials,
                                           const Settings& settings);
 

@@ -31,20 +31,20 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Of a connection.
+// The filter's data of a connection.
 struct ChannelData {
   absl::optional<uint32_t> max_receive_bytes;
-  // If there is no such limit. 0: none either.
+  // Used if max_receive_bytes is not set. 0 means no limit.
   uint64_t max_decompressed_bytes;
   size_t config_index;
 };
 
-// Of a call. gRPC's call combiner guards it: all batches and closures of a call
-// run one after another.
+// The filter's data of a call. gRPC's call combiner guards the data: all
+// batches and closures of a call run one after another.
 //
-// A message may come before the metadata that name its encoding, and the end of
-// a call before its message. Holds what comes too early until its turn, and
-// leaves the combiner to others meanwhile.
+// A message may arrive before the metadata that names its encoding. The end of
+// a call may arrive before the call's message. Holds an early closure until its
+// turn, and releases the call combiner meanwhile.
 class CallData {
  public:
   CallData(const ChannelData& channel, const grpc_call_element_args& args)
@@ -95,7 +95,8 @@ class CallData {
 
   void ResumeMessage();
   void ResumeEnd();
-  // Returns why the message cannot be handed up.
+  // Decompresses the message. Returns an error if the message cannot be
+  // delivered.
   grpc_error_handle Decompress();
   uint64_t Limit(uint64_t compressed_bytes) const;
   grpc_error_handle TooLong(uint64_t compressed_bytes, uint64_t most) const;
@@ -104,14 +105,14 @@ class CallData {
   absl::optional<uint32_t> max_receive_bytes_;
   const uint64_t max_decompressed_bytes_;
   grpc_compression_algorithm algorithm_ = GRPC_COMPRESS_NONE;
-  grpc_error_handle error_;  // of a message, for the end of the call
+  grpc_error_handle error_;  // a message's error, reported at the call's end
 
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // gRPC calls these instead of the original closures, and they call the
-  // original closures at their end. An original closure is null if none is
-  // awaited.
+  // gRPC calls on_*_ instead of the original closures. Each on_*_ ends by
+  // calling the original closure in then_*_. A then_*_ is null if gRPC awaits
+  // no such closure.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;
@@ -165,7 +166,8 @@ uint64_t CallData::Limit(uint64_t compressed_bytes) const {
                   kDecompressedPerByte * compressed_bytes);
 }
 
-// In gRPC's own words, by which programs know this error.
+// Returns the error with gRPC's text, because programs recognise the error by
+// the text.
 grpc_error_handle CallData::TooLong(uint64_t compressed_bytes,
                                     uint64_t most) const {
   const std::string text =
@@ -291,7 +293,7 @@ bool PutInPlace(grpc_core::ChannelStackBuilder* stack) {
 }  // namespace
 
 void RegisterDecompressFilter(grpc_core::CoreConfiguration::Builder* builder) {
-  // After the stages that add gRPC's own.
+  // Run after the stages that add gRPC's decompressing filter.
   constexpr int kLate = std::numeric_limits<int>::max() - 1;
   for (const grpc_channel_stack_type type :
        {GRPC_CLIENT_SUBCHANNEL, GRPC_CLIENT_DIRECT_CHANNEL,

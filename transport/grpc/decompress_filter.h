@@ -1,4 +1,4 @@
-// Decompresses what gRPC's calls receive, up to their limit.
+// Decompresses received messages of gRPC calls, up to a limit.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DECOMPRESS_FILTER_H_
 #define PENSTOCK_TRANSPORT_GRPC_DECOMPRESS_FILTER_H_
@@ -11,17 +11,17 @@
 namespace penstock {
 namespace core {
 
-// A channel argument, an int: limits the decompressed bytes of a message on
-// channels without a limit of their own for received messages. A message may
-// always grow eightfold, which data of an honest peer rarely exceeds. Not set:
-// no limit.
+// A channel argument of type int. Caps the decompressed bytes of a message on
+// channels that have no limit for received messages. A message may always grow
+// by a factor of kDecompressedPerByte, which the data of an honest peer rarely
+// exceeds. No limit if the argument is not set.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 constexpr uint64_t kDecompressedPerByte = 8;
 
-// Puts a filter in the place of gRPC's own, on every channel and server that
-// decompresses. gRPC's decompresses all of a message, and then compares its
-// length with the limit: a megabyte takes a gigabyte, or two, before it is
-// refused. This one stops at the limit, and refuses with the same status.
+// Replaces gRPC's decompressing filter on every channel and server that
+// decompresses. gRPC's filter decompresses the whole message before it checks
+// the limit, so that 1 MB of input can take 1 to 2 GB of memory. The new filter
+// stops at the limit, and fails with the same status.
 void RegisterDecompressFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

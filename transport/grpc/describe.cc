@@ -26,9 +26,9 @@ using grpc_core::channelz::SocketNode;
 using grpc_core::channelz::SubchannelNode;
 
 // Gives access to private members of gRPC's classes. An explicit instantiation
-// may name such a member, and its friend function returns it. (The JSON that
-// channelz renders has the same ids. But rendering reads the traces while gRPC
-// adds to them without a lock, and so crashes now and then.)
+// may name a private member, and its friend function returns the member. (The
+// JSON that channelz renders has the same ids. But rendering reads the traces
+// while gRPC adds to them without a lock, and therefore crashes sometimes.)
 template <typename Tag, typename Tag::Member kMember>
 struct Exposed {
   friend typename Tag::Member MemberOf(Tag) { return kMember; }
@@ -77,14 +77,16 @@ struct ServerSockets {
 };
 template struct Exposed<ServerSockets, &ServerNode::child_sockets_>;
 
-// Clang's check does not understand a lock behind a pointer to a member.
+// Returns the ids of the channel's subchannels. Not analyzed: Clang does not
+// understand a lock behind a pointer to a member.
 std::set<intptr_t> SubchannelsOf(ChannelNode* channel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::MutexLock lock(&(channel->*MemberOf(ChildMutex())));
   return channel->*MemberOf(Subchannels());
 }
 
-// Returns null if the subchannel is not connected, or is gone.
+// Returns the subchannel's socket. Returns null if the subchannel is not
+// connected or no longer exists.
 grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::RefCountedPtr<BaseNode> node =

@@ -1,5 +1,5 @@
-// Describes the connections of a channel or server, which it finds through
-// channelz.
+// Describes the connections of a channel or server. Finds the connections
+// through channelz.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
 #define PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
@@ -13,8 +13,9 @@
 namespace penstock {
 namespace core {
 
-// Returns one description for each live connection, those over HTTP/2 too, or
-// none if the channel, or the server, has channelz disabled. Thread-safe.
+// Returns one description for each live connection, including connections over
+// HTTP/2. Returns none if the channel or server has disabled channelz.
+// Thread-safe.
 std::vector<metrics::ConnectionInfo> DescribeConnections(
     grpc::Channel* channel);
 std::vector<metrics::ConnectionInfo> DescribeConnections(grpc::Server* server);

@@ -75,7 +75,7 @@ bool DeviceCall::MustComeAfterKept(const Batch& batch) const {
 
 void DeviceCall::KeepUntilReady(Batch* batch) {
   if (ended_.has_value()) return Fail(batch, WhyEnded());
-  // Until Resume() has returned.
+  // Hold the call stack until Resume() has returned.
   GRPC_CALL_STACK_REF(call_stack_, "device");
   wait_ =
       DeviceWait::Start(*batch->payload->send_message.send_message, &on_ready_);
@@ -89,10 +89,11 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
   GRPC_CALL_COMBINER_STOP(combiner_, "wait for a device");
 }
 
-// gRPC cancels a call by a batch, which this filter sees only if it comes from
-// above: a direct channel's deadlines come from below. The call combiner
-// reports both, once. The combiner holds only the closure that was set last,
-// and calls the earlier closure with OK.
+// gRPC cancels a call with a batch. This filter sees the batch only if it comes
+// from above the filter, but the deadline of a direct channel comes from below.
+// The call combiner reports both kinds of cancellation, once. The combiner
+// holds only the closure that was set last, and calls the earlier closure with
+// OK.
 void DeviceCall::WatchCancellation() {
   if (is_watching_.exchange(true)) return;
   GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");
@@ -125,7 +126,7 @@ void DeviceCall::EnterAndResume(void* arg, grpc_error_handle error) {
 }
 
 void DeviceCall::Resume(const grpc_error_handle& error) {
-  const std::shared_ptr<DeviceWait> wait = std::move(wait_);  // goes last
+  const std::shared_ptr<DeviceWait> wait = std::move(wait_);  // destroyed last
   grpc_call_stack* const call_stack = call_stack_;
   absl::InlinedVector<Batch*, 2> kept;
   kept.swap(kept_);
@@ -214,7 +215,7 @@ absl::Status DeviceCall::Prepare(Batch* batch) {
 
 void DeviceCall::StartReceives(Batch* batch) {
   grpc_transport_stream_op_batch_payload* const payload = batch->payload;
-  // A client's call has said what it accepts.
+  // A client's call has stated already whether it accepts device slices.
   if (batch->recv_initial_metadata && !is_client_) {
     auto& receive = payload->recv_initial_metadata;
     initial_metadata_ = receive.recv_initial_metadata;
@@ -234,7 +235,8 @@ void DeviceCall::StartReceives(Batch* batch) {
   }
 }
 
-// On a server: says what the call is.
+// Reads the call's path on a server, to know whether the call accepts device
+// slices.
 void DeviceCall::OnInitialMetadata(const grpc_error_handle& error) {
   if (error.ok()) {
     const grpc_core::Slice* const path =
@@ -258,9 +260,10 @@ void DeviceCall::OnMessage(const grpc_error_handle& error) {
                           result);
 }
 
-// A message that was lost is the call's end, whatever its status says. Nobody
-// will read what is kept: on a server, nothing else tells of a client that has
-// cancelled, of a deadline, of a lost connection and of Server::Shutdown().
+// Fails the call if a received message was lost, even if the call's status is
+// OK. Ends the wait for a kept message: nobody will read the message. On a
+// server, only this function reports a client's cancellation, a deadline, a
+// lost connection, or Server::Shutdown().
 void DeviceCall::OnEnd(const grpc_error_handle& error) {
   EndWaiting(error);
   grpc_core::Closure::Run(DEBUG_LOCATION, then_end_,

@@ -1,4 +1,4 @@
-// A call whose messages may lie in the memory of devices.
+// A call whose messages may lie in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
@@ -22,11 +22,11 @@ namespace penstock {
 namespace core {
 
 // The call data of the filter in device_filter.h. gRPC's call combiner guards
-// it: all batches and closures of a call run one after another.
+// the data: all batches and closures of a call run one after another.
 class DeviceCall {
  public:
-  // `transport` is Penstock's, to which the call's messages go uncompressed,
-  // unless the call says otherwise; null: another one.
+  // `transport` is the connection's Penstock transport. Null if the connection
+  // has another transport, or if its channel compresses messages by default.
   DeviceCall(bool is_client, Transport* transport, grpc_call_element* elem,
              const grpc_call_element_args& args);
 
@@ -35,23 +35,26 @@ class DeviceCall {
  private:
   using Batch = grpc_transport_stream_op_batch;
 
-  // Sending. Keeps a batch whose message is not ready yet, and all batches that
-  // must come after that batch. Other batches, and the cancellation of the
-  // call, do not wait: the device's work may depend on them.
+  // Sending. Keeps a batch until its message is ready, and keeps all batches
+  // that must come after that batch. Other batches and the call's cancellation
+  // do not wait, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
-  // Both give the call combiner back.
+  // KeepUntilReady() and Pass() release the call combiner.
   void KeepUntilReady(Batch* batch);
   void Pass(Batch* batch);
   void Fail(Batch* batch, const grpc_error_handle& error);
-  // Stops waiting, since the call has ended with `error`. Fails the kept
+  // Stops waiting because the call has ended with `error`. Fails the kept
   // batches later.
   void EndWaiting(const grpc_error_handle& error);
   grpc_error_handle WhyEnded() const;
-  // Has a client's call told of what cancels it below this filter.
+  // Makes the call combiner report cancellations of a client's call. This
+  // includes cancellations from below this filter.
   void WatchCancellation();
-  // The kept message is ready, or never will be.
+  // Passes the kept batches on, or fails them with `error`. Called when the
+  // kept message is ready or will never be ready.
   void Resume(const grpc_error_handle& error);
-  // Makes the batch's message one that what is below can send.
+  // Copies to the host all device slices of the batch's message that the
+  // transport cannot send from the device.
   absl::Status Prepare(Batch* batch);
   void LookAtInitialMetadata(const Batch& batch);
 
@@ -61,7 +64,7 @@ class DeviceCall {
   void OnMessage(const grpc_error_handle& error);
   void OnEnd(const grpc_error_handle& error);
 
-  // Of closures. Run() runs `method` with the closure's error.
+  // Functions of closures. Run() calls `method` with the closure's error.
   template <void (DeviceCall::*method)(const grpc_error_handle&)>
   static void Run(void* arg, grpc_error_handle error);
   static void EnterAndResume(void* arg, grpc_error_handle error);
@@ -77,7 +80,8 @@ class DeviceCall {
   grpc_core::CallCombiner* const combiner_;
 
   bool has_sent_metadata_ = false;
-  bool compresses_ = true;  // what it sends; unknown before the metadata
+  bool compresses_ =
+      true;  // true if messages are compressed; set by the metadata
   absl::InlinedVector<Batch*, 2> kept_;
   std::shared_ptr<DeviceWait> wait_;
   absl::optional<grpc_error_handle> ended_;
@@ -87,11 +91,12 @@ class DeviceCall {
   grpc_closure on_cancelled_;
   grpc_closure end_in_combiner_;
 
-  bool accepts_ = false;       // slices on devices
-  grpc_error_handle failure_;  // of a message that was received
+  bool accepts_ = false;       // whether the receiver accepts device slices
+  grpc_error_handle failure_;  // of a received message
   grpc_metadata_batch* initial_metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
-  // Ours, which gRPC calls in place of those that they call at their end.
+  // gRPC calls on_* instead of the original closures. Each on_* ends by calling
+  // the original closure in then_*.
   grpc_closure on_initial_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

@@ -18,9 +18,10 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Of a connection.
+// The filter's data of a connection.
 struct ChannelData {
-  // Null if it is not Penstock's, or if gRPC compresses what it sends.
+  // Null if the connection has another transport, or if gRPC compresses
+  // messages by default.
   Transport* transport;
 };
 
@@ -86,8 +87,9 @@ const grpc_channel_filter* Filter() {
 
 void Register(grpc_core::CoreConfiguration::Builder* builder,
               grpc_channel_stack_type type, const grpc_channel_filter* filter) {
-  // Stages with larger numbers come later, and put their filters further up:
-  // below the server's own only, which has the largest.
+  // Stages with larger numbers run later, and put their filters further up.
+  // Only the server's own filter has a larger number, and comes above this
+  // filter.
   builder->channel_init()->RegisterStage(
       type, std::numeric_limits<int>::max() - 1,
       [filter](grpc_core::ChannelStackBuilder* stack) {

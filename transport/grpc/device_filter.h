@@ -1,4 +1,5 @@
-// Keeps the memory of devices from whoever would have the CPU read it.
+// A gRPC filter that replaces slices in device memory by host copies, unless
+// the receiver of the slices accepts device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_FILTER_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_FILTER_H_
@@ -9,20 +10,20 @@
 namespace penstock {
 namespace core {
 
-// Has gRPC ask, for each connection of the process's, Penstock's or not,
-// whether the process has devices (memory::DevicesOfProcess()). If so, the
-// connection's calls pass a filter above all that reads messages:
+// For each new connection, with or without Penstock, checks whether the process
+// has devices (memory::DevicesOfProcess()). If so, adds a filter above all
+// filters that read messages:
 //
-//   a message is sent      goes on when its slices on devices are ready, as do
-//                          the operations of the call behind it, and replaces
-//                          them by copies on the host, unless a path of
-//                          Penstock's takes them from there, and nothing
-//                          compresses the call; no thread waits
-//   a message is received  replaces its slices on devices by copies on the
-//                          host, unless the call accepts them (Destinations,
-//                          AcceptDeviceSlices())
+//  - A sent message waits until its device slices are ready. Later send
+//    operations of the call wait too. No thread blocks. Then the filter
+//    replaces the device slices by host copies, unless a Penstock path sends
+//    them from the device and nothing compresses the call.
+//  - In a received message, the filter replaces device slices by host copies,
+//    unless the call accepts device slices (Destinations,
+//    AcceptDeviceSlices()).
 //
-// If not, nothing is added to them, and there can be no devices any more.
+// If the process has no devices, adds no filter, and the process can add no
+// devices from then on.
 void RegisterDeviceFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// Slices that lie in the memory of devices, in gRPC's messages.
+// Slices of gRPC messages that lie in device memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
@@ -14,22 +14,22 @@
 namespace penstock {
 namespace core {
 
-// Returns true if the CPU cannot read all of `message`. Costs one load while no
-// message has memory of devices.
+// Returns true if a slice of `message` lies in device memory. Costs one load
+// while no message has device memory.
 bool HasDeviceSlices(const grpc_core::SliceBuffer& message);
 
-// Returns those that it cannot.
+// Returns the slices of `message` that lie in device memory.
 std::vector<absl::Span<const uint8_t>> DeviceSlicesOf(
     const grpc_core::SliceBuffer& message);
 
-// Returns nothing while bytes of slices that lie on devices may not be read
-// yet; then OK, or the first error of a device.
+// Returns nothing while device slices of `message` may not be read yet.
+// Afterwards returns OK, or the first error of a device.
 absl::optional<absl::Status> PollDeviceSlices(
     const grpc_core::SliceBuffer& message);
 
-// Replaces slices that lie on devices, and are ready to be read, by copies on
-// the host: all of them, or those below `keep_from` bytes. After an error, of a
-// device or for lack of memory, the message is as it was.
+// Replaces device slices of fewer than `keep_from` bytes by host copies. The
+// slices must be ready to be read. Fails after an error of a device, or if
+// memory runs out; the message is then unchanged.
 absl::Status CopyDeviceSlices(size_t keep_from,
                               grpc_core::SliceBuffer* message);
 

@@ -46,7 +46,8 @@ bool DeviceWait::Ask() {
   return true;
 }
 
-// Not on this thread, which others wait for: what comes next may copy.
+// Runs then_ on gRPC's executor: `then_` may copy, and other waits depend on
+// this thread.
 void DeviceWait::Finish(const grpc_error_handle& error) {
   grpc_core::ExecCtx exec_ctx;
   grpc_core::Executor::Run(then_, error, grpc_core::ExecutorType::DEFAULT,

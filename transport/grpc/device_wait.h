@@ -1,4 +1,4 @@
-// Waits for the bytes of devices without a thread that is blocked.
+// Waits for device memory without blocking a thread.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_WAIT_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_WAIT_H_
@@ -16,25 +16,31 @@
 namespace penstock {
 namespace core {
 
-// One message's wait. Thread-safe.
+// A wait for one message. Thread-safe.
 class DeviceWait : public std::enable_shared_from_this<DeviceWait> {
  public:
-  // Runs `then` once, on a thread of gRPC's executor, when all slices of
-  // `message` may be read, or one never may be (memory::PollDevice()), of which
-  // it gets the error, or soon after Abandon(). gRPC stays initialized until
-  // it has returned. Returns null, and does nothing, if there is no thread
-  // that could ask.
+  // Schedules `then` once, on a thread of gRPC's executor. Passes one of these
+  // results:
+  //  - OK when all device slices of `message` may be read;
+  //  - the device's error if a slice will never be readable
+  //    (memory::PollDevice());
+  //  - CANCELLED soon after Abandon().
+  //
+  // Keeps gRPC initialized while the result lives. Returns null and does
+  // nothing if no thread can be started to poll.
   static std::shared_ptr<DeviceWait> Start(
       const grpc_core::SliceBuffer& message, grpc_closure* then);
 
   explicit DeviceWait(grpc_closure* then);
   ~DeviceWait();
 
-  // Nobody cares any more.
+  // Ends the wait soon. `then` runs with CANCELLED, unless the wait is over
+  // already.
   void Abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }
 
  private:
-  // Returns true when it has.
+  // Polls the devices once. Returns true if the wait is over, after scheduling
+  // `then`.
   bool Ask();
   void Finish(const grpc_error_handle& error);
 

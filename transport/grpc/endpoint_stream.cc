@@ -35,8 +35,9 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
       this, nullptr);
 }
 
-// gRPC shuts down a socket before it closes it, which ends the connection for
-// all who have the socket.
+// Leaves the endpoint to the parent in a forked child. Destroying the endpoint
+// would shut down the socket, which ends the connection for all processes that
+// have the socket.
 EndpointStream::~EndpointStream() {
   if (!IsForeign()) grpc_endpoint_destroy(endpoint_);
 }

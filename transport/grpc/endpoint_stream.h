@@ -1,4 +1,4 @@
-// Adapts gRPC's connection (TCP, or TLS over it) to the byte stream of the tcp
+// Adapts a gRPC connection (TCP, or TLS over TCP) to the byte stream of the tcp
 // fabric.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
@@ -19,15 +19,16 @@ namespace core {
 class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
-  // Takes a reference to the owner as a read or a write begins. The OnRead() or
-  // OnWritten() that follows gives it back.
+  // Takes a reference to the owner when a read or a write begins. The owner
+  // releases the reference in the OnRead() or OnWritten() that follows.
   virtual void Hold() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
 };
 
-// One read and one write may be under way at once. Call Read(), Write() and
-// Shutdown() in an ExecCtx, under the owner's lock.
+// A byte stream over a gRPC endpoint. At most one read and one write may be in
+// flight. Call Read(), Write() and Shutdown() in an ExecCtx, under the owner's
+// lock.
 class EndpointStream : public fabric::tcp::ByteStream {
  public:
   // Takes ownership of `endpoint`. `events` outlives the stream.
@@ -39,8 +40,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
   void Write(std::vector<memory::Bytes> pieces) override;
-  // Ends the read and the write under way, and all later ones, with an error.
-  // Does nothing in the child of a fork: the connection is the parent's.
+  // Fails the read and the write in flight, and all later ones. Does nothing in
+  // a forked child, because the connection belongs to the parent.
   void Shutdown(grpc_error_handle why);
 
   grpc_endpoint* endpoint() const { return endpoint_; }
@@ -54,8 +55,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;
-  // gRPC may run a closure within the call that passes it, under the owner's
-  // lock. An inner closure therefore only schedules its outer closure.
+  // gRPC may run a closure within the call that passes the closure, under the
+  // owner's lock. Therefore an inner closure only schedules its outer closure.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

@@ -1,8 +1,10 @@
-// Include this first in every file that includes gRPC's internal headers.
+// Include this header first in every file that includes gRPC's internal
+// headers.
 //
 // libgrpc was compiled as C++14 and without NDEBUG. In C++17, an inline static
-// member of a template would be read-only data here, but libgrpc writes to it
-// at run time. With NDEBUG, structs lose members. Either would crash at once.
+// member of a template would be read-only data here, but libgrpc writes to that
+// member at run time. With NDEBUG, structs lose members. Either difference
+// would crash at once.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_
 #define PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_

@@ -1,4 +1,4 @@
-// Runs work of connections by gRPC's ExecCtx and timers.
+// Runs the tasks of connections in gRPC's ExecCtx and timers.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_GRPC_EXECUTOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_GRPC_EXECUTOR_H_
@@ -15,8 +15,8 @@ namespace core {
 absl::Time Now();
 
 // Returns the process's executor. Call its functions in an ExecCtx. Post() runs
-// the task when the thread's ExecCtx is flushed. RunAfter() always runs the
-// task: with false after Cancel().
+// a task when the thread's ExecCtx is flushed. RunAfter() always runs its task,
+// with `is_due` false after Cancel().
 std::shared_ptr<connection::Executor> GrpcExecutor();
 
 }  // namespace core

@@ -15,9 +15,9 @@ namespace core {
 
 namespace {
 
-// Returns the error from which `error` followed in the end: of a web server,
-// "Trying to connect an http1.x server". gRPC's own text would be "Failed
-// parsing HTTP/2" for all of them.
+// Returns the root cause of `error`. Example: "Trying to connect an http1.x
+// server" if the peer is a web server. The outermost text would always be
+// "Failed parsing HTTP/2".
 grpc_error_handle CauseOf(grpc_error_handle error) {
   for (;;) {
     const std::vector<absl::Status> causes =
@@ -46,14 +46,14 @@ grpc_core::RefCountedPtr<Http2Start> Http2Start::Begin(
   grpc_core::RefCountedPtr<Http2Start> start(
       new Http2Start(args, connect, std::move(done)));
   grpc_core::MutexLock lock(&start->mu_);
-  start->Ref().release();  // until OnTimer
+  start->Ref().release();  // released by OnTimer()
   Http2Start* const self = start.get();
   const grpc_core::Duration left =
       connect.deadline - grpc_core::ExecCtx::Get()->Now();
   start->timer_ =
       GrpcExecutor()->RunAfter(absl::Milliseconds(left.millis()),
                                [self](bool is_due) { self->OnTimer(is_due); });
-  start->Ref().release();  // until OnSettings
+  start->Ref().release();  // released by OnSettings()
   grpc_chttp2_transport_start_reading(start->transport_, args->read_buffer,
                                       &start->on_settings_, nullptr);
   return start;

@@ -1,5 +1,5 @@
-// Starts stock HTTP/2 on a new connection, and waits until the peer has proven
-// that it speaks HTTP/2.
+// Starts stock HTTP/2 on a new connection. Waits until the peer has proven that
+// it speaks HTTP/2.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_HTTP2_START_H_
 #define PENSTOCK_TRANSPORT_GRPC_HTTP2_START_H_
@@ -20,21 +20,21 @@
 namespace penstock {
 namespace core {
 
-// One attempt. A connection counts as HTTP/2 when the peer's SETTINGS have
-// come, as in gRPC's own connector: any port accepts a connection, and many
-// answer something else. Thread-safe. Call it in an ExecCtx.
+// One attempt to start HTTP/2. Succeeds when the peer's SETTINGS arrive, as in
+// gRPC's own connector: any port accepts a connection, and many answer in a
+// different protocol. Thread-safe. Call all functions in an ExecCtx.
 class Http2Start : public grpc_core::RefCounted<Http2Start> {
  public:
   // Called once, from an ExecCtx, without locks. The caller owns the transport.
   using Done = std::function<void(absl::StatusOr<grpc_transport*>)>;
 
-  // Takes the endpoint and the read buffer of `args`. `connect` says until when
-  // to wait, and who polls meanwhile.
+  // Starts an attempt. Takes the endpoint and the read buffer of `args`.
+  // `connect` has the deadline and the pollsets that poll meanwhile.
   static grpc_core::RefCountedPtr<Http2Start> Begin(
       grpc_core::HandshakerArgs* args,
       const grpc_core::SubchannelConnector::Args& connect, Done done);
 
-  // Ends the attempt with `why`, unless it has ended.
+  // Ends the attempt with `why`. Does nothing after the end.
   void Shutdown(const grpc_error_handle& why);
 
  private:
@@ -45,7 +45,7 @@ class Http2Start : public grpc_core::RefCounted<Http2Start> {
   void OnTimer(bool is_due);
   void FinishLocked(const grpc_error_handle& error);
 
-  grpc_endpoint* const endpoint_;  // the transport's
+  grpc_endpoint* const endpoint_;  // owned by the transport
   grpc_pollset_set* const interested_parties_;
   grpc_core::Mutex mu_;
   grpc_transport* transport_;  // null once finished

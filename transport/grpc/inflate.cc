@@ -11,20 +11,20 @@ namespace penstock {
 namespace core {
 namespace {
 
-// The sizes of the output's slices: the first is twice as long as the input,
-// and each is twice as long as the one before.
+// The smallest and largest slice of the output. The first slice is twice as
+// long as the input. Each later slice is twice as long as the slice before.
 constexpr uint64_t kMinBlockBytes = 1024;
 constexpr uint64_t kMaxBlockBytes = 1024 * 1024;
 
-// One stream of zlib's, and where its output goes. Makes at most one byte more
-// than the limit, by which it tells that the message exceeds that.
+// A zlib stream and its output. Produces at most one byte more than the limit.
+// That byte shows that the message exceeds the limit.
 class Inflater {
  public:
   Inflater(bool is_gzip, uint64_t input_bytes, uint64_t most,
            grpc_core::SliceBuffer* output)
       : most_(most), next_block_(2 * input_bytes), output_(output) {
     constexpr int kLargestWindow = 15;
-    constexpr int kGzip = 16;  // its header, and not zlib's
+    constexpr int kGzip = 16;  // expects gzip's header instead of zlib's
     is_good_ =
         inflateInit2(&stream_, kLargestWindow + (is_gzip ? kGzip : 0)) == Z_OK;
   }
@@ -48,7 +48,7 @@ class Inflater {
     return Inflated::kWhole;
   }
 
-  // Returns what it has become, at the end of the input.
+  // Returns the result. Call at the end of the input.
   Inflated Finish() {
     EndBlock();
     if (made_ > most_) return Inflated::kTooLong;
@@ -67,13 +67,14 @@ class Inflater {
       if (has_ended_) {
         return stream_.avail_in == 0 ? Inflated::kWhole : Inflated::kDamaged;
       }
-      // Z_BUF_ERROR: it needs more input, or more room.
+      // Z_BUF_ERROR: zlib needs more input or more output space.
       if (result != Z_OK && result != Z_BUF_ERROR) return Inflated::kDamaged;
       if (stream_.avail_out > 0) return Inflated::kWhole;
     }
   }
 
-  // Returns false beyond the limit.
+  // Starts the next slice of the output. Returns false if the output exceeds
+  // the limit.
   bool StartBlock() {
     EndBlock();
     if (made_ > most_) return false;
@@ -101,7 +102,7 @@ class Inflater {
   bool is_good_ = false;
   bool has_ended_ = false;
   const uint64_t most_;
-  uint64_t made_ = 0;  // without the block
+  uint64_t made_ = 0;  // bytes of output in finished blocks
   uint64_t next_block_;
   grpc_slice block_;
   bool has_block_ = false;

@@ -13,15 +13,16 @@ namespace penstock {
 namespace core {
 
 enum class Inflated {
-  kWhole,    // the output has all of the message
-  kTooLong,  // it exceeds the limit
-  kDamaged,  // the input is no such message, or there is no memory
+  kWhole,    // the output has the whole message
+  kTooLong,  // the message exceeds the limit
+  kDamaged,  // the input is malformed, or memory ran out
 };
 
-// Appends what `input` decompresses to, at most `most` bytes, to `output`.
-// Stops where it exceeds that, so that a megabyte, which may stand for a
-// gigabyte, takes memory for `most` bytes and 1 MiB. Accepts any bytes, and
-// what gRPC's own grpc_msg_decompress() accepts.
+// Decompresses `input` and appends the result to `output`. Stops as soon as the
+// result exceeds `most` bytes, so that a small message that expands a
+// thousandfold takes at most `most` bytes and 1 MiB of memory. Accepts all
+// messages that gRPC's grpc_msg_decompress() accepts, and is safe for any
+// input.
 Inflated InflateMessage(grpc_compression_algorithm algorithm,
                         const grpc_core::SliceBuffer& input, uint64_t most,
                         grpc_core::SliceBuffer* output);

@@ -1,4 +1,4 @@
-// Slices that are dropped under a lock.
+// Releases slices that are dropped under a lock after the lock is released.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_LATE_SLICES_H_
 #define PENSTOCK_TRANSPORT_GRPC_LATE_SLICES_H_
@@ -15,7 +15,8 @@ namespace core {
 
 using LateSlices = connection::LateRelease<grpc_core::Slice>;
 
-// A slice without a reference count has no destructor to call.
+// Drops `slice`, through LateSlices if the slice has a reference count. Other
+// slices have no destructor to call.
 inline void DropLate(grpc_core::Slice slice) {
   if (slice.c_slice().refcount != nullptr) LateSlices::Drop(std::move(slice));
 }

@@ -16,8 +16,8 @@ namespace {
 // True while the closure waits for a thread of the executor.
 std::atomic<bool> g_scheduled{false};
 
-// Polls all paths until none has input, but not longer than a turn. Returns
-// whether there may be more input.
+// Polls all paths until none has input, for at most one turn. Returns true if
+// there may be more input.
 bool PollForATurn() {
   progress::PollSet* set = progress::PollSet::Get();
   const absl::Time end =

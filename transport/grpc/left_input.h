@@ -1,4 +1,5 @@
-// Stops polling in time, without losing input for which no doorbell rings.
+// Lets a thread stop polling after a while, and hands remaining input, for
+// which no doorbell rings, to another thread.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_LEFT_INPUT_H_
 #define PENSTOCK_TRANSPORT_GRPC_LEFT_INPUT_H_
@@ -8,17 +9,18 @@
 namespace penstock {
 namespace core {
 
-// Returns the note about the paths of PollSet::Get(). Never destroyed.
+// Returns the record of remaining input of the paths in PollSet::Get(). Never
+// destroyed.
 progress::LeftInput* LeftInputOfProcess();
 
-// Call it when input is left for which no doorbell will ring. Sees to it that a
-// thread polls all paths soon: one that comes back to wait; or, if threads
-// sleep, this one for a turn, and then one of gRPC's executor. Needs an
-// ExecCtx.
+// Makes a thread poll all paths soon. Call when input remains for which no
+// doorbell will ring. The thread is one that returns to wait. If all threads
+// sleep, this thread polls for a turn, and then a thread of gRPC's executor
+// polls. Call in an ExecCtx.
 void LeaveInput();
 
-// Polls all paths for a turn. If there may be more input, leaves it. Needs an
-// ExecCtx.
+// Polls all paths for a turn. Calls for another thread if there may be more
+// input. Call in an ExecCtx.
 void PollLeftInput();
 
 }  // namespace core

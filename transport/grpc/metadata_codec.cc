@@ -17,10 +17,11 @@ namespace {
 
 using grpc_core::Slice;
 
-// The visitor for grpc_metadata_batch::Encode().
+// A visitor for grpc_metadata_batch::Encode(), which appends the encoded
+// entries.
 class Encoder {
  public:
-  // If `sent` is null, no entry is replaced by a number.
+  // Replaces entries by numbers unless `sent` is null.
   Encoder(SentEntries* sent, const TellOfEntry* tell, std::string* out)
       : sent_(sent), tell_(tell), out_(out) {
     out_->clear();
@@ -38,11 +39,12 @@ class Encoder {
       Put(trait, Trait::Encode(value).as_string_view());
     }
   }
-  // Sends the time that is left, in milliseconds. HTTP/2's text would round it.
+  // Sends the remaining time in milliseconds, because HTTP/2's text form would
+  // round the time.
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
-    // A deadline differs each time and gets no number.
+    // Disable numbers here, because each deadline differs from the others.
     SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
     sent_ = sent;
@@ -51,10 +53,12 @@ class Encoder {
               grpc_core::CompressionAlgorithmSet set) {
     PutNumber(trait, set.ToLegacyBitmask());
   }
-  // Leave this one out: only balancers send it, and its Encode() aborts.
+  // Omits GrpcLbClientStatsMetadata: only load balancers send it, and its
+  // Encode() aborts.
   void Encode(grpc_core::GrpcLbClientStatsMetadata,
               grpc_core::GrpcLbClientStats*) {}
-  // Leave this one out: it is for the filters of this process.
+  // Omits GrpcInternalEncodingRequest, which is for the filters of this
+  // process.
   void Encode(grpc_core::GrpcInternalEncodingRequest,
               grpc_compression_algorithm) {}
 
@@ -92,8 +96,8 @@ class Encoder {
     PutByNumber(begin);
   }
 
-  // Replaces the entry at the end of out_, which starts at `begin`, by its
-  // number, if it has one.
+  // Replaces the last entry of out_, which starts at `begin`, by the entry's
+  // number. Does nothing if the entry has no number.
   void PutByNumber(size_t begin) {
     if (sent_ == nullptr) return;
     const auto entry = absl::string_view(*out_).substr(begin);
@@ -115,11 +119,12 @@ class Encoder {
 
 class Decoder {
  public:
-  // The values in `batch` will share the block.
+  // Decodes `block` into `batch`. The values in `batch` share the block.
   Decoder(const Slice* block, grpc_metadata_batch* batch)
       : block_(block), batch_(batch) {}
 
-  // Adds to `*numbered` the size of the entries that came as numbers.
+  // Decodes the whole block. Adds the size of the entries that came as numbers
+  // to `*numbered`.
   absl::Status Decode(const ReceivedEntries& received, size_t max_bytes,
                       size_t* numbered) {
     while (position_ < block_->size() && status_.ok()) {
@@ -134,7 +139,8 @@ class Decoder {
         Fail("metadata of an unknown number");
         break;
       }
-      // A byte may stand for a long entry: count it as HTTP/2 does.
+      // Count the represented entry as HTTP/2 does, because one byte may
+      // represent a long entry.
       constexpr size_t kEntryOverhead = 32;
       *numbered += entry->size() + kEntryOverhead;
       if (*numbered > max_bytes) {
@@ -146,8 +152,8 @@ class Decoder {
   }
 
  private:
-  // Decodes the entry that a number stands for. Fails unless there is exactly
-  // one entry.
+  // Decodes the entry that a number represents. Fails unless `entry` contains
+  // exactly one entry.
   static absl::Status DecodeOne(const Slice* entry,
                                 grpc_metadata_batch* batch) {
     Decoder decoder(entry, batch);
@@ -211,8 +217,8 @@ class Decoder {
                    });
   }
 
-  // Allows what gRPC lets applications send, and HTTP/2's own keys. Does not
-  // allow keys that the encoder leaves out.
+  // Returns true for keys and values that gRPC lets applications send, and for
+  // HTTP/2's own keys. Returns false for keys that the encoder omits.
   static bool IsLegal(const Slice& key, const Slice& value) {
     if (key.size() > 0 && key[0] == ':') return true;
     const absl::string_view name = key.as_string_view();
@@ -272,8 +278,8 @@ class Decoder {
                  const Slice& value) {
     uint64_t set;
     if (!ParseNumber(trait.key(), value, &set)) return;
-    // Add identity, which everybody accepts: gRPC asserts that it is there, and
-    // its own parser for HTTP/2 adds it too.
+    // Add identity, which every peer accepts. gRPC asserts that identity is in
+    // the set, and gRPC's parser for HTTP/2 also adds identity.
     set |= uint64_t{1} << GRPC_COMPRESS_NONE;
     batch_->Set(trait, grpc_core::CompressionAlgorithmSet::FromUint32(
                            static_cast<uint32_t>(set)));
@@ -328,7 +334,7 @@ absl::Status DecodeMetadata(absl::string_view bytes,
   size_t numbered = 0;
   absl::Status status =
       Decoder(&block, batch).Decode(received, max_bytes, &numbered);
-  // gRPC may read the batch of a stream that ends, so do not leave half of it.
+  // Clear a partial batch, because gRPC may read the batch of a failed stream.
   if (!status.ok()) batch->Clear();
   *size = bytes.size() + numbered;
   return status;

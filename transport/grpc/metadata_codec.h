@@ -1,7 +1,9 @@
-// Encodes gRPC's metadata, and decodes it. A key that gRPC knows takes one
-// byte, and so does a whole entry that nearly every call has; docs/protocol.md
-// lists their numbers. Other entries that repeat on a connection take one byte
-// too (metadata_table.h).
+// Encodes and decodes gRPC's metadata. Each of these takes one byte:
+//  - a key that gRPC knows;
+//  - a whole entry that nearly every call has;
+//  - another entry that repeats on a connection (metadata_table.h).
+//
+// docs/protocol.md lists the numbers.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
@@ -19,26 +21,30 @@
 namespace penstock {
 namespace core {
 
-// Tells the peer the number of an entry. Must send it ahead of what is being
-// encoded.
+// Tells the peer the number of an entry. The message must precede the metadata
+// that is being encoded.
 using TellOfEntry =
     std::function<void(uint8_t number, absl::string_view entry)>;
 
-// Encodes `batch` to `*out`, which it overwrites; reusing a string saves
-// allocations. Replaces entries that have a number in `sent` by that number.
-// Calls `tell` for each entry that has just got one.
+// Encodes `batch`, and overwrites `*out` with the result. Reusing a string
+// saves allocations. Replaces entries that have a number in `sent` by that
+// number. Calls `tell` for each entry that has just got a number.
 void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
                     const TellOfEntry& tell, std::string* out);
 
 // Returns the encoded trailers of a stream that ends with `status`.
 std::string EncodeStatus(const absl::Status& status);
 
-// Decodes `bytes` and adds the entries to `*batch`. Their values share a copy
-// of the bytes, or the entries of `received`. Sets `*size` to the size that the
-// bytes would have without numbers. The result satisfies what gRPC asserts of a
-// transport's metadata. On an error, leaves the batch empty and returns
-// INVALID_ARGUMENT if the bytes are malformed, or gRPC does not allow a key or
-// value; RESOURCE_EXHAUSTED if numbers stand for more than `max_bytes`.
+// Decodes `bytes` and adds the entries to `*batch`. The values share a copy of
+// the bytes, or the entries of `received`. Sets `*size` to the size that the
+// bytes would have without numbers. The result satisfies gRPC's assertions
+// about a transport's metadata.
+//
+// Fails with one of these errors, and leaves the batch empty:
+//  - INVALID_ARGUMENT if the bytes are malformed, or gRPC does not allow a key
+//    or value;
+//  - RESOURCE_EXHAUSTED if the entries that numbers represent exceed
+//    `max_bytes`.
 absl::Status DecodeMetadata(absl::string_view bytes,
                             const ReceivedEntries& received, size_t max_bytes,
                             grpc_metadata_batch* batch, size_t* size);

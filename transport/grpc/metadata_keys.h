@@ -1,4 +1,4 @@
-// The numbers of keys, and of pairs of key and value, in encoded metadata.
+// The numbers of keys, and of key-value pairs, in encoded metadata.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_KEYS_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_KEYS_H_
@@ -14,9 +14,11 @@
 namespace penstock {
 namespace core {
 
-// The first byte of an entry is kLiteral, kFirstKey and up for a key,
-// kFirstPair and up for a pair, or the number that the entry has on this
-// connection (metadata_table.h).
+// The first byte of an entry is one of:
+//  - kLiteral;
+//  - kFirstKey + n for a known key;
+//  - kFirstPair + n for a known key-value pair;
+//  - the entry's number on this connection (metadata_table.h).
 constexpr uint8_t kLiteral = 0;
 constexpr uint8_t kFirstKey = 1;
 constexpr uint8_t kFirstPair = 128;
@@ -26,8 +28,8 @@ struct List {
   static constexpr size_t kSize = sizeof...(Types);
 };
 
-// Part of the protocol: a key's place in the list is its number. New keys may
-// only be appended, with a new version of the protocol.
+// Part of the protocol: a key's position in the list is its number. New keys
+// may only be appended, together with a new version of the protocol.
 using Keys =
     List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
          grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,
@@ -48,7 +50,7 @@ struct Pair {
   static constexpr typename TraitType::ValueType kValue = kTheValue;
 };
 
-// As for Keys, the place in the list is the number.
+// Part of the protocol, like Keys: a pair's position in the list is its number.
 using Pairs = List<
     Pair<grpc_core::HttpMethodMetadata, grpc_core::HttpMethodMetadata::kPost>,
     Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttp>,
@@ -59,7 +61,7 @@ using Pairs = List<
     Pair<grpc_core::GrpcStatusMetadata, GRPC_STATUS_OK>,
     Pair<grpc_core::GrpcEncodingMetadata, GRPC_COMPRESS_NONE>>;
 
-// Returns the number of a trait's key, or kLiteral if it has none.
+// Returns the number of the trait's key, or kLiteral if the key has no number.
 template <typename Trait, typename... Traits>
 constexpr uint8_t NumberOfKey(List<Traits...>) {
   uint8_t number = kFirstKey;
@@ -83,7 +85,7 @@ IsPair(Trait, const Value&) {
   return false;
 }
 
-// Returns the number of the pair, or 0 if it has none.
+// Returns the number of the pair, or 0 if the pair has no number.
 template <typename Trait, typename Value, typename... All>
 uint8_t NumberOfPair(Trait trait, const Value& value, List<All...>) {
   uint8_t number = kFirstPair;

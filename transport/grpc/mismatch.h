@@ -1,4 +1,4 @@
-// Checks that the libgrpc that is loaded is the one this was built for.
+// Checks that the loaded libgrpc is the one that Penstock was built for.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_MISMATCH_H_
 #define PENSTOCK_TRANSPORT_GRPC_MISMATCH_H_
@@ -6,9 +6,9 @@
 namespace penstock {
 namespace core {
 
-// Returns null if the libgrpc that is loaded is the one that transport/grpc was
-// compiled for, as far as it tells: its release, its abseil, the size of a
-// struct. If not, returns a sentence that names the loaded libgrpc.
+// Returns null if the loaded libgrpc is the one that transport/grpc was
+// compiled for. Compares the release, the abseil release, and the size of a
+// struct. Otherwise returns a sentence that names the loaded libgrpc.
 // Thread-safe.
 const char* GrpcMismatch();
 

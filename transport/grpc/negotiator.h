@@ -1,5 +1,5 @@
-// The common part of both sides of the negotiation: reads and writes on the
-// connection, finishes once, and may be shut down at any moment.
+// The common part of both sides of the negotiation. Reads and writes on the
+// connection, finishes once, and may be shut down at any time.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
@@ -15,9 +15,9 @@
 namespace penstock {
 namespace core {
 
-// A handshaker that runs after the security handshake. Either takes the
-// connection for a Penstock transport, or leaves the connection to HTTP/2 with
-// all bytes that were read. Functions named Locked are called with mu_ held.
+// A handshaker that runs after the security handshake. Either gives the
+// connection to a Penstock transport, or leaves the connection to HTTP/2 with
+// all received bytes. Functions named Locked are called with mu_ held.
 class Negotiator : public grpc_core::Handshaker {
  public:
   void Shutdown(grpc_error_handle why) override;
@@ -28,22 +28,22 @@ class Negotiator : public grpc_core::Handshaker {
   Negotiator();
 
   virtual void BeginLocked() = 0;
-  // Called after ReadLocked(), when received() has more bytes.
+  // Called after ReadLocked(), when received() has new bytes.
   virtual void OnReadLocked() = 0;
-  // Called after WriteLocked(), when all bytes are written.
+  // Called after WriteLocked(), when all bytes were written.
   virtual void OnWrittenLocked() = 0;
 
   void ReadLocked();
   void WriteLocked(const std::string& bytes);
-  // Finishes the handshake, so that HTTP/2 goes on with the bytes `received`.
+  // Finishes the handshake. HTTP/2 continues with the bytes `received`.
   void LeaveToHttp2Locked(const std::string& received);
-  // Gives the connection to a new transport, which the caller starts. The first
-  // `consumed` bytes of received() belong to the negotiation, and the transport
-  // gets the rest. The caller owns the first reference to the result.
+  // Gives the connection to a new transport. The caller starts the transport,
+  // and owns the first reference to it. The first `consumed` bytes of
+  // received() belong to the negotiation. The transport gets the rest.
   Transport* TakeOverLocked(const Transport::Config& config, size_t consumed,
                             Transport::Settled settled);
-  // Finishes the handshake. If there is an error and no transport, closes the
-  // connection. Later calls do nothing.
+  // Finishes the handshake. Closes the connection if there is an error and no
+  // transport. Later calls do nothing.
   void FinishLocked(grpc_error_handle error);
 
   const std::string& received() const { return received_; }
@@ -64,7 +64,7 @@ class Negotiator : public grpc_core::Handshaker {
   Transport* transport_ = nullptr;  // holds a reference, once taken over
   std::string received_;
   grpc_core::SliceBuffer write_buffer_;
-  // See EndpointStream: the inner closures may run under mu_.
+  // Inner closures may run under mu_; see EndpointStream.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

@@ -15,7 +15,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Watches in gRPC's own set. Keeps itself alive while a notification may come.
+// A watch in gRPC's own set. Keeps itself alive while a notification may come.
 class GrpcWaker : public PathWaker,
                   public std::enable_shared_from_this<GrpcWaker> {
  public:
@@ -33,7 +33,7 @@ class GrpcWaker : public PathWaker,
         this, nullptr);
     grpc_fd_notify_on_read(fd_, &on_readable_);
   }
-  // Makes the notification come, with an error.
+  // Triggers the notification, with an error.
   void Stop() override {
     grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the path is not used any more"));
   }
@@ -44,10 +44,10 @@ class GrpcWaker : public PathWaker,
       wake_();
       return grpc_fd_notify_on_read(fd_, &on_readable_);
     }
-    int ours = -1;  // the path closes it
+    int ours = -1;  // the path closes the descriptor
     grpc_fd_orphan(fd_, nullptr, &ours, "penstock path");
     wake_ = nullptr;
-    self_ = nullptr;  // may destroy this
+    self_ = nullptr;  // may destroy this object
   }
 
   const std::shared_ptr<fabric::Endpoint> path_;
@@ -57,7 +57,7 @@ class GrpcWaker : public PathWaker,
   std::shared_ptr<GrpcWaker> self_;
 };
 
-// Watches on the event loop's thread.
+// A watch on the event loop's thread.
 class LoopWaker : public PathWaker,
                   public std::enable_shared_from_this<LoopWaker> {
  public:

@@ -1,5 +1,5 @@
-// Wakes a thread for a fast path's input while all threads sleep, if the path
-// has descriptors for that.
+// Wakes a thread when a fast path has input while all threads sleep. Needs a
+// path with descriptors for wake-ups.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
@@ -14,24 +14,24 @@
 namespace penstock {
 namespace core {
 
-// Watches one descriptor. Adds it to the set on which gRPC's threads wait, so
-// that the woken thread is one that waits for the application. With a
-// GRPC_POLL_STRATEGY other than epoll1 there is no such set, and the event
+// A watch on one descriptor of a path. The descriptor is in the set on which
+// gRPC's threads wait, so that a thread that waits for the application wakes.
+// If GRPC_POLL_STRATEGY is not epoll1, this set does not exist, and the event
 // loop's thread watches instead.
 class PathWaker {
  public:
   // Called when the descriptor is readable, from an ExecCtx, on any thread,
-  // without locks. Must clear the path's wake-up. Destroyed, with what it owns,
-  // some time after Stop().
+  // without locks. Must clear the path's wake-up. The waker destroys the
+  // function some time after Stop().
   using Wake = std::function<void()>;
 
   virtual ~PathWaker() = default;
-  // Stops watching: no call of `wake` begins any more, and the path is released
-  // soon. Call it in an ExecCtx. May be called from within `wake`.
+  // Stops watching. No call of `wake` begins afterwards, and the path is
+  // released soon. Call in an ExecCtx. May be called from within `wake`.
   virtual void Stop() = 0;
 
-  // Returns a waker for each of the path's descriptors. The wakers keep the
-  // path, which owns the descriptors. Call it in an ExecCtx.
+  // Returns a waker for each descriptor of the path. The wakers share ownership
+  // of the path, which owns the descriptors. Call in an ExecCtx.
   static std::vector<std::shared_ptr<PathWaker>> Start(
       const std::shared_ptr<fabric::Endpoint>& path, const Wake& wake);
 };

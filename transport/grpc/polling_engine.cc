@@ -27,7 +27,7 @@ namespace {
 
 grpc_event_engine_vtable g_engine;  // epoll1's, with our pollset_work
 const grpc_event_engine_vtable* g_inner = nullptr;
-size_t g_mutex_offset = 0;  // behind epoll1's part of a pollset
+size_t g_mutex_offset = 0;  // the end of epoll1's part of a pollset
 
 gpr_mu** MutexOf(grpc_pollset* pollset) {
   return reinterpret_cast<gpr_mu**>(reinterpret_cast<char*>(pollset) +
@@ -37,7 +37,8 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
 using Source = progress::Turns::Source;
 progress::Turns g_turns;
 
-// gRPC's threads share a policy, but each loses its own core.
+// The policy is shared by gRPC's threads, but each thread records the losses of
+// its own core.
 thread_local progress::CoreLosses t_losses;
 
 progress::SpinPolicy* Policy() {
@@ -57,7 +58,8 @@ struct Wait {
   grpc_pollset_worker** worker;
 };
 
-// Gives the sockets their turn, if it is due. Returns whether it was.
+// Gives the sockets their turn if the turn is due. Returns true if the turn was
+// due.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (!g_turns.Take(Source::kSockets, now)) return false;
   if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
@@ -67,13 +69,13 @@ bool LookAtSockets(const Wait& wait, absl::Time now) {
 }
 
 enum class Spun {
-  kNot,    // did not spin, as other threads need the core
-  kIdle,   // spun, but nothing came
-  kReady,  // spun, and the caller has something to do
+  kNot,    // did not spin, because other threads need the core
+  kIdle,   // spun without finding work
+  kReady,  // spun, and the caller has work
 };
 
-// Polls until the caller has something to do or `budget` is over. Yields the
-// core now and then, because other threads, such as the peer's, may need it.
+// Polls until the caller has work or `budget` has passed. Yields the core
+// sometimes, because other threads, for example the peer's, may need it.
 Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
               bool is_busy) {
   constexpr int kPollsPerYield = 8;
@@ -112,7 +114,7 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
     result = SpinOnce(wait, start, budget, is_busy);
     const bool more = set->EndSpin();
     if (!more) return result;
-    // No doorbell was rung for what came before the path was armed again.
+    // No doorbell rang for input that arrived before the path was armed again.
     if (result == Spun::kReady) {
       LeaveInput();
       return result;
@@ -122,7 +124,7 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
   return result;
 }
 
-// Sleeps in epoll until there is an event, a kick or the deadline.
+// Sleeps in epoll until an event, a kick or the deadline.
 grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
   progress::LeftInput* left = LeftInputOfProcess();
@@ -154,8 +156,8 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
       std::min(wanted, absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
-    // The pollset remembers a kick that comes while this thread is not in
-    // epoll.
+    // Unlocking is safe: the pollset remembers a kick that arrives while this
+    // thread is not in epoll.
     gpr_mu_unlock(wait.mu);
     spun = Spin(wait, start, budget, is_busy);
     gpr_mu_lock(wait.mu);
@@ -165,8 +167,8 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     }
     context->InvalidateNow();
   }
-  // In busy mode a thread does not sleep, and has looked at the sockets between
-  // its polls. The thread does sleep if it would take a core that others need.
+  // A thread in busy mode does not sleep, and has polled the sockets between
+  // its other polls. The thread does sleep if other threads need its core.
   if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();
@@ -180,7 +182,7 @@ void InitPollset(grpc_pollset* pollset, gpr_mu** mu) {
 }
 
 bool Wrap() {
-  // gRPC chooses its engine when it is initialised.
+  // gRPC chooses its engine during its initialization.
   if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
   g_inner = &grpc_ev_epoll1_posix;
   g_engine = *g_inner;

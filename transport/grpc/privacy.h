@@ -11,12 +11,11 @@ namespace core {
 
 // Returns true if the connection's security promises that others can neither
 // read nor change the traffic. `args` come from the security handshake. A
-// handshake that states no security level counts as promising it.
+// handshake that states no security level counts as a promise.
 bool PromisesPrivacy(const grpc_core::ChannelArgs& args);
 
 // Sets the security level in the handshake's result to "none". The application
-// sees this level. gRPC sees it, too, and sends no credentials that need
-// privacy.
+// and gRPC see this level, and gRPC sends no credentials that need privacy.
 void LowerSecurityLevel(const grpc_core::ChannelArgs& args);
 
 }  // namespace core

@@ -17,21 +17,22 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Of a connection.
+// The filter's data of a connection.
 struct ChannelData {
   record::Recorder* recorder;
   uint64_t client;
 };
 
-// Of a call. gRPC's call combiner guards it: all batches and closures of a call
-// run one after another.
+// The filter's data of a call. gRPC's call combiner guards the data: all
+// batches and closures of a call run one after another.
 struct CallData {
   explicit CallData(grpc_call_element* elem);
 
   record::RecordedCall call;
   grpc_metadata_batch* initial_metadata = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message = nullptr;
-  // Ours, which gRPC calls in place of those that they call at their end.
+  // gRPC calls on_* instead of the original closures. Each on_* ends by calling
+  // the original closure in then_*.
   grpc_closure on_initial_metadata;
   grpc_closure on_message;
   grpc_closure on_end;
@@ -68,9 +69,9 @@ void OnMessage(void* arg, grpc_error_handle error) {
   grpc_core::Closure::Run(DEBUG_LOCATION, data->then_message, error);
 }
 
-// The call is over. If the server has not sent its status before, it was
-// cancelled, or its connection broke; what status the handler gives then, if
-// any, the client does not see.
+// Ends the record of a call. If the server has not sent a status yet, the call
+// was cancelled or its connection broke. The client does not see a status that
+// the handler returns later.
 void OnEnd(void* arg, grpc_error_handle error) {
   CallData* const data = Of(static_cast<grpc_call_element*>(arg));
   data->call.End(GRPC_STATUS_CANCELLED);
@@ -154,8 +155,8 @@ const grpc_channel_filter kFilter = {
 }  // namespace
 
 void RegisterRecordingFilter(grpc_core::CoreConfiguration::Builder* builder) {
-  // Below the server's own filter only, which is put in front with the largest
-  // number.
+  // Only the server's own filter comes above this filter, because the server's
+  // stage has the largest number.
   builder->channel_init()->RegisterStage(
       GRPC_SERVER_CHANNEL, std::numeric_limits<int>::max() - 1,
       [](grpc_core::ChannelStackBuilder* stack) {

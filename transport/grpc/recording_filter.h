@@ -1,4 +1,4 @@
-// Takes down the calls of gRPC's servers, over whatever carries them.
+// Records the calls of gRPC servers, over any transport.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_RECORDING_FILTER_H_
 #define PENSTOCK_TRANSPORT_GRPC_RECORDING_FILTER_H_
@@ -9,10 +9,9 @@
 namespace penstock {
 namespace core {
 
-// Has gRPC ask, for each connection that a server accepts, whether there is a
-// record::Recorder. If so, the connection's calls pass a filter directly below
-// the server, which sees messages as the application does: decompressed. If
-// not, nothing is added to them.
+// For each connection that a server accepts, checks whether the process has a
+// record::Recorder. If so, adds a filter directly below the server. The filter
+// sees messages like the application: decompressed. Otherwise adds no filter.
 void RegisterRecordingFilter(grpc_core::CoreConfiguration::Builder* builder);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// Credentials with which every call fails.
+// Credentials that make every call fail.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_REFUSING_CREDENTIALS_H_
 #define PENSTOCK_TRANSPORT_GRPC_REFUSING_CREDENTIALS_H_
@@ -11,8 +11,8 @@
 namespace penstock {
 namespace core {
 
-// Returns credentials with which every call of a channel ends with
-// FAILED_PRECONDITION and `why`. Uses only parts of gRPC that are the same in
+// Returns credentials that make every call of a channel fail with
+// FAILED_PRECONDITION and `why`. Uses only parts of gRPC that are identical in
 // every release.
 std::shared_ptr<grpc::ChannelCredentials> RefusingCredentials(std::string why);
 

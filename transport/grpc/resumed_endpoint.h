@@ -1,4 +1,4 @@
-// Lets stock HTTP/2 begin on a connection on which the negotiation has sent the
+// Starts stock HTTP/2 on a connection after the negotiation has sent the
 // client's preface and a SETTINGS frame.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_RESUMED_ENDPOINT_H_
@@ -13,11 +13,13 @@
 namespace penstock {
 namespace core {
 
-// Returns an endpoint for the HTTP/2 transport, and takes ownership of `inner`.
-// Drops the preface that the transport writes, because the peer has it already.
-// Drops the peer's acknowledgement of the negotiation's SETTINGS. `received` is
-// what the negotiation has read; `*rest` is set to what the transport must get
-// of it.
+// Returns an endpoint for the HTTP/2 transport. Takes ownership of `inner`. The
+// endpoint drops:
+//  - the preface that the transport writes, because the peer has received it;
+//  - the peer's acknowledgement of the negotiation's SETTINGS.
+//
+// `received` are the bytes that the negotiation has read. Sets `*rest` to the
+// part of `received` that the transport must get.
 grpc_endpoint* NewResumedEndpoint(grpc_endpoint* inner,
                                   absl::string_view received,
                                   std::string* rest);

@@ -47,7 +47,7 @@ void ServerNegotiator::OnReadLocked() {
     case Preface::kNeedMore:
       return ReadLocked();
     case Preface::kNo:
-      return LeaveToHttp2Locked(received());  // HTTP/2 reports what is wrong
+      return LeaveToHttp2Locked(received());  // HTTP/2 reports the error
     case Preface::kYes:
       break;
   }
@@ -83,8 +83,8 @@ void ServerNegotiator::RefuseHttp2Locked() {
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 
-// Serves the client over HTTP/2, so that a flood does not shut out honest
-// clients. Refuses it if the policy wants Penstock.
+// Serves the client over HTTP/2, so that a flood does not lock out honest
+// clients. Refuses the client if the policy requires Penstock.
 void ServerNegotiator::AnswerFloodLocked() {
   const bool refuses = settings_.policy == Policy::kRequire;
   const std::string text =
@@ -113,7 +113,7 @@ void ServerNegotiator::OnWrittenLocked() {
       channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Transport* transport = TakeOverLocked(config, consumed_, nullptr);
   Ref().release();
-  // Not under the lock, because the server takes locks of its own.
+  // Set up outside the lock, because the server takes locks of its own.
   grpc_core::ExecCtx::Run(
       DEBUG_LOCATION,
       grpc_core::NewClosure([this, transport, channel_args](grpc_error_handle) {

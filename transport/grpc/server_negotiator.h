@@ -1,5 +1,5 @@
-// The server's side of the negotiation: examines whether the client offers
-// Penstock, and answers.
+// The server's side of the negotiation. Checks if the client offers Penstock,
+// and answers.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
@@ -12,12 +12,12 @@
 namespace penstock {
 namespace core {
 
-// Leaves a client that does not offer Penstock to HTTP/2, with all bytes that
-// it sent; with Policy::kRequire, refuses it.
+// Takes over clients that offer Penstock. Leaves other clients to HTTP/2, with
+// all received bytes, or refuses them with Policy::kRequire.
 class ServerNegotiator : public Negotiator {
  public:
-  // `server` is the one whose listener runs this handshake. gRPC keeps it alive
-  // until its handshakes have finished.
+  // `server` owns the listener that runs this handshake. gRPC keeps the server
+  // alive until its handshakes have finished.
   ServerNegotiator(Settings settings, grpc_core::Server* server)
       : settings_(std::move(settings)), server_(server) {}
   const char* name() const override { return "penstock"; }
@@ -32,7 +32,7 @@ class ServerNegotiator : public Negotiator {
 
   const Settings settings_;
   grpc_core::Server* const server_;
-  uint8_t version_ = 0;  // that both sides speak
+  uint8_t version_ = 0;  // the version that both sides speak
   size_t consumed_ = 0;
   paths::HalfOpen::Place half_open_;
 };

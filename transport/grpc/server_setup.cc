@@ -30,17 +30,17 @@ namespace {
 
 constexpr char kServerArg[] = "penstock.internal.server";
 
-// The argument by which the handshaker factory recognises a Penstock server.
-// Shared by the arguments and the plugin. `server` is set before ports open,
-// and is valid while their handshakes run.
+// The argument that marks a Penstock server for the handshaker factory. Shared
+// by the arguments and the plugin. `server` is set before ports open, and is
+// valid while their handshakes run.
 struct ServerContext {
   Settings settings;
   grpc_core::Server* server = nullptr;
 };
 
-// Returns the server, which a plugin can get at only through this private
-// member. An explicit instantiation may name the member, and its friend
-// function returns it.
+// Returns the server of `initializer`, from a private member. An explicit
+// instantiation may name the member, and its friend function returns the
+// member.
 grpc::Server* ServerOf(grpc::ServerInitializer* initializer);
 template <grpc::Server* grpc::ServerInitializer::*kMember>
 struct ServerAccess {
@@ -66,7 +66,7 @@ class Plugin : public grpc::ServerBuilderPlugin {
   const std::shared_ptr<ServerContext> context_;
 };
 
-// gRPC copies and destroys the argument: each copy is one share.
+// A copy of the argument. Each copy that gRPC makes is one share.
 using Share = std::shared_ptr<ServerContext>;
 const grpc_arg_pointer_vtable kShareVtable = {
     [](void* share) -> void* { return new Share(*static_cast<Share*>(share)); },
@@ -104,13 +104,14 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
                                                              (*share)->server));
   }
   HandshakerPriority Priority() override {
-    // After all of gRPC's own, security included. The enum has no such value.
+    // Run after all of gRPC's handshakers, including security. The enum has no
+    // name for this value.
     return static_cast<HandshakerPriority>(1000);
   }
 };
 
-// Returns true if gRPC's configuration exists already. Registering anything
-// would then abort. The member is private; see ServerOf().
+// Returns true if gRPC's configuration exists already. A registration would
+// then abort. The member is private; see ServerOf().
 bool IsConfigured();
 template <std::atomic<grpc_core::CoreConfiguration*>* kMember>
 struct ConfigAccess {
@@ -118,10 +119,10 @@ struct ConfigAccess {
 };
 template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
 
-// Registers the factory and the filters. Runs before main(), because
-// gRPC builds its configuration once, on first use. Servers that were not
-// enabled do not notice. Returns false if it is too late, or for another gRPC
-// release.
+// Registers the factory and the filters. Runs before main(), because gRPC
+// builds its configuration once, on first use. Has no effect on servers that
+// were not enabled. Returns false if gRPC's configuration exists already, or if
+// gRPC is another release.
 bool Register() {
   if (GrpcMismatch() != nullptr || IsConfigured()) return false;
   grpc_core::CoreConfiguration::RegisterBuilder(
@@ -165,11 +166,12 @@ absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
     const Settings& settings) {
   if (!g_registered) return LoadedLate();
-  // A library with Penstock in it has done so, with settings of its own.
+  // A library that contains Penstock has already enabled this server, with its
+  // own settings.
   if (grpc_channel_args_find(arguments, kServerArg) != nullptr) {
     return create(arguments, /*reserved=*/nullptr);
   }
-  grpc_core::ExecCtx exec_ctx;  // copies of arguments may end in it
+  grpc_core::ExecCtx exec_ctx;  // for the destruction of argument copies
   Share context = std::make_shared<ServerContext>();
   context->settings = settings;
   const grpc_arg mark = grpc_channel_arg_pointer_create(

@@ -13,19 +13,20 @@
 namespace penstock {
 namespace core {
 
-// Returns FAILED_PRECONDITION if gRPC was in use before this library was
-// loaded, or is another release: then its servers are out of reach.
+// Returns OK if servers can be enabled. Returns FAILED_PRECONDITION if gRPC was
+// in use before this library was loaded, or if gRPC is another release.
 absl::Status ServersAreHooked();
 
-// Makes the server that `builder` starts accept Penstock beside HTTP/2. Returns
-// FAILED_PRECONDITION if gRPC was in use before this library was loaded.
+// Makes the server that `builder` starts accept both Penstock and HTTP/2.
+// Returns FAILED_PRECONDITION if servers cannot be enabled.
 absl::Status EnableServer(grpc::ServerBuilder* builder,
                           const Settings& settings);
 
-// The same for gRPC's core: returns the server that `create`, which is
-// grpc_server_create(), makes from `arguments`. If EnableServer() is behind
-// them, its settings hold. Returns FAILED_PRECONDITION
-// without having called it. Ports are to be added after that.
+// Creates an enabled server of gRPC's core. Calls `create`, which is
+// grpc_server_create(), with `arguments`, and returns the result. If the
+// arguments come from EnableServer(), keeps their settings and ignores
+// `settings`. Returns FAILED_PRECONDITION without calling `create` if servers
+// cannot be enabled. Add ports after this call.
 absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
     const Settings& settings);

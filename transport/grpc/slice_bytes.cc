@@ -11,7 +11,8 @@ namespace core {
 
 namespace {
 
-// Holds the application's memory, and releases it without locks.
+// A slice that is released after locks are released, because its memory belongs
+// to the application.
 struct HeldSlice {
   explicit HeldSlice(grpc_core::Slice held) : slice(std::move(held)) {}
   ~HeldSlice() { DropLate(std::move(slice)); }
@@ -21,13 +22,13 @@ struct HeldSlice {
   grpc_core::Slice slice;
 };
 
-// Declares the memory of a device for as long as the slice lives.
+// A declaration of device memory, for the lifetime of a slice.
 struct DeviceOwner {
   explicit DeviceOwner(memory::Bytes held)
       : bytes(std::move(held)), range(bytes.span(), bytes.device, nullptr) {}
 
   const memory::Bytes bytes;
-  const memory::DeviceRange range;  // ends before the memory
+  const memory::DeviceRange range;  // destroyed before `bytes`
 };
 
 grpc_core::Slice ToDeviceSlice(memory::Bytes bytes) {
@@ -42,8 +43,7 @@ grpc_core::Slice ToDeviceSlice(memory::Bytes bytes) {
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
   memory::Payload payload;
   for (size_t i = 0; i < buffer.Count(); ++i) {
-    // A short slice holds its bytes itself, so point into the copy that is
-    // kept.
+    // A short slice contains its bytes, so the payload must refer to `held`.
     auto held = std::make_shared<HeldSlice>(buffer.RefSlice(i));
     const grpc_core::Slice& slice = held->slice;
     payload.Append(memory::Bytes{slice.data(), slice.size(), held,
@@ -62,12 +62,12 @@ grpc_core::Slice ToSlice(memory::Bytes bytes) {
         reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
   absl::StatusOr<memory::Bytes> owned = memory::Own(std::move(bytes));
-  // Only an eager message has no owner. gRPC, too, ends the process if there is
-  // no memory for so little.
+  // Only an eager message has no owner. Like gRPC, end the process if there is
+  // no memory for so few bytes.
   GPR_ASSERT(owned.ok());
   bytes = *std::move(owned);
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));
-  // gRPC does not write to slices that it did not make.
+  // The const_cast is safe: gRPC does not write to slices that others made.
   return grpc_core::Slice(grpc_slice_new_with_user_data(
       const_cast<uint8_t*>(bytes.data), bytes.size,
       [](void* arg) { delete static_cast<std::shared_ptr<const void>*>(arg); },

@@ -1,4 +1,4 @@
-// Converts between gRPC's slices and memory::Bytes, which share the memory.
+// Converts between gRPC slices and memory::Bytes without copying most bytes.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
 #define PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
@@ -12,12 +12,12 @@ namespace penstock {
 namespace core {
 
 // Returns a payload that shares the slices of `buffer` and keeps them alive.
-// Slices in memory of devices are ready to be read (device_slices.h).
+// Device slices must be ready to be read (device_slices.h).
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
 // Returns a slice that shares `bytes` and keeps them alive. Copies bytes that
-// have no owner, or fit into the slice itself. Memory of a device's is declared
-// (memory::DeviceRange) as long as the slice lives.
+// have no owner, or that fit into the slice itself. Declares device memory
+// (memory::DeviceRange) for the lifetime of the slice.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

@@ -11,9 +11,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A closure that runs right before those of the event that the next
-// pollset_work() handles. gRPC does not say whether there was an event: this
-// sees whether another closure follows it in the ExecCtx's list.
+// A closure that runs directly before the closures of the event that the next
+// pollset_work() handles. gRPC does not report if there was an event. The mark
+// detects an event by a closure after its own in the ExecCtx's list.
 class EventMark {
  public:
   EventMark() { GRPC_CLOSURE_INIT(&closure_, &EventMark::Run, this, nullptr); }
@@ -27,7 +27,7 @@ class EventMark {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, &closure_, absl::OkStatus());
   }
   bool is_set() const { return is_set_; }
-  // Returns whether closures followed the mark when it ran last.
+  // Returns true if closures followed the mark in its latest run.
   bool saw_event() const { return saw_event_; }
 
  private:
@@ -35,8 +35,8 @@ class EventMark {
     auto* mark = static_cast<EventMark*>(self);
     mark->is_set_ = false;
     mark->saw_event_ = mark->closure_.next_data.next != nullptr;
-    // gRPC has read the clock before it asked for events, and the process may
-    // have been stopped in between.
+    // gRPC read the clock before it polled for events, and the process may have
+    // been stopped in between.
     grpc_core::ExecCtx::Get()->InvalidateNow();
   }
 
@@ -45,8 +45,9 @@ class EventMark {
   bool saw_event_ = false;
 };
 
-// An event for which nobody waits schedules no closure, and others may be
-// behind it. Two of them in a row are rare.
+// The number of consecutive calls without an event that end the turn. One such
+// call proves nothing: an event for which nobody waits schedules no closure,
+// and more events may follow. Two such events in a row are rare.
 constexpr int kCallsWithoutEvent = 2;
 
 }  // namespace
@@ -63,8 +64,9 @@ bool TakeSocketTurn(const grpc_event_engine_vtable& engine,
     mark.Set();
     const grpc_error_handle error = engine.pollset_work(
         pollset, worker, grpc_core::Timestamp::ProcessEpoch());
-    if (!error.ok()) break;  // it will tell the thread that sleeps there
-    if (!mark.is_set()) {    // else a kick ended the call before the look
+    if (!error.ok())
+      break;               // the thread that sleeps in epoll reports the error
+    if (!mark.is_set()) {  // otherwise a kick ended the call before its poll
       without_event = mark.saw_event() ? 0 : without_event + 1;
       if (without_event == kCallsWithoutEvent) more = false;
     }

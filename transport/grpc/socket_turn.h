@@ -1,4 +1,4 @@
-// A turn of the descriptors that gRPC's epoll set watches.
+// A polling turn for the descriptors in gRPC's epoll set.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SOCKET_TURN_H_
 #define PENSTOCK_TRANSPORT_GRPC_SOCKET_TURN_H_
@@ -9,9 +9,10 @@
 namespace penstock {
 namespace core {
 
-// Handles what the descriptors have, until there is no more or the turn is
-// over, and runs the closures. Returns whether there may be more. Does not
-// sleep. Call it without the pollset's lock, which is `mu`; `engine` is epoll1.
+// Handles events of the descriptors and runs their closures. Ends when there
+// are no more events or when the turn is over. Returns true if there may be
+// more events. Does not sleep. Call without holding `mu`, the pollset's lock.
+// `engine` must be epoll1.
 bool TakeSocketTurn(const grpc_event_engine_vtable& engine,
                     grpc_pollset* pollset, gpr_mu* mu,
                     grpc_pollset_worker** worker);

@@ -25,8 +25,8 @@ absl::Status ToStatus(const grpc_error_handle& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), message);
 }
 
-// A visitor for grpc_metadata_batch::Encode(). Finds keys of the application,
-// which gRPC does not know.
+// A visitor for grpc_metadata_batch::Encode(). Finds keys of the application:
+// keys that gRPC does not know.
 class CustomKeyFinder {
  public:
   void Encode(const grpc_core::Slice&, const grpc_core::Slice&) {
@@ -46,8 +46,9 @@ bool HasCustomKeys(const grpc_metadata_batch& metadata) {
   return finder.found();
 }
 
-// Returns true if the answer consists of trailers only. Clients distinguish
-// such an answer from one with headers. Stock HTTP/2 has the same condition.
+// Returns true if the answer consists of trailers only. Clients distinguish an
+// answer of trailers from an answer with headers. Stock HTTP/2 uses the same
+// condition.
 bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
   return op.send_initial_metadata && op.send_trailing_metadata &&
          !op.send_message &&
@@ -124,10 +125,10 @@ void Stream::Cancel(const grpc_error_handle& error) {
   Close(error);
 }
 
-// Cancels a stream that is closed. The server's status is here, but waits
-// behind messages that gRPC has not asked for and now never will. As with
-// HTTP/2, gRPC gets its own cancellation instead of the status: OK would say
-// that it has received all messages.
+// Cancels a closed stream. The server's status has arrived, but waits for
+// messages that gRPC will no longer request. As with HTTP/2, gRPC gets its own
+// cancellation as the status: OK would claim that gRPC has received all
+// messages.
 void Stream::CancelClosed(const grpc_error_handle& error) {
   failed_ = true;
   if (transport_->is_client() && !status_taken_) SetTrailingStatus(error);
@@ -135,15 +136,15 @@ void Stream::CancelClosed(const grpc_error_handle& error) {
 }
 
 // Returns true if gRPC's server drops a call that no application has, because
-// the server is shutting down. Nothing was done for such a call: gRPC's C++
-// and Python ask for the end of a call, or send anything, only after they have
-// given it to an application.
+// the server is shutting down. No work was done for such a call: gRPC's C++ and
+// Python request the end of a call, or send data, only after an application has
+// the call.
 bool Stream::IsRefusedBy(const absl::Status& status) const {
   return !transport_->is_client() && !taken_ && absl::IsCancelled(status);
 }
 
-// Tells the peer that the stream ends with `status`. A server's status comes
-// behind what was sent before. A client's reset drops what is queued.
+// Tells the peer that the stream ends with `status`. A server's status is sent
+// after earlier data. A client's reset drops queued data.
 void Stream::Abort(const absl::Status& status) {
   if (transport_->is_client()) {
     session()->SendReset(id_, status);
@@ -187,8 +188,8 @@ grpc_error_handle Stream::SendInitialMetadata(
   return absl::OkStatus();
 }
 
-// Leaves messages of several slices, and of devices' memory, to the general
-// way.
+// Refuses messages of several slices and messages in device memory, which
+// SendMessage() of the session handles.
 bool Stream::SendEager(const grpc_core::SliceBuffer& message, bool compressed) {
   if (message.Count() > 1) return false;
   const grpc_core::Slice slice =
@@ -213,7 +214,8 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                session()->SendMessage(id_, ToPayload(*op.send_message),
                                       compressed, half_closed_);
   }
-  // A client's retry filter sends the same buffer with each attempt.
+  // Keep a client's buffer, because the retry filter sends the same buffer with
+  // each attempt.
   if (!transport_->is_client()) DropAllLate(op.send_message);
   return accepted;
 }
@@ -248,9 +250,10 @@ void Stream::OnSendAccepted() {
   if (trailers_sent_) Close(absl::OkStatus());
 }
 
-// Sends nothing, because the connection takes no more streams. Closes the
-// stream when the channel chooses this connection no longer: gRPC's next
-// attempt, or the application's next call, would come here again.
+// Sends nothing, because the connection accepts no more streams. Closes the
+// stream only when the channel has stopped choosing this connection. Otherwise
+// gRPC's retry, or the application's next call, would choose this connection
+// again.
 void Stream::BeginElsewhere() {
   if (transport_->IsForeign() || !transport_->IsTellingChannel()) {
     return CloseUnsent();
@@ -261,13 +264,14 @@ void Stream::BeginElsewhere() {
 }
 
 void Stream::CloseHeld() {
-  if (!closed_) CloseUnsent();  // or else cancelled meanwhile
+  if (!closed_) CloseUnsent();  // the call may be cancelled already
   grpc_stream_unref(refcount_, "penstock held");
 }
 
 void Stream::CloseUnsent() {
   if (transport_->IsForeign()) {
-    // gRPC would try again, on the same connection, for ever.
+    // With CloseUnsent()'s usual status, gRPC would retry on the same
+    // connection forever.
     return Close(ErrorWithCode(
         "the connection belongs to the process that this one was forked from",
         GRPC_STATUS_UNAVAILABLE));
@@ -301,7 +305,8 @@ void Stream::Close(const grpc_error_handle& error) {
   Leave();
 }
 
-// Called when the session has forgotten the stream.
+// Detaches the stream from the transport. Called after the session has detached
+// the stream.
 void Stream::Leave() {
   attached_ = false;
   if (close_error_.ok()) {

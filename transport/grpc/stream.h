@@ -1,5 +1,5 @@
-// A stream, that is one RPC: turns gRPC's batches of operations into calls of
-// the session, and the session's events into gRPC's closures.
+// A stream, which carries one RPC. Translates gRPC's batches of operations into
+// calls of the session, and the session's events into gRPC's closures.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_H_
@@ -23,28 +23,31 @@ namespace core {
 
 class Transport;
 
-// Lives in memory that gRPC provides in init_stream, until destroy_stream. Call
-// everything but constructor and destructor under the transport's lock, in an
-// ExecCtx. Closures go to the ExecCtx, so none runs under the lock.
+// A stream of a Transport. Lives in memory that gRPC provides, from init_stream
+// to destroy_stream. Call all functions except constructor and destructor under
+// the transport's lock, in an ExecCtx. Closures are scheduled in the ExecCtx,
+// so none runs under the lock.
 class Stream : public session::StreamEvents, public StreamList::Node {
  public:
   Stream(Transport* transport, grpc_stream_refcount* refcount,
          grpc_core::Arena* arena);
   ~Stream() override;
 
-  // Takes over stream `id`, which the client has opened. On the server only.
+  // Accepts stream `id`, which the client has opened. For servers only.
   void Accept(uint32_t id);
   // Starts gRPC's operations, and completes those that can complete now.
   void PerformOp(grpc_transport_stream_op_batch* op);
-  // Ends the stream: sends and receives nothing more. gRPC's operations
-  // complete with what has been received, or else with `error`.
+  // Ends the stream, which then sends and receives nothing more. gRPC's
+  // operations complete with data that has arrived already, or else with
+  // `error`.
   void Close(const grpc_error_handle& error);
-  // As Close(), if the server never saw the stream: gRPC tries once more.
+  // Like Close(), for a stream that the server never saw. gRPC retries the call
+  // once.
   void CloseUnseen(const grpc_error_handle& error);
-  // As Close(), if nothing was sent because the connection goes away: gRPC
-  // tries on another connection.
+  // Like Close(), for a stream that sent nothing because the connection goes
+  // away. gRPC retries on another connection.
   void CloseUnsent();
-  // Ends the wait of a stream that Transport::CloseOnceTold() has got.
+  // Ends the wait that Transport::CloseOnceTold() began, and closes the stream.
   void CloseHeld();
 
   uint32_t id() const { return id_; }
@@ -59,17 +62,18 @@ class Stream : public session::StreamEvents, public StreamList::Node {
 
  private:
   struct Message {
-    // One inline: most messages are in one piece.
+    // Inline space for one slice, because most messages have one slice.
     absl::InlinedVector<grpc_core::Slice, 1> slices;
     uint32_t flags = 0;
-    // If not 0, the message is too large for gRPC and was not read. This is its
-    // size.
+    // The size of a message that was not read because it exceeds gRPC's limit.
+    // 0 for other messages.
     uint64_t refused_bytes = 0;
   };
 
-  // Decodes metadata to `*batch`. Returns RESOURCE_EXHAUSTED if it exceeds the
-  // limit, together with `implied_bytes`, which HTTP/2 would send and Penstock
-  // does not. Returns INTERNAL if gRPC does not allow it.
+  // Decodes `metadata` to `*batch`. `implied_bytes` is the size of entries that
+  // HTTP/2 would send and Penstock omits. Returns RESOURCE_EXHAUSTED if both
+  // together exceed the limit, and INTERNAL if the metadata is malformed or
+  // gRPC does not allow it.
   absl::Status ReceiveMetadata(absl::string_view metadata, size_t implied_bytes,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
@@ -77,11 +81,11 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void CancelClosed(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
-  // Sends the message if it is short enough to go eagerly at once. If not,
+  // Sends the message at once if the session can send it eagerly. Otherwise
   // returns false.
   bool SendEager(const grpc_core::SliceBuffer& message, bool compressed);
-  // Sends or queues the message. Returns false if it is queued: on_complete
-  // then waits until the stream's window has room.
+  // Sends or queues the message. Returns false if the message is queued:
+  // on_complete then waits until the stream's window has room.
   bool SendMessage(grpc_transport_stream_op_batch_payload* payload,
                    bool is_last);
   grpc_error_handle SendTrailingMetadata(
@@ -107,11 +111,11 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   Transport* const transport_;
   grpc_stream_refcount* const refcount_;
   uint32_t id_ = 0;
-  bool attached_ = false;  // to the session; gRPC's reference is held meanwhile
+  bool attached_ = false;  // attached to the session; holds gRPC's reference
 
-  bool taken_ = false;  // on a server: gRPC has given it to an application
+  bool taken_ = false;  // on a server: an application has the call
   bool write_closed_ = false;
-  bool half_closed_ = false;    // on a client: the last message said so
+  bool half_closed_ = false;    // on a client: sent with the last message
   bool trailers_sent_ = false;  // on a server
   bool read_closed_ = false;    // the peer sends no more messages
   bool headers_received_ = false;

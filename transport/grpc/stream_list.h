@@ -1,4 +1,4 @@
-// The streams of a transport, in the order in which they came.
+// The streams of a transport, in the order of creation.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_LIST_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_LIST_H_
@@ -6,8 +6,8 @@
 namespace penstock {
 namespace core {
 
-// A list that is linked through the streams themselves, so that a call needs no
-// memory for it. Not thread-safe.
+// A doubly linked list whose links are in the streams, so that adding a call
+// allocates no memory. Not thread-safe.
 class StreamList {
  public:
   // The base of a stream, which is in at most one list.
@@ -19,7 +19,7 @@ class StreamList {
   };
 
   bool empty() const { return first_ == nullptr; }
-  // Needs !empty().
+  // Requires !empty().
   Node* first() const { return first_; }
 
   void Add(Node* node) {

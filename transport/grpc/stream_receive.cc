@@ -1,5 +1,5 @@
-// The receiving side of a stream: what comes from the peer, and the operations
-// of gRPC that wait for it.
+// The receiving side of a stream: events from the peer, and gRPC's receiving
+// operations.
 
 #include <utility>
 
@@ -49,8 +49,8 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
-  // Metadata of more bytes than the limit was cut at the limit: HTTP/2 would
-  // count even more. Does not decode such metadata.
+  // Do not decode metadata above the limit, because the session has truncated
+  // it. HTTP/2 would count even more bytes.
   const absl::Status status =
       metadata.size() > limit
           ? absl::ResourceExhaustedError("too much metadata")
@@ -58,10 +58,10 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                            batch, &size);
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
-  // Skip TransportSize() where it cannot exceed the limit. HTTP/2 counts key,
-  // value and 32 bytes for each entry: at most four times the bytes that the
-  // entry takes here, except for known keys, of which there is at most one
-  // entry each.
+  // Skip TransportSize() if its result cannot exceed the limit. HTTP/2 counts
+  // key, value and 32 bytes for each entry. The result is at most four times
+  // the bytes that the entry takes here, except for known keys. Known keys have
+  // at most one entry each.
   constexpr size_t kKnownKeys = 2048;
   if (too_many || (4 * size + kKnownKeys > limit &&
                    batch->TransportSize() + implied_bytes > limit)) {
@@ -104,13 +104,14 @@ void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   for (const memory::Bytes& piece : message.pieces()) {
     queued.slices.push_back(ToSlice(piece));
   }
-  // An empty message is one empty slice, for those who want a single one.
+  // Represent an empty message by one empty slice, for readers that expect a
+  // single slice.
   if (queued.slices.empty()) queued.slices.emplace_back();
   CompleteReceives();
 }
 
-// The message waits for its turn. Messages before it are delivered, and the
-// other direction goes on until then.
+// Queues the refusal of the message. Earlier messages are delivered first, and
+// the other direction continues meanwhile.
 void Stream::OnMessageTooLarge(uint64_t bytes) {
   messages_.emplace_back().refused_bytes = bytes;
   CompleteReceives();
@@ -129,14 +130,15 @@ void Stream::OnTrailers(absl::string_view metadata) {
     return CancelFor(absl::InternalError("a client sent trailers"));
   }
   stats_.incoming.header_bytes += metadata.size();
-  // In an answer of trailers only, HTTP/2 counts ":status" and "content-type".
+  // The size of ":status" and "content-type", which HTTP/2 sends in an answer
+  // of trailers only.
   constexpr size_t kTrailersOnly = (7 + 3 + 32) + (12 + 16 + 32);
   const absl::Status status = ReceiveMetadata(
       metadata, headers_received_ ? 0 : kTrailersOnly, &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
-  session()->DropUnsent(id_);  // the server does not read any more
-  // gRPC's filters need a status.
+  session()->DropUnsent(id_);  // the server has stopped reading
+  // Set a status if the server sent none, because gRPC's filters need a status.
   if (!trailing_.get(grpc_core::GrpcStatusMetadata()).has_value()) {
     SetTrailingStatus(ErrorWithCode("the server sent trailers without a status",
                                     GRPC_STATUS_UNKNOWN));
@@ -159,14 +161,15 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   Leave();
 }
 
-// After an error, drops messages that gRPC has not taken: for a client that
-// waits for the status, and for a server. gRPC's HTTP/2 does the same.
+// Completes receiving operations. After an error, drops queued messages: on a
+// client once gRPC waits for the status, on a server always. gRPC's HTTP/2 does
+// the same.
 void Stream::CompleteReceives() {
   const bool unwanted = transport_->is_client()
                             ? failed_ && recv_trailing_ready_ != nullptr
                             : closed_;
   if (unwanted) messages_.clear();
-  // The order matters. Mostly gRPC waits for only one of them.
+  // The order matters. Usually gRPC waits for only one of these operations.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
   if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();
@@ -213,10 +216,10 @@ void Stream::DeliverMessage(Message message) {
                           absl::OkStatus());
 }
 
-// Completes the operation with the error that gRPC's message size filter would
-// have given. On a server, gRPC then ends the call, before its handler has read
-// anything. On a client, this error becomes the call's status, even if the
-// server's status is here already.
+// Completes the operation with the error of gRPC's message size filter. On a
+// server, gRPC then ends the call before its handler has read anything. On a
+// client, this error becomes the call's status, even if the server's status has
+// arrived already.
 void Stream::RefuseMessage(uint64_t bytes) {
   const grpc_error_handle error = ErrorWithCode(
       absl::StrCat("Received message larger than max (", bytes, " vs. ",

@@ -31,21 +31,22 @@ connection::Config ConnectionConfig(const Transport::Config& config,
 }  // namespace
 
 void Transport::FinishAndUnlock() {
-  // First send what was added. The rest depends on what is left then: whether
-  // the session has drained, whether more may be read.
+  // Send first, because the next steps depend on the remaining output: is the
+  // session drained, may the session read more?
   Flush(Now);
-  // This may close the session, so do it before what depends on that: the
-  // poller of the path, the end of the connection, the next read.
+  // Close before the next steps, which depend on the session's end: the path's
+  // poller, the end of the connection, the next read.
   CloseWhenDrained();
   Sync();
   ReadOn();
-  // gRPC accepts a stream by calling into the transport, which locks.
+  // Accept without the lock, because gRPC accepts a stream by calling the
+  // transport, which locks.
   if (opened_.empty() || !MayGiveToGrpc()) {
     mu_.unlock();
   } else {
     UnlockAndAccept();
   }
-  Unref();  // the Section's reference, perhaps the last one
+  Unref();  // the Section's reference, perhaps the last reference
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
@@ -99,8 +100,9 @@ void Transport::Start() {
   wants_read_ = true;
 }
 
-// Does not read while the peer leaves our answers unread: its next requests
-// would add to them. gRPC's HTTP/2 stops reading for the same reason.
+// Starts the next read. Does not read while the peer leaves answers of this
+// side unread, because further requests would add more answers. gRPC's HTTP/2
+// stops reading for the same reason.
 void Transport::ReadOn() {
   if (!wants_read_ || session_->closed() || !session_->reads()) return;
   wants_read_ = false;
@@ -159,7 +161,8 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
-  // The peer may have sent the reason, perhaps over the fast path.
+  // Read the fast path first, because the peer may have sent the reason over
+  // this path.
   session_->DrainFastPath();
   OnStreamClosed(absl::UnavailableError(
       departure_.peer_reason().empty()
@@ -192,8 +195,9 @@ void Transport::OnWritten(grpc_error_handle error) {
 }
 
 bool Transport::PollPath() {
-  // Deadlines of the calls that come count from now. The thread may have read
-  // the clock long ago: before its process was stopped and continued.
+  // Update the clock, because deadlines of new calls count from the cached
+  // time. The cache may be old, for example if the process was stopped and
+  // continued.
   grpc_core::ExecCtx::Get()->InvalidateNow();
   Section section(this);
   return session_->Poll();
@@ -224,9 +228,9 @@ void Transport::OnSettled(const absl::Status& status) {
 
 void Transport::OnEnded(const absl::Status& cause) {
   drain_timer_.Cancel();
-  // In the child of a fork the channel would connect anew, and its descriptors
-  // go into an epoll set that is the parent's, too, which then follows the
-  // child's pointers.
+  // Leave the channel alone in a forked child, because the channel would
+  // reconnect. The new descriptors would go into the parent's epoll set, which
+  // would then use the child's pointers.
   if (!IsForeign()) {
     TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
   }

@@ -38,22 +38,24 @@ namespace core {
 
 class Stream;
 
-// Gives gRPC the streams of a connection. Thread-safe: the connection's mutex
-// guards everything. Call it in an ExecCtx. Closures go to the ExecCtx, so none
-// runs under the mutex.
+// A transport for gRPC over one Penstock connection. Thread-safe: the
+// connection's mutex guards all members. Call in an ExecCtx. Closures are
+// scheduled in the ExecCtx, so none runs under the mutex.
 //
 // gRPC, or the handshaker that made the transport, holds the first reference
-// until grpc_transport_destroy(). Each stream, and the read and the write under
-// way, hold one each.
+// until grpc_transport_destroy(). Each stream, the read in flight, and the
+// write in flight hold one reference each.
 class Transport final : public grpc_transport,
                         public connection::Connection,
                         public EndpointStreamEvents {
  public:
-  // Called once, from an ExecCtx, without locks. OK: a path is chosen that
-  // satisfies the settings. Otherwise the session is closed, for that reason.
+  // Called once, from an ExecCtx, without locks. The status is OK if a path was
+  // chosen that satisfies the settings. Otherwise the session is closed, and
+  // the status is the reason.
   using Settled = std::function<void(const absl::Status&)>;
 
-  // `limits` hold for the connection, too, and the endpoint has the peer.
+  // The configuration of a transport. The constructor sets the peer from the
+  // endpoint, and the connection's limits from `limits`.
   struct Config : connection::Config {
     ChannelLimits limits;
     // Shown by channelz. May be null.
@@ -62,27 +64,28 @@ class Transport final : public grpc_transport,
   };
 
   // Returns a transport that has not started. Takes ownership of `endpoint`.
-  // `received` are the bytes that came behind the negotiation. `settled` may be
+  // `received` are the bytes that followed the negotiation. `settled` may be
   // empty.
   static Transport* Create(const Config& config, grpc_endpoint* endpoint,
                            grpc_core::SliceBuffer received, Settled settled);
   static Transport* From(grpc_transport* transport) {
     return static_cast<Transport*>(transport);
   }
-  // Returns true if `transport` is a Transport, for From().
+  // Returns true if `transport` is a Transport, so that From() may be called.
   static bool IsOurs(const grpc_transport& transport) {
     return transport.vtable == Vtable();
   }
 
-  // Says hello and starts reading, unless the session is closed. Call it once.
+  // Sends the hello and starts reading, unless the session is closed. Call
+  // once.
   void Start();
-  // Ends the session and all streams, with the reason.
+  // Ends the session and all streams with the reason `why`.
   void Close(const absl::Status& why);
-  // Returns true if a message in the memory of a device would be sent from
-  // there now, without a copy to the host.
+  // Returns true if a message in device memory would be sent from the device
+  // now, without a host copy.
   bool TakesDeviceMemory();
-  // Returns the node for the connection in channelz, which counts its streams
-  // and messages. The node's id is the transport's number in the registry.
+  // Returns the connection's channelz node, which counts streams and messages.
+  // The node's id is the transport's key in the registry.
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode>& socket_node()
       const {
     return socket_node_;
@@ -90,8 +93,8 @@ class Transport final : public grpc_transport,
 
   // For streams. Call these under the lock, except for OnDestroyed().
   const ChannelLimits& limits() const { return limits_; }
-  // Encodes metadata, and sends new entries of its table to the peer. The
-  // result is valid until the next call.
+  // Encodes metadata, and sends new table entries to the peer. The result is
+  // valid until the next call.
   absl::string_view Encode(const grpc_metadata_batch& metadata);
   const ReceivedEntries& received_entries() const {
     mu_.AssertHeld();
@@ -99,13 +102,13 @@ class Transport final : public grpc_transport,
   }
   // Returns true if a client may open another stream on this connection.
   bool AcceptsStreams() const;
-  // Returns true if gRPC's channel is about to hear that this connection is
-  // left. Until then the channel may send further calls here.
+  // Returns true while gRPC's channel is being told to leave this connection.
+  // Until then the channel may send further calls here.
   bool IsTellingChannel() const {
     mu_.AssertHeld();
     return telling_ == Telling::kUnderWay;
   }
-  // Calls the stream's CloseHeld() when the channel has heard. Needs
+  // Calls the stream's CloseHeld() once the channel was told. Requires
   // IsTellingChannel().
   void CloseOnceTold(Stream* stream);
   uint32_t NextStreamId();
@@ -117,7 +120,7 @@ class Transport final : public grpc_transport,
   void OnRefused();
 
  private:
-  // Holds the lock and a reference, and ends with FinishAndUnlock().
+  // A scope that holds the lock and a reference. Ends with FinishAndUnlock().
   class ABSL_SCOPED_LOCKABLE Section {
    public:
     explicit Section(Transport* transport)
@@ -131,7 +134,7 @@ class Transport final : public grpc_transport,
     LateSlices late_slices_;  // destroyed last, after unlocking
     Transport* const transport_;
   };
-  // The functions of the vtable: transport_vtable.cc.
+  // The functions of the vtable, in transport_vtable.cc.
   struct Operations;
 
   Transport(const Config& config, grpc_endpoint* endpoint,
@@ -139,18 +142,18 @@ class Transport final : public grpc_transport,
   ~Transport() override;
 
   static const grpc_transport_vtable* Vtable();
-  // Sends what was added under the lock, does what follows from it, and
-  // unlocks.
+  // Sends the output that was added under the lock, updates the transport's
+  // state, and unlocks.
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
-  // The function with which gRPC accepts streams. gRPC takes the function back,
-  // runs on_consumed, and then frees what `argument` points to. on_consumed
-  // therefore waits until no thread is in `function` any more.
+  // The function with which gRPC accepts streams. gRPC withdraws the function,
+  // runs on_consumed, and then frees `argument`. Therefore on_consumed waits
+  // until no thread is in `function`.
   struct Acceptor {
     void (*function)(void*, grpc_transport*, const void*) = nullptr;
     void* argument = nullptr;
   };
   void SetAcceptor(const Acceptor& acceptor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unlocks, and gives gRPC the streams that the peer has opened.
+  // Unlocks, and then gives gRPC the streams that the peer has opened.
   void UnlockAndAccept() ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptStream(const Acceptor& acceptor, uint32_t id);
   bool MayGiveToGrpc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -222,11 +225,12 @@ class Transport final : public grpc_transport,
   connection::Timer drain_timer_ ABSL_GUARDED_BY(mu_);
   Settled settled_ ABSL_GUARDED_BY(mu_);
   grpc_core::ConnectivityStateTracker state_ ABSL_GUARDED_BY(mu_);
-  // Tells whether gRPC's channel knows that this connection is left.
+  // The progress of telling gRPC's channel to leave this connection.
   enum class Telling { kNot, kUnderWay, kDone };
   Telling telling_ ABSL_GUARDED_BY(mu_) = Telling::kNot;
-  bool is_watched_ ABSL_GUARDED_BY(mu_) = false;  // state_, by the channel
-  StreamList held_ ABSL_GUARDED_BY(mu_);  // until the channel has been told
+  bool is_watched_ ABSL_GUARDED_BY(mu_) = false;  // the channel watches state_
+  StreamList held_
+      ABSL_GUARDED_BY(mu_);  // streams that wait until the channel was told
   Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
   bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<uint32_t> opened_
@@ -235,8 +239,8 @@ class Transport final : public grpc_transport,
       0;  // how many streams of opened_ are being accepted
   std::vector<grpc_closure*> consumed_
       ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
-  // Counts the streams that have ended, but are not destroyed. gRPC keeps
-  // memory for a call until it destroys the call's stream.
+  // Counts ended streams that gRPC has not destroyed. gRPC keeps memory for a
+  // call until it destroys the call's stream.
   std::atomic<int> ended_{0};
   mutable std::atomic<bool> awaits_destruction_{false};
   StreamList streams_ ABSL_GUARDED_BY(mu_);

@@ -1,4 +1,4 @@
-// Accepting: gives gRPC the streams that the peer opens, or refuses them.
+// Accepts streams: gives gRPC the streams that the peer opens, or refuses them.
 
 #include <utility>
 
@@ -10,9 +10,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Limits the ended streams that gRPC has not destroyed. A call takes some
-// 10 KiB of gRPC's memory, but opening a stream and resetting it costs a peer
-// only a hundred bytes. Honest peers have a few such streams at a time.
+// Caps ended streams that gRPC has not destroyed. A call takes about 10 KiB of
+// gRPC's memory, but opening and resetting a stream costs a peer only about 100
+// bytes. Honest peers have only a few ended streams at a time.
 constexpr int kMaxEnded = 2048;
 
 }  // namespace
@@ -39,7 +39,8 @@ void Transport::OnStreamOpened(uint32_t stream) {
   opened_.push_back(stream);
 }
 
-// Holds streams back while gRPC still has too many calls that have ended.
+// Returns true if gRPC may get new streams. Returns false while gRPC has too
+// many ended calls.
 bool Transport::MayGiveToGrpc() const {
   return acceptor_.function != nullptr && MayAccept() && !HasTooManyEnded();
 }
@@ -54,11 +55,11 @@ void Transport::OnDestroyed() {
   if (ended_.fetch_sub(1) - 1 > kMaxEnded) return;
   if (awaits_destruction_.load(std::memory_order_relaxed) &&
       awaits_destruction_.exchange(false)) {
-    Section section(this);  // accepts the streams that wait
+    Section section(this);  // accepts the waiting streams
   }
 }
 
-// Unlocks first, because gRPC calls init_stream, which locks.
+// Unlocks before accepting, because gRPC calls init_stream, which locks.
 void Transport::UnlockAndAccept() {
   const std::vector<uint32_t> opened = std::exchange(opened_, {});
   const Acceptor acceptor = acceptor_;
@@ -76,7 +77,7 @@ void Transport::AcceptStream(const Acceptor& acceptor, uint32_t id) {
   for (grpc_closure* closure : std::exchange(consumed_, {})) Consume(closure);
 }
 
-// Refuses the stream, unless gRPC has accepted it. If it has not, it is
+// Refuses the stream if gRPC has not accepted it, because gRPC's server is then
 // shutting down.
 void Transport::RefuseStream(uint32_t id) {
   if (!session_->IsUnattached(id)) return;

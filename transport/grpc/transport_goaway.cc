@@ -1,4 +1,4 @@
-// GOAWAY and pings: how a connection ends without being broken.
+// Handles GOAWAY and pings: the orderly end of a connection.
 
 #include <algorithm>
 #include <climits>
@@ -18,20 +18,22 @@ namespace penstock {
 namespace core {
 namespace {
 
-// The text of gRPC's HTTP/2 transport in such a GOAWAY.
+// The text of the GOAWAY for too many pings. gRPC's HTTP/2 transport uses the
+// same text.
 constexpr char kTooManyPings[] = "too_many_pings";
 
-// Limits how long the client may take to answer the first GOAWAY. gRPC's HTTP/2
-// has the same limit.
+// The timeout of the client's answer to the first GOAWAY. gRPC's HTTP/2 has the
+// same timeout.
 constexpr absl::Duration kDrainLimit = absl::Seconds(20);
 
-// Limits how long a busy client still carries calls once its channel chooses
-// other connections. A thread that has chosen this connection may lose its core
-// before the thread's call begins. Some slices of a busy scheduler.
+// The time for which a busy client still carries calls after its channel has
+// chosen other connections. A thread that has chosen this connection may lose
+// its core before its call begins. The time is a few time slices of a busy
+// scheduler.
 constexpr absl::Duration kLateCalls = absl::Milliseconds(20);
 
-// Returns the status for the GOAWAY. Sets `*graceful` if it may be sent in two
-// steps.
+// Returns the status for the GOAWAY. Sets `*graceful` to true if the GOAWAY may
+// be sent in two steps.
 absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   std::string message;
   grpc_http2_error_code code = GRPC_HTTP2_NO_ERROR;
@@ -41,8 +43,8 @@ absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   return absl::UnavailableError(message);
 }
 
-// Returns the streams whose ids satisfy `predicate`. (ForEach() cannot close
-// them: that changes the list.)
+// Returns the streams whose ids satisfy `predicate`. (Closing a stream within
+// ForEach() would change the list.)
 template <typename Predicate>
 std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
   std::vector<Stream*> selected;
@@ -77,8 +79,8 @@ void Transport::OnDrainTimer() {
   if (is_client()) CloseBlockedStreams();
 }
 
-// Ends the connection. On a server, tells the client that it may try elsewhere
-// with the streams that gRPC has not accepted.
+// Ends the connection. On a server, tells the client to retry the streams that
+// gRPC has not accepted on another connection.
 void Transport::Disconnect(const grpc_error_handle& error) {
   if (!is_client()) {
     bool graceful;
@@ -88,8 +90,8 @@ void Transport::Disconnect(const grpc_error_handle& error) {
   session_->Close(absl::UnavailableError(grpc_core::StatusToString(error)));
 }
 
-// After a GOAWAY, closes the session when its last call has ended and the peer
-// has received all of it.
+// Closes the session after a GOAWAY, when the last call has ended and the peer
+// has received all output.
 void Transport::CloseWhenDrained() {
   if (!departure_.gone() || session_->closed()) return;
   if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
@@ -110,8 +112,8 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
 }
 
 // Leaves the connection. Only a server that shuts down refuses calls, and its
-// GOAWAY may come later. gRPC repeats a refused call only once, so it must not
-// choose this connection again.
+// GOAWAY may arrive later. gRPC retries a refused call only once, so the retry
+// must not choose this connection again.
 void Transport::OnRefused() {
   mu_.AssertHeld();
   departure_.Leave();
@@ -127,14 +129,14 @@ uint32_t Transport::NextStreamId() {
   return id;
 }
 
-// Makes the channel use other connections from now on. gRPC's HTTP/2 reports
-// the same state.
+// Makes the channel use other connections. gRPC's HTTP/2 reports the same
+// state.
 void Transport::Leave(const absl::Status& why) {
   TellChannel(GRPC_CHANNEL_TRANSIENT_FAILURE, why);
   if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
 }
 
-// Blocked streams would wait here, but can begin elsewhere at once.
+// Closes blocked streams, which can start on another connection at once.
 void Transport::CloseBlockedStreams() {
   const auto is_blocked = [this](uint32_t id) {
     mu_.AssertHeld();
@@ -143,16 +145,18 @@ void Transport::CloseBlockedStreams() {
   for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
 }
 
-// A channel hears of a state a moment later. The channel's threads make calls
-// meanwhile, and each call that fails at once is followed by the next. A
-// connection that is left carries these calls, or holds them.
+// Reports the state to the channel. The channel's threads see the state a
+// moment later, and start calls meanwhile. Each call that fails at once is
+// followed by the next. Therefore a connection that is being left carries these
+// calls, or holds them.
 void Transport::TellChannel(grpc_connectivity_state state,
                             const absl::Status& why) {
   state_.SetState(state, why, "left");
   AwaitChannel();
 }
 
-// gRPC tells watchers by closures of the ExecCtx, which runs closures in order.
+// Runs OnChannelTold() after the channel's watchers. gRPC notifies watchers
+// with closures of the ExecCtx, which runs closures in order.
 void Transport::AwaitChannel() {
   if (!is_client() || !is_watched_ || telling_ != Telling::kNot ||
       state_.state() == GRPC_CHANNEL_READY) {
@@ -202,7 +206,7 @@ void Transport::CloseUnseenStreams(uint32_t last_stream) {
 }
 
 // Makes the channel's next connections ping half as often. gRPC's subchannel
-// reads the new time from the state.
+// reads the new interval from the state.
 void Transport::SlowDown(absl::Status* state) {
   const absl::Duration time = limits_.keepalive.time;
   base::LogError(absl::StrCat(

@@ -13,16 +13,16 @@ namespace core {
 
 class Transport;
 
-// Holds no references: a transport removes itself before it is destroyed.
-// Thread-safe.
+// The registry of this process. Holds no references: a transport removes itself
+// before its destruction. Thread-safe.
 class TransportRegistry {
  public:
   static TransportRegistry* Get();
 
   void Add(intptr_t socket, Transport* transport);
   void Remove(intptr_t socket);
-  // Returns the transport with a reference for the caller, or null if there is
-  // none.
+  // Returns the transport with a reference for the caller. Returns null if
+  // there is no such transport.
   Transport* Find(intptr_t socket);
 
  private:

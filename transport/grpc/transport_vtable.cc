@@ -128,8 +128,9 @@ struct Transport::Operations {
 };
 
 const grpc_transport_vtable* Transport::Vtable() {
-  // gRPC puts the name into the user agent. gRPC adds its http filters
-  // (compression, user agent, header checks) only if the name contains "http".
+  // The name must contain "http", because gRPC adds its http filters
+  // (compression, user agent, header checks) only then. gRPC also puts the name
+  // into the user agent.
   static const grpc_transport_vtable vtable = {
       sizeof(Stream),
       "penstock-http",
