@@ -24,19 +24,20 @@ struct Config {
   // The version of the protocol on which the two sides have agreed.
   uint8_t version = wire::kVersion;
   Settings settings;
-  // The peer's address, for people.
+  // The peer's address, for logs.
   std::string peer;
   // See paths::SidePaths.
   bool is_private = false;
   memory::DeviceAccess* devices = nullptr;
   Keepalive::Config keepalive;
   PingPolice::Config ping_police;
-  // Limits one message, in bytes. A negative number sets no limit.
+  // Caps the bytes of a received message. Negative means no limit.
   int64_t max_receive_bytes = -1;
   size_t max_metadata_bytes = 8 * 1024;
-  // Limits the streams that a client may have open at this server.
+  // Caps the streams that a client may have open at this server.
   uint32_t max_streams = UINT32_MAX;
-  // A server's. Given back when a path is chosen or the session ends.
+  // The place of a server's connection. Released when a path is chosen or the
+  // session ends.
   paths::HalfOpen::Place half_open;
 };
 

@@ -12,13 +12,13 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// Limits how long the rest of the output may take after a session has ended. A
-// peer that does not read in time does not get all of it.
+// The timeout of the remaining output after a session's end. A peer that does
+// not read in time does not get all output.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
 }  // namespace
 
-constexpr int Connection::kPortions;  // C++14 wants it defined
+constexpr int Connection::kPortions;  // C++14 requires a definition
 
 Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
                        std::unique_ptr<fabric::tcp::ByteStream> stream)
@@ -54,7 +54,8 @@ void Connection::Register() {
   counted_ = std::make_unique<metrics::Registration>(this);
 }
 
-// Counts are taken before the front end's part is destroyed.
+// Removes the connection from the metrics before the front end's destructor
+// runs.
 void Connection::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   counted_ = nullptr;
@@ -72,7 +73,7 @@ bool Connection::RefUnlessDead() {
 std::shared_ptr<metrics::Source> Connection::Keep() {
   if (!RefUnlessDead()) return nullptr;
   std::shared_ptr<Connection> share = ShareAs<Connection>();
-  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has its own
+  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has a reference
   return share;
 }
 
@@ -91,7 +92,7 @@ void Connection::Lock() {
   Ref();
   mu_.lock();
   if (IsForeign()) {
-    stream_ended_ = true;  // for this process
+    stream_ended_ = true;  // for the forked child
     session_->Abandon(absl::UnavailableError("the process forked"));
   }
 }
@@ -143,8 +144,8 @@ void Connection::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
   if (path->HasInput()) SchedulePolling();
 }
 
-// Adds the path to the PollSet, which arms it, before the front end watches for
-// wake-ups.
+// Watches the session's present path. Adds the path to the PollSet, which arms
+// the path, before the front end watches for wake-ups.
 void Connection::WatchPath() {
   watched_path_ = session_->fast_path();
   poller_.Watch(watched_path_);
@@ -152,7 +153,8 @@ void Connection::WatchPath() {
 }
 
 void Connection::OnStreamClosed(const absl::Status& cause) {
-  // The peer may have sent the reason, perhaps over the fast path.
+  // Read the fast path first, because the peer may have sent the reason over
+  // this path.
   session_->DrainFastPath();
   lifeline_->OnClosed(cause);
 }

@@ -1,4 +1,4 @@
-// One connection: a session on a byte stream, with the paths next to it.
+// A connection: a session on a byte stream, with additional paths.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_CONNECTION_H_
@@ -26,16 +26,16 @@ namespace penstock {
 namespace connection {
 
 // The common part of all front ends. A front end derives from this class,
-// brings an executor and a byte stream, accepts the peer's streams, and handles
-// the session's events about streams.
+// provides an executor and a byte stream, accepts the peer's streams, and
+// handles the session's events about streams.
 //
-// Thread-safe: one mutex guards everything. A front end takes it by a section
-// of its own:
+// Thread-safe: one mutex guards all members. A front end holds the mutex in
+// sections of its own:
 //   Lock(); ...; Flush(clock); ...; Sync(); ...; mu_.unlock(); Unref();
 //
-// Reference-counted; the last Unref() destroys the connection. Timers, attempts
-// to connect a path, and the poll set hold one reference each, until the
-// session has ended.
+// Reference-counted; the last Unref() destroys the connection. Until the
+// session has ended, each timer, each attempt to connect a path, and the poll
+// set hold one reference.
 class Connection : public session::SessionEvents,
                    public metrics::Source,
                    public PathPoller::Owner,
@@ -51,7 +51,8 @@ class Connection : public session::SessionEvents,
     mu_.AssertHeld();
     return session_.get();
   }
-  // Returns true in the child of a fork, where the connection is the parent's.
+  // Returns true in a forked child, because the connection belongs to the
+  // parent.
   bool IsForeign() const;
 
   void Ref() final { refs_.fetch_add(1, std::memory_order_relaxed); }
@@ -73,19 +74,21 @@ class Connection : public session::SessionEvents,
  protected:
   Connection(const Config& config, std::shared_ptr<Executor> executor,
              std::unique_ptr<fabric::tcp::ByteStream> stream);
-  // The front end's destructor runs first. No other thread uses it by then.
+  // The front end's destructor runs before this one. No other thread uses the
+  // connection by then.
   ~Connection() override;
 
-  // Counts the connection from now on. Call once the front end is constructed.
+  // Adds the connection to the metrics. Call after the front end was
+  // constructed.
   void Register();
-  // Says hello and starts the time limits. Calls `pinged`, which may be null,
-  // after each ping of keepalive.
+  // Sends the hello and starts the timeouts. Calls `pinged`, which may be null,
+  // after each keepalive ping.
   void Begin(std::function<void()> pinged) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Begins a section: takes a reference and the lock. In the child of a fork,
-  // gives up the session, so whatever is done in the section finds it closed.
+  // Begins a section: takes a reference and the lock. In a forked child,
+  // abandons the session, so that the section finds the session closed.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(mu_);
-  // Sends what was added in the section, all at once. `now` returns
+  // Sends all output that was added in the section. `now` returns
   // Executor::Now(), without a virtual call.
   template <typename Clock>
   void Flush(Clock now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -93,15 +96,15 @@ class Connection : public session::SessionEvents,
     session_->Flush();
     liveness_.Observe(now);
   }
-  // Does what follows from the state of the session: watches another path,
-  // limits a negotiation, ends the stream. Call after Flush().
+  // Updates the connection after a change of the session: watches the new path,
+  // starts the negotiation's timeout, or ends the stream. Call after Flush().
   void Sync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (session_->fast_path() != watched_path_) WatchPath();
     if (session_->closed()) EndWhenWritten();
     setup_.Sync();
   }
-  // Returns true if the peer's streams may be accepted: a path carries them
-  // that the settings allow, and the peer reads the replies to its other calls.
+  // Returns true if the peer's streams may be accepted. Requires a path that
+  // the settings allow, and a peer that reads the replies to its other calls.
   bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return session_->accepts_streams() &&
            (tolerates_tcp_ || session_->using_fast_path());
@@ -123,36 +126,40 @@ class Connection : public session::SessionEvents,
         [](Connection* connection) { connection->Release(); });
   }
 
-  // Delivers all input after a doorbell, as perhaps no other thread polls.
-  // Other tasks of the executor run between two bounded amounts. After
-  // `portions` of them, calls LeaveInput().
+  // Delivers all input after a doorbell, because perhaps no other thread polls.
+  // Polls in bounded portions, so that other tasks of the executor run between
+  // portions. Calls LeaveInput() if input remains after `portions` portions.
   static constexpr int kPortions = 2;
   void PollUntilEmpty(int portions = kPortions);
   // Call when `path` has woken a thread.
   void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
-  // Call when the byte stream has ended. Takes what the peer has sent over the
-  // fast path before.
+  // Delivers the input that the peer sent over the fast path before the end of
+  // the byte stream, then reports `cause` to the lifeline. Call when the byte
+  // stream has ended.
   void OnStreamClosed(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The front end's part. All but PollPath() and Release() come under the lock.
+  // The functions of the front end. All except PollPath() and Release() are
+  // called under the lock.
   //
-  // Drops a reference, on any thread.
+  // Drops a reference. Called on any thread.
   virtual void Release() { Unref(); }
-  // Polls in a section of the front end.
+  // Polls the path in a section of the front end.
   bool PollPath() override = 0;
-  // More input is there than the thread has time for.
+  // Arranges for more polling, because input remains after PollUntilEmpty().
   virtual void LeaveInput() = 0;
-  // Watches the wake-ups of this path only. Null: of none.
+  // Watches only the wake-ups of `path`. Null means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
-  // Called once. OK: a path that the settings allow carries the session.
+  // Called once. The status is OK if a path that the settings allow carries the
+  // session. Otherwise the status is the reason of the session's end.
   virtual void OnSettled(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
-  // The session has ended. Streams have been told before.
+  // Called when the session has ended, after the streams' events.
   virtual void OnEnded(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
-  // Ends the byte stream: all is written, or the peer did not read in time.
+  // Ends the byte stream. Called when all output was written, or when the peer
+  // did not read in time.
   virtual void EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   virtual bool HasCalls() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
 
@@ -166,7 +173,7 @@ class Connection : public session::SessionEvents,
   std::atomic<int> refs_{1};
 
  protected:
-  // Not gRPC's mutex, which checks for deadlocks with each use.
+  // Not gRPC's mutex, because gRPC's checks for deadlocks on each use.
   base::Mutex mu_;
 
  private:

@@ -1,4 +1,4 @@
-// Runs a front end's work later.
+// Runs a front end's tasks later.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_EXECUTOR_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_EXECUTOR_H_
@@ -11,21 +11,21 @@
 namespace penstock {
 namespace connection {
 
-// gRPC's front end has gRPC's clock and timers, others an event loop.
-// Thread-safe. Runs tasks without locks, and never within the call that adds
-// them.
+// An executor of tasks. gRPC's front end uses gRPC's clock and timers; other
+// front ends use an event loop. Thread-safe. Runs tasks without locks, and
+// never within the call that adds them.
 class Executor {
  public:
-  // Identifies a task of RunAfter(). Zero identifies none.
+  // Identifies a task of RunAfter(). Zero means no task.
   using Id = uint64_t;
 
   virtual ~Executor() = default;
-  // Returns the time of the clock that keepalive counts by.
+  // Returns the time of the clock that keepalive uses.
   virtual absl::Time Now() const = 0;
-  // Runs `task` soon. Keeps the order of the calls.
+  // Runs `task` soon. Tasks start in the order of the calls.
   virtual void Post(std::function<void()> task) = 0;
-  // Runs `task` once, not before `delay` has passed. After Cancel(), runs it
-  // with false or drops it.
+  // Runs `task` once with true, after at least `delay`. After Cancel(), runs
+  // `task` with false or drops `task`.
   virtual Id RunAfter(absl::Duration delay,
                       std::function<void(bool is_due)> task) = 0;
   // Cancels a task. Call only for a task that has not returned.

@@ -1,4 +1,5 @@
-// Decides when the lifeline of a busy session needs a sign of life. Pure.
+// Decides when the lifeline of an active session needs a heartbeat. Pure
+// functions, without I/O.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_HEARTBEAT_H_
@@ -13,10 +14,10 @@
 namespace penstock {
 namespace connection {
 
-// While a fast path carries a session, its lifeline may be silent. Load
-// balancers, proxies and NATs drop a connection that is silent for too long.
-// Therefore each side rings the lifeline once an interval while the session is
-// in use.
+// The heartbeat of a session's lifeline. While a fast path carries a session,
+// its lifeline may be silent. Load balancers, proxies and NATs drop a
+// connection that is silent for too long. Therefore each side rings the
+// lifeline once per interval while the session is in use.
 //
 //   state     event                              action              next
 //   kIdle     a path comes into use              start timer         kRunning
@@ -29,8 +30,8 @@ namespace connection {
 // the state: the timer is pending in kRunning.
 class Heartbeat {
  public:
-  // Beats at least as often as `keepalive` would ping a silent connection.
-  // Zero: never beats.
+  // Beats once per `interval`, and at least as often as `keepalive` would ping
+  // a silent connection. Zero means no beats.
   Heartbeat(absl::Duration interval, const Keepalive::Config& keepalive)
       : interval_(std::min(interval,
                            std::max(keepalive.time, absl::Milliseconds(10)))) {}
@@ -40,15 +41,16 @@ class Heartbeat {
 
   enum class Action { kNone, kStartTimer, kBeat };
 
-  // Call this while a path is in use and the timer is not pending. kBeat: start
-  // the timer as well.
+  // Returns the action for a use of the session. Call while a path is in use
+  // and the timer is not pending. After kBeat, the caller also starts the
+  // timer.
   Action OnUse(const session::Counters& counters) {
     if (!enabled() || ActivityOf(counters) == seen_) return Action::kNone;
     const bool is_first = seen_ == 0;
     seen_ = ActivityOf(counters);
     return is_first ? Action::kStartTimer : Action::kBeat;
   }
-  // Returns true if a beat is due. If so, start the timer again.
+  // Returns true if a beat is due. The caller then starts the timer again.
   bool OnTimer(const session::Counters& counters) {
     if (ActivityOf(counters) == seen_) return false;
     seen_ = ActivityOf(counters);
@@ -56,8 +58,8 @@ class Heartbeat {
   }
 
  private:
-  // Returns a count of all input and of the stream frames sent. Leaves beats
-  // out, because two idle sides would answer each other's beats for ever.
+  // Returns the number of inputs and sent stream frames. Excludes beats,
+  // because two idle sides would answer each other's beats forever.
   static uint64_t ActivityOf(const session::Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;
   }

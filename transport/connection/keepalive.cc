@@ -5,7 +5,7 @@ namespace connection {
 namespace {
 
 // The shortest interval between pings of a connection without calls. RFC 1122
-// demands the same of TCP's own keepalive.
+// requires this interval for TCP's keepalive.
 constexpr absl::Duration kIdleInterval = absl::Hours(2);
 
 }  // namespace

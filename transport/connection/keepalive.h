@@ -1,5 +1,5 @@
-// gRPC's keepalive: checks that the peer is alive, and that it does not ping
-// too often. Pure: the caller brings the time.
+// gRPC's keepalive. Checks that the peer is alive, and that the peer does not
+// ping too often. Pure functions: the caller passes the time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_KEEPALIVE_H_
@@ -28,8 +28,8 @@ class Keepalive {
     absl::Duration time = absl::InfiniteDuration();  // infinite: never ping
     absl::Duration timeout = absl::Seconds(20);
     bool permit_without_calls = false;
-    // Limits the pings in a row without a frame of this side between them. Zero
-    // sets no limit.
+    // Caps consecutive pings without a data frame of this side between them.
+    // Zero means no limit.
     int max_pings_without_data = 2;
   };
   enum class Action { kNone, kPing, kPeerIsDead };
@@ -39,14 +39,15 @@ class Keepalive {
 
   bool enabled() const { return config_.time < absl::InfiniteDuration(); }
   void OnReceived(absl::Time now);
-  // Call when a frame other than a ping was sent.
+  // Resets the count of pings. Call when a frame other than a ping was sent.
   void OnDataSent() { pings_without_data_ = 0; }
 
-  // Returns when OnTimer() has something to do if nothing is received before.
-  // Infinite if never.
+  // Returns the time of the next OnTimer() if no input arrives before. Returns
+  // infinity if no call is needed.
   absl::Time NextTimer() const;
-  // The same for a timer that is not restarted by input. A pong may make the
-  // next ping due before the end of the timeout.
+  // Returns the time of the next OnTimer() for a timer that input does not
+  // restart. At most config.time from `now`, because a pong may make the next
+  // ping due before the end of the timeout.
   absl::Time NextLook(absl::Time now) const {
     return std::min(NextTimer(), now + config_.time);
   }
@@ -54,12 +55,12 @@ class Keepalive {
 
  private:
   const Config config_;
-  absl::Time last_heard_;  // or last looked in vain
+  absl::Time last_heard_;  // the last input, or the last skipped ping
   absl::Time pinged_ = absl::InfiniteFuture();
   int pings_without_data_ = 0;
 };
 
-// The server's side: limits how often a client may ping.
+// The server's limit on a client's pings.
 class PingPolice {
  public:
   struct Config {
@@ -70,9 +71,10 @@ class PingPolice {
 
   explicit PingPolice(const Config& config) : config_(config) {}
 
-  // Call for each ping. Returns true if the client exceeds the limit.
+  // Returns true if the client exceeds the limit. Call for each ping.
   bool OnPing(absl::Time now, bool has_calls);
-  // Call when a frame other than a pong was sent. The peer may ping after that.
+  // Allows the peer to ping at once, and clears its strikes. Call when a frame
+  // other than a pong was sent.
   void OnDataSent();
 
  private:

@@ -1,4 +1,5 @@
-// Keeps what is dropped under a lock until the lock is free.
+// Delays the release of values that are dropped under a lock until the lock is
+// released.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_LATE_RELEASE_H_
@@ -10,11 +11,11 @@
 namespace penstock {
 namespace connection {
 
-// Keeps the values that its thread passes to Drop(), until its own end. Make an
-// object before taking a lock, and destroy it after unlocking. The last
-// reference of a value calls a destructor of the application, which may take
-// any time, or call the transport. Objects may nest. The innermost object keeps
-// the values.
+// A scope that keeps the values that its thread passes to Drop(), and releases
+// them at its end. Create the object before taking a lock, and destroy the
+// object after unlocking. Releasing the last reference to a value calls a
+// destructor of the application, which may take any time, or call the
+// transport. Scopes may nest; the innermost scope keeps the values.
 template <typename Value>
 class LateRelease {
  public:
@@ -23,7 +24,8 @@ class LateRelease {
   LateRelease(const LateRelease&) = delete;
   LateRelease& operator=(const LateRelease&) = delete;
 
-  // Drops `value` at once if this thread has no LateRelease.
+  // Drops `value` at the end of the innermost scope. Drops `value` at once if
+  // this thread has no scope.
   static void Drop(Value value) {
     if (current_ != nullptr) current_->values_.push_back(std::move(value));
   }

@@ -1,4 +1,4 @@
-// Finds dead peers, and keeps idle connections from looking dead.
+// Detects dead peers, and keeps proxies from dropping a silent connection.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_LIVENESS_H_
@@ -16,27 +16,30 @@
 namespace penstock {
 namespace connection {
 
-// Keepalive and heartbeat of a session, with their timers. Call everything
-// under the connection's lock.
+// The keepalive and the heartbeat of a session, with their timers. Call all
+// functions under the connection's lock.
 class Liveness {
  public:
-  // `has_calls` returns whether calls are open, under the lock. All pointers
-  // outlive this object.
+  // `has_calls` returns true if calls are open, and is called under the lock.
+  // All pointers must outlive this object.
   Liveness(const Config& config, session::Session* session, Host* host,
            std::function<bool()> has_calls);
 
-  // Calls `pinged` after each ping that keepalive sends. May be null.
+  // Starts keepalive. Calls `pinged`, which may be null, after each ping of
+  // keepalive.
   void Start(std::function<void()> pinged);
-  // Cancels everything. Call when the session has ended.
+  // Cancels all timers. Call when the session has ended.
   void End();
 
-  // Call before each flush of the session. Of a session in use, the timer is
-  // pending: the usual case.
+  // Starts the heartbeat of a session whose fast path is in use. Does nothing
+  // in the usual case, because the timer is pending already. Call before each
+  // flush of the session.
   void SyncHeartbeat() {
     if (!heartbeat_timer_.pending() && session_->using_fast_path()) Beat();
   }
-  // Call after each flush. Notices what the session has received and sent since
-  // the last call. `now` returns Executor::Now(), without a virtual call.
+  // Tells keepalive what the session has received and sent since the last call.
+  // Call after each flush. `now` returns Executor::Now(), without a virtual
+  // call.
   template <typename Clock>
   void Observe(Clock now) {
     const session::Counters& counters = session_->counters();
@@ -50,8 +53,8 @@ class Liveness {
       police_.OnDataSent();
     }
   }
-  // Call for each ping from a client. Returns false if the client pings too
-  // often.
+  // Returns false if the client pings too often. Call for each ping from a
+  // client.
   bool MayPing() { return !police_.OnPing(Now(), has_calls_()); }
 
  private:

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace connection {
 
-// C++14 wants them defined.
+// C++14 requires definitions.
 constexpr absl::Duration PathBackoff::kFirst;
 constexpr absl::Duration PathBackoff::kLongest;
 

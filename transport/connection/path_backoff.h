@@ -1,5 +1,5 @@
-// The backoff between attempts at a better path. Pure: the caller brings the
-// time.
+// The backoff between attempts at a better path. Pure functions: the caller
+// passes the time.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_PATH_BACKOFF_H_
@@ -9,15 +9,17 @@
 namespace penstock {
 namespace connection {
 
-// Doubles the pause from a second to a minute. Most losses are over soon. An
-// attempt costs both sides some work, and a loss costs the time until it is
-// noticed. Starts anew after a path has held as long as the longest pause.
+// A backoff that doubles from kFirst to kLongest. The first pause is short,
+// because most losses are over soon. Later pauses are long, because an attempt
+// costs both sides work, and a loss costs the time until its detection.
+// Restarts at kFirst after a path has lasted as long as kLongest.
 class PathBackoff {
  public:
   static constexpr absl::Duration kFirst = absl::Seconds(1);
   static constexpr absl::Duration kLongest = absl::Seconds(60);
 
-  // Call when the session has chosen a path, the best one or another.
+  // Call when the session has chosen a path. `is_best` is true for the best
+  // path.
   void OnPathChosen(bool is_best, absl::Time now);
   // Returns the pause before the next attempt. Each call counts as an attempt.
   absl::Duration Next();

@@ -8,7 +8,8 @@
 namespace penstock {
 namespace connection {
 
-// Keeps the path and the owner alive while a thread may poll.
+// An entry of the PollSet. Keeps the path and the owner alive while a thread
+// may poll.
 class PathPoller::Polled : public progress::Pollable {
  public:
   Polled(Owner* owner, std::shared_ptr<fabric::Endpoint> path)
@@ -19,13 +20,14 @@ class PathPoller::Polled : public progress::Pollable {
 
   bool Poll() override { return !IsForeign() && owner_->PollPath(); }
   bool HasInput() const override { return !IsForeign() && path_->HasInput(); }
-  // The flag lies in memory that the parent shares with the peer.
+  // Does nothing in a forked child, because the flag is in memory that the
+  // parent shares with the peer.
   void SetArmed(bool armed) override {
     if (!IsForeign()) path_->SetArmed(armed);
   }
 
  private:
-  // Returns true if this is a copy in the child of a fork.
+  // Returns true if this object is a copy in a forked child.
   bool IsForeign() const { return fork_count_ != progress::ForkCount(); }
 
   const uint32_t fork_count_ = progress::ForkCount();
@@ -53,7 +55,8 @@ void PathPoller::OfferToGiveUp() {
   relief_id_ = relief_->Add(owner_);
 }
 
-// In the child of a fork the parent's offers are not there.
+// Removes the offer to give up the path. In a forked child, the present
+// PathRelief does not have the parent's offers.
 void PathPoller::WithdrawOffer() {
   if (relief_ == nullptr) return;
   if (relief_ == paths::PathRelief::Get()) relief_->Remove(relief_id_);

@@ -12,22 +12,23 @@
 namespace penstock {
 namespace connection {
 
-// Adds the path to the process's PollSet, and to those that may be given up.
-// Call everything under the owner's lock.
+// A registration of a session's path in the process's PollSet and in
+// PathRelief. Call all functions under the owner's lock.
 class PathPoller {
  public:
-  // The connection.
+  // The connection that owns the poller.
   class Owner : public paths::PathRelief::Owner {
    public:
-    // Returns whether the session may go on without a path. Called under the
+    // Returns true if the session may continue without a path. Called under the
     // lock.
     virtual bool MayGiveUpPath() const = 0;
-    // Delivers a bounded amount of the path's input. Returns whether there was
-    // any. Called from any thread, without the lock.
+    // Delivers a bounded amount of the path's input. Returns true if there was
+    // input. Called on any thread, without the lock.
     virtual bool PollPath() = 0;
-    // Polls the path soon, from the ExecCtx. Called under the lock.
+    // Schedules a poll of the path on the executor. Called under the lock.
     virtual void SchedulePolling() = 0;
-    // The PollSet holds a reference while a path is in it.
+    // Takes a reference. The PollSet holds a reference while it contains a
+    // path.
     void Ref() override = 0;
     virtual void Unref() = 0;
   };
@@ -35,9 +36,9 @@ class PathPoller {
   explicit PathPoller(Owner* owner) : owner_(owner) {}
   ~PathPoller() { Watch(nullptr); }
 
-  // Polls `path` instead of the path before. Null: polls no path. A thread may
-  // still be polling the path before, and keeps that path alive. If `path` has
-  // input already, for which no doorbell was rung, schedules polling.
+  // Polls `path` instead of the previous path. Null means no path. A thread may
+  // still be polling the previous path, and keeps that path alive. Schedules
+  // polling if `path` has input already, for which no doorbell rang.
   void Watch(std::shared_ptr<fabric::Endpoint> path);
 
  private:
@@ -49,7 +50,7 @@ class PathPoller {
   Owner* const owner_;
   std::shared_ptr<fabric::Endpoint> path_;
   progress::PollSet::SlotId slot_ = 0;
-  paths::PathRelief* relief_ = nullptr;  // where relief_id_ is from
+  paths::PathRelief* relief_ = nullptr;  // the issuer of relief_id_
   paths::PathRelief::Id relief_id_ = 0;
 };
 

@@ -31,8 +31,8 @@ absl::Status CheckPath(const Settings& settings,
       " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
 }
 
-// Returns the path in one line, for the log: "shm (ring 1 MiB)", or "tcp; not
-// better because the peer is on another host".
+// Returns a line for the log: "shm (ring 1 MiB)", or "tcp; not better because
+// the peer is on another host".
 std::string PathText(const session::PathDescription& path) {
   std::string text = path.fabric;
   if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");
@@ -115,7 +115,7 @@ void SessionSetup::LimitSettling() {
 
 void SessionSetup::OnSettleTimer(uint32_t epoch) {
   if (!session_->negotiates_path()) return;
-  // A later attempt has begun, and gets a timer of its own.
+  // A later attempt has begun, and has a timer of its own.
   if (epoch != session_->path_epoch()) return;
   session_->Close(absl::DeadlineExceededError(
       absl::StrCat("the peer agreed on no path within ",
@@ -134,7 +134,7 @@ bool SessionSetup::OnConnectWanted(const std::string& fabric,
   return true;
 }
 
-// The connection has lived long enough for a side path.
+// Connects the delayed side path, because the connection has lived long enough.
 void SessionSetup::OnDeferTimer() {
   if (deferred_.epoch != session_->path_epoch() ||
       !session_->negotiates_path()) {
@@ -174,8 +174,8 @@ void SessionSetup::RetryLater() {
   retry_timer_.Start(backoff_.Next(), [this] { session_->RetryPath(); });
 }
 
-// Logs the path, unless it logged the same last time: an attempt may fail again
-// and again for the same reason.
+// Logs the path, unless the text equals the last logged text. An attempt may
+// fail repeatedly for the same reason.
 void SessionSetup::LogPath(const session::PathDescription& path) {
   std::string text = PathText(path);
   if (text == path_logged_) return;

@@ -1,5 +1,5 @@
-// Sets up the session of a connection, from the hello until a path carries it,
-// and looks for a better path later.
+// Sets up a connection's session, from the hello to a path. Later retries a
+// better path.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
@@ -20,51 +20,52 @@
 namespace penstock {
 namespace connection {
 
-// Limits how long the hellos may take. Both sides say hello right after the
-// negotiation, which takes a few round trips even if some packets are lost.
+// The timeout of the hellos. Both sides send a hello directly after the
+// negotiation. The hellos take a few round trips even if some packets are lost.
 constexpr absl::Duration kHelloLimit = absl::Seconds(5);
-// Limits how long the two sides may take to agree on a path, or on none.
-// Attempts follow one another: one over shm has two seconds, one over verbs
-// five. The rest allows for lost packets.
+// The timeout of the agreement on a path, or on no path. Attempts run one after
+// another: an attempt over shm has two seconds, an attempt over verbs five. The
+// rest allows for lost packets.
 constexpr absl::Duration kSettleLimit = absl::Seconds(15);
 
-// Returns the configuration of a connection's session. `side_paths` has the
-// fabrics to offer.
+// Returns the configuration of a connection's session. `side_paths` provides
+// the offered fabrics.
 session::Config SessionConfig(const Config& config,
                               const paths::SidePaths& side_paths);
 
-// Call everything under the connection's lock.
+// The setup of one session. Call all functions under the connection's lock.
 class SessionSetup {
  public:
-  // `began` is when the connection began, by base::SteadyNow(). All pointers
-  // outlive this object.
+  // `began` is the base::SteadyNow() at which the connection began. All
+  // pointers must outlive this object.
   SessionSetup(const Config& config, absl::Time began,
                paths::SidePaths* side_paths, session::Session* session,
                Host* host);
 
-  // Says hello. A server waits for side paths.
+  // Sends the hello. On a server, also listens for side paths.
   void Start();
-  // Limits the time to agree on a path. Call after each use of the session.
+  // Starts the timeout of the agreement on a path. Call after each use of the
+  // session.
   void Sync() {
     if (session_->negotiates_path() && !settle_timer_.pending())
       LimitSettling();
   }
-  // Cancels everything. Call when the session has ended.
+  // Cancels all timers and attempts. Call when the session has ended.
   void End();
 
-  // Each of these handles the session's event of the same name.
+  // Handlers of the session's events of the same names.
   //
-  // Returns true if the session begins on the lifeline, and the side path is
+  // Returns true if the session begins on the lifeline and the side path is
   // connected later.
   bool OnConnectWanted(const std::string& fabric, const std::string& offer,
                        const std::string& token);
   void OnListenWanted();
-  // Returns the error with which the session was closed, if the settings do
-  // not allow the path.
+  // Returns OK if the settings allow the path. Otherwise closes the session,
+  // and returns the session's error.
   absl::Status OnPathChosen(const session::PathDescription& path);
 
  private:
-  // Holds the arguments of the OnConnectWanted() that waits.
+  // The arguments of a delayed OnConnectWanted().
   struct Deferred {
     uint32_t epoch = 0;
     std::string fabric;
@@ -73,16 +74,19 @@ class SessionSetup {
   };
 
   void OnHelloTimer();
-  // Without this limit, a peer that does not answer would keep its
-  // HalfOpen::Place, or be served over a fabric that the policy forbids.
+  // Starts the timeout. Without this timeout, a peer that does not answer would
+  // keep its HalfOpen::Place, or would be served over a fabric that the policy
+  // forbids.
   void LimitSettling();
   void OnSettleTimer(uint32_t epoch);
   void OnDeferTimer();
   void RetryLater();
   void LogPath(const session::PathDescription& path);
-  // Returns the callback of an attempt, which fabrics call on their threads.
+  // Returns the callback of an attempt. Fabrics call the callback on their
+  // threads.
   paths::SidePaths::Done OnSidePath();
-  // Tells the session how an attempt ended, unless another attempt has begun.
+  // Tells the session the result of an attempt, unless a later attempt has
+  // begun.
   void EndAttempt(uint32_t epoch, const std::string& fabric,
                   absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
 
@@ -93,7 +97,7 @@ class SessionSetup {
   session::Session* const session_;
   Host* const host_;
   paths::HalfOpen::Place half_open_;
-  // True while the first side path is to wait for defer_timer_, see
+  // True while the first side path must wait for defer_timer_; see
   // paths::ShortLives.
   bool defers_path_;
   Deferred deferred_;

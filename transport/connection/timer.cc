@@ -21,7 +21,8 @@ void Timer::Cancel() {
   if (id_ != 0) host_->executor()->Cancel(std::exchange(id_, 0));
 }
 
-// The timer may have been cancelled while the task waited for the lock.
+// Calls `expired`, unless the timer was cancelled or restarted while the task
+// waited for the lock.
 void Timer::OnDue(uint64_t start, const std::function<void()>& expired) {
   if (start == starts_ && std::exchange(id_, 0) != 0) expired();
 }

@@ -1,4 +1,4 @@
-// Timers of the parts of a connection, and how they come back to it.
+// Timers for the parts of a connection.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_TIMER_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_TIMER_H_
@@ -14,28 +14,28 @@
 namespace penstock {
 namespace connection {
 
-// The connection, as its parts see it. Lets a part come back from another
-// thread.
+// The interface between a connection and its parts. Lets a part return to the
+// connection from another thread.
 class Host {
  public:
   virtual ~Host() = default;
   virtual Executor* executor() const = 0;
   // Returns a share of the connection. Any thread may drop the share.
   virtual std::shared_ptr<Host> Share() = 0;
-  // Calls `work` under the connection's lock, then sends what `work` added.
-  // The caller holds a share and no locks.
+  // Calls `work` under the connection's lock, then sends the output that `work`
+  // added. The caller holds a share and no locks.
   virtual void Enter(absl::FunctionRef<void()> work) = 0;
 };
 
-// Call everything under the connection's lock.
+// A timer of a connection. Call all functions under the connection's lock.
 class Timer {
  public:
   // `host` is the connection that owns the timer.
   explicit Timer(Host* host) : host_(host) {}
 
   // Calls `expired` under the connection's lock, after `delay`, unless the
-  // timer is cancelled or started anew before. Holds a share of the connection
-  // meanwhile.
+  // timer is cancelled or restarted before. Holds a share of the connection
+  // until the timer is over.
   void Start(absl::Duration delay, std::function<void()> expired);
   void Cancel();
   bool pending() const { return id_ != 0; }
