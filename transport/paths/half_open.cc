@@ -11,7 +11,8 @@ constexpr int kLimit = 4096;
 std::atomic<HalfOpen*> of_anybody{nullptr};
 std::atomic<HalfOpen*> of_token_holders{nullptr};
 
-// The parent's negotiations are not the child's, and would never end there.
+// Forgets the parent's instances in a forked child, because the parent's
+// negotiations would never end in the child.
 void ForgetInChild() {
   of_anybody.store(nullptr);
   of_token_holders.store(nullptr);
@@ -22,7 +23,7 @@ HalfOpen* GetOrMake(std::atomic<HalfOpen*>* shared) {
   if (half_open != nullptr) return half_open;
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if there is no memory
+  (void)registered;  // fails only if memory runs out
   auto made = std::make_unique<HalfOpen>(kLimit);
   if (shared->compare_exchange_strong(half_open, made.get())) {
     return made.release();

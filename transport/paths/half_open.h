@@ -1,4 +1,4 @@
-// Limits how many connections of this process's servers may be negotiating.
+// Caps the connections of this process's servers that are negotiating.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_HALF_OPEN_H_
 #define PENSTOCK_TRANSPORT_PATHS_HALF_OPEN_H_
@@ -11,29 +11,30 @@
 namespace penstock {
 namespace paths {
 
-// A negotiation holds a place from the client's offer until both sides have
-// agreed on a path, or on none. One that stops ends at its time limit, 5 s for
-// the hello and 15 s for the path, so that the number of places also limits the
-// rate of peers that begin and then stop. A client that finds no place is
-// served over HTTP/2. Thread-safe.
+// A set of places for negotiations. A negotiation holds a place from the
+// client's offer until both sides have agreed on a path, or on no path. A
+// stalled negotiation ends at its timeout: 5 s for the hello, 15 s for the
+// path. The number of places therefore also limits the rate of peers that begin
+// and then stall. A client that finds no place is served over HTTP/2.
+// Thread-safe.
 class HalfOpen {
  public:
-  // Frees the place when the last share is gone. Must not outlive its HalfOpen.
+  // Frees the place when the last share is destroyed. Must not outlive its
+  // HalfOpen.
   using Place = std::shared_ptr<void>;
 
-  // Returns the process's instance for gRPC's servers, whose port is open to
-  // anybody. The instance is never destroyed. The child of a fork gets another
-  // instance. The limit is far above the number of honest negotiations that any
-  // cluster has under way at once. Connections at the limit take a few tens of
-  // MiB of memory.
+  // Returns the process's instance for gRPC servers, whose port is open to any
+  // client. The instance is never destroyed. A forked child gets a new
+  // instance. The limit is far above the concurrent honest negotiations of any
+  // cluster. Connections at the limit take a few tens of MiB of memory.
   static HalfOpen* Get();
-  // Returns another of the same kind and limit, for clients that have shown a
-  // token: strangers at gRPC's port take no place from these.
+  // Returns a second instance with the same limit, for clients that have shown
+  // a token. Strangers at gRPC's port take no place from clients with a token.
   static HalfOpen* OfTokenHolders();
 
   explicit HalfOpen(int limit);
 
-  // Returns null if all places are taken.
+  // Returns a place, or null if all places are taken.
   Place Enter();
 
  private:

@@ -10,15 +10,15 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Limits how many connections may begin without a look at the descriptors, if
-// the last look found room for paths. These connections take far fewer
-// descriptors than were free then.
+// Caps the connections that begin without a check of the descriptors, after a
+// check found room for paths. These connections take far fewer descriptors than
+// were free at the check.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};
-std::atomic<int> unseen{0};  // that may still begin
+std::atomic<int> unseen{0};  // connections that may begin before the next check
 
-// Returns how many paths have to go, or 0 without a look.
+// Returns the number of paths to give up. Returns 0 if no check is due.
 int64_t ExcessIfDue() {
   if (unseen.fetch_sub(1, std::memory_order_relaxed) > 0) return 0;
   const base::Descriptors now = base::Descriptors::Now();
@@ -26,8 +26,8 @@ int64_t ExcessIfDue() {
   return now.Excess();
 }
 
-// The parent's paths are not the child's, and another thread may have held the
-// lock.
+// Forgets the parent's instance in a forked child. The parent's paths do not
+// belong to the child, and a thread of the parent may hold the lock.
 void ForgetInChild() { current.store(nullptr); }
 
 }  // namespace
@@ -37,7 +37,7 @@ PathRelief* PathRelief::Get() {
   if (relief != nullptr) return relief;
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetInChild);
-  (void)registered;  // fails only if there is no memory
+  (void)registered;  // fails only if memory runs out
   auto made = std::make_unique<PathRelief>();
   if (current.compare_exchange_strong(relief, made.get())) {
     return made.release();
@@ -59,11 +59,12 @@ void PathRelief::Remove(Id id) {
 void PathRelief::OnConnection() {
   if (ExcessIfDue() == 0 || scheduled_.exchange(true)) return;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (!loop.ok()) {  // then there is no path either
+  if (!loop.ok()) {  // without a loop there are no paths
     scheduled_ = false;
     return;
   }
-  // Not here: the caller holds locks, and the owners take theirs.
+  // Relieve on the event loop, because the caller holds locks, and owners take
+  // locks of their own.
   (*loop)->Post([this] {
     scheduled_ = false;
     Relieve(base::Descriptors::Now());

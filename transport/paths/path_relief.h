@@ -1,4 +1,4 @@
-// Gives paths beside the lifeline up when the process runs out of descriptors.
+// Gives up side paths when the process runs out of descriptors.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_PATH_RELIEF_H_
 #define PENSTOCK_TRANSPORT_PATHS_PATH_RELIEF_H_
@@ -16,44 +16,45 @@
 namespace penstock {
 namespace paths {
 
-// Ends the newest paths when a connection comes and few descriptors are left. A
-// session lives on without a path, but a new connection cannot live without a
-// descriptor. Clients retry their paths later, with a backoff. Thread-safe.
+// A list of connections with side paths. Ends the newest paths when a
+// connection begins and few descriptors are free. A session survives without a
+// side path, but a new connection needs a descriptor. Clients retry their paths
+// later, with a backoff. Thread-safe.
 class PathRelief {
  public:
-  // The transport, whose session can go on without its path.
+  // A connection whose session can continue without its path.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Ends the path in use, if there is one, and drops a reference. Called on
-    // the event loop's thread, without locks.
+    // Ends the path in use, if any, and drops a reference. Called on the event
+    // loop's thread, without locks.
     virtual void GiveUpPath(const absl::Status& why) = 0;
     virtual void Ref() = 0;
   };
   using Id = uint64_t;
 
-  // Returns the process's own, which is never destroyed. The child of a fork
-  // gets another.
+  // Returns the process's instance, which is never destroyed. A forked child
+  // gets a new instance.
   static PathRelief* Get();
 
-  // `closing_time`: how long the descriptors of a path take to be closed, on
-  // another thread, behind those of other peers.
+  // `closing_time` is the time until a path's descriptors are closed. A
+  // different thread closes them, after descriptors of other peers.
   explicit PathRelief(absl::Duration closing_time = absl::Milliseconds(100))
       : closing_time_(closing_time) {}
   PathRelief(const PathRelief&) = delete;
   PathRelief& operator=(const PathRelief&) = delete;
 
-  // Adds an owner that has a path, until Remove(). The owner has references of
-  // others meanwhile.
+  // Adds an owner that has a path, until Remove(). Others must hold references
+  // to the owner meanwhile.
   Id Add(Owner* owner);
   void Remove(Id id);
 
-  // Call this for each connection that begins. Has paths given up soon, if few
-  // descriptors are left.
+  // Schedules Relieve() if few descriptors are free. Call for each connection
+  // that begins.
   void OnConnection();
-  // Gives up the newest paths at once, as many as `now` has in excess. Counts
-  // the descriptors of paths that were given up just before as free: they are
-  // about to be closed.
+  // Gives up as many of the newest paths as `now` has excess descriptors.
+  // Counts the descriptors of recently given up paths as free, because they
+  // will be closed soon.
   void Relieve(const base::Descriptors& now);
 
  private:
@@ -64,7 +65,7 @@ class PathRelief {
   base::Mutex mu_;
   Id next_id_ ABSL_GUARDED_BY(mu_) = 1;
   std::map<Id, Owner*> owners_ ABSL_GUARDED_BY(mu_);
-  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // given up just before
+  int64_t closing_ ABSL_GUARDED_BY(mu_) = 0;  // recently given up paths
 };
 
 }  // namespace paths

@@ -1,4 +1,4 @@
-// Tells whether the connections of a process end too soon for a side path.
+// Detects that a process's connections end too soon for a side path.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_SHORT_LIVES_H_
 #define PENSTOCK_TRANSPORT_PATHS_SHORT_LIVES_H_
@@ -13,40 +13,40 @@
 namespace penstock {
 namespace paths {
 
-// The last connections of this process's clients that had a short life.
+// The latest short-lived connections of this process's clients.
 //
-// To set up a side path costs both sides about as much as to open the
-// connection. A program that opens a channel for each call pays that and gains
-// nothing. While many connections end soon, a new connection begins on tcp, and
-// looks for a side path after kShort.
+// Setting up a side path costs both sides about as much as opening the
+// connection. A program that opens a channel for each call pays this cost and
+// gains nothing. While many connections end soon, a new connection begins on
+// tcp, and tries a side path after kShort.
 //
-// Thread-safe without locks, as a thread of a fork's parent may be inside. Of
-// concurrent ends one may go unnoticed.
+// Thread-safe without locks, because a thread of a fork's parent may be in a
+// function. One of several concurrent ends may go unnoticed.
 class ShortLives {
  public:
-  // A life that ends earlier is a short one. A side path takes less than a
-  // millisecond on an idle machine.
+  // The upper bound of a short life. Setting up a side path takes less than 1
+  // ms on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // The number of short lives in the last kWindow from which they are usual.
-  // Below that rate, side paths cost less than a fifth of a core.
+  // The number of short lives within kWindow from which short lives are usual.
+  // Below this rate, side paths cost less than a fifth of a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);
 
-  // Returns those of the process. Never destroyed.
+  // Returns the process's instance, which is never destroyed.
   static ShortLives* OfProcess();
 
-  // Notes that a connection that began at `begin` has ended at `end`. Both are
-  // base::SteadyNow().
+  // Records the end of a connection that began at `begin` and ended at `end`.
+  // Both times are from base::SteadyNow().
   void OnEnd(absl::Time begin, absl::Time end);
-  // Returns whether a connection that begins at `now` should expect a short
+  // Returns true if a connection that begins at `now` should expect a short
   // life.
   bool AreUsual(absl::Time now) const;
 
  private:
-  // In nanoseconds, far before all times.
+  // A time in nanoseconds that is before all ends.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
-  // The ends of the last kMany of them. The next one replaces the oldest.
+  // The ends of the latest kMany short lives. A new end replaces the oldest.
   struct End {
     std::atomic<int64_t> at{kNever};
   };

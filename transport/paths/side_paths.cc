@@ -17,8 +17,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Returns the fabric for these settings, and makes it on first use. There is
-// one for each combination, because each listens by itself.
+// Returns the shm fabric for these settings, and creates the fabric on first
+// use. Each combination of settings has a fabric of its own, because each
+// listens separately.
 fabric::Fabric* FindShm(const std::string& directory, bool is_private,
                         memory::DeviceAccess* devices) {
   struct Fabrics {
@@ -27,17 +28,19 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private,
              fabric::Fabric*>
         all ABSL_GUARDED_BY(mu);
   };
-  // Leaked, because their threads outlive main().
+  // Never destroyed, because the fabrics' threads outlive main().
   static Fabrics* const fabrics = new Fabrics;
   base::MutexLock lock(&fabrics->mu);
   fabric::Fabric*& found = fabrics->all[{directory, is_private, devices}];
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
-    // All processes of another user can read memory that is shared with one.
+    // Refuse other users on a private connection: all processes of a user can
+    // read memory that is shared with one of them.
     options.other_users = !is_private;
     options.devices = devices;
-    // A bad value was logged when the first channel or server was made.
+    // Use defaults for a bad value, which was logged when the first channel or
+    // server was created.
     options.huge_pages =
         ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
     options.arena_bytes = ResolveShmArenaBytes().value_or(0);
@@ -71,8 +74,8 @@ fabric::Fabric* FindVerbs(const Settings& settings) {
   return found;
 }
 
-// Returns an error, with the reason, if the settings or the connection's
-// security rule the fabric out.
+// Returns OK if the settings and the connection's security allow the fabric.
+// Otherwise returns an error with the reason.
 absl::Status CheckAllowed(Fabric fabric, const Settings& settings,
                           bool is_private) {
   if (fabric == Fabric::kShm && settings.shm_sharing == ShmSharing::kOff) {
@@ -109,7 +112,8 @@ fabric::Fabric* SidePaths::Find(const std::string& name) const {
 std::vector<wire::FabricOffer> SidePaths::Offers() const {
   std::vector<wire::FabricOffer> offers;
   for (Fabric wanted : settings_.fabrics) {
-    if (wanted == Fabric::kTcp) break;  // tcp always works: try none behind it
+    if (wanted == Fabric::kTcp)
+      break;  // tcp always works: offer no later fabric
     wire::FabricOffer offer;
     offer.fabric = FabricName(wanted);
     const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);

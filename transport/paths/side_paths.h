@@ -1,4 +1,4 @@
-// One connection's attempts at a fast path, over the fabrics of this process.
+// A connection's attempts at a fast path, over the fabrics of this process.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_SIDE_PATHS_H_
 #define PENSTOCK_TRANSPORT_PATHS_SIDE_PATHS_H_
@@ -20,8 +20,8 @@ class DeviceAccess;
 
 namespace paths {
 
-// Only side_paths.cc names the fabrics shm and verbs. Not thread-safe. Attempts
-// call back on threads of the fabrics.
+// The attempts of one connection. Only side_paths.cc names the fabrics shm and
+// verbs. Not thread-safe. Attempts call back on threads of the fabrics.
 class SidePaths {
  public:
   // Called once for each attempt that is not cancelled, without locks.
@@ -29,11 +29,12 @@ class SidePaths {
       const std::string& fabric,
       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path)>;
 
-  // `is_private`: the connection's security promises that others can neither
-  // read nor change what goes over it; see PromisesPrivacy(). `devices`, which
-  // lives as long as the process, reaches memory that is lent where it lies,
-  // unless the settings have it copied. Null: this connection's receivers read
-  // all bytes by the CPU.
+  // `is_private` is true if the connection's security promises that others can
+  // neither read nor change the traffic; see PromisesPrivacy().
+  //
+  // `devices` gives access to device memory that the peers lend each other,
+  // unless the settings request copies. Must live as long as the process. Null
+  // if this connection's receivers read all bytes with the CPU.
   SidePaths(const Settings& settings, bool is_private,
             memory::DeviceAccess* devices)
       : settings_(settings),
@@ -41,22 +42,23 @@ class SidePaths {
         devices_(settings.shm_sharing == ShmSharing::kSameUid ? devices
                                                               : nullptr) {}
 
-  // Returns what the hello says about each wanted fabric before tcp.
+  // Returns the hello's offers: one for each fabric that the settings list
+  // before tcp.
   std::vector<wire::FabricOffer> Offers() const;
 
-  // Waits for the peer on each usable fabric of `offers`. The peer presents
+  // Listens for the peer on each usable fabric of `offers`. The peer presents
   // `token`.
   void Listen(const std::vector<wire::FabricOffer>& offers,
               const std::string& token, const Done& done);
-  // Connects to the peer, whose hello had `offer` for this fabric.
+  // Connects to the peer over `fabric`. `offer` is from the peer's hello.
   void Connect(const std::string& fabric, const std::string& offer,
                const std::string& token, const Done& done);
   // Cancels all attempts.
   void Cancel() { pending_.clear(); }
 
  private:
-  // Returns the process's fabric of that name, or null for one that this
-  // release does not know.
+  // Returns the process's fabric with this name. Returns null if this release
+  // does not know the fabric.
   fabric::Fabric* Find(const std::string& name) const;
 
   const Settings settings_;
