@@ -12,20 +12,21 @@
 namespace penstock {
 namespace rpc {
 
-// Limits the metadata of a request or an answer, in bytes. Larger data belongs
-// into the payload.
+// Caps the bytes of the metadata of a request or a response. Send larger data
+// in the payload.
 constexpr size_t kMaxMetadataBytes = 256 * 1024;
 constexpr size_t kMaxMethodBytes = 255;
 
-// A payload keeps its memory alive until the peer has it, and is not copied
-// where the path can reach that memory: see fabric::Endpoint::Expose(). Do not
-// write to it meanwhile. A received payload may lie in the peer's memory, as
-// long as it is held; nobody may write to it.
+// A request. A payload keeps its memory alive until the peer has received the
+// payload. The payload is not copied if the path can reach its memory; see
+// fabric::Endpoint::Expose(). Do not write to the memory until then. A received
+// payload may lie in the peer's memory as long as the payload is held. Nobody
+// may write to a received payload.
 struct Request {
   std::string method;
   std::string metadata;
   memory::Payload payload;
-  // From when the call is made until it is answered.
+  // The timeout from Client::Call() to the answer.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 

@@ -26,8 +26,8 @@ connection::Keepalive::Config DefaultKeepalive() {
   return config;
 }
 
-// The state that callbacks share with the client. This lock may be taken under
-// the connection's lock, never the other way round.
+// The state that callbacks share with the client. A thread with the
+// connection's lock may take mu_, but never the reverse.
 class Client::Core final : public Connection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
@@ -58,13 +58,14 @@ class Client::Core final : public Connection::Events,
 
   void OnOpened(absl::StatusOr<Opened> opened);
   void OnSettled(Connection* connection) override;
-  void OnStream(Connection*, uint32_t) override {}  // a server opens none
+  void OnStream(Connection*, uint32_t) override {}  // servers open no streams
   void OnClosed(Connection* connection, const absl::Status& why) override;
 
-  // Ends the client: no call can be sent any more, and those that were not are
-  // reported, soon.
+  // Ends the client. No calls can be sent afterwards. Soon reports the calls
+  // that were not sent.
   void Finish(const absl::Status& why);
-  // Tells the owner, soon, unless it destroys the client before.
+  // Schedules the call of `closed`, unless the owner destroys the client
+  // before.
   void PostClosed(const absl::Status& why);
   void PostReport(Done unsent, const absl::Status& why);
   Done Forgetting(CallId id, Done done);
@@ -115,7 +116,7 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   {
     base::MutexLock lock(&mu_);
     opening_ = nullptr;
-    if (!over_.ok()) return;  // destroyed meanwhile
+    if (!over_.ok()) return;  // the client was destroyed
     connection_ = connection;
   }
   connection->Start(opened->received);
@@ -141,7 +142,7 @@ void Client::Core::Finish(const absl::Status& why) {
   base::MutexLock lock(&mu_);
   if (over_.ok()) over_ = why;
   opening_ = nullptr;
-  connection_ = nullptr;  // not the last share: the caller has one
+  connection_ = nullptr;  // not the last share: the caller holds another
   for (const auto& call : CallsLocked()) {
     PostReport(call->TakeUnsent(), why);
   }
@@ -167,7 +168,7 @@ void Client::Core::OnClosed(Connection* connection, const absl::Status& why) {
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("connection to ", options_.target, ": ", why.message()));
   Finish(status);
-  // Behind the reports of calls that were sent.
+  // Call `closed` after the reports of sent calls.
   connection->RunLater(
       [self = shared_from_this(), status] { self->PostClosed(status); });
 }

@@ -1,4 +1,4 @@
-// The client: one connection, and calls on it.
+// A client: one connection, and calls on the connection.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_CLIENT_H_
 #define PENSTOCK_TRANSPORT_RPC_CLIENT_H_
@@ -22,57 +22,62 @@
 namespace penstock {
 namespace rpc {
 
-// Pings a peer of which nothing was heard for half a minute, and gives it up
-// after a minute more: its machine is gone, or it was stopped.
+// Returns the default keepalive. Pings a peer after half a minute without
+// input. Gives up the peer after another minute without input, because the
+// peer's machine is gone or its process was stopped.
 connection::Keepalive::Config DefaultKeepalive();
 
-// Thread-safe. Connects once: when the connection is lost, the client is over,
-// and so are its calls. In the child of a fork, calls of clients that were made
-// before fail with UNAVAILABLE.
+// A client of one server. Thread-safe. Connects once: if the connection is
+// lost, the client is over and its calls fail. In a forked child, calls of the
+// parent's clients fail with UNAVAILABLE.
 class Client {
  public:
   struct Options {
     std::string target;  // "host:port"
-    std::string token;   // that the server was started with
+    std::string token;   // the server's token
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
-    // For the name, the connection and the greeting together.
+    // The timeout of name resolution, connection and greeting together.
     absl::Duration connect_timeout = absl::Seconds(10);
     connection::Keepalive::Config keepalive = DefaultKeepalive();
     int64_t max_receive_bytes = -1;  // of one answer; negative: no limit
   };
-  // Identifies a call. Never 0, and never used again.
+  // Identifies a call. Never 0 and never reused.
   using CallId = uint64_t;
   // Callbacks run on the thread of progress::EventLoop::GetPolling(), without
-  // locks, and never within a call of a function of the client. Callbacks must
-  // not block, but may call every function of the client, and destroy it.
+  // locks, and never within a function of the client. Callbacks must not block.
+  // Callbacks may call every function of the client, and may destroy the
+  // client.
   using Done = std::function<void(absl::StatusOr<Response>)>;
   using Closed = std::function<void(const absl::Status&)>;
 
-  // Begins to connect. Calls `closed` once, when the client is over: after the
-  // calls have been told. Returns an error for a bad target, or where no thread
-  // can be had.
+  // Returns a client, and starts to connect. Calls `closed` once when the
+  // client is over, after the `done` of its calls. Fails if the target is
+  // malformed, or if no thread can be started.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(Options options,
                                                          Closed closed);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Ends the connection. Open calls fail, perhaps after this returns. No
-  // call of `closed` begins any more, but one may be under way.
+  // Ends the connection. Open calls fail, perhaps after the destructor returns.
+  // No call of `closed` begins afterwards, but a running call may continue.
   ~Client();
 
-  // Makes a call, and calls `done` once with the answer, or with why there is
-  // none: the handler's status; UNAVAILABLE if there is no connection or it is
-  // lost (the handler may have run); DEADLINE_EXCEEDED after request.timeout.
-  // Calls made before there is a connection wait for it.
+  // Starts a call. Calls `done` once, with the response or with an error:
+  //  - the status of the handler;
+  //  - UNAVAILABLE if there is no connection or the connection is lost (the
+  //    handler may have run);
+  //  - DEADLINE_EXCEEDED after request.timeout.
+  //
+  // Calls that start before the connection exists wait for the connection.
   CallId Call(Request request, Done done);
-  // Ends a call with CANCELLED, and tells the handler. Does nothing to a call
-  // that has been answered.
+  // Ends a call with CANCELLED, and tells the handler. Does nothing if the call
+  // has been answered.
   void Cancel(CallId call);
 
-  // Returns true if the connection is lost, or cannot be made. Returns true
-  // before any call is told so.
+  // Returns true if the connection is lost or could not be made. Returns true
+  // before any call fails for that reason.
   bool is_over() const;
-  // Returns nothing while there is no connection.
+  // Returns the path of the connection, or nothing if there is no connection.
   absl::optional<session::PathDescription> DescribePath() const;
   session::Counters counters() const;
 

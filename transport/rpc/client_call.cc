@@ -15,7 +15,7 @@ void ClientCall::Start(Connection* connection) {
   connection->AddCalls(1);
   session::Session* const session = connection->session();
   stream_ = connection->NextStream();
-  session->AttachStream(stream_, this);  // a session that is over resets it
+  session->AttachStream(stream_, this);  // a closed session resets the stream
   if (state_ != State::kOpen) return;
   session->SendHeaders(stream_, head_);
   if (payload_.size() == 0) {
@@ -26,7 +26,7 @@ void ClientCall::Start(Connection* connection) {
   }
   head_.clear();
   payload_ = memory::Payload();
-  session->WantMessage(stream_);  // whatever else is being read
+  session->WantMessage(stream_);  // always accept the response
 }
 
 void ClientCall::Cancel(const absl::Status& why) {
@@ -81,7 +81,8 @@ void ClientCall::OnReset(const absl::Status& status, bool) {
 
 void ClientCall::Finish(absl::StatusOr<Response> result) {
   connection_->AddCalls(-1);
-  // The report may drop the last share of the response, or of this call.
+  // Report later, without locks, because the report may drop the last share of
+  // the response or of this call.
   connection_->RunLater(
       [self = std::move(self_), done = TakeDone(),
        result = std::move(result)]() mutable { done(std::move(result)); });

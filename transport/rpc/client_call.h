@@ -1,4 +1,4 @@
-// A client's side of one call.
+// The client's side of a call.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_CLIENT_CALL_H_
 #define PENSTOCK_TRANSPORT_RPC_CLIENT_CALL_H_
@@ -18,14 +18,9 @@
 namespace penstock {
 namespace rpc {
 
-//   state     event                          action                 next
-//   kWaiting  Start                          send the request       kOpen
-//   kOpen     the answer's end, a reset      report                 kOver
-//   kOpen     Cancel                         reset, report          kOver
-//   kWaiting  Cancel, FailUnsent             report                 kOver
-//
-// Call everything under the connection's lock; before there is a connection,
-// under its client's. Reports once, on the loop's thread, without locks.
+// Call all functions under the connection's lock, or under the client's lock
+// while there is no connection. Reports once, on the loop's thread, without
+// locks.
 class ClientCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ClientCall> {
  public:
@@ -39,8 +34,8 @@ class ClientCall final : public session::StreamEvents,
 
   void Start(Connection* connection);
   void Cancel(const absl::Status& why);
-  // Takes the report of a call that never was started, for the caller to make.
-  // Null if it was made.
+  // Returns the report of a call that was never started, for the caller to run.
+  // Returns null if the call was started or has reported.
   Done TakeUnsent() { return state_ == State::kWaiting ? TakeDone() : nullptr; }
 
  private:
@@ -67,7 +62,7 @@ class ClientCall final : public session::StreamEvents,
   Done done_;
   State state_ = State::kWaiting;
   Connection* connection_ = nullptr;
-  std::shared_ptr<ClientCall> self_;  // while it is open
+  std::shared_ptr<ClientCall> self_;  // set while the call is open
   uint32_t stream_ = 0;
   bool has_message_ = false;
   Response response_;

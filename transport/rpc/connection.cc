@@ -14,7 +14,8 @@ namespace penstock {
 namespace rpc {
 namespace {
 
-// Limits how much one turn reads of a socket, so that others get their turn.
+// Caps the bytes that one turn reads from a socket, so that other sockets get a
+// turn.
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr int kReadsPerTurn = 4;
 
@@ -29,7 +30,7 @@ std::shared_ptr<Connection> Connection::Create(
                                     std::make_unique<Socket>(std::move(socket)),
                                     std::move(events));
   std::shared_ptr<Connection> result = connection->ShareAs<Connection>();
-  connection->Unref();  // the constructor's
+  connection->Unref();  // the constructor's reference
   connection->Register();
   return result;
 }
@@ -64,11 +65,11 @@ void Connection::FinishAndUnlock(Entry entry) {
   Flush(base::SteadyNow);
   PumpSocket();
   Sync();
-  if (session_->closed()) session_->Flush();  // lets go of the path
+  if (session_->closed()) session_->Flush();  // releases the path
   SyncWatch();
   std::vector<std::function<void()>> callbacks;
   if (entry == Entry::kInput && loop_->IsCurrent()) callbacks.swap(later_);
-  // Under the lock, which keeps them in order.
+  // Post under the lock, to keep the order of the callbacks.
   for (std::function<void()>& callback : later_) {
     executor()->Post(std::move(callback));
   }
@@ -78,7 +79,7 @@ void Connection::FinishAndUnlock(Entry entry) {
     callback();
     callback = nullptr;
   }
-  Unref();  // the Section's reference, perhaps the last one
+  Unref();  // the Section's reference, perhaps the last reference
 }
 
 void Connection::Close(const absl::Status& why) {
@@ -101,11 +102,12 @@ void Connection::OnSocket(uint32_t events) {
   {
     Section section(this, Entry::kInput);
     if (stream_ended()) return;
-    // The end of a stream is seen by reading, even where nothing is to be read.
+    // Read on every event except EPOLLOUT, because only a read detects the end
+    // of the stream.
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();
     path = session_->fast_path();
   }
-  // A doorbell has rung for what is there.
+  // A doorbell may have rung for input of the path.
   if (path != nullptr && path->HasInput()) SchedulePolling();
 }
 
@@ -117,7 +119,8 @@ void Connection::ReadSocket() {
         socket_->Read({buffer.get(), kReadBytes});
     if (!got.ok()) return OnSocketBroken(got.status());
     if (got->empty()) return;
-    // After its end a session reads on, so that the peer gets the rest of it.
+    // A closed session still reads the socket, so that the peer receives the
+    // remaining output.
     if (!session_->closed()) lifeline_->OnBytes(*got);
     if (got->size() < kReadBytes || !session_->reads()) return;
   }
@@ -138,15 +141,17 @@ void Connection::OnSocketBroken(const absl::Status& cause) {
 }
 
 void Connection::EndStream() {
-  // Calls that wait for an answer keep the connection, but nothing of these.
-  if (watch_ != 0) {  // begun
+  // Release all resources here, because calls that wait for an answer keep the
+  // connection.
+  if (watch_ != 0) {  // the connection was started
     loop_->Unwatch(std::exchange(watch_, 0));
     lifeline_->OnClosed(absl::UnavailableError("the connection has ended"));
   }
   socket_->Close();
 }
 
-// Does not read while the peer leaves our answers unread.
+// Updates the watched events of the socket. Does not read while the peer leaves
+// answers of this side unread.
 void Connection::SyncWatch() {
   if (stream_ended()) return;
   uint32_t events = 0;
@@ -219,14 +224,14 @@ void Connection::OnGoaway(uint32_t, const absl::Status& status) {
       absl::StrCat("the peer goes away: ", status.message())));
 }
 
-// This front end sends none, and metadata of its peers refers to none.
+// Fails, because this front end neither sends nor uses entries of metadata.
 absl::Status Connection::OnEntry(uint32_t, absl::string_view) {
   return absl::InvalidArgumentError("the peer sent an entry of metadata");
 }
 
 void Connection::OnEnded(const absl::Status& cause) {
   opened_.clear();
-  // The listener may be what is calling.
+  // Delay the release of the listener, because the listener may be the caller.
   std::shared_ptr<Events> events = std::move(events_);
   events->OnClosed(this, cause);
   RunLater([events] {});

@@ -1,4 +1,4 @@
-// The front end's connection: a socket of its own, and the calls on it.
+// The connection of the rpc front end: a socket, and the calls on the socket.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_RPC_CONNECTION_H_
@@ -23,47 +23,52 @@
 namespace penstock {
 namespace rpc {
 
-// Thread-safe: one mutex guards everything. Input and timers come on the thread
-// of EventLoop::GetPolling(); output leaves on the thread that adds it.
+// A connection of a client or a server. Thread-safe: one mutex guards all
+// members. Input and timers run on the thread of EventLoop::GetPolling().
+// Output is sent on the thread that adds the output.
 //
-// Reference-counted. Each possible caller holds a reference. All references end
-// with the session, at the latest after Close().
+// Reference-counted. Each possible caller holds a reference. All references are
+// released when the session ends, at the latest after Close().
 class Connection final : public connection::Connection {
  public:
   struct Config : connection::Config {
     Config() { max_metadata_bytes = kMaxHeadBytes; }
 
-    // A server's: of record::Recorder; 0: its calls are not recorded.
+    // On a server, the client's id in record::Recorder. 0 means that calls are
+    // not recorded.
     uint64_t recorded_client = 0;
   };
 
-  // Hears of what happens to `connection`, under its lock, and may use the
-  // session. Let go of when the session has ended.
+  // A listener to the events of `connection`. Called under the connection's
+  // lock, and may use the session. The connection releases the listener when
+  // the session has ended.
   class Events {
    public:
     virtual ~Events() = default;
-    // A path that satisfies the settings carries the session. Once.
+    // Called once, when a path that satisfies the settings carries the session.
     virtual void OnSettled(Connection* connection) = 0;
-    // A server's: the client has begun a call. Attach the stream.
+    // Called on a server when the client has opened a call. Must attach the
+    // stream.
     virtual void OnStream(Connection* connection, uint32_t stream) = 0;
-    // The last event; streams have been told before.
+    // The last event, after the events of the streams.
     virtual void OnClosed(Connection* connection, const absl::Status& why) = 0;
   };
 
-  // Takes over a socket on which both sides have greeted. `executor` runs its
-  // tasks on `loop`.
+  // Returns a connection on a socket on which both sides have sent a greeting.
+  // `executor` runs its tasks on `loop`.
   static std::shared_ptr<Connection> Create(
       const Config& config, progress::EventLoop* loop,
       std::shared_ptr<connection::Executor> executor, base::UniqueFd socket,
       std::shared_ptr<Events> events);
-  // Begins the session. `received` came behind the greeting. Call it once.
+  // Starts the session. `received` are the bytes after the greeting. Call once.
   void Start(absl::string_view received);
 
-  // Tells who took the lock. A caller may hold locks that callbacks take.
+  // The reason for taking the lock. Callbacks do not run directly after kCall,
+  // because the caller may hold locks that callbacks take.
   enum class Entry { kCall, kInput };
 
-  // Holds the lock. Sends what was added, and does what follows from it, when
-  // it goes.
+  // A scope that holds the lock. Its destructor sends the added output, updates
+  // the connection's state, and unlocks.
   class ABSL_SCOPED_LOCKABLE Section {
    public:
     explicit Section(Connection* connection, Entry entry = Entry::kCall)
@@ -79,24 +84,24 @@ class Connection final : public connection::Connection {
     const Entry entry_;
   };
 
-  // For calls, under the lock.
+  // Functions for calls, under the lock.
   //
-  // Ends the session where no more are left: an id is used once.
+  // Returns the id of a new stream. Each id is used once. Ends the session if
+  // no ids are left.
   uint32_t NextStream();
-  // Runs `callback` on the loop's thread, without locks, soon, and not within a
-  // call of the application. Callbacks run in the order in which they are
-  // given.
+  // Schedules `callback` on the loop's thread, without locks, outside any call
+  // of the application. Callbacks run in the order of the RunLater() calls.
   void RunLater(std::function<void()> callback) {
     mu_.AssertHeld();
     later_.push_back(std::move(callback));
   }
-  // For keepalive: calls are open. Counts them.
+  // Adds to the number of open calls, which keepalive uses.
   void AddCalls(int count) {
     mu_.AssertHeld();
     calls_ += count;
   }
 
-  // Ends the session: its calls fail with UNAVAILABLE and this reason.
+  // Ends the session. Its calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
   session::Counters counters();

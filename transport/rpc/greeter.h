@@ -1,4 +1,4 @@
-// A server's fresh socket, until both sides have greeted.
+// A new socket of a server, until both sides have sent a greeting.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETER_H_
 #define PENSTOCK_TRANSPORT_RPC_GREETER_H_
@@ -22,26 +22,27 @@ namespace rpc {
 // A client that has shown the token.
 struct Greeted {
   Opened opened;
-  paths::HalfOpen::Place place;  // until both sides have agreed on a path
+  paths::HalfOpen::Place
+      place;  // released when both sides have agreed on a path
 };
 
-// Takes the client's greeting and answers it: with the version of the protocol,
-// or with the reason for a refusal. Drops a client that does not greet within
-// five seconds. Lives on the loop's thread.
+// The server's side of one greeting. Answers the client's greeting with the
+// version of the protocol, or with the reason for a refusal. Drops a client
+// that sends no greeting within five seconds. Lives on the loop's thread.
 class Greeter : public std::enable_shared_from_this<Greeter> {
  public:
-  // Called once, with a client that has the token, or the reason why the
-  // connection was dropped.
+  // Called once, with a client that has the token, or with the reason for
+  // dropping the connection.
   using Done = std::function<void(absl::StatusOr<Greeted>)>;
 
   Greeter(progress::EventLoop* loop, base::UniqueFd socket,
           const std::string& peer, const std::string& token, Done done);
 
-  // Reads what has come. Under a flood that is the greeting of each honest
-  // client, since a connection waits to be accepted longer than a client takes
-  // to greet.
+  // Reads the received bytes, then watches the socket. Reading first serves
+  // honest clients during a flood: an accepted connection has waited longer
+  // than a client needs to send its greeting.
   void Start();
-  // Reads once more, and then drops the connection.
+  // Reads once more. Drops the connection if the greeting is still incomplete.
   void MakeRoom();
   // Closes the socket without a report.
   void End();
@@ -56,7 +57,7 @@ class Greeter : public std::enable_shared_from_this<Greeter> {
   base::UniqueFd socket_;
   const std::string peer_;
   const std::string token_;
-  Done done_;  // null: over
+  Done done_;  // null when over
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id limit_ = 0;
   std::string received_;

@@ -11,9 +11,9 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// Far more than an honest cluster has at a time: a client greets within the
-// round trip in which it connects. A host may be a whole network behind one
-// address.
+// The limits are far above the needs of an honest cluster, because a client
+// sends its greeting within the round trip of its connection. The limit per
+// host allows for a whole network behind one address.
 constexpr HalfOpenTable::Limits kLimits = {1024, 256};
 
 }  // namespace
@@ -43,7 +43,8 @@ void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
   greeters_[id] = greeter;
   shown_.Set(table_.size());
   greeter->Start();
-  // This one is the youngest, and is gone from here if it has greeted.
+  // The new connection is the youngest, and has left the table if its greeting
+  // is complete.
   if (table_.Excess().has_value()) (void)MakeRoom();
 }
 

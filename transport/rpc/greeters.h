@@ -1,4 +1,4 @@
-// The fresh sockets of a server.
+// The new sockets of a server.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETERS_H_
 #define PENSTOCK_TRANSPORT_RPC_GREETERS_H_
@@ -21,23 +21,24 @@
 namespace penstock {
 namespace rpc {
 
-// Keeps connections until their clients have shown the token, and drops those
-// that are too many: the oldest of the host that has the most. Takes clients
-// with the token first and never drops them. Logs dropped connections, within
-// an allowance of its own: strangers take no line from the rest of the process.
-// Lives on the loop's thread.
+// The connections of clients that have not shown the token yet. Drops excess
+// connections: the oldest connection of the host with the most connections.
+// Serves clients with the token first and never drops them. Logs dropped
+// connections with a log limit of its own, so that strangers do not use up the
+// process's log lines. Lives on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
-  // Called with each client that has the token.
+  // Called for each client that has shown the token.
   using Done = std::function<void(Greeted)>;
 
   Greeters(progress::EventLoop* loop, const std::string& token, Done done);
 
-  // Takes a connection that has been accepted.
+  // Adds an accepted connection.
   void Begin(base::UniqueFd socket, const sockaddr_storage& peer);
-  // Drops the connection that is worth least. Returns false if there is none.
+  // Drops the least valuable connection, unless its client has sent the token.
+  // Returns false if there are no connections.
   bool MakeRoom();
-  // Closes all connections, and lets go of the callback.
+  // Closes all connections, and releases the callback.
   void Stop();
 
  private:
@@ -47,7 +48,7 @@ class Greeters : public std::enable_shared_from_this<Greeters> {
 
   progress::EventLoop* const loop_;
   const std::string token_;
-  Done done_;  // null: stopped
+  Done done_;  // null when stopped
   progress::HalfOpenTable table_;
   std::map<Id, std::shared_ptr<Greeter>> greeters_;
   base::LimitedLog log_;

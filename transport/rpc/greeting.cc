@@ -11,12 +11,13 @@ namespace penstock {
 namespace rpc {
 namespace {
 
-// No beginning of HTTP, of TLS, or of gRPC's HTTP/2.
+// Differs from the first bytes of HTTP, TLS and gRPC's HTTP/2.
 constexpr absl::string_view kGreetingMagic = "PSTKrpc?";
 constexpr absl::string_view kAnswerMagic = "PSTKrpc!";
 
-// Takes `magic` and a body off: `fixed` bytes, of which the last two are the
-// length of the rest. Returns the body.
+// Removes `magic` and a body from the beginning of `*bytes`, and returns the
+// body. A body has `fixed` bytes, and then a rest of at most `most` bytes. The
+// last two fixed bytes are the length of the rest.
 absl::StatusOr<absl::optional<absl::string_view>> TakeBody(
     absl::string_view magic, size_t fixed, size_t most,
     absl::string_view* bytes) {

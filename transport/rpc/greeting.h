@@ -1,4 +1,4 @@
-// The greeting of two sides on a fresh socket, before the session begins. Total
+// The greeting of both sides on a new socket, before the session begins. Total
 // functions; docs/rpc.md shows the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GREETING_H_
@@ -18,29 +18,31 @@ namespace rpc {
 constexpr size_t kMaxTokenBytes = 64;
 constexpr size_t kMaxRefusalBytes = 512;
 
-// The client's: which versions of the protocol it speaks, and the secret that
-// shows that it was told of this server.
+// The client's greeting: the versions of the protocol that the client speaks,
+// and the server's secret token.
 struct Greeting {
   uint8_t oldest = 0;
   uint8_t newest = 0;
   std::string token;
 };
 
-// The server's.
+// The server's answer.
 struct Answer {
-  uint8_t version = 0;  // 0: refused
-  std::string refusal;  // why
+  uint8_t version = 0;  // 0 means refused
+  std::string refusal;  // the reason
 };
 
 std::string EncodeGreeting(const Greeting& greeting);
 std::string EncodeAnswer(const Answer& answer);
 
-// Both take the beginning of `*bytes` off if all of it has come, return nothing
-// if more is to come, and INVALID_ARGUMENT as soon as it can be no greeting.
+// Each function removes a greeting or an answer from the beginning of `*bytes`
+// and returns it. Returns nothing if more bytes are needed, and
+// INVALID_ARGUMENT as soon as the bytes are malformed.
 absl::StatusOr<absl::optional<Greeting>> TakeGreeting(absl::string_view* bytes);
 absl::StatusOr<absl::optional<Answer>> TakeAnswer(absl::string_view* bytes);
 
-// Compares in a time that does not tell where they differ.
+// Compares two tokens in a time that does not reveal the position of a
+// difference.
 bool IsSameToken(absl::string_view one, absl::string_view other);
 
 }  // namespace rpc

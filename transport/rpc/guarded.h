@@ -1,4 +1,5 @@
-// Keeps memory that is let go under a lock until the lock is free.
+// Delays the release of memory that is dropped under a lock until the lock is
+// released.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_GUARDED_H_
 #define PENSTOCK_TRANSPORT_RPC_GUARDED_H_
@@ -13,7 +14,8 @@ namespace rpc {
 
 using LateOwners = connection::LateRelease<std::shared_ptr<const void>>;
 
-// Returns the same bytes, whose owners go to LateOwners::Drop().
+// Returns the same bytes with owners that are released through
+// LateOwners::Drop().
 memory::Payload Guarded(const memory::Payload& payload);
 
 }  // namespace rpc

@@ -13,12 +13,14 @@ namespace rpc {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 4000;
-// Of a status: each is looked for among the others.
+// Caps the payloads of a status, because each insertion searches all other
+// payloads.
 constexpr int kMaxPayloads = 16;
 constexpr uint32_t kLargestCode =
     static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
 
-// Of a positive, finite duration at least 1, as 0 says that there is no limit.
+// Returns microseconds, or 0 for no timeout. Rounds a positive timeout up to at
+// least 1.
 uint64_t ToMicroseconds(absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return 0;
   const int64_t micros = absl::ToInt64Microseconds(timeout);
@@ -39,7 +41,8 @@ void AppendText(absl::string_view text, std::string* out) {
   absl::StrAppend(out, text);
 }
 
-// Leaves out what does not fit: the status says the most by itself.
+// Encodes the payloads of `status`. Omits payloads above the caps, because code
+// and message are the most important parts of a status.
 std::string EncodePayloads(const absl::Status& status) {
   std::string payloads;
   int count = 0;
@@ -53,7 +56,8 @@ std::string EncodePayloads(const absl::Status& status) {
   return payloads;
 }
 
-// Returns whether that is what EncodePayloads() writes.
+// Adds `payloads` to `*status`. Returns false for bytes that EncodePayloads()
+// does not write.
 bool SetPayloads(absl::string_view payloads, absl::Status* status) {
   wire::Reader reader(AsSpan(payloads));
   for (int count = 0; !reader.Finished(); ++count) {
@@ -93,7 +97,7 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head) {
   const uint8_t length = reader.Number<uint8_t>();
   request.method = reader.String(length);
   const size_t before = sizeof(uint64_t) + sizeof(uint8_t) + length;
-  // The session cuts a longer head short.
+  // The session truncates a longer head.
   if (!reader.ok() || length == 0 || head.size() - before > kMaxMetadataBytes) {
     return absl::InvalidArgumentError("the peer's request is malformed");
   }

@@ -1,6 +1,6 @@
-// Encodes and parses the heads of calls: what a request or a response has
-// beside its payload. Heads travel as metadata of the frames named below. Safe
-// on any input.
+// Encodes and parses the heads of calls: all parts of a request or a response
+// except its payload. Heads are sent as metadata of the frames named below.
+// Safe on any input.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_HEAD_H_
 #define PENSTOCK_TRANSPORT_RPC_HEAD_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace rpc {
 
-// The most bytes that a head may have.
+// Caps the bytes of a head.
 constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
 
 // The client's kHeaders:
@@ -28,15 +28,17 @@ constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
 // Returns INVALID_ARGUMENT if the method is empty or too long, or the metadata
 // too large.
 absl::StatusOr<std::string> EncodeRequest(const Request& request);
-// Returns a request without its payload. Returns INVALID_ARGUMENT for what
-// EncodeRequest() does not write, such as metadata above kMaxMetadataBytes.
+// Returns a request without its payload. Returns INVALID_ARGUMENT for bytes
+// that EncodeRequest() does not write, for example metadata above
+// kMaxMetadataBytes.
 absl::StatusOr<Request> ParseRequest(absl::string_view head);
 
 // The end of a response.
 struct End {
   absl::Status status;
-  // Of an OK status, if the response has no payload. A response with a payload
-  // sends its metadata before it, as the server's kHeaders.
+  // The metadata of a response without a payload, if the status is OK. A
+  // response with a payload sends its metadata earlier, as the server's
+  // kHeaders.
   std::string metadata;
 };
 
@@ -51,7 +53,8 @@ struct End {
 //
 // Carries at most 16 payloads, which have kMaxMetadataBytes at most together.
 std::string EncodeEnd(const End& end);
-// Returns INVALID_ARGUMENT for what EncodeEnd() does not write.
+// Returns the end of a response. Returns INVALID_ARGUMENT for bytes that
+// EncodeEnd() does not write.
 absl::StatusOr<End> ParseEnd(absl::string_view head);
 
 }  // namespace rpc

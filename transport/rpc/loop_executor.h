@@ -1,4 +1,4 @@
-// Runs work of connections on an event loop.
+// Runs tasks of connections on an event loop.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_LOOP_EXECUTOR_H_
 #define PENSTOCK_TRANSPORT_RPC_LOOP_EXECUTOR_H_
@@ -17,19 +17,20 @@ namespace rpc {
 
 class LoopExecutor final : public connection::Executor {
  public:
-  // `loop` is that of EventLoop::GetPolling(mode).
+  // `loop` must be the result of EventLoop::GetPolling(mode).
   LoopExecutor(progress::EventLoop* loop, progress::PollingMode mode)
       : loop_(loop), mode_(mode) {}
 
   absl::Time Now() const override { return base::SteadyNow(); }
-  // In the child of a fork, runs the task on a loop of the child.
+  // Runs the task on the loop. In a forked child, runs the task on a loop of
+  // the child.
   void Post(std::function<void()> task) override {
     if (!loop_->IsForeign()) return loop_->Post(std::move(task));
     const absl::StatusOr<progress::EventLoop*> loop =
         progress::EventLoop::GetPolling(mode_);
     if (loop.ok()) (*loop)->Post(std::move(task));
   }
-  // In the child of a fork, these two do nothing.
+  // RunAfter() and Cancel() do nothing in a forked child.
   Id RunAfter(absl::Duration delay,
               std::function<void(bool is_due)> task) override {
     return loop_->RunAfter(delay, [task = std::move(task)] { task(true); });

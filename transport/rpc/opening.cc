@@ -57,7 +57,7 @@ void Opening::ConnectToNext() {
     loop_->Unwatch(std::exchange(watch_, 0));
     socket_.Reset(socket(address.ss_family,
                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!socket_.valid()) {  // perhaps there is no IPv6 here
+    if (!socket_.valid()) {  // for example on a host without IPv6
       last_error_ = base::ErrnoStatus(errno, "socket");
       continue;
     }
@@ -97,7 +97,8 @@ void Opening::OnConnected() {
   connected_ = true;
   const std::string greeting =
       EncodeGreeting(Greeting{wire::kOldestVersion, wire::kVersion, token_});
-  // A fresh socket has room for so little.
+  // A single send() suffices, because a new socket has room for the whole
+  // greeting.
   if (send(socket_.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(greeting.size())) {
     return Finish(absl::UnavailableError(

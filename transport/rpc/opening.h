@@ -1,4 +1,4 @@
-// A client's way to a socket on which both sides have greeted.
+// Opens a client's socket, until both sides have sent a greeting.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_OPENING_H_
 #define PENSTOCK_TRANSPORT_RPC_OPENING_H_
@@ -18,32 +18,25 @@
 namespace penstock {
 namespace rpc {
 
-// A socket to begin a session on.
+// A socket on which a session can start.
 struct Opened {
   base::UniqueFd socket;
   uint8_t version = 0;
-  std::string received;  // came behind the answer
-  std::string peer;      // its address
+  std::string received;  // the bytes after the answer
+  std::string peer;      // the peer's address
 };
 
-//   state        event                      action              next
-//   kResolving   addresses                  connect to first    kConnecting
-//   kConnecting  refused                    connect to next     kConnecting
-//   kConnecting  connected                  send the greeting   kGreeting
-//   kGreeting    answer                     report              kOver
-//   any          error, time limit, Cancel  report              kOver
-//
-// Everything but the making and Cancel() happens on the loop's thread.
+// All functions except Begin() and Cancel() run on the loop's thread.
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
-  // Called once, on the loop's thread, unless it is cancelled.
+  // Called once, on the loop's thread, unless the opening is cancelled.
   using Done = std::function<void(absl::StatusOr<Opened>)>;
 
   static std::shared_ptr<Opening> Begin(progress::EventLoop* loop,
                                         const HostPort& target,
                                         const std::string& token,
                                         absl::Duration limit, Done done);
-  // Ends it without a report, soon. Thread-safe.
+  // Ends the opening soon, without a report. Thread-safe.
   void Cancel();
 
  private:
@@ -63,11 +56,11 @@ class Opening : public std::enable_shared_from_this<Opening> {
   progress::EventLoop* const loop_;
   const HostPort target_;
   const std::string token_;
-  Done done_;  // null: over
+  Done done_;  // null when over
   progress::EventLoop::Id limit_ = 0;
 
   Addresses addresses_;
-  size_t next_ = 0;  // of addresses_
+  size_t next_ = 0;  // index in addresses_
   absl::Status last_error_;
   base::UniqueFd socket_;
   progress::EventLoop::Id watch_ = 0;

@@ -1,4 +1,4 @@
-// Payloads that outlive the event that brought them.
+// Makes payloads that outlive the event that delivered them.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_OWNED_H_
 #define PENSTOCK_TRANSPORT_RPC_OWNED_H_
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace rpc {
 
-// Returns the payload with copies of the pieces that have no owner.
+// Returns the payload, with copies of all pieces that have no owner.
 inline absl::StatusOr<memory::Payload> Owned(const memory::Payload& payload) {
   memory::Payload result;
   for (const memory::Bytes& piece : payload.pieces()) {

@@ -44,19 +44,21 @@ absl::StatusOr<Addresses> Look(const HostPort& target, int flags) {
   return addresses;
 }
 
-// The questions under way. Clients that ask for one target share one question,
-// so that a slow name has one thread, however many retry. Thread-safe.
+// The queries in flight. Clients that resolve the same target share a query, so
+// that a slow name occupies one thread even if many clients retry. Thread-safe.
 class Questions {
  public:
   using Done = std::function<void(absl::StatusOr<Addresses>)>;
 
-  // Returns the questions of this process, which are never destroyed. The child
-  // of a fork has others: the parent's threads answer nobody there.
+  // Returns the process's instance, which is never destroyed. A forked child
+  // gets a new instance, because the parent's threads do not answer in the
+  // child.
   static Questions* Get();
 
-  // Returns whether the target is asked for by nobody else yet.
+  // Adds a caller that waits for `target`. Returns true if no query for
+  // `target` is in flight.
   bool Add(const HostPort& target, Done done);
-  // Returns those who ask for it, and forgets them.
+  // Removes and returns the callers that wait for `target`.
   std::vector<Done> Take(const HostPort& target);
 
  private:
@@ -75,7 +77,7 @@ Questions* Questions::Get() {
   if (questions != nullptr) return questions;
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetQuestionsInChild);
-  (void)registered;  // fails only if there is no memory
+  (void)registered;  // fails only if memory runs out
   auto* const made = new Questions;
   if (current.compare_exchange_strong(questions, made)) return made;
   delete made;

@@ -1,4 +1,4 @@
-// Names of hosts to addresses.
+// Resolves names of hosts to addresses.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_RESOLVE_H_
 #define PENSTOCK_TRANSPORT_RPC_RESOLVE_H_
@@ -26,18 +26,18 @@ absl::StatusOr<HostPort> SplitHostPort(absl::string_view target);
 
 using Addresses = std::vector<sockaddr_storage>;
 
-// Calls `done` with the addresses of `target`, one at least, in the order in
-// which to try them. If the host is a number, calls `done` before it returns.
-// If not, calls `done` on a thread of Aside::kNames, since a name server may
-// take its time; `done` must not block there. Asks once for all that want a
-// target at a time.
+// Calls `done` with at least one address of `target`, in the order of attempts,
+// or with an error. If the host is a numeric address, calls `done` before
+// returning. Otherwise calls `done` on a thread of Aside::kNames, because a
+// name server may be slow; `done` must not block there. Concurrent callers with
+// the same target share one query.
 void Resolve(const HostPort& target,
              std::function<void(absl::StatusOr<Addresses>)> done);
 
-// Returns the address of a number; never asks a name server.
+// Returns the address of a numeric host. Never queries a name server.
 absl::StatusOr<Addresses> ParseAddress(const HostPort& target);
 
-// The size of an address of that family.
+// Returns the size of an address of this family.
 socklen_t LengthOf(const sockaddr_storage& address);
 
 }  // namespace rpc

@@ -53,8 +53,8 @@ absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
 
 }  // namespace
 
-// The state that callbacks share with the server. This lock may be taken under
-// a connection's lock, never the other way round.
+// The state that callbacks share with the server. A thread with a connection's
+// lock may take mu_, but never the reverse.
 class Server::Core final : public Connection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
@@ -84,7 +84,7 @@ class Server::Core final : public Connection::Events,
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // Changes on the loop's thread, and is called there; null when stopped.
+  // Changed and called on the loop's thread. Null when stopped.
   Handler handler_ ABSL_GUARDED_BY(mu_);
   std::map<Connection*, std::shared_ptr<Connection>> connections_
       ABSL_GUARDED_BY(mu_);
@@ -142,7 +142,7 @@ void Server::Core::OnStream(Connection* connection, uint32_t stream) {
   {
     base::MutexLock lock(&mu_);
     auto it = connections_.find(connection);
-    if (it == connections_.end()) return;  // being stopped
+    if (it == connections_.end()) return;  // the server is stopping
     shared = it->second;
   }
   std::make_shared<ServerCall>(std::move(shared), stream,
@@ -166,7 +166,7 @@ void Server::Core::OnClosed(Connection* connection, const absl::Status&) {
   base::MutexLock lock(&mu_);
   auto it = connections_.find(connection);
   if (it == connections_.end()) return;
-  // Not the last share: the caller has one.
+  // Does not drop the last share, because the caller holds another.
   connections_.erase(it);
 }
 
@@ -178,7 +178,7 @@ std::vector<std::shared_ptr<Connection>> Server::Core::connections() {
 }
 
 void Server::Core::Stop() {
-  if (loop_->IsForeign()) return;  // the parent serves on
+  if (loop_->IsForeign()) return;  // the server belongs to the parent
   acceptor_->Stop();
   loop_->Post([greeters = greeters_] { greeters->Stop(); });
   Handler handler;  // destroyed outside the lock
@@ -192,7 +192,7 @@ void Server::Core::Stop() {
     connection->Close(absl::UnavailableError("the server was stopped"));
   }
   if (loop_->IsCurrent()) return;
-  // A handler that runs now is on the loop's thread.
+  // Wait for the loop's thread, which may be running a handler.
   struct Barrier {
     std::mutex mu;
     std::condition_variable passed;

@@ -1,4 +1,4 @@
-// The server: a port of its own, and a handler for the calls that come there.
+// A server: a port, and a handler for the calls on this port.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_SERVER_H_
 #define PENSTOCK_TRANSPORT_RPC_SERVER_H_
@@ -24,8 +24,8 @@ namespace rpc {
 
 class ServerCall;
 
-// A call that came, for its handler. If the handler lets go of it without an
-// answer, it is answered with INTERNAL. Thread-safe.
+// A received call, for its handler. If the handler destroys the call without an
+// answer, the answer is INTERNAL. Thread-safe.
 class IncomingCall {
  public:
   explicit IncomingCall(std::shared_ptr<ServerCall> call)
@@ -35,45 +35,47 @@ class IncomingCall {
   ~IncomingCall();
 
   const Request& request() const;
-  // The client's address, for people.
+  // Returns the client's address, for logs.
   const std::string& peer() const;
-  // Answers. Only the first answer counts, and none after the client has gone.
+  // Answers the call. Has no effect after the first answer, or after the client
+  // has gone.
   void Respond(absl::StatusOr<Response> response);
-  // Runs `cancelled` once when the client is gone or does not want the answer
-  // any more, perhaps soon; never after Respond(). Call it once.
+  // Runs `cancelled` once when the client has gone or has cancelled the call,
+  // perhaps soon. Never runs `cancelled` after Respond(). Call once.
   void OnCancel(std::function<void()> cancelled);
 
  private:
   const std::shared_ptr<ServerCall> call_;
 };
 
-// Thread-safe.
+// A server on one port. Thread-safe.
 class Server {
  public:
   struct Options {
-    // A number and a port, of which 0 is any.
+    // A numeric host and a port. Port 0 chooses a free port.
     std::string address = "0.0.0.0:0";
-    // Anybody with this token may call; 1 to 64 bytes. Sent unencrypted.
+    // The token that gives clients access, of 1 to 64 bytes. Clients send the
+    // token unencrypted.
     std::string token;
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    int64_t max_receive_bytes = 64 * 1024 * 1024;  // of one request's payload
-    uint32_t max_calls = 100 * 1000;  // of one client, open at once
+    int64_t max_receive_bytes = 64 * 1024 * 1024;  // per request payload
+    uint32_t max_calls = 100 * 1000;               // open calls per client
   };
   // Callbacks, and those of IncomingCall, run on the thread of
   // progress::EventLoop::GetPolling(), without locks. Callbacks must not block.
   using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
 
-  // Returns the system's error if the address cannot be had, and
-  // INVALID_ARGUMENT for a bad option.
+  // Starts a server. Fails with the system's error if the address is
+  // unavailable, and with INVALID_ARGUMENT for an invalid option.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Options options,
                                                        Handler handler);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Ends all connections, but not in the child of a fork. When it returns, no
-  // handler runs or will run; unless a callback calls it. Calls may still be
-  // answered, in vain.
+  // Ends all connections, except in a forked child. Waits until no handler runs
+  // or will run, unless a callback destroys the server. Later answers to calls
+  // have no effect.
   ~Server();
 
   int port() const;
@@ -83,7 +85,7 @@ class Server {
     session::PathDescription path;
     session::Counters counters;
   };
-  // One for each connection.
+  // Returns a description of each connection.
   std::vector<Description> Describe() const;
 
  private:

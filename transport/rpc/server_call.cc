@@ -27,7 +27,8 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
-  // Behind the request's end the handler has it, and reads it without a lock.
+  // Refuse a message after the request's end, because the handler reads the
+  // request without a lock.
   if (!has_head_ || has_message_ || compressed || state_ != State::kReceiving) {
     return Refuse(absl::InternalError("the request is malformed"));
   }
@@ -106,11 +107,12 @@ void ServerCall::Send(absl::StatusOr<Response> response) {
     end.status = response.status();
   }
   session->SendTrailers(stream_, EncodeEnd(end));
-  session->DetachStream(stream_);  // what is queued still goes
+  session->DetachStream(stream_);  // queued output is still sent
   Finish();
 }
 
-// The last share may go with the callbacks, outside the lock.
+// Ends the call. Destroys the callbacks later, without the lock, because the
+// callbacks may hold the last share.
 void ServerCall::Finish() {
   state_ = State::kOver;
   connection_->AddCalls(-1);

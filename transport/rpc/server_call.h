@@ -1,4 +1,4 @@
-// A server's side of one call.
+// The server's side of a call.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
 #define PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
@@ -29,7 +29,7 @@ namespace rpc {
 class ServerCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ServerCall> {
  public:
-  // Called on the loop's thread, without locks, when the request is here.
+  // Called on the loop's thread, without locks, when the request has arrived.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
   ServerCall(std::shared_ptr<Connection> connection, uint32_t stream,
@@ -38,15 +38,15 @@ class ServerCall final : public session::StreamEvents,
         stream_(stream),
         handler_(std::move(handler)) {}
 
-  // Call it once, under the connection's lock.
+  // Attaches the call to its stream. Call once, under the connection's lock.
   void Attach();
 
-  // Stays as it is once the handler is called.
+  // Returns the request, which does not change after the handler was called.
   const Request& request() const { return request_; }
   const std::string& peer() const { return connection_->peer(); }
   void Respond(absl::StatusOr<Response> response);
-  // Runs `cancelled` on the loop's thread when the client has gone or does not
-  // want the answer any more: once, perhaps soon, or never after Respond().
+  // Runs `cancelled` once, on the loop's thread, when the client has gone or
+  // has cancelled the call. Never runs `cancelled` after Respond().
   void OnCancel(std::function<void()> cancelled);
 
  private:
@@ -67,9 +67,9 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<Connection> connection_;
   const uint32_t stream_;
   Handler handler_;
-  // Guarded by the connection's lock, but for the request once it is here.
+  // Guarded by the connection's lock, except request_ after its arrival.
   State state_ = State::kReceiving;
-  std::shared_ptr<ServerCall> self_;  // while the session has it
+  std::shared_ptr<ServerCall> self_;  // set while the stream is attached
   Request request_;
   bool has_head_ = false;
   bool has_message_ = false;

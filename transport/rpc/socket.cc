@@ -68,7 +68,8 @@ absl::StatusOr<bool> Socket::Pump() {
 }
 
 void Socket::Close() {
-  // Behind a fork, the child has a copy of the descriptor.
+  // Shut down before closing, because a forked child may have a copy of the
+  // descriptor.
   shutdown(fd_.get(), SHUT_RDWR);
   fd_.Reset();
   pieces_.clear();
@@ -78,7 +79,7 @@ void Socket::Close() {
 void Socket::Advance(size_t sent) {
   while (next_ < pieces_.size() && sent >= pieces_[next_].size - offset_) {
     sent -= pieces_[next_].size - offset_;
-    pieces_[next_] = memory::Bytes();  // lets go of it
+    pieces_[next_] = memory::Bytes();  // releases the piece
     ++next_;
     offset_ = 0;
   }
@@ -87,7 +88,7 @@ void Socket::Advance(size_t sent) {
 
 void SetNoDelay(int fd) {
   const int on = 1;
-  // A connection without it works, too.
+  // Ignore errors, because a connection without TCP_NODELAY also works.
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 

@@ -1,4 +1,4 @@
-// A TCP socket that does not block: the byte stream under a session's lifeline.
+// A non-blocking TCP socket: the byte stream of a session's lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_SOCKET_H_
 #define PENSTOCK_TRANSPORT_RPC_SOCKET_H_
@@ -27,18 +27,20 @@ class Socket final : public fabric::tcp::ByteStream {
 
   int fd() const { return fd_.get(); }
 
-  // Fills the beginning of `buffer` with what has come, and returns it. Empty:
-  // nothing is there now. Returns UNAVAILABLE at the end of the stream.
+  // Reads received bytes into the beginning of `buffer`, and returns them.
+  // Returns an empty span if no bytes are available. Returns UNAVAILABLE at the
+  // end of the stream.
   absl::StatusOr<absl::Span<const uint8_t>> Read(absl::Span<uint8_t> buffer);
 
-  // Takes the pieces, which Pump() sends.
+  // Begins a write of `pieces`, which Pump() sends.
   void Write(std::vector<memory::Bytes> pieces) override;
-  // Returns true while a write is under way.
+  // Returns true while a write is in flight.
   bool writing() const { return writing_; }
-  // Sends what the socket has room for. Returns whether that ended the write.
+  // Sends as much of the write as the socket accepts. Returns true if the write
+  // is complete.
   absl::StatusOr<bool> Pump();
 
-  // Closes it, and lets go of what was to be sent. Nothing may be called after.
+  // Closes the socket, and releases unsent pieces. Call no function afterwards.
   void Close();
 
  private:
@@ -47,14 +49,14 @@ class Socket final : public fabric::tcp::ByteStream {
   base::UniqueFd fd_;
   bool writing_ = false;
   std::vector<memory::Bytes> pieces_;
-  size_t next_ = 0;    // of pieces_
-  size_t offset_ = 0;  // in that piece
+  size_t next_ = 0;    // index in pieces_
+  size_t offset_ = 0;  // offset in pieces_[next_]
 };
 
 // Makes the socket send small writes at once.
 void SetNoDelay(int fd);
 
-// "10.0.0.1:5000", for people.
+// Returns the address as text for logs, for example "10.0.0.1:5000".
 std::string AddressText(const sockaddr_storage& address);
 
 }  // namespace rpc
