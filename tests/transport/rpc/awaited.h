@@ -1,4 +1,4 @@
-// A value that another thread provides.
+// A value that a different thread provides.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_AWAITED_H_
@@ -15,7 +15,8 @@
 namespace penstock {
 namespace rpc {
 
-// Shared by its copies. Accepts several values, and returns them in order.
+// A queue of values, which copies of this object share. Returns the values in
+// the order of Set().
 template <typename T>
 class Awaited {
  public:
@@ -25,7 +26,8 @@ class Awaited {
     state_->values.push_back(std::move(value));
     state_->changed.notify_all();
   }
-  // Returns nothing if no value comes within 20 s.
+  // Waits for a value and returns it. Returns nothing if no value arrives
+  // within 20 s.
   absl::optional<T> Get() const {
     std::unique_lock<std::mutex> lock(state_->mu);
     if (!state_->changed.wait_for(lock, std::chrono::seconds(20), [this] {

@@ -1,5 +1,5 @@
-// The promises of client.h and server.h about callbacks, and about the memory
-// that they keep.
+// Tests the promises of client.h and server.h about callbacks and about the
+// memory that client and server keep.
 
 #include <atomic>
 #include <functional>
@@ -18,7 +18,7 @@ namespace {
 
 class ContractTest : public RpcFixture {
  protected:
-  // The server keeps each call until the test lets go of it.
+  // Starts a server that keeps each call until the test releases the call.
   void ServeNothing() {
     Serve([incoming = incoming_](std::shared_ptr<IncomingCall> call) {
       incoming.Set(std::move(call));
@@ -28,7 +28,8 @@ class ContractTest : public RpcFixture {
   const Awaited<std::shared_ptr<IncomingCall>> incoming_;
 };
 
-// A thread that cancels may hold a lock that the call's `done` takes.
+// Reports later, because a thread that cancels may hold a lock that the call's
+// `done` takes.
 TEST_P(ContractTest, CancelInACallbackReportsLater) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();
@@ -54,7 +55,7 @@ TEST_P(ContractTest, AnswerInACallbackReportsLater) {
   std::shared_ptr<IncomingCall> call = *incoming_.Get();
   std::atomic<bool> waiting{false};
   const Awaited<bool> reported;
-  // The session has ended by then, and OnCancel() hears of that.
+  // End the session before the call of OnCancel(), which then reports the end.
   server_ = nullptr;
   ASSERT_TRUE(result.Get().has_value());
   client->Call(Named(""), [&waiting, call, reported](const Result&) {
@@ -81,7 +82,7 @@ TEST_P(ContractTest, ClosedIsNotCalledAfterTheDestructor) {
   client = nullptr;
   destroyed.Set(true);
   server.join();
-  // Every callback that was due by now has run.
+  // Wait until all callbacks that are due have run.
   const Awaited<Result> last;
   ServeEcho();
   EXPECT_TRUE(Call(Connect().get(), Named("any")).ok());

@@ -1,4 +1,4 @@
-// A TCP proxy that breaks connections after a number of bytes, or after
+// A TCP proxy that breaks connections after a number of bytes, or after a
 // silence.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
@@ -23,7 +23,8 @@
 namespace penstock {
 namespace rpc {
 
-// One thread accepts, and one serves each connection. Thread-safe.
+// A TCP proxy. One thread accepts connections, and each connection has a
+// thread. Thread-safe.
 class CuttingProxy {
  public:
   CuttingProxy() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -50,15 +51,15 @@ class CuttingProxy {
     std::lock_guard<std::mutex> lock(mu_);
     return threads_.size();
   }
-  // Sets the target of later connections, and the bytes that they carry in both
-  // directions together before they break.
+  // Sets the target of later connections, and the total bytes of both
+  // directions after which they break.
   void Set(int target, size_t bytes) {
     std::lock_guard<std::mutex> lock(mu_);
     target_ = target;
     bytes_ = bytes;
   }
-  // Breaks later connections when one of their directions was silent for this
-  // time, like load balancers.
+  // Breaks later connections after one of their directions was silent for
+  // `silence`, like load balancers.
   void CutAfterSilence(std::chrono::milliseconds silence) {
     std::lock_guard<std::mutex> lock(mu_);
     silence_ = silence;
@@ -108,8 +109,8 @@ class CuttingProxy {
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       const int count = poll(ready, 2, 20);
       if (count < 0) return;
-      // If input is waiting, this thread was late, and the connection was not
-      // silent.
+      // Waiting input shows that this thread was late, and the connection was
+      // not silent.
       if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
         return;
       }
@@ -126,7 +127,7 @@ class CuttingProxy {
     }
   }
 
-  // Stops waiting for a reader when the proxy ends.
+  // Sends bytes to `fd`. Gives up on a slow reader when the proxy ends.
   bool Forward(int fd, const char* bytes, ssize_t left) {
     while (left > 0) {
       pollfd ready = {fd, POLLOUT, 0};

@@ -1,4 +1,4 @@
-// Calls and connections that end before their time.
+// Tests calls and connections that end early.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -66,7 +66,7 @@ TEST_P(EndsTest, CancelThatCameBeforeIsToldOf) {
   std::shared_ptr<IncomingCall> call = *incoming.Get();
   client = nullptr;
   const Awaited<bool> cancelled;
-  // The server may have heard of the end before or may hear of it later.
+  // The server may learn of the end before or after this call.
   call->OnCancel([cancelled] { cancelled.Set(true); });
   EXPECT_TRUE(cancelled.Get().has_value());
 }
@@ -162,8 +162,8 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
   EXPECT_TRUE(Call(client.get(), Named("the parent's")).ok());
 }
 
-// Both sides are in this process. The side that hears of an end last needs a
-// moment.
+// Waits until all sessions of this process have ended. The side that learns of
+// an end last needs a moment.
 void AwaitEndOfSessions() {
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (metrics::OpenSessions(monitoring::MetricsAsText()) > 0) {
@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(All, EndsTest,
 TEST(RpcOptions, BadOnesAreErrors) {
   Server::Options options;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      Server::Start(options, nullptr).status()));  // there is no token
+      Server::Start(options, nullptr).status()));  // no token
   options.token = "token";
   options.address = "no address";
   EXPECT_TRUE(

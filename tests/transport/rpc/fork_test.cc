@@ -1,4 +1,4 @@
-// Clients in the child of a fork.
+// Tests clients in a forked child.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ namespace {
 
 class ForkTest : public RpcFixture {};
 
-// A child that used the connection would write into it next to its parent.
+// A child that used the connection would write into the parent's stream.
 TEST_P(ForkTest, ChildGivesUpItsParentsConnection) {
   ServeEcho();
   Client::Options options = ClientOptions();

@@ -1,5 +1,5 @@
-// Crowds of strangers at a server's port, together with clients that have the
-// token.
+// Tests a server's port under a flood of clients without the token, together
+// with clients that have the token.
 
 #include "transport/rpc/greeters.h"
 
@@ -42,14 +42,14 @@ namespace {
 constexpr char kToken[] = "a token";
 constexpr char kStrangers[] = "127.0.0.2";
 constexpr char kCluster[] = "127.0.0.1";
-// More connections than a process ever keeps.
+// More connections than a process keeps.
 constexpr size_t kCrowd = 4200;
 
 std::string Greeting(const std::string& token = kToken) {
   return EncodeGreeting({wire::kOldestVersion, wire::kVersion, token});
 }
 
-// A socket that is connected from a chosen address of this host.
+// A client's socket that connects from a chosen address of this host.
 class Raw {
  public:
   Raw(int port, const char* from)
@@ -72,7 +72,8 @@ class Raw {
     EXPECT_EQ(send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Waits for an answer. An empty answer: the server has closed the connection.
+  // Waits for an answer. Returns an empty answer if the server has closed the
+  // connection.
   std::string Receive() {
     pollfd ready = {fd_.get(), POLLIN, 0};
     EXPECT_EQ(poll(&ready, 1, 20 * 1000), 1) << "neither answered nor dropped";
@@ -86,7 +87,7 @@ class Raw {
     const auto taken = TakeAnswer(&rest);
     return taken.ok() && taken->has_value() && (*taken)->version != 0;
   }
-  // Returns whether the server has closed the connection already.
+  // Returns true if the server has closed the connection already.
   bool IsDropped() {
     char byte;
     return recv(fd_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0 ||
@@ -139,7 +140,7 @@ class GreetersTest : public testing::Test {
     for (size_t i = 0; i < size; ++i) crowd.emplace_back(port(), from);
     return crowd;
   }
-  // Waits until the server has accepted every client that has connected by now.
+  // Waits until the server has accepted all connections made so far.
   void ExpectAccepted() {
     Raw last(port(), "127.0.0.9");
     last.Send("x");
@@ -174,7 +175,7 @@ TEST_F(GreetersTest, SilentSocketsDoNotKeepTheClustersOwnOut) {
   }
 }
 
-// The flood comes from the address of the cluster itself, as fast as it can.
+// Floods from the cluster's own address, as fast as possible.
 TEST_F(GreetersTest, AFloodKeepsTheClustersOwnNotOut) {
   std::atomic<bool> ends{false};
   std::atomic<int> connections{0};
@@ -207,7 +208,8 @@ TEST_F(GreetersTest, TheOldestOfTheHostGoFirst) {
   for (size_t i = 0; i < crowd.size(); ++i) {
     EXPECT_EQ(crowd[i].IsDropped(), i < dropped) << i;
   }
-  // A client of another host loses nothing, though it is the oldest one.
+  // The client of the other host keeps its connection, although this connection
+  // is the oldest.
   other.Send(Greeting());
   EXPECT_TRUE(other.IsWelcome());
 }
@@ -228,7 +230,7 @@ TEST_F(GreetersTest, ManyHostsShareThePlaces) {
   EXPECT_TRUE(quiet.IsWelcome());
 }
 
-// A connection without a server, for a Greeters object of the test.
+// A pair of connected sockets for a Greeters object of the test.
 class Pair {
  public:
   Pair() {
@@ -251,8 +253,9 @@ class Pair {
   base::UniqueFd clients_;
 };
 
-// Two clients greet, one before and one after it is accepted, and a crowd
-// follows before the loop looks at them again. Returns how many have greeted.
+// Sends two greetings: one before and one after the server accepts the
+// connection. Adds a crowd before the loop polls these two sockets again.
+// Returns the number of completed greetings.
 int GreetedBesideACrowd() {
   auto greeted = std::make_shared<int>(0);
   auto greeters = std::make_shared<Greeters>(
@@ -260,10 +263,10 @@ int GreetedBesideACrowd() {
   sockaddr_storage peer = {};
   peer.ss_family = AF_INET;
   std::vector<Pair> pairs(300);
-  pairs[0].Greet();  // before the server accepts it
+  pairs[0].Greet();  // before acceptance by the server
   for (size_t i = 0; i < pairs.size(); ++i) {
     greeters->Begin(pairs[i].TakeServers(), peer);
-    if (i == 1) pairs[1].Greet();  // after the server has accepted it
+    if (i == 1) pairs[1].Greet();  // after acceptance
   }
   greeters->Stop();
   return *greeted;
@@ -294,7 +297,7 @@ TEST_F(GreetersTest, DroppedOnesAreCountedAndLeaveNothing) {
   EXPECT_EQ(shown(), 0u);
 }
 
-// Strangers have 5 s, and there may be no descriptor left before that.
+// Descriptors may run out before the 5 s that strangers have.
 TEST_F(GreetersTest, WithoutDescriptorsStrangersGo) {
   const std::vector<Raw> crowd = Crowd(20);
   ExpectAccepted();
@@ -328,7 +331,7 @@ size_t CountOf(const std::string& text, const std::string& part) {
 
 class GreetersInChildTest : public GreetersTest {
  protected:
-  void SetUp() override {}  // the child has a server of its own
+  void SetUp() override {}  // the child starts its own server
   void FloodTheLog() {
     Serve();
     for (int i = 0; i < 1500; ++i) {

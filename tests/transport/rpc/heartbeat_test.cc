@@ -1,7 +1,6 @@
-// A proxy that drops silent connections does not drop a connection in use,
-// though the calls of that connection go over another path. Both sides are
-// busy: threads that sleep are woken by doorbells, which pass through the
-// proxy.
+// Tests that a proxy that drops silent connections does not drop a connection
+// in use, although its calls use another path. Both sides are in busy mode:
+// doorbells would wake sleeping threads, and doorbells pass through the proxy.
 
 #include <chrono>
 #include <memory>
@@ -26,7 +25,7 @@ constexpr int kHeartbeatMs = 100;
 
 class HeartbeatTest : public testing::Test {
  protected:
-  // Pings would keep the connection up as well, so there are none.
+  // Disables pings, because pings would also keep the connection alive.
   HeartbeatTest() { keepalive_.time = absl::InfiniteDuration(); }
 
   void Begin(int heartbeat_ms) {
@@ -62,7 +61,7 @@ class HeartbeatTest : public testing::Test {
     return answer.has_value() ? *std::move(answer)
                               : absl::UnknownError("no report came");
   }
-  // Makes a call each 50 ms, for `time` or until a call fails.
+  // Makes a call every 50 ms, for `time` or until a call fails.
   absl::Status CallFor(milliseconds time) {
     const Clock::time_point end = Clock::now() + time;
     while (Clock::now() < end) {

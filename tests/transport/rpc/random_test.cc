@@ -1,7 +1,11 @@
-// Random programs: calls of all sizes that are cancelled, run out of time, or
-// are answered late, wrongly or never, while clients and servers come and go
-// and connections break at any byte. Each call is reported once, in bounded
-// time, with the right bytes or an error, and no memory is held at the end.
+// Tests random programs. Calls have random sizes. A call may be:
+//  - cancelled;
+//  - timed out;
+//  - answered late, wrongly or never.
+//
+// Clients and servers start and end, and connections break at any byte. Each
+// call must be reported once, in bounded time, with the right bytes or an
+// error. No memory may be held at the end.
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +29,7 @@ namespace {
 
 using Random = std::mt19937;
 
-// The method's name says what the handler does.
+// The methods. The name states the handler's action.
 const char* const kMethods[] = {"echo", "later", "drop", "abort", "never"};
 
 std::string Pattern(uint64_t call, size_t size) {
@@ -45,7 +49,7 @@ bool WaitFor(Condition condition) {
   return true;
 }
 
-// Memory that is counted while somebody holds it.
+// A source of memory that counts its living blocks.
 class Owners {
  public:
   memory::Payload Make(std::string text) {
@@ -65,7 +69,7 @@ class Owners {
       std::make_shared<std::atomic<int>>(0);
 };
 
-// Calls that wait for their answer, and the thread that answers.
+// Calls that wait for an answer, and the thread that answers the calls.
 class Answers {
  public:
   Answers() : thread_([this] { Run(); }) {}
@@ -85,7 +89,7 @@ class Answers {
     (request.method == "later" ? later_ : never_).push_back(std::move(call));
   }
   void LetGo() {
-    // Are destroyed outside the lock.
+    // Destroy the calls outside the lock.
     std::vector<std::shared_ptr<IncomingCall>> calls;
     std::lock_guard<std::mutex> lock(mu_);
     calls.swap(never_);
@@ -209,7 +213,7 @@ class RandomTest : public RpcFixture {
     StartServer();
     const unsigned steps = 50 + random() % 200;
     for (unsigned i = 0; i < steps; ++i) Step(&random);
-    // Ends both sides of the program: the server and the clients.
+    // End both sides of the program: the server and the clients.
     if (random() % 2 == 0) server_ = nullptr;
     for (std::unique_ptr<Client>& client : clients_) client = nullptr;
     EXPECT_TRUE(WaitFor([this] {
@@ -236,7 +240,7 @@ class RandomTest : public RpcFixture {
   std::vector<Sent> calls_;
 };
 
-// PENSTOCK_TEST_SEED=N runs only the program of that seed.
+// Runs only the program of seed N if PENSTOCK_TEST_SEED=N.
 TEST_P(RandomTest, EachCallIsReportedOnce) {
   const char* const chosen = getenv("PENSTOCK_TEST_SEED");
   unsigned seed = 0;

@@ -1,5 +1,5 @@
-// Clients that send bytes that no client of ours sends. The server drops them,
-// in bounded time, and goes on serving others.
+// Tests clients that send bytes that Penstock's client never sends. The server
+// must drop these clients in bounded time, and must continue to serve others.
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -48,7 +48,8 @@ class RawClient {
   }
 
   void Send(const std::string& bytes) {
-    // The server may have closed the connection, which the tests want.
+    // Ignore errors, because the server may have closed the connection, as the
+    // tests expect.
     (void)send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   void Greet() {
@@ -77,7 +78,8 @@ class RawClient {
                                   &unit);
     Send(unit + packet);
   }
-  // Reads to the end. Returns whether the end came in time.
+  // Reads to the end of the stream. Returns true if the end arrived before the
+  // limit.
   bool IsDropped(absl::Duration limit = absl::Seconds(10)) {
     const absl::Time deadline = absl::Now() + limit;
     char buffer[4096];
@@ -242,10 +244,12 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
     calls[i](&client);
     ExpectServed();
   }
-  EXPECT_EQ(handled_.count(), calls.size() + 1);  // with that of the bystander
+  EXPECT_EQ(handled_.count(),
+            calls.size() + 1);  // including the bystander's call
 }
 
-// The handler reads its request without a lock.
+// The request must not change, because the handler reads the request without a
+// lock.
 TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   RawClient client(port());
   client.Greet();
@@ -261,8 +265,8 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   EXPECT_EQ(call->request().payload.size(), 0);
 }
 
-// A call that waits for its answer keeps neither the socket of a client that
-// has gone, nor the bytes that were to be sent to the client.
+// A call that waits for its answer must keep neither the socket of a client
+// that has gone, nor the bytes queued for this client.
 TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
   const size_t descriptors = OpenDescriptors();
   const Awaited<bool> gone;
@@ -281,7 +285,7 @@ TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
     EXPECT_EQ(gone.count(), 0);
   }
   EXPECT_TRUE(gone.Get().has_value());
-  ExpectServed();  // the calls under way have ended
+  ExpectServed();  // the open calls have ended
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
@@ -294,7 +298,8 @@ TEST_F(RawClientTest, WellMadeCallIsHandled) {
   EXPECT_EQ(*handled_.Get(), "raw");
 }
 
-// As that of a client that begins on tcp and connects its side path later.
+// Such a call comes from a client that begins on tcp and connects its side path
+// later.
 TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   Server::Options options;
   options.address = "127.0.0.1:0";
@@ -310,7 +315,8 @@ TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   client.SayHello({{"shm", /*usable=*/true, "an offer"}});
   client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("early"));
   client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
-  // Before the server gives the client up, as that agrees on no path.
+  // The call is handled before the server gives up this client, which agrees on
+  // no path.
   EXPECT_EQ(handled.Get().value_or("nothing"), "early");
 }
 

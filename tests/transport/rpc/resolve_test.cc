@@ -1,4 +1,4 @@
-// Slow name servers delay only the callers that ask them.
+// Tests that a slow name server delays only the callers that query this server.
 
 #include "transport/rpc/resolve.h"
 
@@ -26,16 +26,16 @@
 #include "transport/progress/aside.h"
 #include "transport/progress/foreign_fd.h"
 
-// ThreadSanitizer calls this function. By default it kills a forked child that
-// makes threads.
+// Returns the options of ThreadSanitizer, which calls this function. By
+// default, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
 namespace rpc {
 namespace {
 
-// The name server answers questions about hosts that begin with "slow" when the
-// test says so.
+// A simulated name server. Answers queries for hosts that begin with "slow"
+// when the test calls for the answer.
 class NameServer {
  public:
   static NameServer* Get() {
@@ -60,8 +60,8 @@ class NameServer {
     answered_.insert(host);
     changed_.notify_all();
   }
-  // Answers every question at once from now on, without a lock: for the child
-  // of a fork.
+  // Makes the server answer all later queries at once, without a lock. For a
+  // forked child.
   void BeQuick() { is_quick_ = true; }
   int questions(const std::string& host) {
     std::lock_guard<std::mutex> lock(mu_);
@@ -80,7 +80,7 @@ class NameServer {
 }  // namespace rpc
 }  // namespace penstock
 
-// Replaces the function of the C library: each name resolves to this host.
+// Replaces the function of the C library. Resolves each name to this host.
 extern "C" int getaddrinfo(const char* host, const char* port,
                            const addrinfo* hints, addrinfo** found) {
   using Function =
@@ -106,8 +106,8 @@ Awaited<absl::StatusOr<Addresses>> Ask(const std::string& host) {
   return answer;
 }
 
-// Returns names that belong to one test, since the process keeps questions that
-// are under way.
+// Returns names that only one test uses, because the process keeps queries in
+// flight.
 std::vector<std::string> SlowNames(const std::string& test, size_t count) {
   std::vector<std::string> names;
   for (size_t i = 0; i < count; ++i) {
@@ -116,7 +116,7 @@ std::vector<std::string> SlowNames(const std::string& test, size_t count) {
   return names;
 }
 
-// Asks for all of the names, and waits until the name server has been asked.
+// Queries all names, and waits until the name server has received the queries.
 class SlowQuestions {
  public:
   explicit SlowQuestions(const std::vector<std::string>& names)
@@ -180,7 +180,7 @@ TEST(Resolve, WhoAsksAgainSharesTheQuestion) {
     EXPECT_TRUE(addresses->ok()) << addresses->status();
   }
   EXPECT_EQ(NameServer::Get()->questions(name), 1);
-  // A name that has been answered is asked for again.
+  // The next resolution of an answered name makes a new query.
   EXPECT_TRUE(Ask(name).Get().has_value());
   EXPECT_EQ(NameServer::Get()->questions(name), 2);
 }

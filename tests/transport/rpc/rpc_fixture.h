@@ -1,4 +1,4 @@
-// Clients and servers over each fabric that is available here.
+// A fixture of clients and servers over each available fabric.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_RPC_FIXTURE_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_RPC_FIXTURE_H_

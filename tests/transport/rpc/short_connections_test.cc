@@ -1,5 +1,5 @@
-// Clients of a process whose connections end soon, as a rule: they begin on
-// tcp, and get their side path once they have lived for a while.
+// Tests clients of a process whose connections usually end soon. New
+// connections begin on tcp, and get their side path after a while.
 
 #include <cstddef>
 #include <future>
@@ -23,7 +23,7 @@ using paths::ShortLives;
 class ShortConnectionsTest : public RpcFixture {
  protected:
   ShortConnectionsTest() {
-    // As if this process had just closed many connections.
+    // Simulate many connections that this process has just closed.
     const absl::Time now = base::SteadyNow();
     for (size_t i = 0; i < ShortLives::kMany; ++i) {
       ShortLives::OfProcess()->OnEnd(now, now);
@@ -50,7 +50,7 @@ class ShortConnectionsTest : public RpcFixture {
 
 TEST_P(ShortConnectionsTest, FirstCallGoesOverTcpAndShmFollows) {
   ServeEcho();
-  // Holds the loop up, so that the call waits when the connection begins.
+  // Block the loop, so that the call is waiting when the connection begins.
   std::promise<void> called;
   std::shared_future<void> is_called = called.get_future().share();
   const Client::Options options = ClientOptions();
