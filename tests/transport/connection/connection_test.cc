@@ -1,4 +1,4 @@
-// A front end as small as it can be, with a clock that the test moves.
+// Tests connections with a minimal front end and a clock that the test sets.
 
 #include "transport/connection/connection.h"
 
@@ -14,7 +14,7 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// Runs what is due when the test moves the clock.
+// An executor that runs due tasks when the test moves the clock.
 class ManualExecutor final : public Executor {
  public:
   absl::Time Now() const override { return now_; }
@@ -53,7 +53,7 @@ class ManualExecutor final : public Executor {
   std::map<Id, Task> tasks_;
 };
 
-// Keeps what is written until the test takes it.
+// A stream that keeps written bytes until the test takes the bytes.
 class HeldStream final : public fabric::tcp::ByteStream {
  public:
   void Write(std::vector<memory::Bytes> pieces) override {
@@ -76,8 +76,8 @@ class FrontEnd final : public Connection {
   void Close(const absl::Status& why) {
     Enter([&] { session_->Close(why); });
   }
-  // Gives `peer` what this side has written. Returns false if there was
-  // nothing.
+  // Delivers the bytes that this side has written to `peer`. Returns false if
+  // there were none.
   bool DeliverTo(FrontEnd* peer) {
     const std::string bytes =
         std::exchange(static_cast<HeldStream*>(stream())->bytes, "");

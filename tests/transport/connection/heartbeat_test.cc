@@ -19,8 +19,8 @@ Keepalive::Config Every(absl::Duration time) {
 
 class HeartbeatTest : public ::testing::Test {
  protected:
-  // Counts as a packet that comes over a path, and as a frame that is sent on a
-  // stream.
+  // Receive() counts a packet that arrives over a path. Send() counts a frame
+  // that is sent on a stream.
   void Receive() { ++counters_.inputs; }
   void Send() { ++counters_.stream_frames_sent; }
 
@@ -49,7 +49,8 @@ TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
       absl::Milliseconds(10));
 }
 
-// The frames that set the path up have just passed over the lifeline.
+// The first use needs no beat, because the frames that set up the path have
+// just passed over the lifeline.
 TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
   Receive();
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
@@ -71,7 +72,8 @@ TEST_F(HeartbeatTest, StopsWhereNothingHappens) {
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kNone);
 }
 
-// The lifeline may have been silent for as long as the proxy allows.
+// A beat is due at once, because the lifeline may have been silent for as long
+// as the proxy allows.
 TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
   Receive();
   ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

@@ -97,7 +97,7 @@ TEST_F(PathPollerTest, WhatCameBeforeTheArmingIsScheduled) {
   EXPECT_EQ(owner_.scheduled, 1);
 }
 
-// The peer saw that nobody was armed, and does not ring.
+// The peer saw an unarmed path, and therefore does not ring.
 TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);
