@@ -27,8 +27,8 @@ base::Descriptors Use(int64_t used, int64_t limit = 1000) {
   return now;
 }
 
-// Returns a relief that is never destroyed: the event loop calls it later.
-// LeakSanitizer finds it in the list.
+// Returns a PathRelief that is never destroyed, because the event loop calls it
+// later. LeakSanitizer finds the PathRelief in the list.
 PathRelief* NewRelief(absl::Duration closing_time) {
   static auto* const all = new std::vector<std::unique_ptr<PathRelief>>;
   all->push_back(std::make_unique<PathRelief>(closing_time));
@@ -39,8 +39,8 @@ class PathReliefTest : public testing::Test {
  protected:
   explicit PathReliefTest(absl::Duration closing_time = absl::Hours(1))
       : relief_(*NewRelief(closing_time)) {}
-  // Leaves the relief when it is asked to give up, as an owner does whose path
-  // has ended.
+  // An owner that leaves the PathRelief in GiveUpPath(), like a connection
+  // whose path has ended.
   class Owner : public PathRelief::Owner {
    public:
     Owner(PathReliefTest* test, int number) : test_(test), number_(number) {
@@ -105,7 +105,8 @@ TEST_F(PathReliefTest, NewestAreGivenUpFirstAndNoMoreThanNeeded) {
   EXPECT_EQ(GivenUp(), (std::vector<int>{5, 4}));
 }
 
-// The descriptors of those paths are closed a moment later.
+// Counts recently given up paths, because their descriptors are closed a moment
+// later.
 TEST_F(PathReliefTest, ThoseThatWereGivenUpJustBeforeCount) {
   AddOwners(5);
   relief_.Relieve(Use(751));
@@ -149,7 +150,7 @@ TEST_F(PathReliefTest, ConnectionIsTheTimeToLook) {
   relief_.OnConnection();
   rlimit before;
   getrlimit(RLIMIT_NOFILE, &before);
-  // The event loop needs descriptors, too.
+  // Start the event loop first, because the loop also needs descriptors.
   ASSERT_TRUE(progress::EventLoop::Get().ok());
   const int lowest = dup(0);
   close(lowest);

@@ -1,4 +1,4 @@
-// Checks which connections lend memory of devices.
+// Tests which connections lend device memory.
 
 #include "transport/paths/side_paths.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 using Path = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 
-// Waits for the end of an attempt.
+// An attempt whose end the test awaits.
 class Attempt {
  public:
   SidePaths::Done callback() {
@@ -51,13 +51,13 @@ Settings OnlyShm(ShmSharing sharing) {
   return settings;
 }
 
-// The devices live as long as the process, as real ones do.
+// Returns devices that live as long as the process, like real devices.
 memory::DeviceAccess* Devices() {
   static auto* const devices = new memory::FakeDeviceAccess;
   return devices;
 }
 
-// Returns whether both ends of a connection accept device memory; fails the
+// Returns true if both ends of a connection accept device memory. Fails the
 // test if only one end does.
 bool Take(SidePaths server, SidePaths client) {
   const std::vector<wire::FabricOffer> offers = server.Offers();
