@@ -1,4 +1,4 @@
-// Streams that are opened while the connection or the server ends.
+// Tests streams that are opened while the connection or the server ends.
 
 #include <chrono>
 #include <memory>
@@ -48,8 +48,8 @@ class AcceptTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// As soon as gRPC hears of the end, it takes back the callback that accepts
-// streams, on another thread than the one that accepts.
+// When the connection ends, gRPC withdraws the callback that accepts streams.
+// The withdrawal happens on a different thread than the acceptance of streams.
 TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
   constexpr int kConnections = 250;
   constexpr uint32_t kStreams = 100;
@@ -74,7 +74,7 @@ TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
 TEST_F(AcceptTest, StreamOpenedAfterAShutdownBeganIsRefused) {
   auto client = WirePeer::Connect(port_);
   ASSERT_NE(client, nullptr);
-  // The call keeps the connection until the deadline.
+  // Open a call that keeps the connection until the deadline.
   OpenCall(client.get(), 1);
   service_.AwaitCalls(1);
   std::thread shutdown([this] {

@@ -1,4 +1,4 @@
-// A gRPC client of servers that speak Penstock's bytes explicitly.
+// A fixture with a gRPC client whose servers are WirePeers.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_CLIENT_GOAWAY_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_CLIENT_GOAWAY_H_
@@ -78,7 +78,7 @@ class ClientGoawayTest : public testing::Test {
         absl::StrCat("127.0.0.1:", listener_.port()),
         Credentials(grpc::InsecureChannelCredentials()), arguments);
   }
-  // Makes a connection, and a call on it.
+  // Makes a connection, and a call on this connection.
   void Begin(uint32_t max_streams = UINT32_MAX) {
     first_ = std::make_unique<PendingCall>(channel_);
     ASSERT_NO_FATAL_FAILURE(Accept(&server_, max_streams));

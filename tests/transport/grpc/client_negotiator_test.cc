@@ -1,4 +1,4 @@
-// The connecting side is shut down at a bad moment.
+// Tests shutdowns of the connecting side at critical moments.
 
 #include "transport/grpc/client_negotiator.h"
 
@@ -36,7 +36,7 @@ class ClientNegotiatorTest : public testing::Test {
     grpc_shutdown();
   }
 
-  // Negotiates until the answer of a Penstock server can be read in the
+  // Negotiates until the answer of a Penstock server is ready to be read in the
   // caller's ExecCtx.
   void Negotiate() {
     args_.endpoint = grpc_mock_endpoint_create([](grpc_slice) {});
@@ -57,8 +57,8 @@ class ClientNegotiatorTest : public testing::Test {
         grpc_slice_from_copied_buffer(answer.data(), answer.size()));
   }
 
-  // Runs `action` in the caller's ExecCtx when the connection has become a
-  // transport, before the work that the negotiator has left to that ExecCtx.
+  // Runs `action` in the caller's ExecCtx after a transport has taken over the
+  // connection, and before the negotiator's own tasks in that ExecCtx.
   void RunOnceTakenOver(std::function<void()> action) {
     grpc_core::ExecCtx::Run(
         DEBUG_LOCATION,
@@ -75,7 +75,8 @@ class ClientNegotiatorTest : public testing::Test {
   absl::Status ended_;
 };
 
-// The application gives up its channel while another thread begins the session.
+// The application destroys its channel while a different thread starts the
+// session.
 TEST_F(ClientNegotiatorTest, ATransportThatIsShutDownBeforeItStartsDoesNot) {
   grpc_core::ExecCtx exec_ctx;
   Negotiate();

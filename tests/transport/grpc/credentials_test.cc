@@ -1,4 +1,5 @@
-// gRPC sees in wrapped credentials the same as in the credentials inside.
+// Tests that gRPC sees the same properties in wrapped credentials as in the
+// inner credentials.
 
 #include "transport/grpc/credentials.h"
 
@@ -26,8 +27,7 @@ grpc_channel_credentials* Raw(
       ->GetRawCreds();
 }
 
-// Returns the channel's arguments at the channel's creation, as
-// grpc_channel_create() makes them.
+// Returns the channel arguments that grpc_channel_create() makes.
 grpc_core::ChannelArgs ChannelArgsOf(grpc_channel_credentials* credentials) {
   return credentials->update_arguments(
       grpc_core::ChannelArgs().SetObject(credentials->Ref()));
@@ -43,9 +43,9 @@ class CredentialsTest : public testing::Test {
           grpc::experimental::TlsChannelCredentialsOptions());
 };
 
-// cds.cc decides by the type whether the control plane's certificates are used.
-// If the type is another one, cds.cc uses the fallback, which may be without
-// encryption.
+// cds.cc uses the control plane's certificates only for credentials of the xDS
+// type. For other types, cds.cc uses the fallback credentials, which may be
+// unencrypted.
 TEST_F(CredentialsTest, XdsIsRecognised) {
   const auto wrapped = WrapCredentials(xds_, Settings());
   const auto args = ChannelArgsOf(Raw(wrapped));

@@ -1,5 +1,5 @@
-// Messages with slices in the memory of devices, over every path: any peer gets
-// the bytes, or the call gets an error.
+// Tests messages with slices in device memory over every path. Each peer must
+// get the bytes, or the call must get an error.
 
 #include "penstock/device_slices.h"
 
@@ -22,7 +22,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Sends the message back, copied into slices on the device.
+// A service that answers with the message's bytes in device slices.
 class DeviceEchoService final : public grpc::CallbackGenericService {
   class Reactor final : public grpc::ServerGenericBidiReactor {
    public:
@@ -48,8 +48,8 @@ class DeviceEchoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Returns the bytes of slices that may lie on the device, and counts those that
-// do.
+// Returns the bytes of the message's slices. Sets `*on_device` to the number of
+// slices on the device.
 std::string BytesAnywhere(const grpc::ByteBuffer& message, size_t* on_device) {
   std::vector<grpc::Slice> slices;
   EXPECT_TRUE(message.Dump(&slices).ok());
@@ -103,8 +103,8 @@ TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
   }
 }
 
-// Over shared memory the first such message is read over the connection, and
-// later ones are copied: neither harms the call or the path.
+// Over shared memory, the first message is read over the connection, and later
+// messages are copied. Both keep the call and the path intact.
 TEST_P(DeviceSlicesTest, PeerThatCannotOpenThemGetsTheBytes) {
   DeviceEchoService service;
   ServeGeneric(&service);
@@ -141,8 +141,7 @@ TEST_P(DeviceSlicesTest, ChannelThatCompressesByNameReadsThem) {
   EXPECT_TRUE(echo == bytes);
 }
 
-// Whichever side copies, the call ends with an error, and the connection goes
-// on.
+// Fails the call on an error of either side's copy. The connection continues.
 TEST_P(DeviceSlicesTest, CopyThatFailsEndsTheCall) {
   ServeGeneric(&echo_);
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
@@ -166,7 +165,7 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
   ASSERT_TRUE(Send(channel(), ToBuffer("before"), &echo).ok());
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
   const grpc::Status status = Send(channel(), ToBuffer(Pattern(kLarge)), &echo);
-  // The status does not depend on the handler.
+  // The status must not depend on the handler.
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message(), "cuMemcpy: illegal address");
   Device()->FailCopies(absl::OkStatus());
@@ -179,8 +178,8 @@ struct Answer {
   int copies = 0;        // of device memory, by both sides, for this call
 };
 
-// Makes a call that accepts device slices and sends two: `large` and a short
-// one. Expects that it succeeds.
+// Makes a call that accepts device slices and sends two slices: `large` and a
+// short slice. Expects success.
 Answer EchoAccepting(const std::shared_ptr<grpc::Channel>& channel,
                      const std::string& large) {
   const auto anywhere = Destinations::Make(
@@ -209,14 +208,15 @@ Answer EchoAccepting(const std::shared_ptr<grpc::Channel>& channel,
   return answer;
 }
 
-// Over shared memory the slices stay on the device, both ways.
+// Over shared memory, slices stay on the device in both directions.
 TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
   ServeGeneric(&echo_);
   AcceptDeviceSlices("/penstock.e2e.Accepting/");
   const std::string large = Pattern(kLarge);
   const size_t expected = GetParam() == Path::kShm ? 1 : 0;
-  // The server may read a call from the path before it reads from the
-  // connection that the client uses the path. The answer is copied then.
+  // Retry, because the server may read a call from the path before it learns,
+  // over the connection, that the client uses the path. The server then copies
+  // the answer.
   const auto limit = In(kPatience);
   while (EchoAccepting(channel(), large).on_device < expected) {
     ASSERT_LT(std::chrono::system_clock::now(), limit);

@@ -1,5 +1,5 @@
-// Slices in a simulated device's memory, and a fixture of calls that carry
-// them.
+// Slices in the memory of a simulated device, and a fixture whose calls carry
+// these slices.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
@@ -38,7 +38,7 @@ inline memory::FakeDeviceAccess* Device() {
   return device;
 }
 
-// Returns a slice whose bytes only a device can reach.
+// Returns a slice in device memory, which the CPU cannot read.
 inline grpc::Slice OnDevice(const memory::Bytes& bytes,
                             memory::DeviceRange::Poll poll = nullptr) {
   struct Declared {
@@ -67,7 +67,7 @@ struct Producer {
       return absl::OkStatus();
     };
   }
-  // Returns once the producer was polled `times` times.
+  // Waits until the producer was polled `times` times.
   void AwaitAsked(int times) {
     while (asked < times) std::this_thread::yield();
   }

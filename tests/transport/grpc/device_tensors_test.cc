@@ -1,6 +1,7 @@
-// Tensors on devices over Penstock's transport and stock HTTP/2, in a process
-// whose connections know of devices: the transport gets slices that lie on a
-// device, and takes them, or copies the ones that it cannot send from there.
+// Tests device tensors over Penstock's transport and stock HTTP/2. The
+// connections of this process know devices: the transport gets device slices.
+// The transport sends the slices from the device, or copies the slices that it
+// cannot send.
 
 #include <algorithm>
 #include <atomic>
@@ -45,8 +46,8 @@ constexpr Device kFirst = {Device::Kind::kCuda, 0};
 constexpr Device kSecond = {Device::Kind::kCuda, 1};
 constexpr Stream kStream = {0x1000};
 
-// Fake devices as the transport sees them. No other process can open their
-// memory.
+// The transport's interface to the fake devices. Other processes cannot open
+// the devices' memory.
 class Access final : public memory::DeviceAccess {
  public:
   explicit Access(FakeDevices* devices) : devices_(devices) {}
@@ -88,13 +89,13 @@ class Access final : public memory::DeviceAccess {
   std::atomic<int> copies_{0};
 };
 
-// Lends memory as CudaMemory does.
+// Fake devices that lend memory, like CudaMemory.
 class LentDevices final : public FakeDevices {
  public:
   LentDevices() : FakeDevices(2) {}
 
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody follows it
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): never dereferenced
     auto* const address = reinterpret_cast<uint8_t*>(buffer->device_address());
     const size_t size = buffer->size();
     const auto ready = buffer->ready();
@@ -108,11 +109,11 @@ class LentDevices final : public FakeDevices {
                  std::move(poll)));
   }
   Access* access() { return &access_; }
-  // Returns how often an event was asked for before it had come.
+  // Returns the number of queries for events that had not happened yet.
   int early() const { return early_; }
 
  private:
-  // Returns nothing before the event has come, so also at first.
+  // Returns nothing until the event has happened.
   absl::optional<absl::Status> Query(const DeviceEvent& event) {
     const absl::StatusOr<bool> came = HasCome(event);
     if (!came.ok()) return came.status();
@@ -129,14 +130,15 @@ class LentDevices final : public FakeDevices {
         : buffer(std::move(held)), range(bytes, access, std::move(poll)) {}
 
     const std::shared_ptr<Buffer> buffer;
-    const memory::DeviceRange range;  // ends before the memory
+    const memory::DeviceRange range;  // destroyed before the memory
   };
 
   Access access_{this};
   std::atomic<int> early_{0};
 };
 
-// Returns the devices of the process, which its transport keeps for ever.
+// Returns the process's devices, which the transport uses until the process
+// ends.
 LentDevices* Devices() {
   static auto* const devices = [] {
     auto* const made = new LentDevices;
@@ -257,8 +259,8 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
   EXPECT_GT(devices_->access()->copies(), 0);
 }
 
-// The client waits before the call, and a sender leaves bytes that are not
-// there yet to the transport.
+// The client waits before the call. A sender passes unfinished bytes to the
+// transport, which waits.
 TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
   const size_t size = 100000;
   for (const bool by_client : {true, false}) {

@@ -1,5 +1,5 @@
-// Each end of a call also ends the call's wait for bytes that a device may
-// never produce, on each side.
+// Tests that each end of a call also ends the call's wait for bytes that a
+// device may never produce. Tests both sides.
 
 #include <atomic>
 #include <chrono>
@@ -33,7 +33,7 @@ bool Soon(const std::atomic<bool>& happens) {
   return happens;
 }
 
-// Answers with memory into which the device has yet to write.
+// A service that answers with memory that the device has not written yet.
 class SlowAnswerService final : public grpc::CallbackGenericService {
  public:
   Producer producer;
@@ -73,7 +73,7 @@ class SlowAnswerService final : public grpc::CallbackGenericService {
   }
 };
 
-// Ends each call at once.
+// A service that ends each call at once.
 class RefusingService final : public grpc::CallbackGenericService {
   class Reactor final : public grpc::ServerGenericBidiReactor {
    public:
@@ -88,7 +88,7 @@ class RefusingService final : public grpc::CallbackGenericService {
   }
 };
 
-// A queue for whose operations the test waits, and which ends with the test.
+// A completion queue whose operations the test awaits.
 class Queue {
  public:
   ~Queue() {
@@ -99,7 +99,8 @@ class Queue {
     }
   }
   grpc::CompletionQueue* get() { return &queue_; }
-  // Returns how many of `count` operations have ended.
+  // Waits for `count` operations. Returns the number of operations that have
+  // ended.
   int Await(int count) {
     void* tag = nullptr;
     bool ok = false;
@@ -122,7 +123,7 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     return MessageOf(
         {OnDevice(Device()->Put(Pattern(kLarge)), producer->AsPoll())});
   }
-  // Makes a call whose answer the server holds back until the device is ready.
+  // Makes a call whose answer waits on the server until the device is ready.
   std::unique_ptr<RawStream> CallSlowly(SlowAnswerService* service,
                                         grpc::ClientContext* context) {
     ServeGeneric(service);
@@ -131,13 +132,13 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     service->producer.AwaitAsked(3);
     return stream;
   }
-  // The server's write must end although its device is not ready.
+  // Expects that the server's write ends although its device is not ready.
   static void ExpectWriteEnds(SlowAnswerService* service) {
     EXPECT_TRUE(Soon(service->has_written)) << "the handler's write hangs";
     service->producer.ready = true;
     EXPECT_TRUE(Soon(service->is_done));
   }
-  // Makes a whole call in one batch, whose message waits for a device.
+  // Makes a whole call in one batch. The batch's message waits for a device.
   static grpc::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel) {
     Producer never;
     grpc::ClientContext context;
@@ -225,8 +226,8 @@ TEST_P(DeviceWaitEndTest, StatusEndsTheClientsWait) {
   StopServing(milliseconds(0));
 }
 
-// The begin of the call waits together with its first message, and a read waits
-// behind both.
+// The call's initial metadata waits together with its first message. A read
+// waits for both.
 TEST_P(DeviceWaitEndTest, CorkedCallEnds) {
   ServeGeneric(&echo_);
   for (const grpc::StatusCode how :
@@ -266,7 +267,7 @@ TEST_P(DeviceWaitEndTest, CorkedCallEnds) {
   }
 }
 
-// The waits of each client and of the server end by whatever comes first.
+// Ends the waits of clients and server in random ways.
 TEST_P(DeviceWaitEndTest, RandomEnds) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -1,5 +1,5 @@
-// Messages whose bytes a device has yet to produce: no thread waits for them,
-// and no other call does.
+// Tests messages whose bytes a device has not produced yet. Neither threads nor
+// other calls may wait for these bytes.
 
 #include <atomic>
 #include <chrono>
@@ -62,7 +62,7 @@ TEST_P(DeviceWaitTest, DeadlineEndsTheWaitForBytes) {
   std::string echo;
   ASSERT_TRUE(Send(channel(), ToBuffer("next"), &echo).ok());
   EXPECT_EQ(echo, "next");
-  // Nobody asks the device any more.
+  // Polling of the device must stop.
   const auto patience =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int last = -1; last != never.asked;) {
@@ -102,7 +102,7 @@ TEST_P(DeviceWaitTest, CancelledWhileAnswersWaitForBytes) {
   }
 }
 
-// Answers from the device, as soon as "go" has come in another call.
+// A service that answers from the device, after a different call has sent "go".
 class GoService final : public grpc::CallbackGenericService {
  public:
   Producer producer;
@@ -135,8 +135,8 @@ class GoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Answers that wait hold no threads either; they may depend on another call,
-// which needs the threads.
+// Waiting answers must hold no threads, because the answers may depend on a
+// different call, which needs the threads.
 TEST_P(DeviceWaitTest, AnswersThatWaitHoldUpNoOtherCall) {
   GoService service;
   ServeGeneric(&service);

@@ -1,4 +1,4 @@
-// GOAWAY, frame by frame; one side is gRPC, and the test writes the bytes of
+// Tests GOAWAY frame by frame. One side is gRPC. The test writes the bytes of
 // the other side.
 
 #include <chrono>
@@ -56,7 +56,8 @@ class ServerGoawayTest : public testing::Test {
   void EndCall(uint32_t stream) {
     client_->Send(FrameType::kHalfClose, stream);
   }
-  // Skips "headers 1", which may come before "trailers 1".
+  // Returns the next frame that is not "headers", because "headers 1" may
+  // precede "trailers 1".
   std::string NextButHeaders() {
     std::string next = client_->Next();
     while (next.substr(0, 7) == "headers") next = client_->Next();
@@ -123,7 +124,7 @@ TEST_F(ServerGoawayTest, AnswerToAnotherPingIsNoAnswer) {
   EXPECT_EQ(client_->Next(), "goaway 1");
 }
 
-// The product waits for twenty seconds.
+// Waits for the whole timeout of the client's answer, which is 20 s.
 TEST_F(ServerGoawayTest, DoesNotWaitForEverForTheAnswer) {
   Serve(/*max_age_ms=*/100);
   EXPECT_EQ(client_->Next(), "goaway 4294967295");
@@ -149,7 +150,8 @@ TEST_F(ServerGoawayTest, DeadlineOfShutdownDoesNotWaitForTheAnswer) {
   EXPECT_EQ(shutdown.wait_for(kPatience), std::future_status::ready);
 }
 
-// gRPC's server gives no call to the application any more.
+// Refuses the call, because gRPC's server delivers no more calls to the
+// application.
 TEST_F(ServerGoawayTest, CallThatComesDuringAShutdownIsRefused) {
   Serve(/*max_age_ms=*/0);
   OpenCall(1);
@@ -269,10 +271,11 @@ TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
   EXPECT_TRUE(first_->Finish().ok());
 }
 
-// A connection that its side leaves, before the channel has heard of that.
+// A client that leaves its connection, before the channel learns of this.
 class LeavingTest : public ClientGoawayTest {
  protected:
-  // Without retries a call fails if it fails on this connection.
+  // Disables retries, so that a call fails if its only attempt fails on this
+  // connection.
   void WithoutRetries() {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);

@@ -1,4 +1,4 @@
-// Compares with gRPC's own decompression, which has no limit.
+// Compares InflateMessage() with gRPC's own decompression, which has no limit.
 
 #include "transport/grpc/inflate.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
-// Returns text, some of which repeats, and some of which does not.
+// Returns random text with repeating and non-repeating parts.
 std::string AnyText(std::mt19937* random) {
   std::string text;
   const int pieces = static_cast<int>((*random)() % 8);
@@ -34,7 +34,7 @@ std::string AnyText(std::mt19937* random) {
   return text;
 }
 
-// Cuts the bytes into slices of one byte to many bytes.
+// Cuts the bytes into slices of random size.
 grpc_core::SliceBuffer Cut(const std::string& bytes, std::mt19937* random) {
   grpc_core::SliceBuffer buffer;
   for (size_t at = 0; at < bytes.size();) {

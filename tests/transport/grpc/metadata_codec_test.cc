@@ -52,8 +52,8 @@ class MetadataCodecTest : public testing::Test {
     EncodeMetadata(batch.metadata, nullptr, nullptr, &out);
     return out;
   }
-  // Encodes as on a connection: each entry is sent before the number that
-  // stands for it is used.
+  // Encodes like a connection: sends each entry before the first use of the
+  // entry's number.
   std::string EncodeWithNumbers(const Batch& batch) {
     std::string out;
     EncodeMetadata(
@@ -92,7 +92,7 @@ class MetadataCodecTest : public testing::Test {
   grpc_core::MemoryAllocator allocator_ = quota_->CreateMemoryAllocator("test");
 };
 
-// These are the numbers of docs/protocol.md: a changed number is another
+// Checks the numbers of docs/protocol.md. A changed number would be a different
 // protocol.
 TEST_F(MetadataCodecTest, WhatEachCallHasIsOneByte) {
   auto batch = NewBatch();
@@ -147,7 +147,7 @@ TEST_F(MetadataCodecTest, KeysHaveTheNumbersOfTheProtocol) {
     SCOPED_TRACE(keys[i].first);
     auto decoded = Decode(Known(static_cast<char>(i + 1), keys[i].second));
     EXPECT_EQ(Text(*decoded, keys[i].first), keys[i].second);
-    // A key that is sent as a literal gives the same.
+    // A key that is sent as a literal must decode to the same entry.
     auto literal = Decode(Literal(keys[i].first, keys[i].second));
     EXPECT_EQ(Text(*literal, keys[i].first), keys[i].second);
     EXPECT_EQ(Encode(*literal), Encode(*decoded));
@@ -184,14 +184,14 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
   EXPECT_EQ(Encode(*batch), Known(9, Little<uint64_t>(5)));
   EXPECT_EQ(Text(*Decode(Encode(*batch)), "grpc-accept-encoding"),
             "identity, gzip");
-  // The set has bits of algorithms that do not exist yet.
+  // Decode a set with bits of algorithms that do not exist yet.
   EXPECT_EQ(Text(*Decode(Known(9, Little<uint64_t>(~uint64_t{0}))),
                  "grpc-accept-encoding"),
             "identity, deflate, gzip");
 }
 
-// libgrpc asserts this (call.cc): a peer that left identity out ended the
-// process.
+// libgrpc asserts that identity is in the set (call.cc). A peer that omitted
+// identity once ended the process.
 TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
   for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
     auto decoded = Decode(Known(9, Little<uint64_t>(set)));
@@ -208,7 +208,7 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
   EXPECT_FALSE(StatusOf(Literal("a\nb", "x")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", "a\r\nb")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", std::string(1, '\0'))).ok());
-  // gRPC aborts if one of the first keys is encoded, or only measured.
+  // gRPC aborts if grpclb_client_stats is encoded or measured.
   EXPECT_FALSE(StatusOf(Literal("grpclb_client_stats", "x")).ok());
   EXPECT_FALSE(
       StatusOf(Literal("grpc-internal-encoding-request", "gzip")).ok());
@@ -217,8 +217,8 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
 
 TEST_F(MetadataCodecTest, OfARefusedBatchNothingIsLeft) {
   auto batch = NewBatch();
-  // The batch has an entry before the fault, and gRPC's own text for an unknown
-  // value.
+  // A partial batch would have two entries: the good entry, and gRPC's value
+  // for an unknown method.
   const std::string bytes = Literal("good", "x") + Known(3, "NONSENSE");
   EXPECT_FALSE(
       DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_)
@@ -276,7 +276,7 @@ TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
   EXPECT_EQ(told_.size(), 3u);
   auto decoded = Decode(second);
   EXPECT_EQ(Encode(*decoded), Encode(*batch));
-  // The size as gRPC's limits count it.
+  // The size must be the size that gRPC's limits count.
   EXPECT_EQ(size_,
             4 + 3 * 32 + told_[0].size() + told_[1].size() + told_[2].size());
 }

@@ -9,7 +9,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Looks for the entry until it has a number, but at most three times.
+// Calls Find() until the entry has a number, at most three times.
 SentEntries::Number FindOften(SentEntries* sent, const std::string& entry) {
   SentEntries::Number found;
   for (int i = 0; i < 3 && found.number == 0; ++i) found = sent->Find(entry);
@@ -38,8 +38,8 @@ TEST(SentEntries, GivesNoMoreThanThereAre) {
   EXPECT_EQ(sent.Find("0").number, kFirstEntry);
 }
 
-// The two sides have the same limits: the receiver has room for every entry of
-// the sender.
+// Both sides have the same limits: the receiver has room for every entry of the
+// sender.
 TEST(SentEntries, PeerHasRoomForAll) {
   for (size_t size : {size_t{1}, size_t{100}, size_t{1000}, kMaxEntryBytes,
                       kMaxEntryBytes + 1}) {

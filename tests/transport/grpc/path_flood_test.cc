@@ -1,6 +1,6 @@
-// A client makes its server report one path after another. Checks the log lines
-// of the server, and that neither the flood nor a log that nobody reads delays
-// the calls of others.
+// Tests a client that makes its server report one path after another. Checks
+// the server's log lines. Checks that neither the flood nor a log without a
+// reader delays calls of others.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -101,7 +101,8 @@ class Client {
   bool ok_ = false;
 };
 
-// Each cycle is an attempt at a path, which the client gives up, with a reason.
+// Sends cycles. Each cycle is an attempt at a path that the client gives up,
+// with a reason.
 bool Flood(int port) {
   Client client(port);
   std::thread reader([&client] { client.Drain(); });
@@ -116,7 +117,7 @@ bool Flood(int port) {
   return client.ok();
 }
 
-// Returns whether the server answers that it has no such method.
+// Returns true if the server answers that the method does not exist.
 bool Answers(int port) {
   const auto channel =
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
@@ -137,7 +138,8 @@ bool Answers(int port) {
   return status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
 }
 
-// Ends the process with 0 if all went well: the process is a child of the test.
+// Ends the process, which is a child of the test. The exit status is 0 after
+// success.
 void ServeAFlood() {
   unsetenv("PENSTOCK_LOG");
   grpc::CallbackGenericService service;

@@ -1,5 +1,5 @@
-// The work of a thread that waits in gRPC for Penstock's paths. The test adds a
-// pollable of its own to those that such threads poll.
+// Tests how a thread that waits in gRPC polls Penstock's paths. The test adds a
+// pollable of its own to the process's PollSet.
 
 #include "transport/grpc/polling_engine.h"
 
@@ -61,7 +61,7 @@ class PollingEngineTest : public testing::Test {
     }
   }
 
-  // Gives an event to the thread that waits for the queue, at once.
+  // Delivers an event at once to the thread that waits for the queue.
   void Complete() {
     alarm_.Set(&queue_, Clock::now() - std::chrono::seconds(1), this);
   }
@@ -86,9 +86,9 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
   EXPECT_TRUE(path_->armed) << "nobody spins any more";
 }
 
-// The peer wrote before the waiting thread, the last one to spin, had armed the
-// path: so the peer rings nobody. The thread has its completion, and does not
-// come back, while others sleep: nobody would look at the path.
+// The peer wrote before the last spinning thread armed the path, so the peer
+// rings no doorbell. This thread returns with its completion while others
+// sleep. Without the last poll, nobody would poll the path.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
@@ -104,8 +104,8 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// The clients of a busy server write again and again. The thread goes on with
-// its completion, and one of gRPC's threads polls for those that sleep.
+// The clients of a busy server write repeatedly. The thread returns with its
+// completion, and one of gRPC's threads polls for the sleeping threads.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   // Other threads may poll once more while this test ends.
@@ -119,7 +119,7 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // While a poll is under way, the path seems to have no input.
+  // A path seems to have no input during a poll.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }
@@ -128,7 +128,7 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// The same for a thread that is about to sleep.
+// The peer wrote before a thread that is about to sleep armed the path.
 TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_armed = [this] {
     if (path_->polls == 0) path_->input = true;
@@ -138,8 +138,8 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   EXPECT_EQ(path_->polls, 1);
 }
 
-// The peer of a real-time thread may wait for this core, which nobody else
-// gives it.
+// A real-time thread must sleep, because its peer may wait for this core, and
+// only a sleep releases the core.
 TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
   std::thread([&] {
     sched_param param = {};
@@ -150,12 +150,12 @@ TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
     path_->looks = 0;
     EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
               grpc::CompletionQueue::TIMEOUT);
-    // A spin of 50 us looks hundreds of times.
+    // A spin of 50 us would poll hundreds of times.
     EXPECT_LE(path_->looks, 20);
   }).join();
 }
 
-// Otherwise the thread would spin for as long as the clock was set back.
+// Setting the clock back must not prolong the spin.
 TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   path_->input = true;
   path_->on_poll = [] { SetClockBy(-absl::Hours(1)); };

@@ -1,4 +1,4 @@
-// The arguments of a server that is made through gRPC's core.
+// Tests the arguments of a server that is created through gRPC's core.
 
 #include "transport/grpc/server_setup.h"
 
@@ -26,7 +26,7 @@ grpc_server* Create(const grpc_channel_args* arguments, void* reserved) {
   return grpc_server_create(arguments, reserved);
 }
 
-// The creator that the stub finds if a library in the program contains
+// The function that the stub finds if a library of the program contains
 // Penstock.
 grpc_server* CreateAgain(const grpc_channel_args* arguments, void*) {
   return *CreateEnabledServer(&Create, arguments, Settings());

@@ -1,5 +1,5 @@
-// Connections of a process whose connections usually end soon: they begin on
-// tcp, and get their side path after they have lived for a while.
+// Tests connections of a process whose connections usually end soon. New
+// connections begin on tcp, and get their side path after a while.
 
 #include <chrono>
 #include <cstddef>
@@ -52,7 +52,7 @@ bool Await(Condition condition) {
 class ShortConnectionsTest : public testing::Test {
  protected:
   ShortConnectionsTest() {
-    // The state after this process has closed many channels.
+    // Simulate many channels that this process has just closed.
     const absl::Time now = base::SteadyNow();
     for (size_t i = 0; i < ShortLives::kMany; ++i) {
       ShortLives::OfProcess()->OnEnd(now, now);
@@ -74,7 +74,7 @@ class ShortConnectionsTest : public testing::Test {
     ASSERT_NE(server_, nullptr);
   }
 
-  // Makes one call over a channel of its own.
+  // Makes one call over a new channel.
   grpc::Status ConnectAndCall(const Options& options) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

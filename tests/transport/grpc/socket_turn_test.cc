@@ -1,5 +1,5 @@
-// A thread whose paths always have input also looks at gRPC's descriptors,
-// timers and closures. The test measures times by the processor clock of the
+// Tests that a thread whose paths always have input also serves gRPC's
+// descriptors, timers and closures. The test measures the processor time of the
 // serving thread, which other work on the machine does not change.
 
 #include "transport/grpc/socket_turn.h"
@@ -39,12 +39,12 @@ constexpr int kSlowness = 2;
 #endif
 constexpr absl::Duration kBound =
     absl::Nanoseconds(kSlowness * progress::Turns::kBoundNanos);
-// The time for which a test serves.
+// The duration of a test.
 constexpr absl::Duration kTime = absl::Milliseconds(30);
 
-// Returns the processor time of the thread that serves, which runs main(). Any
-// thread may ask: one of the threads of gRPC's executor also polls the path now
-// and then.
+// Returns the processor time of the serving thread, which runs main(). Any
+// thread may call this function, because a thread of gRPC's executor also polls
+// the path sometimes.
 absl::Duration ServingTime() {
   static const clockid_t clock = [] {
     clockid_t of_this_thread;
@@ -56,7 +56,7 @@ absl::Duration ServingTime() {
   return absl::DurationFromTimespec(time);
 }
 
-// The longest time between two looks.
+// The longest time between two calls of Look().
 class Gaps {
  public:
   void Look() {
@@ -65,7 +65,7 @@ class Gaps {
     last_ = now;
   }
   int looks() const { return looks_; }
-  // Also counts the time since the last look.
+  // Returns the longest gap, including the time since the last Look().
   absl::Duration longest() const {
     return std::max(longest_, ServingTime() - last_);
   }
@@ -76,8 +76,8 @@ class Gaps {
   absl::Duration longest_ = absl::ZeroDuration();
 };
 
-// A path with input at any time: each poll gives the waiting thread a
-// completion, as clients do that answer at once.
+// A path that always has input. Each poll gives the waiting thread a
+// completion, like clients that answer at once.
 class BusyPath : public progress::Pollable {
  public:
   explicit BusyPath(grpc::CompletionQueue* queue) : queue_(queue) {}
@@ -100,7 +100,7 @@ class BusyPath : public progress::Pollable {
   grpc::Alarm alarm_;
 };
 
-// A descriptor that is readable again as soon as it has been read.
+// A descriptor that becomes readable again directly after each read.
 class Descriptor {
  public:
   Descriptor() {
@@ -150,7 +150,7 @@ class SocketTurnTest : public testing::Test {
     }
   }
 
-  // Takes completions as an application's thread does.
+  // Takes completions like an application's thread.
   void Serve(absl::Duration time) {
     const absl::Duration end = ServingTime() + time;
     while (ServingTime() < end) TakeOne();

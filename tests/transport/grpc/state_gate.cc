@@ -34,8 +34,9 @@ struct StateGate::Shared {
 
 namespace {
 
-// gRPC calls watchers in the order of their addresses. Static memory lies
-// before the heap, so this watcher is called before the channel's own.
+// A watcher that gRPC calls before the channel's own watcher. gRPC calls
+// watchers in the order of their addresses, and static memory has lower
+// addresses than the heap.
 class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
  public:
   explicit Watcher(std::function<void()> pass) : pass_(std::move(pass)) {}
@@ -59,7 +60,7 @@ class Watcher : public grpc_core::AsyncConnectivityStateWatcherInterface {
   const std::function<void()> pass_;
 };
 
-// Returns the client's transport that was made last, with a reference, or null.
+// Returns the newest transport of a client, with a reference, or null.
 Transport* NewestClient() {
   constexpr intptr_t kSockets = 10000;  // channelz counts from 1
   for (intptr_t socket = kSockets; socket > 0; --socket) {

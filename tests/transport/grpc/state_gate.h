@@ -8,8 +8,8 @@
 namespace penstock {
 namespace core {
 
-// Watches the state of one connection, and blocks the thread that notifies its
-// watchers. At most 64 may be made.
+// A gate before the notifications of one connection's state. Blocks the thread
+// that notifies the watchers. A process can make at most 64 gates.
 class StateGate {
  public:
   // Closes the gate of the newest Penstock client connection. Returns null if

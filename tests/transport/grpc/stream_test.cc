@@ -1,5 +1,5 @@
-// gRPC's client sees a call frame by frame, where the order of events matters.
-// The reference is gRPC's HTTP/2 transport (chttp2_transport.cc).
+// Tests calls of gRPC's client frame by frame, where the order of events
+// matters. The reference is gRPC's HTTP/2 transport (chttp2_transport.cc).
 
 #include <chrono>
 #include <future>
@@ -29,8 +29,8 @@ using wire::FrameType;
 constexpr std::chrono::seconds kPatience(10);
 constexpr int kMaxReceiveBytes = 100 * 1000;
 
-// A streaming call, step by step. A thread of its own polls, so that frames are
-// also read while no step is under way.
+// A streaming call, step by step. A separate thread polls, so that frames are
+// also read between steps.
 class SteppedCall {
  public:
   explicit SteppedCall(const std::shared_ptr<grpc::Channel>& channel)
@@ -116,8 +116,8 @@ class StreamTest : public testing::Test {
     server_->Send(FrameType::kTrailers, 1, 0,
                   Metadata({{"grpc-status", status}, {"grpc-message", text}}));
   }
-  // Metadata of 50 bytes below 8 KiB, as HTTP/2 counts, with 32 bytes for each
-  // entry.
+  // Returns metadata that is 50 bytes smaller than 8 KiB, in HTTP/2's count
+  // with 32 bytes for each entry.
   static std::string AlmostTooMuch() {
     return Metadata(
         {{"grpc-status", "5"}, {"x", std::string(8192 - 50 - 44 - 33, 'x')}});
@@ -204,14 +204,16 @@ TEST_F(StreamTest, MessagesThatCameBeforeTheConnectionWasLostAreRead) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-// Such trailers once ended the process in libgrpc.
+// Regression test: libgrpc once ended the process for trailers without a
+// status.
 TEST_F(StreamTest, TrailersWithoutAStatusAreOneOfUnknown) {
   server_->Send(FrameType::kTrailers, 1);
   call_->BeginFinish();
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNKNOWN);
 }
 
-// Such headers did the same, after the first half of them was delivered.
+// Regression test: libgrpc once ended the process for headers whose second half
+// is malformed, after the first half was delivered.
 TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   server_->Send(FrameType::kHeaders, 1, 0,
                 Metadata({{"good", "x"}, {"Not good", "x"}}));
@@ -219,8 +221,8 @@ TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
 }
 
-// In HTTP/2 an answer of trailers alone has 102 bytes more than trailers behind
-// headers. This answer is above gRPC's 8 KiB for that reason.
+// An answer of trailers alone has 102 bytes more in HTTP/2 than trailers after
+// headers. Therefore this answer exceeds gRPC's 8 KiB.
 TEST_F(StreamTest, AnswerOfTrailersAloneAboveTheLimitIsTooMuch) {
   server_->Send(FrameType::kTrailers, 1, 0, AlmostTooMuch());
   call_->BeginFinish();

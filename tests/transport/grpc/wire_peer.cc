@@ -16,7 +16,7 @@ namespace {
 
 using wire::FrameType;
 
-// docs/protocol.md: the preface, and SETTINGS with the private setting.
+// The preface, and SETTINGS with the private setting (docs/protocol.md).
 const char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const char kSettings[] = "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x02\x02";
 constexpr size_t kPrefaceBytes = sizeof kPreface - 1;
@@ -135,7 +135,7 @@ void WirePeer::SendUnit(uint8_t type, uint64_t cookie, absl::string_view body) {
 }
 
 void WirePeer::Write(absl::string_view bytes) {
-  // If the peer has gone, the next read notices that.
+  // Ignore errors: if the peer has gone, the next read fails.
   (void)!send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
@@ -175,7 +175,7 @@ std::string WirePeer::Next() {
   Received frame;
   do {
     if (!Receive(&frame)) return "closed";
-    // Entries of metadata are skipped here.
+    // Skip entries of metadata.
   } while (frame.header.type == FrameType::kEntry);
   const uint32_t stream = frame.header.stream;
   switch (frame.header.type) {

@@ -20,9 +20,9 @@ namespace core {
 std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs);
 
-// Offers no fabric, so all traffic uses the one connection. The functions
-// block, and must be called on one thread. A peer that is silent for 25 seconds
-// counts as gone.
+// A peer that offers no fabric, so all traffic uses its connection. The
+// functions block, and must be called on one thread. A peer that is silent for
+// 25 seconds counts as gone.
 class WirePeer {
  public:
   // Takes ownership of the socket.
@@ -31,8 +31,8 @@ class WirePeer {
   WirePeer(const WirePeer&) = delete;
   WirePeer& operator=(const WirePeer&) = delete;
 
-  // Negotiate as a client or as a server, and send a hello. RPCs are possible
-  // afterwards.
+  // Connect() negotiates as a client, Serve() as a server. Each sends a hello.
+  // RPCs are possible afterwards.
   static std::unique_ptr<WirePeer> Connect(int port);
   bool Serve(uint32_t max_streams = UINT32_MAX);
 
@@ -46,9 +46,10 @@ class WirePeer {
     wire::FrameHeader header;
     std::string payload;
   };
-  // Receives the next sequenced frame. Returns false if the peer is gone.
+  // Receives the next sequenced frame. Returns false if the peer has gone.
   bool Receive(Received* frame);
-  // Receives the next frame as text: "goaway 4294967295", "ping", "closed".
+  // Receives the next frame. Returns the frame as text: "goaway 4294967295",
+  // "ping", "closed".
   std::string Next();
   // Answers the last ping of Next().
   void Pong() { Send(wire::FrameType::kPong, 0, 0, ping_); }
