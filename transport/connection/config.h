@@ -21,7 +21,7 @@ namespace connection {
 
 struct Config {
   bool is_client = false;
-  // The version of the protocol on which the two sides have agreed.
+  // The negotiated version of the protocol.
   uint8_t version = wire::kVersion;
   Settings settings;
   // The peer's address, for logs.

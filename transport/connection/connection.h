@@ -46,7 +46,7 @@ class Connection : public session::SessionEvents,
 
   bool is_client() const { return is_client_; }
   const std::string& peer() const { return peer_; }
-  // Call under the lock.
+  // Returns the session. Call under the lock.
   session::Session* session() {
     mu_.AssertHeld();
     return session_.get();

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace connection {
 
-// Pings a peer that was silent for a while.
+// The keepalive of one connection: pings a silent peer.
 //
 //   state     event                        action           next
 //   kQuiet    time passed, may ping        ping             kPinged

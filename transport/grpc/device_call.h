@@ -58,7 +58,7 @@ class DeviceCall {
   absl::Status Prepare(Batch* batch);
   void LookAtInitialMetadata(const Batch& batch);
 
-  // Receiving.
+  // Functions for receiving.
   void StartReceives(Batch* batch);
   void OnInitialMetadata(const grpc_error_handle& error);
   void OnMessage(const grpc_error_handle& error);

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace core {
 
-// Returns the time of gRPC's clock. Call it in an ExecCtx.
+// Returns the time of gRPC's clock. Call in an ExecCtx.
 absl::Time Now();
 
 // Returns the process's executor. Call its functions in an ExecCtx. Post() runs

@@ -64,7 +64,8 @@ void Http2Start::Shutdown(const grpc_error_handle& why) {
   FinishLocked(why);
 }
 
-// Also called when the transport ends before the SETTINGS come.
+// Ends the attempt with success or `error`. Also called when the transport ends
+// before the SETTINGS arrive.
 void Http2Start::OnSettings(void* arg, grpc_error_handle error) {
   auto* self = static_cast<Http2Start*>(arg);
   {

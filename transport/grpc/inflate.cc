@@ -16,8 +16,8 @@ namespace {
 constexpr uint64_t kMinBlockBytes = 1024;
 constexpr uint64_t kMaxBlockBytes = 1024 * 1024;
 
-// A zlib stream and its output. Produces at most one byte more than the limit.
-// That byte shows that the message exceeds the limit.
+// A zlib stream and its output. Produces at most one byte more than the limit,
+// which shows that the message exceeds the limit.
 class Inflater {
  public:
   Inflater(bool is_gzip, uint64_t input_bytes, uint64_t most,

@@ -19,8 +19,8 @@ progress::LeftInput* LeftInputOfProcess();
 // polls. Call in an ExecCtx.
 void LeaveInput();
 
-// Polls all paths for a turn. Calls for another thread if there may be more
-// input. Call in an ExecCtx.
+// Polls all paths for a turn. If input may remain, makes a different thread
+// poll later. Call in an ExecCtx.
 void PollLeftInput();
 
 }  // namespace core

@@ -13,7 +13,8 @@
 
 // Penstock never calls this function. The function's mangled name contains the
 // release of abseil (an inline namespace) and the type of string_view. In a
-// libgrpc that was built for another abseil, the symbol is missing and null.
+// libgrpc that was built with a different abseil, the symbol is missing and
+// null.
 bool grpc_parse_ipv6_hostport(absl::string_view hostport,
                               grpc_resolved_address* address, bool log_errors)
     __attribute__((weak));

@@ -25,7 +25,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-grpc_event_engine_vtable g_engine;  // epoll1's, with our pollset_work
+grpc_event_engine_vtable g_engine;  // a copy of epoll1's, with our pollset_work
 const grpc_event_engine_vtable* g_inner = nullptr;
 size_t g_mutex_offset = 0;  // the end of epoll1's part of a pollset
 
@@ -43,7 +43,8 @@ thread_local progress::CoreLosses t_losses;
 
 progress::SpinPolicy* Policy() {
   static auto* const policy = [] {
-    // A bad value was logged when the first channel or server was made.
+    // Use the default for a bad value, which was logged when the first channel
+    // or server was created.
     absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
     return new progress::SpinPolicy(
         mode.ok() ? *mode : progress::PollingMode::kAdaptive);

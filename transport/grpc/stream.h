@@ -129,7 +129,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   base::Fifo<Message> messages_;
   grpc_transport_stream_stats stats_ = {};
 
-  grpc_closure* send_done_ = nullptr;  // of a message that waits for the window
+  grpc_closure* send_done_ =
+      nullptr;  // set while a message waits for the window
   grpc_metadata_batch* recv_initial_ = nullptr;
   grpc_closure* recv_initial_ready_ = nullptr;
   bool* trailers_only_ = nullptr;

@@ -32,8 +32,8 @@
 #include "transport/session/session.h"
 
 namespace penstock {
-// Not named after its folder: within a namespace penstock::grpc, `grpc` would
-// no longer mean gRPC's namespace.
+// The namespace differs from the folder's name, because within a namespace
+// penstock::grpc, `grpc` would not mean gRPC's namespace.
 namespace core {
 
 class Stream;
@@ -91,7 +91,7 @@ class Transport final : public grpc_transport,
     return socket_node_;
   }
 
-  // For streams. Call these under the lock, except for OnDestroyed().
+  // Functions for streams. Call all except OnDestroyed() under the lock.
   const ChannelLimits& limits() const { return limits_; }
   // Encodes metadata, and sends new table entries to the peer. The result is
   // valid until the next call.
@@ -160,10 +160,10 @@ class Transport final : public grpc_transport,
   bool HasTooManyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseStream(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Runs on_consumed of a transport operation, now or later; see Acceptor.
+  // Runs on_consumed of a transport operation at once or later; see Acceptor.
   void Consume(grpc_closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // transport_goaway.cc
+  // The functions of GOAWAY and pings, in transport_goaway.cc.
   void BeginGoaway(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Disconnect(const grpc_error_handle& error)
@@ -186,12 +186,12 @@ class Transport final : public grpc_transport,
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Of EndpointStreamEvents.
+  // Functions of EndpointStreamEvents.
   void Hold() override { Ref(); }
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
 
-  // Of connection::Connection.
+  // Functions of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;
   void Release() override;
   bool PollPath() override;
@@ -234,9 +234,9 @@ class Transport final : public grpc_transport,
   Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
   bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<uint32_t> opened_
-      ABSL_GUARDED_BY(mu_);  // streams that gRPC has yet to accept
+      ABSL_GUARDED_BY(mu_);  // streams that gRPC has not accepted yet
   size_t accepting_ ABSL_GUARDED_BY(mu_) =
-      0;  // how many streams of opened_ are being accepted
+      0;  // the number of streams that are being accepted
   std::vector<grpc_closure*> consumed_
       ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
   // Counts ended streams that gRPC has not destroyed. gRPC keeps memory for a

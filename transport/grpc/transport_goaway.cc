@@ -79,8 +79,9 @@ void Transport::OnDrainTimer() {
   if (is_client()) CloseBlockedStreams();
 }
 
-// Ends the connection. On a server, tells the client to retry the streams that
-// gRPC has not accepted on another connection.
+// Ends the connection. On a server, tells the client which streams gRPC has not
+// accepted, so that the client may retry these streams on a different
+// connection.
 void Transport::Disconnect(const grpc_error_handle& error) {
   if (!is_client()) {
     bool graceful;

@@ -36,7 +36,7 @@ class ShortLives {
   static ShortLives* OfProcess();
 
   // Records the end of a connection that began at `begin` and ended at `end`.
-  // Both times are from base::SteadyNow().
+  // `begin` and `end` are results of base::SteadyNow().
   void OnEnd(absl::Time begin, absl::Time end);
   // Returns true if a connection that begins at `now` should expect a short
   // life.

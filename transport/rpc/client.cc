@@ -249,7 +249,7 @@ void Client::Core::End(CallId id, const absl::Status& why) {
 }
 
 void Client::Core::Destroy() {
-  if (loop_->IsForeign()) return;  // the connection is the parent's
+  if (loop_->IsForeign()) return;  // the connection belongs to the parent
   const absl::Status why = absl::CancelledError("the client was destroyed");
   std::shared_ptr<Connection> connection;
   std::shared_ptr<Opening> opening;

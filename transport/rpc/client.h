@@ -40,7 +40,7 @@ class Client {
     // The timeout of name resolution, connection and greeting together.
     absl::Duration connect_timeout = absl::Seconds(10);
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    int64_t max_receive_bytes = -1;  // of one answer; negative: no limit
+    int64_t max_receive_bytes = -1;  // per response; negative means no limit
   };
   // Identifies a call. Never 0 and never reused.
   using CallId = uint64_t;

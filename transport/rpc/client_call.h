@@ -18,6 +18,12 @@
 namespace penstock {
 namespace rpc {
 
+//   state     event                          action                 next
+//   kWaiting  Start                          send the request       kOpen
+//   kOpen     the answer's end, a reset      report                 kOver
+//   kOpen     Cancel                         reset, report          kOver
+//   kWaiting  TakeUnsent                     return the report      kOver
+//
 // Call all functions under the connection's lock, or under the client's lock
 // while there is no connection. Reports once, on the loop's thread, without
 // locks.
@@ -53,7 +59,7 @@ class ClientCall final : public session::StreamEvents,
     state_ = State::kOver;
     return std::exchange(done_, nullptr);
   }
-  // Ends the stream here and at the peer.
+  // Resets the stream on both sides, and reports `why`.
   void Abort(const absl::Status& why);
   void Finish(absl::StatusOr<Response> result);
 

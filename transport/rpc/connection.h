@@ -67,7 +67,7 @@ class Connection final : public connection::Connection {
   // because the caller may hold locks that callbacks take.
   enum class Entry { kCall, kInput };
 
-  // A scope that holds the lock. Its destructor sends the added output, updates
+  // A scope that holds the lock. The destructor sends the added output, updates
   // the connection's state, and unlocks.
   class ABSL_SCOPED_LOCKABLE Section {
    public:
@@ -101,7 +101,7 @@ class Connection final : public connection::Connection {
     calls_ += count;
   }
 
-  // Ends the session. Its calls fail with UNAVAILABLE and the reason `why`.
+  // Ends the session. All calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
   session::Counters counters();
@@ -116,7 +116,7 @@ class Connection final : public connection::Connection {
   void FinishAndUnlock(Entry entry) ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The socket.
+  // Functions for the socket.
   void OnSocket(uint32_t events);
   void ReadSocket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PumpSocket() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -124,7 +124,7 @@ class Connection final : public connection::Connection {
   void OnSocketBroken(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Of connection::Connection.
+  // Functions of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;
   bool PollPath() override;
   void LeaveInput() override { SchedulePolling(); }
@@ -156,7 +156,7 @@ class Connection final : public connection::Connection {
   uint32_t watched_events_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // yet to be accepted
+  std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // not accepted yet
   std::vector<std::function<void()>> later_ ABSL_GUARDED_BY(mu_);
 };
 

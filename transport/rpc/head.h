@@ -51,7 +51,7 @@ struct End {
 //          the status (absl::Status::SetPayload), each as
 //            u32 length of the URL, the URL, u32 length of the value, the value
 //
-// Carries at most 16 payloads, which have kMaxMetadataBytes at most together.
+// Contains at most 16 payloads with at most kMaxMetadataBytes in total.
 std::string EncodeEnd(const End& end);
 // Returns the end of a response. Returns INVALID_ARGUMENT for bytes that
 // EncodeEnd() does not write.

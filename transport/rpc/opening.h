@@ -26,6 +26,13 @@ struct Opened {
   std::string peer;      // the peer's address
 };
 
+//   state        event                      action              next
+//   kResolving   addresses                  connect to first    kConnecting
+//   kConnecting  refused                    connect to next     kConnecting
+//   kConnecting  connected                  send the greeting   kGreeting
+//   kGreeting    answer                     report              kOver
+//   any          error, time limit, Cancel  report              kOver
+//
 // All functions except Begin() and Cancel() run on the loop's thread.
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
