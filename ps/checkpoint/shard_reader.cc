@@ -137,15 +137,21 @@ PartCursor::PartCursor(ShardReader* reader, const Part* part)
 }
 
 absl::Status PartCursor::Damaged(absl::string_view what) const {
-  return absl::DataLossError(
+  return InBlock(absl::DataLossError(what));
+}
+
+absl::Status PartCursor::InBlock(const absl::Status& status) const {
+  return absl::Status(
+      status.code(),
       absl::StrCat(reader_->path_, ": block ", blocks_, " of ", part_->blocks,
-                   " of table '", tensor::Quoted(table_.name), "': ", what));
+                   " of table '", tensor::Quoted(table_.name),
+                   "': ", status.message()));
 }
 
 absl::StatusOr<BlockHeader> PartCursor::Next() {
   ++blocks_;
   absl::StatusOr<BlockHeader> header = ReadHeader();
-  if (!header.ok()) return Damaged(header.status().message());
+  if (!header.ok()) return InBlock(header.status());
   absl::Status status = Check(*header);
   if (!status.ok()) return status;
   header_ = *header;
@@ -226,7 +232,7 @@ absl::StatusOr<absl::string_view> PartCursor::Payload() {
   payload_.resize(header_.length);
   absl::Status status = ReadExactly(reader_->file_.get(), payload_offset_,
                                     &payload_[0], payload_.size());
-  if (!status.ok()) return Damaged(status.message());
+  if (!status.ok()) return InBlock(status);
   if (tensor::ChecksumOf(payload_) != header_.checksum) {
     return Damaged("the checksum of its bytes differs");
   }

@@ -89,6 +89,8 @@ class PartCursor {
   // Moves to the stream of the next block, past complete streams.
   void SkipFullStreams();
   absl::Status Damaged(absl::string_view what) const;
+  // Adds the place of the current block to an error.
+  absl::Status InBlock(const absl::Status& status) const;
 
   ShardReader* const reader_;
   const Part* const part_;
