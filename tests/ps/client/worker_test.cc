@@ -303,8 +303,7 @@ TEST_F(WorkerTest, AChiefThatComesAgainGoesOn) {
 
 TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
   auto worker = Chief(TestModel(), 5);
-  // Until a push has counted, another chief may begin anew.
-  ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());
+  ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());  // a run that has begun
   cluster_.Stop(1);
   cluster_.Start(1);
   const std::string name = absl::StrCat("server 1 (", cluster_.Address(1), ")");
@@ -343,8 +342,7 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   auto worker = Chief(TestModel(), 5);
   Worker::Options options;
   options.rank = 1;
-  options.connection =
-      *Connection::Open({cluster_.Channels(), absl::Seconds(60), true});
+  options.connection = *Connection::Open({cluster_.Channels()});
   auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
   // Nobody does the steps before step 7.
