@@ -163,7 +163,7 @@ absl::Status SessionSetup::OnPathChosen(const session::PathDescription& path) {
   settle_timer_.Cancel();
   half_open_ = nullptr;
   backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), base::SteadyNow());
-  const absl::Status status = CheckPath(settings_, path);
+  absl::Status status = CheckPath(settings_, path);
   if (!status.ok()) session_->Close(status);
   RetryLater();
   return status;
