@@ -95,7 +95,7 @@ absl::Status GradientSplitter::CheckElements(const std::string& table,
                                              const tensor::Tensor& gradients,
                                              tensor::DType value) const {
   if (connection_->servers() < 2) return absl::OkStatus();
-  const absl::Status status = optim::CheckGradient(
+  absl::Status status = optim::CheckGradient(
       {gradients.dtype(), gradients.bytes().data(), gradients.num_elements()},
       value, workers_);
   if (status.ok()) return status;
