@@ -64,9 +64,10 @@ class Destinations {
     kOften,
   };
 
-  // Where slices of the answer may be. With kAnywhere and a range of a device,
-  // some slices may be in memory of devices, also of the peer's devices, which
-  // only a device can read. Otherwise all slices are on the host.
+  // The memory in which slices of the answer may lie. With kAnywhere and a
+  // range of a device, some slices may lie in memory of this process's or the
+  // peer's devices. Only a device can read those. Otherwise all slices lie on
+  // the host.
   enum class Slices { kHost, kAnywhere };
 
   // `owner` keeps the ranges valid. This object, its calls and their messages

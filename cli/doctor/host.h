@@ -22,8 +22,8 @@ namespace penstock::cli {
 
 using Environment = std::map<std::string, std::string>;
 
-// The machine, and the limits of this process. A plain value: probes are
-// functions of a Host, and tests fill one in.
+// The machine, and the limits of this process. Each probe is a function of a
+// Host. Tests set the fields themselves.
 struct Host {
   Files files;
   Environment environment;

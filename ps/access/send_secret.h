@@ -25,9 +25,9 @@ using InterceptorFactories = std::vector<
 //   grpc::experimental::CreateCustomChannelWithInterceptors(
 //       target, credentials, arguments, SendSecret(secret));
 //
-// Sends nothing if `secret` is empty. Replaces gRPC's call credentials, which
-// gRPC refuses on a channel without TLS. The server at `target`, and anybody
-// who reads the network in between, learns the secret.
+// Sends nothing if `secret` is empty. Works without TLS, unlike gRPC's
+// call credentials. The server at `target` learns the secret. Without TLS,
+// everybody on the network between also learns the secret.
 //
 // No interceptor runs. The factory adds the metadata when a call is made, which
 // is the only cost.

@@ -28,8 +28,8 @@ struct List {
   static constexpr size_t kSize = sizeof...(Types);
 };
 
-// Part of the protocol: a key's position in the list is its number. New keys
-// may only be appended, together with a new version of the protocol.
+// Part of the protocol: a key's position in the list is its number. Append
+// new keys at the end, and raise the version of the protocol.
 using Keys =
     List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
          grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,

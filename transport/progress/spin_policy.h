@@ -35,7 +35,7 @@ class CoreLosses {
 // Learns from earlier waits how long to spin. If events come soon, the thread
 // spins longer than they take, because sleeping and waking up costs more than a
 // whole RPC. If events come late, the time falls to zero, because spinning only
-// burns power. At zero the policy still learns, from the duration of the
+// burns power. If the time is zero, the policy learns from the duration of
 // sleeps.
 //
 // A spinner yields its core now and then. If other threads are always ready to
