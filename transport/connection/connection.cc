@@ -152,11 +152,11 @@ void Connection::WatchPath() {
   OnPathChanged(watched_path_);
 }
 
-void Connection::OnStreamClosed(const absl::Status& cause) {
+void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
   // Read the fast path first, because the peer may have sent the reason over
   // this path.
   session_->DrainFastPath();
-  lifeline_->OnClosed(cause);
+  lifeline_->OnClosed(cause());
 }
 
 void Connection::EndWhenWritten() {

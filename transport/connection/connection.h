@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -134,9 +135,9 @@ class Connection : public session::SessionEvents,
   // Call when `path` has woken a thread.
   void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
   // Delivers the input that the peer sent over the fast path before the end of
-  // the byte stream, then reports `cause` to the lifeline. Call when the byte
-  // stream has ended.
-  void OnStreamClosed(const absl::Status& cause)
+  // the byte stream, then reports the result of `cause` to the lifeline. The
+  // input may have the cause, as a GOAWAY. Call when the byte stream has ended.
+  void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The functions of the front end. All except PollPath() and Release() are

@@ -161,13 +161,13 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
-  // Read the fast path first, because the peer may have sent the reason over
-  // this path.
-  session_->DrainFastPath();
-  OnStreamClosed(absl::UnavailableError(
-      departure_.peer_reason().empty()
-          ? absl::StrCat("connection closed: ", error.message())
-          : absl::StrCat("GOAWAY received: ", departure_.peer_reason())));
+  OnStreamClosed([&] {
+    mu_.AssertHeld();
+    return absl::UnavailableError(
+        departure_.peer_reason().empty()
+            ? absl::StrCat("connection closed: ", error.message())
+            : absl::StrCat("GOAWAY received: ", departure_.peer_reason()));
+  });
 }
 
 void Transport::OnRead(grpc_error_handle error) {

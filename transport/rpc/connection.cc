@@ -136,7 +136,7 @@ void Connection::PumpSocket() {
 }
 
 void Connection::OnSocketBroken(const absl::Status& cause) {
-  OnStreamClosed(cause);
+  OnStreamClosed([&cause] { return cause; });
   EndNow();
 }
 
