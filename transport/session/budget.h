@@ -17,18 +17,18 @@ struct BudgetLimits {
   // Above these limits, the session waits for the peer to take what it was
   // sent. An honest peer may reach them.
   //
-  // Caps exposed messages and unsent data of ended streams. Above it, new
-  // streams wait. As much as a reader reads ahead.
+  // Caps exposed messages and unsent data of ended streams. Above the cap, new
+  // streams wait. Equals the bytes that a reader reads ahead.
   uint64_t replies_bytes = 64 * 1024 * 1024;
-  // Caps the unsent frames that answer the peer's frames. Above it, nothing
-  // more is read from the lifeline. Holds 25,000 frames.
+  // Caps the unsent frames that answer the peer's frames. Above the cap, the
+  // session stops reading from the lifeline. Holds 25,000 frames.
   uint64_t answers_bytes = 1024 * 1024;
-  // Caps unsent frames of any kind. Above it, senders wait. Enough for the
-  // fastest path.
+  // Caps unsent frames of any kind. Above the cap, senders wait. Large enough
+  // for the fastest path.
   uint64_t outbox_bytes = 4 * 1024 * 1024;
   // Caps announced messages that are still exposed, each counted once per part.
-  // Above it, senders wait. Both sides keep to this limit, so it also caps the
-  // peer's announcements.
+  // Above the cap, senders wait. Both sides keep to this limit, so it also caps
+  // the peer's announcements.
   uint64_t announcements = 64 * 1024;
 
   // Above these limits, the session ends. No honest peer reaches them.
@@ -41,9 +41,8 @@ struct BudgetLimits {
   uint64_t unsent_answers_bytes = 16 * 1024 * 1024;
 };
 
-// Counts what is held for the peer. Code that takes something for the peer
-// charges the amount, and returns the same amount when releasing it. Not
-// thread-safe.
+// Counts what is held for the peer. Code that keeps bytes for the peer charges
+// them, and returns the same amount when releasing them. Not thread-safe.
 class Budget {
  public:
   enum class Kind { kReplies, kAnswers, kOutbox, kAnnounced, kUnread };

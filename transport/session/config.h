@@ -38,8 +38,8 @@ struct Config {
   // Lets messages be used in the peer's memory, if the fabric supports it.
   bool load_in_place = true;
   // Limits the eagerly sent bytes that the peer has not read, over all streams.
-  // Above it, even small messages are announced. This bounds the peer's memory,
-  // however many streams it leaves unread.
+  // Above the limit, even small messages are announced. This bounds the peer's
+  // memory, even if the peer leaves many streams unread.
   uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Limits the memory for messages that are being read or wait for the
   // application.

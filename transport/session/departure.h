@@ -31,10 +31,11 @@ namespace session {
 //
 // A departure has two steps, because the client's new streams may be in flight.
 // The client's answer to the ping follows all streams that it opened before it
-// saw the first GOAWAY. A server in kDraining serves streams that are opened,
-// and none later. A client in kLeaving still opens the streams that its channel
-// sends here, because the channel hears of the GOAWAY a moment later.
-// Otherwise, calls of that moment would fail. A client in kGone opens nothing.
+// saw the first GOAWAY. A server in kDraining serves the streams that arrive
+// before this answer, and none later. A client in kLeaving still opens the
+// streams that its channel sends here, because the channel hears of the GOAWAY
+// a moment later. Otherwise, calls of that moment would fail. A client in kGone
+// opens nothing.
 //
 // Thread-compatible, as the session is. Does nothing if the session is closed.
 class Departure {

@@ -37,11 +37,12 @@ class Exposures {
   Exposures(fabric::Endpoint* lifeline, Budget* budget, uint8_t version)
       : lifeline_(lifeline), budget_(budget), version_(version) {}
 
-  // Exposes a message of `stream` on the lifeline and, if `fast_path` is not
-  // null, there too: the path may be lost before the peer has read. `epoch`
-  // names the fast path. With `push`, call Push() of the lifeline after the
-  // announcement was sent. Returns the announcement. If the message could not
-  // be exposed, the announcement has no regions and is not kept.
+  // Exposes a message of `stream` on the lifeline. If `fast_path` is not null,
+  // exposes the message there too; the lifeline serves the message if the fast
+  // path is lost. `epoch` names the fast path. With `push`, call Push() of the
+  // lifeline after the announcement was sent. Returns the announcement. If the
+  // message could not be exposed, the announcement has no regions and is not
+  // kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch, bool push);
   // Returns the exposed message, which must exist. The pointer is valid until

@@ -194,9 +194,9 @@ void MessageReader::StartReads(
   if (it == pulls_.end()) return;
   std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
   to_start.insert(to_start.end(), reads.begin(), reads.end());
-  // A read may end within Read() and request the next one. The loop starts that
-  // one, so that stack depth does not grow with the number of pieces. The read
-  // may also finish the pull.
+  // A read may end within Read() and request the next read. The loop starts the
+  // next read, so that stack depth does not grow with the number of pieces. The
+  // read may also finish the pull.
   if (std::exchange(it->second.starting, true)) return;
   for (; it != pulls_.end(); it = pulls_.find(id)) {
     Pull& pull = it->second;
@@ -306,8 +306,9 @@ void MessageReader::Consumed(uint64_t bytes) {
 }
 
 void MessageReader::StartDeferred() {
-  // A read may fail as it starts, and let the next one start. The loop does
-  // that, so that stack depth does not grow with the number of announcements.
+  // A read may fail as it starts, and let the next read start. The loop starts
+  // the next read, so that stack depth does not grow with the number of
+  // announcements.
   if (starting_deferred_) return;
   starting_deferred_ = true;
   while (!wanted_.empty() && MayStartWanted()) {

@@ -1,6 +1,6 @@
-// Fetches announced messages: in place where the fabric can, else by chunked
-// reads into destinations of the program's and into fresh memory, starting over
-// on the lifeline if a path is lost.
+// Fetches announced messages. Uses a message in place if the fabric can.
+// Otherwise reads it in chunks, into the program's destinations and fresh
+// memory. Starts over on the lifeline if a path is lost.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
 #define PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
@@ -36,7 +36,7 @@ namespace session {
 // streams exceed the budget. An honest peer answers those soon.
 //
 // Each call takes logarithmic time in the number of announced messages, for
-// each message concerned. Not thread-safe.
+// each message that the call affects. Not thread-safe.
 class MessageReader {
  public:
   class Owner {
@@ -118,8 +118,8 @@ class MessageReader {
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
   const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
-  // Returns the announced region to the fast path, if it is there. For messages
-  // that were not loaded in place.
+  // Returns the announced region of a message that was not loaded in place to
+  // the fast path. Does nothing if the fast path is lost.
   void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;

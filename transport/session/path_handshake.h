@@ -1,5 +1,5 @@
-// Agrees with the peer, by frames over the lifeline, when the fast path is used
-// and when it is dropped. Pure.
+// Agrees with the peer when the fast path is used and when it is dropped. Uses
+// frames over the lifeline. Pure.
 //
 // Each attempt has a number, the epoch; the first epoch is the hello's.
 //
@@ -20,7 +20,7 @@
 // "These four" are kTrying, kReadyThere, kReadyHere and kInUse. Events of an
 // earlier epoch and unlisted events change nothing, because both sides may lose
 // a path in the same moment. kSettled means that only the lifeline is left. The
-// state is reached once the peer agrees, which it cannot after it is gone.
+// state is reached once the peer agrees, and never if the peer is gone.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_HANDSHAKE_H_

@@ -119,8 +119,8 @@ class Session {
   // oldest message.
   void Consumed(uint32_t stream) { streams_.input().Consumed(stream); }
 
-  // Returns true if a client's stream has sent nothing, because the server's
-  // limit blocks it.
+  // Returns true for a client's stream that the server's limit blocks. Such a
+  // stream has sent nothing.
   bool IsBlocked(uint32_t stream) { return streams_.IsBlocked(stream); }
 
   // Tells the peer that streams above `last_stream` are not served. With

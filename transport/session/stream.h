@@ -63,9 +63,10 @@ struct Stream {
     kAnnounced,
     kRefused,  // announced, and larger than this side takes
   };
-  // A received message that was not consumed; oldest first. `cost` counts in
-  // the window, `held` in the budget for unread data, `budgeted` in the read
-  // budget. `id`: its announcement, or the last one before it.
+  // A received message that was not consumed. The oldest comes first. `cost`
+  // counts in the window, `held` in the budget for unread data, `budgeted` in
+  // the read budget. `id` is the message's announcement, or the last
+  // announcement before the message.
   struct Unconsumed {
     uint64_t cost;
     uint64_t held;

@@ -26,9 +26,9 @@
 namespace penstock {
 namespace session {
 
-// The sending side of a session's streams. A stream's frames are sent in the
-// order of the calls. A frame that may not be sent yet is queued with its
-// stream, with all later ones. The stream waits in one of these states:
+// The sending side of a session's streams. Sends a stream's frames in the order
+// of the calls. A frame that may not be sent yet is queued in its stream, and
+// so are all later frames. The stream waits in one of these states:
 //
 //   blocked    until the server takes another stream
 //   unread     for the peer to read, and release, the stream's messages
