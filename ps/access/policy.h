@@ -15,7 +15,7 @@
 
 namespace penstock::ps {
 
-// Permissions. Each implies the ones above it.
+// Permissions, in ascending order. Each permission includes the earlier ones.
 enum class Permission {
   kRead,        // pull, describe, the model
   kTrain,       // define, initialise, join, push

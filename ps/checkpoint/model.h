@@ -30,8 +30,8 @@ struct TableDefinition {
   std::string name;
   TableKind kind = TableKind::kDense;
   tensor::DType dtype = tensor::DType::kF32;
-  // Dense: the shape of the whole table, with shape[0] rows; a scalar is one
-  // row. Sparse: the shape of one row.
+  // The shape. Of a dense table: the whole table's shape, with shape[0] rows; a
+  // scalar is one row. Of a sparse table: the shape of one row.
   std::vector<int64_t> shape;
   std::vector<SlotDefinition> slots;
 };

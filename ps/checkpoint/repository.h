@@ -26,7 +26,7 @@ struct NewCheckpoint {
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   size_t shards = 0;
-  // For people.
+  // When the checkpoint was made. Shown to people, and otherwise unused.
   int64_t created_unix_seconds = 0;
   // The base of an incremental checkpoint. nullopt: writes a full checkpoint.
   absl::optional<uint64_t> base_step;

@@ -26,7 +26,7 @@ struct Wanted {
     uint64_t first_row = 0;
     uint64_t rows = 0;
   };
-  // Dense rows. No row twice.
+  // The wanted dense rows. Lists no row twice.
   std::vector<Rows> rows;
   // Sparse rows: returns true if this server holds the row of an id. Null: no
   // row.

@@ -46,8 +46,8 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Wakes the thread, which may have nothing to wait for. Holds the lock on,
-    // so that the thread cannot shut the queue down before the event is queued.
+    // Wakes the thread, which may have nothing to wait for. Keeps the lock, so
+    // that the thread cannot shut the queue down before the event is queued.
     StartLocked(last, absl::InfinitePast());
   }
   thread_.join();

@@ -1,4 +1,4 @@
-// The gradients of a step, and what each server gets of them.
+// Splits the gradients of a step among the servers.
 
 #ifndef PENSTOCK_PS_CLIENT_GRADIENTS_H_
 #define PENSTOCK_PS_CLIENT_GRADIENTS_H_

@@ -183,7 +183,7 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
 }
 
 // Resets the clock. Otherwise a pull for the step would ask for the next step,
-// and wait for this worker.
+// and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = push.clock;
   last_step_.reset();

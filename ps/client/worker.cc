@@ -15,8 +15,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits one message of Initialize(): far below gRPC's limit, and so large that
-// the cost per message is negligible.
+// Limits one message of Initialize(). Far below gRPC's limit, but large enough
+// that the cost per message is negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
 
 // All servers' answers to one push. Used in the loop's callbacks.

@@ -13,7 +13,8 @@
 
 namespace penstock::ps::compression {
 
-// Elements of a task's part. Long enough to make its overhead negligible.
+// The number of elements in one task. Large enough to make the task's overhead
+// negligible.
 inline constexpr size_t kPart = 32 * optim::kPiece;
 
 // Calls pass(begin, count) for elements 0 to total - 1, on all threads, in

@@ -314,8 +314,8 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 std::vector<RankClock> Coordinator::AppliedClocks() const {
-  // All policies have the same unapplied push of a rank: the rank's next push
-  // is not taken before.
+  // All policies have the same unapplied push of a rank: a rank's next push is
+  // taken only after its last push is applied.
   std::map<uint32_t, uint64_t> unapplied;
   for (const ConsistencyPolicy& policy : policies_) {
     for (const auto& [clock, rank] : policy.unapplied()) {

@@ -64,8 +64,8 @@ namespace penstock::ps {
 // - keeps the gradients, by PushId and policy, until they are applied.
 class Coordinator {
  public:
-  // Limits the steps that a worker may skip. Far more than a worker ever skips,
-  // and so few that the clocks of a rank last for 2^32 pushes.
+  // Limits the steps that a worker may skip. No worker skips nearly as many.
+  // With this limit, the clocks of a rank last for 2^32 pushes.
   static constexpr uint64_t kMaxLead = 65536;
 
   struct Options {

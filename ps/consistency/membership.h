@@ -23,8 +23,8 @@ namespace penstock::ps {
 inline constexpr uint32_t kMaxRanks = 65536;
 inline constexpr uint64_t kMaxClock = uint64_t{1} << 48;
 
-// One run of one worker. A worker that is started again keeps its rank and
-// draws a new incarnation at random.
+// One run of one worker. A restarted worker keeps its rank and draws a new
+// incarnation at random.
 struct WorkerId {
   uint32_t rank = 0;  // below kMaxRanks
   uint64_t incarnation = 0;
@@ -67,8 +67,8 @@ struct RankClock {
 // clang-format on
 //
 // The clock of a joining worker is never less than the earlier clock of its
-// rank. The worker's progress is thus never less either. No step of a dead
-// worker is taken twice, or asked of its replacement.
+// rank. The worker's progress is thus never less either. A dead worker's step
+// is never taken twice, and its replacement is never asked for such a step.
 //
 // Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
 // clock. An event takes O(log members). Remembers at most kMaxRanks ranks.
@@ -98,9 +98,9 @@ class Membership {
     kDraining,
   };
 
-  // The oldest and newest steps of the synchronous tables; see above. nullopt
-  // as an argument: there are no synchronous tables, and the floor replaces
-  // both.
+  // The oldest and newest steps of the synchronous tables; see above. As an
+  // argument, nullopt means that there are no synchronous tables; the floor
+  // then replaces both.
   struct Steps {
     uint64_t oldest = 0;
     uint64_t newest = 0;

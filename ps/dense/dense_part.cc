@@ -28,7 +28,7 @@ absl::StatusOr<Tensor> FirstSlot(const optim::DenseSlot& description,
   return slot;
 }
 
-// Values and sums of squares may be larger than any gradient.
+// Checks values and sums of squares, which may be larger than any gradient.
 absl::Status CheckFinite(const Tensor& tensor) {
   const double most = tensor.dtype() == tensor::DType::kF64
                           ? std::numeric_limits<double>::max()
@@ -166,10 +166,12 @@ absl::Status DensePart::OwnSlots() {
   return absl::OkStatus();
 }
 
-// A part's step, from its preparation, which may fail, to its end.
+// One step of one part. Make() prepares the step and may fail. Later calls
+// cannot fail.
 class DensePart::Prepared {
  public:
-  // `before` is another part's, which may have the same scalars.
+  // `before` is the prepared step of another part. Both may have the same
+  // scalars.
   static absl::StatusOr<Prepared> Make(const Step& step,
                                        const Prepared* before) {
     DensePart* const part = step.part;
@@ -209,7 +211,8 @@ class DensePart::Prepared {
  private:
   Prepared() = default;
 
-  // Computing them takes some powers, which is much for a small variable.
+  // Reuses the scalars of `before` if they fit. Computing scalars takes some
+  // powers, which is expensive for a small variable.
   void SetScalars(const Prepared* before) {
     const optim::Optimizer* const optimizer = part_->options_.optimizer.get();
     const bool same = before != nullptr &&

@@ -25,20 +25,20 @@
 
 namespace penstock::ps {
 
-// The value has versions, so that reading it never waits for a step. Slots are
-// changed where they are, unless a snapshot still holds them: then they are
-// copied first.
+// The value has versions, so readers never wait for a step. Slots are changed
+// in place, unless a snapshot still holds them. Then they are copied first.
 //
 // Thread-safe: Current(), Check(), held_bytes(), version_bytes(),
-// TrimVersions() and steps(). The others: one thread at a time.
+// TrimVersions() and steps(). Call the other methods from one thread at a time.
 class DensePart {
  public:
   struct Options {
     std::string name;  // for messages: the variable, and its rows
     std::shared_ptr<const optim::Optimizer> optimizer;
     const optim::Workers* workers = nullptr;  // outlives the part
-    // Of all versions of the value but the first; outlives all readers. Null:
-    // tensor::DefaultAllocator(). Slots are on the heap: nobody sends them.
+    // Allocates all versions of the value except the first. Outlives all
+    // readers. Null: tensor::DefaultAllocator(). Slots are on the heap, because
+    // they are never sent.
     tensor::Allocator* allocator = nullptr;
   };
 
@@ -49,51 +49,53 @@ class DensePart {
     std::vector<tensor::NamedTensor> slots;
   };
 
-  // Makes a part of its first value, without a step. Keeps `value`, which may
+  // Makes a part from its first value, at step 0. Keeps `value`, which may
   // share its memory with a message. Returns INVALID_ARGUMENT, which names the
-  // part, for a type that cannot be trained and an element that is not finite,
-  // and RESOURCE_EXHAUSTED if there is no memory.
+  // part, for a type that cannot be trained and for an element that is not
+  // finite. Returns RESOURCE_EXHAUSTED if memory runs out.
   static absl::StatusOr<std::unique_ptr<DensePart>> Create(
       Options options, tensor::Tensor value);
-  // Makes a part that goes on where `snapshot` was taken. Returns errors as
-  // Create() does, and INVALID_ARGUMENT for slots that are not its optimizer's.
+  // Makes a part that continues from `snapshot`. Returns errors as Create()
+  // does, and INVALID_ARGUMENT if the slots do not belong to the part's
+  // optimizer.
   static absl::StatusOr<std::unique_ptr<DensePart>> Restore(Options options,
                                                             Snapshot snapshot);
 
   const std::string& name() const { return options_.name; }
 
-  // Returns the value as the last whole step has left it.
+  // Returns the value after the last complete step.
   VersionedTensor::Version Current() const { return value_.Current(); }
 
-  // Returns INVALID_ARGUMENT, which names the part, unless `gradient` has its
-  // shape, and a type and elements that optim::CheckGradient() allows.
+  // Returns INVALID_ARGUMENT, which names the part, unless `gradient` has the
+  // part's shape, and a type and elements that optim::CheckGradient() allows.
   absl::Status Check(const tensor::Tensor& gradient) const;
 
-  // Returns the bytes of all versions that are in use, of memory for the next,
+  // Returns the bytes of all versions in use, of memory for the next version,
   // and of the slots.
   size_t held_bytes() const { return version_bytes() + slot_bytes_; }
-  // Returns those of the versions, without the slots.
+  // Returns the bytes of the versions, without the slots.
   size_t version_bytes() const { return value_.held_bytes(); }
   // See VersionedTensor::Trim().
   void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }
 
-  // Returns how it is now. Copies nothing; but the next step copies the slots,
-  // if the snapshot still exists.
+  // Returns the present state. Copies nothing; but the next step copies the
+  // slots, if the snapshot still exists.
   Snapshot TakeSnapshot() const;
 
   struct Step {
     DensePart* part = nullptr;
-    // At least one, in order of the workers' ranks. Each has passed Check().
+    // At least one gradient. Gradients are in the order of the workers' ranks,
+    // and each has passed Check().
     std::vector<tensor::Tensor> gradients;
   };
-  // Takes a step in each part by the mean of its gradients. Either all parts
-  // take their steps, or none does and RESOURCE_EXHAUSTED is returned. No part
-  // may be in `steps` twice.
+  // Applies one step to each part, by the mean of its gradients. Either all
+  // parts take their steps, or none does and RESOURCE_EXHAUSTED is returned.
+  // `steps` contains no part twice.
   //
-  // All new values become current while `readers`, if it is not null, is held
-  // for a moment: who holds it sees either all steps or none.
+  // Holds `readers`, unless it is null, while the new values become current. A
+  // reader that holds `readers` thus sees either all steps or none.
   static absl::Status Apply(absl::Span<const Step> steps,
                             const optim::Workers& workers,
                             absl::Mutex* readers = nullptr)
@@ -108,7 +110,8 @@ class DensePart {
   absl::Status CheckFirst() const;
   absl::Status AddSlots();
   absl::Status CheckSlots();
-  // Makes each slot's memory this part's alone.
+  // Copies each slot that shares its memory, so that this part alone owns all
+  // slots.
   absl::Status OwnSlots();
   absl::Status Refuse(const absl::Status& status) const;
 

@@ -1,5 +1,5 @@
-// The value of a dense variable, in versions: readers keep theirs while the
-// next one is made.
+// The value of a dense variable, in versions. A reader keeps its version while
+// a writer makes the next version.
 
 #ifndef PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
 #define PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
@@ -17,18 +17,19 @@
 
 namespace penstock::ps {
 
-// A new version is written to memory that nobody reads, and then takes the
-// place of the current one. So no reader waits for a writer, and none sees a
-// version that is half written. The memory of one version that nobody holds any
-// more is used for a later one; that of others is freed by the next Publish()
-// or Trim().
+// A new version is written to memory that nobody reads, and then replaces the
+// current version. Therefore readers never wait for a writer, and never see a
+// half-written version. One version that nobody reads is kept: a later version
+// reuses its memory. The next Publish() or Trim() frees the memory of other
+// unread versions.
 //
-// Thread-safe, but for one writer at a time: Next() and Publish().
+// Thread-safe, except that only one thread at a time may write: call Next() and
+// Publish().
 class VersionedTensor {
  public:
-  // Takes version 0, whose memory may be a message's, and is never written to.
-  // All other versions lie in memory of `allocator`, which outlives all
-  // readers; null is tensor::DefaultAllocator().
+  // Takes version 0. Its memory may belong to a message, and is never written
+  // to. All later versions are in memory of `allocator`, which outlives all
+  // readers. Null: tensor::DefaultAllocator().
   explicit VersionedTensor(tensor::Tensor first,
                            tensor::Allocator* allocator = nullptr);
 
@@ -36,26 +37,27 @@ class VersionedTensor {
     uint64_t number;
     tensor::Tensor value;  // nobody writes to its memory while it is held
   };
-  // Returns the current version, without a copy and at once.
+  // Returns the current version. Does not copy or block.
   Version Current() const;
 
-  // Returns a tensor of the same type and shape for the next version, with
-  // arbitrary elements, which its holder alone may write to. Returns
-  // RESOURCE_EXHAUSTED if there is no memory.
+  // Returns a tensor of the same type and shape for the next version. The
+  // elements are arbitrary, and only the caller may write to them. Returns
+  // RESOURCE_EXHAUSTED if memory runs out.
   absl::StatusOr<tensor::Tensor> Next();
   // Makes `next`, which Next() returned, the current version. Drop a tensor of
   // Next() to forgo the version.
   void Publish(tensor::Tensor next);
 
-  // Frees the memory of versions that nobody reads any more, but for one.
+  // Frees the memory of versions that nobody reads any more, except one.
   void Trim();
 
-  // Returns the bytes of the current version, of those that were still read at
-  // the last Publish() or Trim(), and of memory for the next. Does not lock.
+  // Returns the bytes of the current version, of versions that were still read
+  // at the last Publish() or Trim(), and of memory for the next version. Does
+  // not lock.
   size_t held_bytes() const { return held_bytes_; }
 
  private:
-  // Keeps memory of one version that a later one can use.
+  // Keeps the memory of one unread version for a later version.
   void TrimLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   tensor::Allocator* const allocator_;

@@ -14,8 +14,9 @@ using tensor::DType;
 // Elements of a task's part of a value. See gradient.cc.
 constexpr size_t kPart = 32 * kPiece;
 
-// The size from which a new value bypasses the caches. A larger one would be
-// evicted before it is read, and a store that misses first reads the line.
+// The size from which a new value bypasses the caches. A larger value would be
+// evicted before it is read, and a store that misses the cache first reads the
+// line.
 constexpr size_t kStreamedBytes = size_t{8} << 20;
 
 bool IsNarrow(DType dtype) {
@@ -149,7 +150,7 @@ absl::Status Check(const DenseStep& step) {
   return absl::OkStatus();
 }
 
-// One task's part of a step.
+// A task's part of one step.
 struct Part {
   const DenseStep* step;
   size_t begin;

@@ -58,8 +58,8 @@ struct DenseStep {
   absl::Span<void* const> slots;  // in the order of DenseSlotsOf()
 };
 
-// Applies all steps: averages each one's gradients and applies the mean, in
-// pieces that fit into the L1 cache. Threads may read `value` meanwhile if
+// Applies all steps: averages the gradients of each step and applies the mean,
+// in pieces that fit into the L1 cache. Threads may read `value` meanwhile if
 // `updated` is disjoint from it. A thread that sees the return sees all of
 // `updated`.
 //

@@ -14,8 +14,8 @@ namespace {
 
 using tensor::DType;
 
-// Elements of a task's part. Long enough to make its overhead negligible, short
-// enough that a disturbed thread does not delay the rest.
+// The number of elements in one task. Large enough to make the task's overhead
+// negligible, small enough that a delayed thread does not delay the others.
 constexpr size_t kPart = 32 * kPiece;
 
 size_t Parts(size_t count) { return (count + kPart - 1) / kPart; }

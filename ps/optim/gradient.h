@@ -56,8 +56,8 @@ inline constexpr char kSmallerGradients[] =
 // - an element is NaN or infinite; the message has its gradient's index, or
 // - the norm is not finite.
 //
-// For a worker: call with all its gradients before the push, because a server
-// has only some of them. Sums squares in f64 in a fixed order: the same
+// For a worker: call with all its gradients before the push, because each
+// server has only some of them. Sums squares in f64 in a fixed order: the same
 // gradients give the same bits with any number of threads.
 absl::StatusOr<double> ClipByGlobalNorm(
     double max_norm, absl::Span<const MutableGradientView> gradients,

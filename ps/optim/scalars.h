@@ -1,4 +1,4 @@
-// The numbers of one step, in the form that its kernels use.
+// The numbers of one step, in the form that the kernels use.
 
 #ifndef PENSTOCK_PS_OPTIM_SCALARS_H_
 #define PENSTOCK_PS_OPTIM_SCALARS_H_

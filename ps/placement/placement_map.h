@@ -61,8 +61,8 @@ class PlacementMap {
   static constexpr size_t kMaxShards = 65536;  // of one table
   static constexpr size_t kMaxNameBytes = 1024;
   static constexpr size_t kMaxAddressBytes = 512;
-  // The number of shards of a new table. Far more than servers, so that shards
-  // can be spread evenly, again when a server is added.
+  // The number of shards of a new table. Far more shards than servers, so that
+  // shards can be spread evenly, even after servers are added.
   static constexpr uint32_t kShards = 256;
 
   struct Options {

@@ -15,10 +15,10 @@ constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
 // The retry interval of a step that found no memory. Readers may release old
 // versions in this time.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
-// Limits the values, and the gradients, of a step that Help() may apply. Such a
-// step takes less than a millisecond of one core with any optimizer, and the
-// helping threads are those that receive calls. Larger steps use all cores, and
-// take longer than waking a thread.
+// Limits the bytes of values, and of gradients, in a step that Help() may
+// apply. Such a step takes less than a millisecond of one core with any
+// optimizer, and the helping threads also receive calls. Larger steps use all
+// cores, and take longer than waking a thread.
 constexpr size_t kSmallStepBytes = size_t{512} << 10;
 
 // Excludes sparse tables, whose steps take an unpredictable time: tables grow,

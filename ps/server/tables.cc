@@ -189,7 +189,7 @@ absl::StatusOr<std::unique_ptr<DensePart>> Tables::Complete(
   const auto copy = [](const Part::Piece& piece, const tensor::Tensor& source,
                        const tensor::Tensor& to) {
     const size_t size = tensor::ElementSize(to.dtype());
-    // No other thread can read this memory yet.
+    // No other thread can read this memory yet, so writing needs no lock.
     std::memcpy(to.buffer()->mutable_data() + piece.first * size,
                 source.bytes().data() + piece.first * size,
                 piece.elements * size);

@@ -19,14 +19,13 @@ constexpr uint32_t kNoRow = 0xffffffff;
 
 // A map from 32 bits of a hash, the tag, to a row number. Rows may share a tag.
 //
-// Uses open addressing with buckets of eight entries, each bucket one cache
+// Uses open addressing with buckets of eight entries. Each bucket is one cache
 // line whose tags are compared at once. A loop over entries would end
 // unpredictably; the branch misses would cost as much as half a look-up. An
-// entry lies in its home bucket, given by its tag, or in a later one if all
-// buckets between are full. One cache line nearly always answers what can be
-// known without the row. The row itself holds the id and is read anyway.
-// Growing reads no row. Erasing leaves no tombstone, because later entries move
-// up.
+// entry is in its home bucket, given by its tag, or in a later bucket if all
+// buckets between are full. Nearly always, one cache line answers everything
+// that the tag decides. The row itself holds the id and is read anyway. Growing
+// reads no row. Erasing leaves no tombstone, because later entries move up.
 //
 // absl::flat_hash_map does not fit. The map cannot survive a failed allocation,
 // and needs two cache lines per look-up and 17 bytes per entry.

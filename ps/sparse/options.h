@@ -44,7 +44,7 @@ struct Options {
   uint32_t min_count = 1;
   size_t candidates = 1 << 20;  // counted ids; 16 bytes each
 
-  // Each of these limits, and kEvict, makes rows keep their order of use.
+  // Rows keep their order of use if one of these limits is set, or with kEvict.
   absl::Duration time_to_live = absl::InfiniteDuration();  // whole seconds
   size_t max_rows = 0;                                     // 0: any number
 

@@ -75,8 +75,8 @@ class RowStore {
 
   // Returns how many rows Take() can give.
   size_t available() const { return available_; }
-  // Increases or decreases the number of rows to keep: the system does not get
-  // them back, and Drain() does not count on them.
+  // Changes the number of rows that are reserved. Neither the system nor
+  // Drain() gets their memory.
   void Reserve(size_t rows) { reserved_ += rows; }
   void Unreserve(size_t rows) { reserved_ -= rows; }
   size_t reserved() const { return reserved_; }

@@ -236,7 +236,7 @@ bool Shard::EvictOldest(Reason reason) {
   return true;
 }
 
-// Leaves the room that others reserved, unless each new row can evict one.
+// Keeps the room that others reserved, unless each new row can evict one.
 bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1

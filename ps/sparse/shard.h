@@ -76,7 +76,7 @@ class Shard {
   // Returns the row for a change. Finds the row, or makes it if the id is
   // admitted. A new row uses up one of `*reserved`. If none is left, the row
   // needs room beyond all reserved rows. Returns null if the id is not
-  // admitted, or (`*dropped`) if there is no room.
+  // admitted. Returns null and sets `*dropped` if there is no room.
   Row* Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
               bool* dropped);
   // Like Update(), but without admission, and sets the last use to `last_use`.
@@ -148,8 +148,8 @@ class Shard {
   bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);
   // Returns a row in which only the id is set, or kNoRow if there is no room.
-  // If it `must` make one, a row promised before, the shard may exceed its
-  // budget when the tier is full.
+  // `must` tells that the row was promised before. The shard may then exceed
+  // its budget if the tier is full.
   uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
   uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
                 bool must);
@@ -174,8 +174,8 @@ class Shard {
   // Copies fetched_ into row `number`, which was made for it.
   void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
-  // Promises room in the tier for those of `rows` more rows, and of the
-  // reserved rows, that memory cannot hold at once.
+  // Promises room in the tier for the rows that memory cannot hold at once:
+  // those of `rows` more rows, and of the reserved rows.
   bool PromiseRoom(size_t rows);
 
   // Copies a row that the snapshot would otherwise miss.

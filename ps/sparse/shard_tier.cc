@@ -41,7 +41,7 @@ bool Shard::PromiseRoom(size_t rows) {
   return true;
 }
 
-// Another shard may take the tier room of a row that is being swapped. This
+// During the swap, another shard may take the row's room in the tier. This
 // shard then exceeds its limit. The condition keeps the excess small.
 bool Shard::CanSwap() const {
   return spill_ != nullptr &&

@@ -20,16 +20,17 @@ class Table;
 
 struct SnapshotOptions {
   // Selects the rows that changed after this epoch, and the ids removed after
-  // it. Pass the epoch() of an earlier snapshot. None: all rows.
+  // it. Pass the epoch() of an earlier snapshot. nullopt selects all rows.
   absl::optional<uint32_t> since;
   // Limits the copies of rows that changed before Next() reached them. Above
-  // the limit the snapshot fails, never a push.
+  // the limit, the snapshot fails; pushes continue.
   size_t copy_bytes = size_t{64} << 20;
 };
 
 // A copy-on-write view: a row that changes before Next() reaches it is copied
-// first. Values, slots and update counts are those of the point in time. The
-// last use is that of the moment of copying, because pulls change it, too.
+// first. Values, slots and update counts are those of the snapshot's moment.
+// The last use is that of the copy's moment, because pulls change the last use,
+// too.
 //
 // For one thread at a time. The destructor ends the snapshot; destroy it before
 // the table.

@@ -193,8 +193,9 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
   if (spill_ == nullptr) {
     return ReserveFor(batch, count, would_make, needs_room, run);
   }
-  // Rows move to the tier, so no snapshot may begin meanwhile. Each task visits
-  // the gate by itself: between tasks, their threads may run other visitors.
+  // Rows move to the tier, so no snapshot may begin meanwhile. Each task enters
+  // the gate by itself, because a thread may run tasks of other visitors
+  // between two tasks.
   const auto visit_and_run = [&](size_t tasks,
                                  absl::FunctionRef<void(size_t)> task) {
     run(tasks, [&](size_t i) {

@@ -30,8 +30,9 @@ namespace penstock::ps::sparse {
 struct PushResult {
   size_t updated = 0;
   size_t not_admitted = 0;
-  // Ids whose gradients were lost. Their rows existed when room was reserved
-  // and were lost since. No room is left and nothing may be evicted.
+  // Ids whose gradients were lost. The row of such an id existed when room was
+  // reserved, and was lost before the push. No room was left for a new row, and
+  // nothing could be evicted.
   size_t dropped = 0;
 
   void Add(const PushResult& other) {
@@ -108,11 +109,11 @@ class Table {
   // Returns how many of the ids had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
-  // Removes the block's removed ids, then puts its rows without admission. Call
-  // FinishRestore() after the last block: it sorts rows by their last use.
-  // Returns RESOURCE_EXHAUSTED, as Push() does, or INVALID_ARGUMENT if the
-  // block's parts do not fit each other or the table. No row is put on an
-  // error.
+  // Removes the block's removed ids, then puts its rows without admission.
+  // After the last block, call FinishRestore(), which sorts rows by their last
+  // use. Returns RESOURCE_EXHAUSTED, as Push() does, or INVALID_ARGUMENT if the
+  // block's parts do not fit each other or the table. Puts no row if there is
+  // an error.
   absl::Status Restore(const RowBlock& block);
   void FinishRestore();
 

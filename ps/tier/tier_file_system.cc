@@ -20,9 +20,9 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A file that nobody reads once the database is open. Delays the first failure
-// until Sync() or Close(), because RocksDB may abort if it writes after one.
-// Drops the failure if the database is open.
+// A file that nobody reads once the database is open. If the database is open,
+// drops failures. Otherwise delays the first failure until Sync() or Close(),
+// because RocksDB may abort if it writes after a failure.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // `is_opened` must outlive the file.
