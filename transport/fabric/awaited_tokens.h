@@ -19,9 +19,9 @@ namespace penstock {
 namespace fabric {
 
 // Keeps attempts by name, and gives each attempt to one peer only. A name is
-// the token itself, or is derived from it. Calls callbacks on the event loop's
-// thread, without locks. Thread-safe. May be destroyed before its attempts have
-// ended: each attempt still has its handle and its limit.
+// the token itself, or is derived from the token. Calls callbacks on the event
+// loop's thread, without locks. Thread-safe. May be destroyed before its
+// attempts have ended: each attempt keeps its handle and its limit.
 //
 //   state    event               action                                next
 //   -        Await()             keep it, start its limit              waiting
@@ -40,8 +40,9 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
   AwaitedTokens& operator=(const AwaitedTokens&) = delete;
 
   // Keeps `attempt` until Take(`name`). Destroying the handle cancels and
-  // forgets it; in a forked child it only cancels the child's copy. If another
-  // attempt of that name is pending, fails this one with ALREADY_EXISTS.
+  // forgets the attempt. In a forked child, destroying the handle only cancels
+  // the child's copy. If another attempt of that name is pending, fails this
+  // attempt with ALREADY_EXISTS.
   std::unique_ptr<PendingConnect> Await(const std::string& name,
                                         std::shared_ptr<Attempt> attempt);
 

@@ -38,11 +38,11 @@ struct SizeRange {
 
 // The capabilities of an endpoint. Constant during the endpoint's life.
 struct Capabilities {
-  // The limit of a packet. At least wire::kMaxFrameBytes.
+  // Limits the size of a packet. At least wire::kMaxFrameBytes.
   size_t max_packet_bytes = 0;
-  // The limit of a payload that is sent eagerly. Above the limit, announcing
-  // and reading costs less than copying through packets. A session starts with
-  // this limit, and adapts it within eager_range.
+  // Limits the size of a payload that is sent eagerly. Above the limit,
+  // announcing and reading costs less than copying through packets. A session
+  // starts with this limit, and adapts it within eager_range.
   size_t eager_max_bytes = 0;
   SizeRange eager_range;
   // The size of the chunks of a read. A session starts with this size, and
@@ -93,8 +93,8 @@ struct Exposure {
 class EndpointEvents {
  public:
   virtual ~EndpointEvents() = default;
-  // Receives one packet. The bytes are valid only during the call. The peer
-  // cannot change them any more.
+  // Receives one packet. The bytes are valid only during the call, and the peer
+  // can no longer change them.
   virtual void OnPacket(absl::Span<const uint8_t> packet) = 0;
   // Announces that Send(), which returned false, may succeed again.
   virtual void OnWritable() = 0;
@@ -104,8 +104,8 @@ class EndpointEvents {
   // Announces that the peer rang: input may wait at another endpoint of the
   // session.
   virtual void OnDoorbell() = 0;
-  // Announces that the endpoint is dead. This is the last event. Reads in
-  // flight have had their OnReadDone(), with an error, before it.
+  // Announces that the endpoint is dead. This is the last event. All reads in
+  // flight have ended before, by OnReadDone() with an error.
   virtual void OnBroken(const absl::Status& cause) = 0;
 };
 
@@ -118,8 +118,8 @@ class Endpoint {
   virtual const Capabilities& capabilities() const = 0;
   // Describes the parts of this connection, for people: "ring 1 MiB".
   virtual std::string Describe() const = 0;
-  // Sends events to `events` from now on. Call it before anything else, once.
-  // `events` must outlive the endpoint.
+  // Sends events to `events` from now on. Call Start() once, before any other
+  // function. `events` must outlive the endpoint.
   virtual void Start(EndpointEvents* events) = 0;
 
   // Sends one packet of at most max_packet_bytes. The packet has been copied on
@@ -135,15 +135,15 @@ class Endpoint {
         {reinterpret_cast<const uint8_t*>(packet->data()), packet->size()});
   }
 
-  // Sends everything between these two calls together, at the end, with one
-  // system call or one doorbell of a device. May be nested.
+  // BeginBatch() and EndBatch() enclose sends that go out together at the end,
+  // with one system call or one doorbell of a device. May be nested.
   virtual void BeginBatch() {}
   virtual void EndBatch() {}
 
   // Lets the peer read `payload` until Withdraw(). The region has 1 to
   // `max_parts` parts. Exposes pieces in place if the peer can reach their
-  // memory, and copies the others. RESOURCE_EXHAUSTED is a normal answer: send
-  // the payload over another fabric then.
+  // memory, and copies the others. RESOURCE_EXHAUSTED is a normal answer: then
+  // send the payload over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                           size_t max_parts) = 0;
   // Exposes `payload` in one part, as Expose() does, and promises to Push() the
@@ -158,7 +158,7 @@ class Endpoint {
   // Ends an exposure, because the peer has released the region or its stream
   // has ended. A loan that the peer has loaded stays valid until the peer
   // releases it. A read in flight may end with an error, with the right bytes,
-  // or with other bytes that were exposed to that peer. Ignores an unknown
+  // or with other bytes that were exposed to the same peer. Ignores an unknown
   // region.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
@@ -189,8 +189,8 @@ class Endpoint {
   // such region, with no read in flight.
   virtual void GiveBack(const RemoteRegion& region) {}
 
-  // Returns true if destroying this end now would lose nothing that it sent. If
-  // false, there will be input to Poll() once this has changed.
+  // Returns true if destroying this end now would lose nothing that it sent.
+  // After false, input for Poll() announces that the answer has changed.
   virtual bool IsDrained() { return true; }
 
   // Returns true if a call has found the endpoint dead, but only Poll() will
@@ -206,9 +206,10 @@ class Endpoint {
   virtual bool Poll() = 0;
   // Returns true if Poll() would find input. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;
-  // Asks the peer to ring the lifeline's doorbell when it sends, or not to.
-  // After arming, check HasInput() once more: earlier input does not ring. A
-  // fresh endpoint may be armed already. Safe without the lock.
+  // Turns the peer's doorbell on or off. If armed, the peer rings the
+  // lifeline's doorbell when it sends. After arming, check HasInput() once
+  // more, because earlier input does not ring. A fresh endpoint may be armed
+  // already. Safe without the lock.
   virtual void SetArmed(bool armed) = 0;
   // Returns descriptors. While armed, one of them becomes readable when there
   // is input. The owner then calls ClearWakeup(), and Poll() until it returns
@@ -219,7 +220,7 @@ class Endpoint {
   // Returns true if the peer must be rung for packets that were sent since the
   // last call.
   virtual bool TakeDoorbellRequest() = 0;
-  // Rings the peer. Only a lifeline can.
+  // Rings the peer's doorbell. Works on a lifeline only.
   virtual void RingDoorbell() = 0;
 };
 
@@ -242,9 +243,9 @@ class Fabric {
   virtual ~Fabric() = default;
 
   virtual absl::string_view name() const = 0;
-  // Returns this process's offer for the hello, by which a peer can reach the
-  // fabric. Only the same fabric in the peer understands the offer. Returns an
-  // error, for people, if the fabric cannot be used here.
+  // Returns this process's offer for the hello. The offer tells a peer how to
+  // reach the fabric, and only the same fabric in the peer understands it. If
+  // the fabric cannot be used here, returns an error with the reason in words.
   virtual absl::StatusOr<std::string> Offer() = 0;
   // Waits for the peer that presents `token`, for as long as the fabric allows.
   virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,

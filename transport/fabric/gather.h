@@ -14,8 +14,8 @@
 namespace penstock {
 namespace fabric {
 
-// Consecutive pieces of a payload that become one part of its region: one
-// piece, in place, or any number of pieces, copied.
+// Consecutive pieces of a payload that become one part of its region: either
+// one piece in place, or any number of copied pieces.
 struct Stretch {
   bool in_place = false;
   size_t first_piece = 0;
@@ -50,10 +50,10 @@ class GatheredLayout {
 };
 
 // Returns the sizes of the parts in which a copied stretch is announced: one
-// part for each piece of `min_bytes` or more, and one for the bytes between two
-// of them. A receiver can then put each piece in its own place. Returns one
-// part for the whole stretch if there would be more than `max_parts`. Requires
-// max_parts >= 1.
+// part for each piece of `min_bytes` or more, and one part for the bytes
+// between two such pieces. A receiver can then put each piece in its own place.
+// Returns one part for the whole stretch if there would be more than
+// `max_parts`. Requires max_parts >= 1.
 std::vector<size_t> PartsOf(const memory::Payload& payload,
                             const Stretch& stretch, size_t min_bytes,
                             size_t max_parts);

@@ -1,4 +1,4 @@
-// One side's work to set up a connection.
+// One side's attempt to set up a connection, with a time limit.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
@@ -47,7 +47,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
   TimedSetup(progress::EventLoop* loop, std::shared_ptr<Attempt> attempt,
              absl::Duration limit, std::string late);
 
-  // Ends with `result`. Does nothing after the end.
+  // Ends with `result`. Does nothing if the setup has ended.
   void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);
   bool has_ended() const { return has_ended_; }
   progress::EventLoop* loop() const { return loop_; }

@@ -9,9 +9,9 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// An exposure begins at this multiple of its key. Exposures are far from zero
-// and from one another, so that a region whose offset was forgotten is never
-// found.
+// The distance between exposures: an exposure begins at this multiple of its
+// key. Exposures are far from zero and from one another, so that a wrong offset
+// never hits a region by chance.
 constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
 
 Capabilities CapabilitiesOf(const LinkOptions& options) {
@@ -66,7 +66,7 @@ void Medium::Close(Side side) {
   closed.queue.clear();
   closed.waiting = 0;
   closed.exposed.clear();
-  // Earlier packets still arrive; later reads find nothing.
+  // Earlier packets still arrive, but later reads fail.
   End& peer = end(Other(side));
   if (peer.cut_off) return;
   Event broken;
@@ -87,7 +87,8 @@ void Medium::Queue(Side to, Event event) {
 
 bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
   End& sender = end(from);
-  // The sender may not know of the end yet: its packet is lost.
+  // The peer's side has broken the link, and the sender may not know yet. Loses
+  // the packet.
   if (sender.cut_off) return true;
   if (sender.under_way == credits_) {
     sender.wants_credit = true;

@@ -44,8 +44,8 @@ struct LinkOptions {
   bool is_lifeline = false;
   // The limit of packets in flight in each direction.
   int credits = 64;
-  // Returns the time in nanoseconds. If set, an event can be delivered once it
-  // is due by Link::SetSpeed(). If not set, nothing takes time.
+  // Returns the time in nanoseconds. If set, Link::SetSpeed() decides when an
+  // event is due. If not set, events take no time.
   std::function<uint64_t()> now_ns;
 };
 
@@ -155,8 +155,8 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // These outlive the medium in loaded bytes, and in results of
-    // PrepareToRead().
+    // The owners below outlive the medium: loaded bytes, and results of
+    // PrepareToRead(), hold them.
     std::shared_ptr<std::atomic<int>> loans =
         std::make_shared<std::atomic<int>>(0);
     std::shared_ptr<std::atomic<int>> prepared =

@@ -34,7 +34,7 @@ constexpr int kBacklog = 64;
 static_assert(kMaxDirectoryBytes + 1 + kNameBytes <
                   sizeof(sockaddr_un::sun_path),
               "a path ends with a zero byte");
-// Allows everybody who may enter the directory, whose own mode limits access.
+// The file's mode admits every user. The mode of the directory limits access.
 constexpr mode_t kSocketMode = 0666;
 constexpr char kOtherNamespace[] =
     "the peer is on this host, but in another network namespace, where an "

@@ -26,21 +26,20 @@ namespace {
 constexpr char kSegmentName[] = "penstock-arena";
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
-// The limit of one step of growth. Clearing takes about 50 ms per this many
-// bytes, which is the longest that a request waits for growth, unless it is
-// itself larger.
+// Limits the size of one growth step. Clearing this many bytes takes about 50
+// ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
-// Messages rotate over this much memory. Memory that another core has just read
-// costs more to write than memory that has left that core's first-level cache.
-// The size is what second-level caches hold in addition to the application's
-// data.
+// The amount of memory over which messages rotate. Memory that another core has
+// just read costs more to write than memory that has left that core's
+// first-level cache. About as much as second-level caches hold in addition to
+// the application's data.
 constexpr uint64_t kRovingBytes = kMiB;
 // The pause after a failed attempt, which may have cleared most of a segment
 // first. Otherwise each large message would cause another attempt.
 constexpr absl::Duration kGrowthPause = absl::Seconds(1);
 
-// Process-wide, so that a peer of two arenas never sees one id twice.
+// Process-wide, so that a peer of two arenas never sees the same id twice.
 std::atomic<uint32_t> next_segment_id{1};
 
 uint64_t MachineMemory() {
@@ -53,8 +52,8 @@ uint64_t WholeHugePages(uint64_t size) {
   return (size + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-// Returns the limit of this process's own group, as a container sees it. 0:
-// none.
+// Returns the memory limit of this process's own control group, as a container
+// sees it. 0: none.
 uint64_t ControlGroupLimit() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   std::string line;
@@ -278,7 +277,7 @@ void Arena::GiveBackOnLoop() {
   for (const std::unique_ptr<ArenaSegment>& segment : *idle) {
     for (const auto& watcher : watchers) watcher->OnGivenBack(segment->id);
   }
-  // On another thread, because freeing pages, and waiting for devices to
+  // Unmaps on another thread, because freeing pages, and waiting for devices to
   // release them, takes long.
   if (!idle->empty())
     progress::RunAside(progress::Aside::kMemory, [idle] { idle->clear(); });

@@ -61,26 +61,27 @@ class ArenaLease {
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
-  // Announces that no part of the segment is used any more. The memory stays
+  // Announces that no part of the segment is used any more. The memory exists
   // until everybody who has mapped it unmaps it. Called on the event loop's
   // thread, without locks.
   virtual void OnGivenBack(uint32_t segment_id) = 0;
 };
 
-// Memory that any peer of one user may read: a peer that was passed a segment
+// Memory that any peer of one user may read: a peer that receives a segment
 // sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
-// Grows by segments, and keeps the first one for good. Returns another segment
-// to the system when it has been empty for `idle_time`, or up to twice as long.
-// Clears a segment's pages when it makes the segment, under the lock. This is
-// rare, but takes tens of milliseconds for a large segment. If the system has
-// no memory, does not ask again for a second. If there are no huge pages of the
-// wanted kind, uses ordinary pages, and logs once why none are reserved.
+// Grows by segments, and keeps the first segment for good. Returns another
+// segment to the system when it has been empty for `idle_time`, or up to twice
+// as long. Clears a segment's pages when making the segment, under the lock.
+// This is rare, but takes tens of milliseconds for a large segment. If the
+// system has no memory, asks again only after a second. If there are no huge
+// pages of the wanted kind, uses ordinary pages, and logs the reason once.
 // Thread-safe.
 //
-// In a forked child the parent's leases stay readable, and writes of the child
+// In a forked child, the parent's leases stay readable, and the child's writes
 // are visible only to the child (private_in_child.h). The arena is out of
-// service there: it takes no lock, which might be held for ever.
+// service there: its lock may be held by a thread that the child does not have,
+// so the arena takes no lock.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   // Returns 1 GiB, but at most a quarter of the machine's memory or of the
@@ -91,8 +92,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   static constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
   // Makes an arena of at most `budget` bytes in all its segments. With an
-  // infinite idle time, keeps all segments. With a finite one, returned
-  // segments that peers still keep come on top of the budget.
+  // infinite idle time, keeps all segments. With a finite idle time, returned
+  // segments that peers still map do not count against the budget.
   static std::shared_ptr<Arena> Create(
       uint64_t budget, HugePages huge_pages = HugePages::kTransparent,
       absl::Duration idle_time = absl::InfiniteDuration());
@@ -104,8 +105,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
   // the system has no memory, and in a forked child.
   absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
-  // Returns the place of `size` bytes at `data`, if they are in this arena, and
-  // the arena is not a parent's. The caller keeps their lease.
+  // Returns the place of `size` bytes at `data` if they are in this arena.
+  // Returns nothing if the arena belongs to the parent of this process. The
+  // caller keeps the lease of the bytes.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
   // Tells `watcher` of returned segments, until it is destroyed.
@@ -114,7 +116,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Return the bytes in leases, and in segments.
   uint64_t used() const;
   uint64_t reserved() const;
-  // Returns, for people, the number of bytes in reserved huge pages. Empty if
+  // Returns, in words, the number of bytes in reserved huge pages. Empty if
   // none were wanted, or if there are no segments yet.
   std::string Describe() const;
 

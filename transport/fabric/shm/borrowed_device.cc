@@ -21,8 +21,8 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         std::shared_ptr<Connection> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
         // An allocation that was never opened needs no driver. Closing it
-        // counts as a stranger's task, because passing many allocations costs
-        // a peer nothing.
+        // counts as a task that strangers may cause, because passing many
+        // allocations costs a peer nothing.
         const progress::Aside kind = ended->was_tried()
                                          ? progress::Aside::kDevice
                                          : progress::Aside::kMemory;

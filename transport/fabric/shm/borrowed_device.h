@@ -16,18 +16,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// An allocation of which a peer lends parts. Opened at its first use, and
-// closed with the last reference, on another thread, because drivers are slow.
-// Thread-safe.
+// An allocation of which a peer lends parts. Opens the allocation at its first
+// use. Closes it with the last reference, on another thread, because drivers
+// are slow. Thread-safe.
 class BorrowedDevice {
  public:
   // The connection over which the allocation was lent.
   class Connection {
    public:
     virtual ~Connection() = default;
-    // Returns a reference. While it is held, the peer does not conclude that
-    // this side has closed everything. Returns null if the peer may have
-    // concluded this already. Must not block.
+    // Returns a reference. While the reference exists, the peer does not
+    // conclude that this side has closed everything. Returns null if the peer
+    // may have concluded this already. Must not block.
     virtual std::shared_ptr<const void> KeepReading() = 0;
     // Called when the peer's allocation `id` is closed.
     virtual void OnClosed(uint32_t id) = 0;
@@ -41,7 +41,7 @@ class BorrowedDevice {
   BorrowedDevice& operator=(const BorrowedDevice&) = delete;
 
   // Returns the address of the allocation in this process. The first call opens
-  // the allocation, which may take milliseconds; other calls wait meanwhile. If
+  // the allocation, which may take milliseconds; concurrent calls wait. If
   // opening fails, all calls fail, and the peer is told to lend nothing of the
   // allocation.
   absl::StatusOr<const uint8_t*> Open();

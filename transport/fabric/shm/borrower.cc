@@ -62,7 +62,8 @@ absl::StatusOr<Borrower::Borrowed> Borrower::FindOnDevice(
     return absl::InvalidArgumentError(
         "the peer's part of a device's memory is too short");
   }
-  // Without the lock, so that the event loop can receive messages meanwhile.
+  // Opens without the lock, so that the event loop can receive messages
+  // meanwhile.
   absl::StatusOr<const uint8_t*> data = device->Open();
   if (!data.ok()) {
     Decline(SegmentOfKey(part.key), data.status());
@@ -270,7 +271,7 @@ void Borrower::GiveBack(uint64_t key) {
   base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
   // There is room, because there are no more loans than entries. A peer that
-  // counts otherwise loses only its own loans.
+  // miscounts loses only its own loans.
   own_->releases[head % kMaxLoans].store(LoanOfKey(key),
                                          std::memory_order_relaxed);
   // Also releases the reads of the loan's bytes: the lender writes there next.

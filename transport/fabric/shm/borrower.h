@@ -24,7 +24,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The limit of segments that a peer may lend over one connection at a time.
+// Limits the segments that a peer may lend over one connection at a time.
 // kMaxPeerBytes limits their bytes.
 constexpr size_t kMaxPeerSegments = 64;
 
@@ -34,7 +34,7 @@ constexpr size_t kMaxPeerSegments = 64;
 // was taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, the access to them, and the reference that keeps them.
+  // The bytes of a part, with access to them and a reference that keeps them.
   // For a part of a segment, begin a Loan before reading for long.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
@@ -53,15 +53,15 @@ class Borrower {
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
 
-  // Sets the connection that is told of closed allocations, and forwards this
-  // to OnClosed(). Call it before the other functions.
+  // Sets the connection that is told of closed allocations, and that OnClosed()
+  // gets. Call Connect() before the other functions.
   void Connect(std::weak_ptr<BorrowedDevice::Connection> connection);
 
   // Returns the bytes of `part`. If the part's segment or allocation is
   // unknown, first receives messages from the socket. Returns an error if the
-  // peer does not lend all of the part, or has not allocated it, or if its
-  // device's memory cannot be opened; the peer is told about the latter. May
-  // take milliseconds at the first part of an allocation.
+  // peer lends only some of the part, has not allocated it, or its device's
+  // memory cannot be opened. In the last case, also tells the peer. May take
+  // milliseconds at the first part of an allocation.
   absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
   enum class TakenIn {
@@ -90,7 +90,7 @@ class Borrower {
   // Tells the peer which allocations have been closed. Returns false if the
   // socket has no room: call it again.
   bool Answer();
-  // Returns the reason why an allocation could not be opened; empty: none
+  // Returns the reason why an allocation could not be opened. Empty if none
   // failed.
   std::string WhyDeclined() const;
 
@@ -109,8 +109,8 @@ class Borrower {
   absl::Status ReceiveLocked(uint32_t wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Receives one message. Returns NOT_FOUND if there is none, and
-  // RESOURCE_EXHAUSTED if this process lacks a resource that it may have later.
-  // The peer causes all other errors.
+  // RESOURCE_EXHAUSTED if this process lacks a resource for now. Any other
+  // error is the peer's fault.
   absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeOneLocked(ReceivedSetup received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,5 +1,5 @@
 // The control segment: memory of a connection that one side writes and the
-// other reads. Each side has one.
+// other side reads. Each side has its own.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
@@ -15,13 +15,13 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The version of ControlPage, the ring and the set-up messages. A change that a
-// side uses only after the other one has set a feature bit keeps the version.
+// The version of ControlPage, the ring and the set-up messages. A change keeps
+// the version if a side uses it only after the peer has set a feature bit.
 constexpr uint16_t kLayoutVersion = 5;
 
-// A bit of ControlPage::features: this side opens allocations of devices'
-// memory, uses them in place, and tells when it has closed them. Bit 1 belongs
-// to older builds, which did not tell, and is ignored.
+// A bit of ControlPage::features: this side opens allocations of device memory,
+// uses them in place, and reports when it has closed them. Bit 1 belongs to
+// older builds, which did not report closing, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
 
 // Caps open loans. Also the size of ControlPage::releases, so the ring of
@@ -36,13 +36,13 @@ struct ControlPage {
   uint32_t version;
   uint32_t ring_bytes;  // once it has grown
   // Bits that say which messages the peer may send. A side ignores unknown
-  // bits. A side that is older than the bits has none.
+  // bits. A side from before these bits has none set.
   uint32_t features;
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
   // Is 1 while a packet does not fit: the consumer then rings when it has made
-  // room. On the head's cache line, which the consumer reads anyway.
+  // room. Shares the cache line of the head, which the consumer reads anyway.
   std::atomic<uint32_t> sender_waits;
   // Is 1 once the endpoint is gone and writes nothing more.
   std::atomic<uint32_t> closed;
@@ -71,8 +71,9 @@ static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 // connection therefore costs 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
-// Returns true if a ring may have this size: a power of two, large enough for a
-// few of the largest packets, and bounded, because a peer chooses its own.
+// Returns true if a ring may have this size: a power of two, and large enough
+// for a few of the largest packets. Also checks an upper limit, because the
+// peer chooses the size of its own ring.
 bool IsRingSize(uint64_t ring_bytes);
 
 // Makes the segment for a ring of `ring_bytes`, ready to be passed to a peer.

@@ -24,28 +24,31 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The limit of allocations that a side passes over one connection at a time.
+// Limits the allocations that a side passes over one connection at a time.
 // kMaxPassedDeviceBytes limits their bytes. A receiver rejects more, and a
 // sender copies instead.
 constexpr size_t kMaxPassedDevices = 64;
 // The time after which an unused allocation is taken back. No signal tells when
 // an allocation is freed, and a device may keep its memory until the peer has
-// closed it too. Opening it again takes a millisecond.
+// closed it too. Opening the allocation again takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
-// The number of refused allocations after which nothing more is lent: the peer
-// will hardly open others. Each refusal makes the peer read a message twice.
+// The number of refused allocations after which this side lends nothing more:
+// the peer will probably refuse the others too. Each refusal makes the peer
+// read a message twice.
 constexpr int kMaxDeclinedDevices = 8;
-// The time for which a lent allocation is not taken back to make room for
-// another one, which is copied then. Otherwise each of 65 allocations that are
-// sent in turn would be opened anew each time, which costs more than a copy.
+// The minimum time for which a lent allocation is kept, even if another
+// allocation needs its room. The other allocation is copied meanwhile.
+// Otherwise 65 allocations that are sent alternately would each be opened again
+// for each message, which costs more than a copy.
 constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
 // Passes each allocation once over one connection, by its handle. Takes an
-// allocation back if nothing of it is lent, in three cases: it is the least
-// recently used and there is no room for another one, it was unused for
-// kDeviceIdleTime, or this process uses it no more. Keeps
-// SharedAllocation::memory until the peer has closed the allocation, is gone,
-// or is given up on. Thread-safe.
+// allocation back if nothing of it is lent, in three cases:
+// - the allocation is the least recently used, and another one needs its room;
+// - the allocation was unused for kDeviceIdleTime;
+// - this process no longer uses the allocation.
+// Keeps SharedAllocation::memory until the peer has closed the allocation or is
+// gone, or until this side gives up waiting for the peer. Thread-safe.
 class DeviceLender {
  public:
   // A range that the peer reaches. The allocation is not taken back while a
@@ -57,20 +60,21 @@ class DeviceLender {
   };
 
   // Passes allocations of `devices` over `socket`; both must outlive this
-  // object. Null `devices`: the peer opens none.
+  // object. Null `devices`: the peer opens no device memory.
   DeviceLender(int socket, const memory::DeviceAccess* devices);
 
-  // Returns the place of `piece`, which is on a device, for the peer. Returns
-  // nothing if the piece must be copied, for any reason. May call the driver.
+  // Returns the place, for the peer, of `piece`, which is on a device. Returns
+  // nothing if the piece must be copied. May call the driver.
   absl::optional<Lent> Lend(const memory::Bytes& piece);
   // Returns true if Lend() may succeed. Safe without any lock.
   bool lends() const { return lends_.load(std::memory_order_relaxed); }
   // Returns the number of allocations that the peer may have open.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
-  // Called when the peer cannot open the allocation. Lends nothing of it until
-  // it has been taken back, and nothing at all after kMaxDeclinedDevices.
-  // Returns INVALID_ARGUMENT if the allocation was never passed.
+  // Called when the peer cannot open the allocation. Stops lending the
+  // allocation until it has been taken back. Stops all lending after
+  // kMaxDeclinedDevices calls. Returns INVALID_ARGUMENT if the allocation was
+  // never passed.
   absl::Status Decline(uint32_t segment_id);
   // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
   // it was not open, or if the peer has said so before.
@@ -79,11 +83,11 @@ class DeviceLender {
   void StopUnheard();
   // Forgets all allocations, because the peer is gone.
   void End();
-  // Takes allocations back of which nothing is lent, if they are idle for
-  // kDeviceIdleTime, or unused in this process. `now` is base::SteadyNow().
+  // Takes back allocations of which nothing is lent, if they are idle for
+  // kDeviceIdleTime or unused in this process. `now` is base::SteadyNow().
   void TakeBackIdle(absl::Time now);
-  // Takes back all allocations of which nothing is lent, and lends nothing any
-  // more. After `patience` calls, no longer keeps allocations that the peer has
+  // Takes back all allocations of which nothing is lent, and lends nothing from
+  // now on. After `patience` calls, also gives up allocations that the peer has
   // not closed.
   void TakeBackUnused(int patience);
 
@@ -96,7 +100,7 @@ class DeviceLender {
   // An allocation, as the peer knows it.
   struct Passed {
     uint64_t size = 0;
-    // Others hold references while something of the allocation is lent.
+    // Shared: others hold references while something of the allocation is lent.
     std::shared_ptr<const uint32_t> segment_id;
     Memory memory;
     std::weak_ptr<const void> use;
@@ -148,7 +152,7 @@ class DeviceLender {
   std::atomic<size_t> count_{0};
 
   mutable base::Mutex mu_;
-  // By SharedAllocation::id.
+  // The passed allocations, by SharedAllocation::id.
   PassedById passed_ ABSL_GUARDED_BY(mu_);
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // By the segment's number.

@@ -20,13 +20,13 @@ namespace {
 // The limit of packets per Poll(): some tens of microseconds, after which the
 // poller checks its other connections.
 constexpr int kPollBudget = 64;
-// Above this size, one copy into the arena and none out of it costs less than
-// two copies through the ring, including the announcement.
+// The eager limit. Above this size, one copy into the arena and no copy out of
+// it costs less than two copies through the ring, including the announcement.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
-// Only for sides that load. A peer that copies would look like a peer that
-// waits for an answer.
+// The range of the eager limit on sides that load. Sides that copy use none: a
+// peer that copies would look like a peer that waits for an answer.
 constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, wire::kMaxFramePayload};
-// Reads are plain copies. Several at once gain nothing, and pieces only give
+// Reads are plain copies. Concurrent reads gain nothing, and chunks only give
 // other connections their turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;
 
@@ -52,8 +52,8 @@ struct LoadedRegion {
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  // The references that keep devices' memory open, and segments mapped: each
-  // part has one or the other.
+  // The references that keep device memory open, or segments mapped. Each part
+  // has one.
   absl::InlinedVector<std::shared_ptr<const void>, 1> devices;
   absl::FixedArray<LentSegment::Loan, 1> loans;
   const uint64_t key;
@@ -151,7 +151,7 @@ absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
     link_->WatchLoans();
   }
   if (!exposure.ok() || !copies) return exposure;
-  // For a peer that wants the pieces in separate places.
+  // Splits the part for a peer that wants the pieces in separate places.
   const RemotePart all = exposure->region[0];
   exposure->region.clear();
   const Stretch copied{/*in_place=*/false, 0, payload.pieces().size(),

@@ -43,7 +43,7 @@ class ShmEndpoint : public Endpoint {
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
-  // Ends the loan if the two sides copy. The peer's session releases a region
+  // If the two sides copy, ends the loan. The peer's session releases a region
   // after its last read; a hostile peer that reads later may get other bytes
   // that were lent to its user. If the two sides share in place, does nothing:
   // the peer ends the loan, because loaded bytes may outlive the session.

@@ -20,9 +20,9 @@ namespace shm {
 // Connects over UNIX sockets, on the process's event loop. Calls callbacks on
 // the loop's thread. Requires Linux 5.14.
 //
-// Neither process can write to the other's memory, crash it or make it wait.
-// But each can change lent memory while the other reads. Therefore only
-// processes of one uid use memory in place.
+// Neither process can write to the other's memory, crash the other, or make it
+// wait. But each process can change lent memory while the other reads.
+// Therefore only processes of one uid use memory in place.
 //
 // Destroying the fabric does not affect connections, or pending Connect()
 // calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. In a

@@ -188,7 +188,7 @@ void Lender::End(uint64_t key) {
 }
 
 absl::Status Lender::Reclaim() {
-  // Usually one. Released after the lock.
+  // Usually holds one owner. Released after the lock.
   absl::InlinedVector<Owner, 4> ended;
   base::MutexLock lock(&mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);

@@ -26,15 +26,15 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The smallest piece that is lent in place. Below this size, the part, its
+// The smallest piece that is lent in place. For a smaller piece, its part, its
 // lookup and its slice at the receiver cost about as much as a copy.
 constexpr size_t kMinPartBytes = 4 * 1024;
 
 // Keeps the loans of one connection. A loan is memory that the peer reads, in
-// this process's arena and on its devices. The memory is not reused until the
-// peer returns it, or can read nothing of this side any more. Ending a loan may
-// run code of the application, which owns the lent memory, but never under this
-// class's lock. Thread-safe.
+// this process's arena and on its devices. Reuses the memory only after the
+// peer has returned it, or can no longer read any memory of this side. Ending a
+// loan may run code of the application, which owns the lent memory, but never
+// under this class's lock. Thread-safe.
 class Lender {
  public:
   // Passes segments over `socket`, passes allocations by `devices`, and reads
@@ -60,8 +60,7 @@ class Lender {
   // Tells the peer to unmap a segment, because the arena has returned the
   // segment to the system. Nothing of it is lent any more.
   void TakeBack(uint32_t segment_id);
-  // Ends all loans for good, because the peer reads nothing any more: it has
-  // said so, or is dead.
+  // Ends all loans for good, because the peer has stopped reading or is dead.
   void EndAll();
   // Returns the number of open loans. Safe without the lock.
   size_t count() const { return count_.load(std::memory_order_relaxed); }

@@ -22,7 +22,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Device and inode: unique to one memory, as long as somebody has it mapped.
+// The device and inode of a file. Unique while somebody has the file mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
 // A child makes its own registry, although it has the parent's mappings: nobody
@@ -82,8 +82,8 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
 
 std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
                                                Mapping mapping) {
-  // On another thread: if the owner has released the memory, unmapping frees
-  // its pages.
+  // Unmaps on another thread: if the owner has released the memory, unmapping
+  // frees its pages.
   std::shared_ptr<LentSegment> segment(
       new LentSegment(std::move(fd), std::move(mapping)),
       [fork_count = progress::ForkCount()](LentSegment* ended) {
@@ -232,10 +232,11 @@ void LentSegment::Copy() {
     base::MutexLock lock(&loans_mu_);
     ranges = LoanedLocked();
   }
-  // On an error everything stays as it is, which only keeps the peer's memory.
+  // On an error nothing changes. The only cost is that the peer's memory is
+  // kept.
   absl::StatusOr<Mapping> copy = Mapping::Private(size());
   if (!copy.ok()) return;
-  // Otherwise reading one page would allocate a huge one.
+  // Without this, reading one small page would allocate a huge page.
   madvise(copy->data(), size(), MADV_NOHUGEPAGE);
   for (const auto& range : ranges) {
     memcpy(copy->data() + range.first, data() + range.first,

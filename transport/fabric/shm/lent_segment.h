@@ -20,13 +20,13 @@ namespace fabric {
 namespace shm {
 
 // A segment that a peer lends from, mapped read-only. The process maps the same
-// memory once, even if several peers pass it, under different numbers and over
+// memory once, even if several peers pass it under different numbers over
 // different connections. Thread-safe.
 //
 // When no user lends from the segment any more, its peers are dead. Ranges that
 // are still read are then copied to private memory, at the same addresses, and
 // the segment is unmapped. Otherwise a few bytes would keep hundreds of
-// megabytes that nobody else has. Copies only if the ranges are much smaller
+// megabytes that no process uses. Copies only if the ranges are much smaller
 // than the segment. Frees each range with its last Loan.
 //
 // Bytes may be read only after a search for holes, which takes about 60 us for

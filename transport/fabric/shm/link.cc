@@ -25,8 +25,8 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // The period of looks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
-// The number of looks after which this side stops keeping devices' memory for a
-// living peer that has not said that it closed the memory.
+// Limits how long this side keeps device memory for a peer that lives but does
+// not report closing it. Counted in looks.
 constexpr int kLingerLooks = 10;
 
 // Returns the devices whose memory the two sides lend each other, or null.

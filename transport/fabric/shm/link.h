@@ -84,12 +84,12 @@ class Link : public ArenaWatcher,
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // Schedules looks for returned loans, which release memory soon even if
-  // nobody polls the endpoint: the owner of the memory may wait for it. Also
-  // takes idle devices' memory back.
+  // Schedules looks for returned loans, so that memory is released soon even if
+  // nobody polls the endpoint. The owner of the memory may be waiting for it.
+  // Also takes back idle device memory.
   void WatchLoans();
 
-  // Returns the first ReadingShare for memory that the peer lends. Call it
+  // Returns the first ReadingShare for memory that the peer lends. Call only
   // once.
   std::shared_ptr<ReadingShare> StartReading();
   // Begins the end, because the endpoint is gone.
@@ -117,7 +117,7 @@ class Link : public ArenaWatcher,
   // Unmaps the peer's segments, if the peer is dead and no further range is
   // read.
   void MayLetGo();
-  // Tells the peer that this side reads none of its memory any more.
+  // Tells the peer that this side no longer reads the peer's memory.
   void EndReading();
   // Returns true while this side may still read memory of the peer.
   bool IsReading() const;
@@ -156,9 +156,9 @@ class Link : public ArenaWatcher,
   std::weak_ptr<ReadingShare> reading_ ABSL_GUARDED_BY(mu_);
 };
 
-// The right to read memory that the peer lends. The endpoint holds one, as does
-// each range of loaded bytes, and each allocation of a device while it is being
-// closed. The last one tells the peer that its loans are over.
+// The right to read memory that the peer lends. The endpoint holds one share,
+// and so do each range of loaded bytes and each device allocation that is being
+// closed. The end of the last share tells the peer that its loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

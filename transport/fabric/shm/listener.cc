@@ -112,7 +112,7 @@ void Listener::AcceptOnLoop() {
 }
 
 // Closes a connection of a refused user before it can take a half-open place.
-// The other side finds the reason itself, and reports it.
+// The refused side finds and reports the reason itself.
 void Listener::AcceptedOnLoop(PeerSocket socket) {
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
   if (!peer.ok() || (peer->is_other && !options_.other_users)) return;

@@ -15,9 +15,9 @@ namespace shm {
 // Owns a mapping, and unmaps it. Move-only.
 class Mapping {
  public:
-  // Maps the first `size` bytes of a file, which must have at least that many.
-  // `protection` is mmap's. Returns RESOURCE_EXHAUSTED if there is no address
-  // space.
+  // Maps the first `size` bytes of a file. The file must have at least `size`
+  // bytes. `protection` is mmap's. Returns RESOURCE_EXHAUSTED if address space
+  // runs out.
   static absl::StatusOr<Mapping> Share(int fd, uint64_t size, int protection);
   // Maps as Share() does, at a multiple of kHugePageBytes if there is enough
   // address space, so that huge pages of the file can be mapped as such.

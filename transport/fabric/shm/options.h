@@ -41,7 +41,7 @@ struct Options {
   // Copies also to and from peers of this process's own user.
   bool always_copy = false;
   // The access to this process's devices. The two sides lend each other device
-  // memory if both set this field, and do not copy. A peer that opens an
+  // memory if both set this field and neither copies. A peer that opens an
   // allocation can read all of it, and write to it. Null for connections whose
   // receivers read all bytes by the CPU. Must live as long as the process.
   memory::DeviceAccess* devices = nullptr;
@@ -49,9 +49,9 @@ struct Options {
   // that share a directory but no network namespace. Empty uses abstract
   // sockets and no files.
   std::string directory;
-  // The limit of each Connect(), each Listen(), and each accepted connection
-  // that has not shown a token: a thousand times their duration on a busy
-  // machine.
+  // Limits the time of each Connect(), each Listen(), and each accepted
+  // connection that has not shown a token. A thousand times their usual
+  // duration on a busy machine.
   absl::Duration setup_timeout = absl::Seconds(2);
   // The limit of accepted connections that have not shown a token yet.
   size_t max_half_open = 64;

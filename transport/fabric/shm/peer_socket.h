@@ -12,11 +12,11 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Owns a connected or a listening socket. The destructor shuts the socket down
-// immediately, which the other side sees, and closes it on another thread.
-// Closing also closes descriptors that wait in the socket, which may block. In
-// a forked child, closes the socket without shutting it down, because the
-// parent still uses it.
+// Owns a connected or listening socket. The destructor shuts the socket down
+// immediately, which the peer sees, and closes it on another thread. Closing
+// may block, because it also closes descriptors that wait in the socket. In a
+// forked child, closes the socket without shutting it down, because the parent
+// still uses it.
 class PeerSocket {
  public:
   PeerSocket() = default;

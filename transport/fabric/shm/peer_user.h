@@ -18,13 +18,14 @@ struct PeerUser {
   bool is_other = false;
 };
 
-// Returns the user at the other end of a connected UNIX socket (SO_PEERCRED): a
-// listener's user when it began to listen, or a caller's user when it
-// connected. Ignores the pid, which has no meaning across PID namespaces.
+// Returns the user at the other end of a connected UNIX socket (SO_PEERCRED).
+// This is the user of the listener when it began to listen, or of the caller
+// when it connected. Ignores the pid, which has no meaning across PID
+// namespaces.
 //
 // Returns PERMISSION_DENIED if this process's user namespace does not map the
-// peer's user. All such users look alike here, perhaps like this process's own
-// user.
+// peer's user. All unmapped users look alike here, and may look like this
+// process's own user.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
 // Returns the error for a peer of another user, on a connection whose security

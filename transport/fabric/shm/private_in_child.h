@@ -13,18 +13,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Makes a segment private in each child that this process forks during this
-// object's life. The child's mapping has the same addresses and bytes, but the
-// child's writes go to pages of its own. A page without writes of the child
+// Makes a segment private in each child that this process forks while the
+// object exists. The child's mapping has the same addresses and bytes, but the
+// child's writes go to pages of its own. A page that the child has not written
 // still shows the parent's writes.
 //
 // Reserved pages of 2 MiB are scarce, so the child can only read them: a write
-// kills the child. The same holds if the child cannot map private pages.
+// kills the child. The same is true if the child cannot map private pages.
 //
-// Costs the child four system calls, about 6 us, for each segment, and the
-// parent nothing. Works by pthread_atfork(), so for fork(), but not for a bare
-// clone(). vfork() and posix_spawn() share no memory that the child uses.
-// Thread-safe.
+// Costs the child four system calls for each segment, about 6 us, and the
+// parent nothing. Works by pthread_atfork(), and therefore for fork() but not
+// for a bare clone(). vfork() and posix_spawn() share no memory that the child
+// uses. Thread-safe.
 class PrivateInChild {
  public:
   // `segment` must keep its descriptor, and outlive this.

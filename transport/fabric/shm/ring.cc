@@ -104,8 +104,9 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
                                : std::min(need, RingShape::GapAt(head()));
     awaited_.store(shape_.bytes() - least, std::memory_order_relaxed);
     own_->sender_waits.store(1, std::memory_order_relaxed);
-    // Between the flag and the next look at the tail. Pairs with the reader's
-    // fence between the tail and its look at the flag (PeerWaits()).
+    // The fence is between setting the flag and looking at the tail again.
+    // Pairs with the reader's fence between writing the tail and looking at the
+    // flag (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
     // A caller that was refused earlier is still owed a signal.
@@ -198,7 +199,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   }
   *packet = absl::MakeConstSpan(scratch_.data(), length);
   // Publishes immediately, not per batch. This costs nothing while the sender
-  // does not look, and a sender that waits for room continues early.
+  // does not look at the head, and a sender that waits for room continues
+  // earlier.
   Publish(tail() + Footprint(length));
   return Result::kPacket;
 }

@@ -1,5 +1,5 @@
-// Packets through a ring of bytes in shared memory, with one writer and one
-// reader.
+// A stream of packets through a ring of bytes in shared memory, with one writer
+// and one reader.
 //
 // A packet is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. A
 // packet wraps around at the ring's end. Integers have the processor's byte
@@ -10,12 +10,12 @@
 // round. A reader therefore notices a wrong head, and overwritten unread bytes.
 // The stamp does not protect against a peer that forges it.
 //
-// A ring grows once. At first it uses only its first kFirstRingBytes. When a
+// A ring grows once. At first only its first kFirstRingBytes are used. When a
 // packet does not fit, the writer allocates the rest, and writes the length
 // kGrown at the head. The bytes from there to the next multiple of
-// kFirstRingBytes are empty; the ring continues there in its new part. The new
-// part begins where the old one ends. Unread packets therefore have the same
-// place in the larger ring: nothing is moved or waited for.
+// kFirstRingBytes are empty, and the ring continues in its new part, which
+// begins where the old part ends. Unread packets therefore keep their place in
+// the larger ring: nothing is moved and nobody waits.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_

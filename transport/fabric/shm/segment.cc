@@ -101,8 +101,8 @@ absl::Status CheckForHoles(int fd, uint64_t size) {
   return absl::OkStatus();
 }
 
-// Rejects other page sizes: such a page may not end where the mapping of its
-// file does.
+// Rejects other page sizes: a page of another size may end beyond the mapping
+// of its file.
 absl::Status CheckPages(int fd, uint64_t size) {
   struct statfs system;
   if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");

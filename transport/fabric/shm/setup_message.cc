@@ -21,8 +21,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 
-// The first message of a socket, which stays there. This process must not close
-// its descriptors, except for the duplicate that it received.
+// A copy of the first message of a socket. The message stays in the socket, so
+// its descriptors must stay open. Only the received duplicate belongs to this
+// process.
 struct FirstInSocket {
   ssize_t size = 0;  // or -1
   int flags = 0;
@@ -56,7 +57,8 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   first->fd = progress::ForeignFd(base::UniqueFd(fd));
 }
 
-// Closes no descriptor: this process has a duplicate of the one it needs.
+// Closes no descriptor: this process has a duplicate of the descriptor that it
+// needs.
 void DropFirst(int socket) {
   char byte;
   while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == EINTR) {

@@ -27,10 +27,10 @@ constexpr size_t kMaxSetupBytes =
 static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
               "the longest message has a handle");
 
-// The limits of the sizes in messages, which a receiver adds up: the bytes of
-// segments, and of devices' allocations, that a side lends over one connection
-// at a time. An honest peer's arena has some ten segments, by default of 1 GiB
-// in total. For a device, these are addresses at the peer.
+// Limit the sizes in messages, which a receiver adds up: the bytes of segments,
+// and of device allocations, that a side lends over one connection at a time.
+// An honest peer's arena has some ten segments, by default of 1 GiB in total.
+// The memory of a device is counted in addresses at the peer.
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 
@@ -42,24 +42,25 @@ absl::Status CheckToken(absl::string_view token);
 // and the token or handle.
 struct SetupMessage {
   enum class Kind : uint8_t {
-    // From the connecting side, with its control segment.
+    // Sent by the connecting side, with its control segment.
     kHello = 1,
-    // From the listening side, with its control segment.
+    // Sent by the listening side, with its control segment.
     kWelcome = 2,
-    // From either side, with a segment of its arena, of which it lends parts.
+    // Sent by either side, with a segment of its arena, of which it lends
+    // parts.
     kSegment = 3,
-    // From either side, without a descriptor: names a segment or an allocation
-    // of which nothing is lent any more.
+    // Sent by either side, without a descriptor: names a segment or an
+    // allocation of which nothing is lent any more.
     kTakeBack = 4,
-    // From either side, without a descriptor: an allocation of a device's
-    // memory, of which it lends parts. Sent only to a side with kOpensDevices.
+    // Sent by either side, without a descriptor: a device allocation of which
+    // it lends parts. Sent only to a side with kOpensDevices.
     kDevice = 5,
-    // The answer, without a descriptor, if the allocation cannot be opened, and
-    // nothing of it can be read here.
+    // The answer, without a descriptor, if the allocation cannot be opened, so
+    // that nothing of it can be read here.
     kDeclined = 6,
-    // Says that an allocation of a device's memory is closed here, and nothing
-    // of it will be read any more. Has no descriptor. Sent once for each
-    // allocation, as the answer to kTakeBack, or unasked.
+    // Says that a device allocation is closed here, and that nothing of it will
+    // be read any more. Has no descriptor. Sent once for each allocation, as
+    // the answer to kTakeBack or earlier.
     kClosed = 7,
   };
   Kind kind = Kind::kHello;
@@ -88,8 +89,9 @@ bool HasDescriptor(SetupMessage::Kind kind);
 
 struct ReceivedSetup {
   SetupMessage message;
-  // Shared memory: anonymous, or of a file system in memory. System calls on it
-  // therefore never block. Only with HasDescriptor().
+  // A descriptor of shared memory: anonymous, or a file in a memory file
+  // system. System calls on it therefore never block. Set only if
+  // HasDescriptor().
   progress::ForeignFd fd;
 };
 

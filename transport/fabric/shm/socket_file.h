@@ -20,7 +20,7 @@ namespace shm {
 // sticky bit.
 //
 // In a user namespace that does not map the owner of the root directory, all
-// unmapped owners count as root, although some may not be.
+// unmapped owners count as root. Some of them may be other users.
 absl::Status CheckDirectory(const std::string& directory, uid_t peer);
 
 // Removes Penstock's sockets whose process is gone, as far as this user may.

@@ -16,7 +16,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The limit of other users with an arena. They keep the arena for good.
+// Limits the other users with an arena. They keep the arena for good.
 constexpr size_t kMaxOtherUsers = 4;
 
 // Returns the arena for peers of user `uid`. Makes it on first use, with the
@@ -25,8 +25,8 @@ constexpr size_t kMaxOtherUsers = 4;
 // in a forked child. Thread-safe.
 //
 // The arena of this process's own user has `bytes`, or Arena::DefaultBudget()
-// if `bytes` is 0. An arena of another user has a quarter of that, because a
-// peer may keep lent memory and so deny it to the others. Returns
+// if `bytes` is 0. An arena of another user has a quarter of this, because a
+// peer may keep lent memory and so deny it to other peers. Returns
 // RESOURCE_EXHAUSTED if there are too many users.
 absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(
     uid_t uid, HugePages huge_pages = HugePages::kTransparent,

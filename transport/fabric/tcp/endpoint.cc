@@ -20,8 +20,8 @@ constexpr size_t kMinPieceBytes = 4 * 1024;
 // side requests.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
-// The smallest chunk. In smaller chunks, the two units would be a visible part
-// of the bytes.
+// The smallest chunk. For smaller chunks, the two unit headers would be a
+// noticeable part of the bytes.
 constexpr size_t kLeastChunkBytes = 16 * 1024;
 
 static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
@@ -30,10 +30,10 @@ static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_packet_bytes = kMaxPacketBytes;
-  // One frame, without adapting. An announced payload is pushed right after its
-  // announcement, which costs a header instead of two copies. But its release
-  // costs one more write and one more wake-up, which is more than any copy of a
-  // frame.
+  // One frame, and never adapted. An announced payload is pushed right after
+  // its announcement, which costs a header instead of two copies. But its
+  // release costs another write and another wake-up, which is more than copying
+  // a frame.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};

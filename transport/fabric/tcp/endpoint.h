@@ -1,4 +1,4 @@
-// Packets, doorbells and one-sided reads over one byte stream.
+// An endpoint of packets, doorbells and one-sided reads over one byte stream.
 //
 // A read is a request that the peer's endpoint answers itself, below the
 // session. The peer answers a few reads with each write, so that chunks of
@@ -135,7 +135,7 @@ class Endpoint : public fabric::Endpoint {
   std::unordered_map<uint64_t, memory::Payload> exposed_;
   std::deque<ServedRead> to_serve_;
   std::deque<uint64_t> to_push_;  // keys
-  // The last pushed key of the peer, which pushes in the order of its keys.
+  // The key of the peer's last push. The peer pushes in the order of its keys.
   // expected_ holds the reads that wait for a push, by the same keys.
   uint64_t last_pushed_ = 0;
   std::map<uint64_t, PendingRead> expected_;

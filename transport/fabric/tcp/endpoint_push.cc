@@ -69,7 +69,7 @@ void Endpoint::BeginPush(uint64_t key) {
     return Break(absl::InvalidArgumentError("tcp: a push of another size"));
   }
   // Breaks if earlier pushes were left out, because their reads would wait for
-  // ever. This push itself may have no waiting read.
+  // ever. There may be no read that waits for this push.
   if (!expected_.empty() && expected_.begin()->first < key) {
     Break(absl::InvalidArgumentError("tcp: a push was left out"));
   }

@@ -33,8 +33,8 @@ constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
 // The initial chunk size of reads, and the limit of pushed bytes of a region.
 constexpr size_t kChunkBytes = 256 * 1024;
-// The limit of answered bytes in one write. Two chunks keep the pipe full, and
-// a packet that is sent meanwhile waits for no more than two chunks.
+// Limits the answered bytes in one write. Two chunks keep the pipe full, and a
+// packet that is sent meanwhile waits for at most two chunks.
 constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {

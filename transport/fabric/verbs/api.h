@@ -30,7 +30,7 @@ class Api {
  public:
   virtual ~Api() = default;
 
-  // libibverbs.
+  // The functions of libibverbs.
   virtual int ForkInit() = 0;
   virtual const char* GetDeviceName(ibv_device* device) = 0;
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attr) = 0;
@@ -76,7 +76,7 @@ class Api {
   virtual int QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
                       ibv_qp_init_attr* init) = 0;
 
-  // librdmacm.
+  // The functions of librdmacm.
   virtual rdma_event_channel* CreateEventChannel() = 0;
   virtual void DestroyEventChannel(rdma_event_channel* channel) = 0;
   virtual int GetCmEvent(rdma_event_channel* channel,

@@ -64,7 +64,8 @@ void Completions::RefillLocked() {
 
 bool Completions::HasInput() {
   if (count_.load(std::memory_order_acquire) > 0) return true;
-  // Another thread is looking, or taking: that thread gets the completions.
+  // Another thread is looking for completions or taking them. That thread gets
+  // them.
   if (!mu_.TryLock()) return true;
   RefillLocked();
   const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
@@ -107,8 +108,9 @@ void Completions::ClearWakeup() {
     uint64_t count;
     (void)!read(wake_.get(), &count, sizeof count);
   }
-  // One event: each arming causes at most one, and asking for a second one
-  // would cost as much as the first. An event that stays loses no wake-up.
+  // Takes one event: each arming causes at most one, and asking for a second
+  // event would cost as much as the first. An event that stays loses no
+  // wake-up.
   ibv_cq* queue;
   void* context;
   if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) return;

@@ -29,18 +29,18 @@ namespace verbs {
 
 // The size of a packet's buffer, which has room for its header too.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// The limit of requests that have not ended: packets, reads, and the two
-// requests of each large message that bind its window and invalidate it.
+// Limits the requests that have not ended: packets, reads, and the two requests
+// of each large message that bind its window and invalidate it.
 constexpr uint32_t kSendRequests = 128;
 
 // Exposed memory can be reached only through the connection's queue pair: by
 // windows, or by a protection domain of its own.
 //
 // During the set-up, the owner handles the connection manager's events. From
-// Begin() on the connection handles them itself, and notes when it is lost. The
-// endpoint and running callbacks share the connection, which lives as long as
-// either; memory of its pools may be held for longer. Touches nothing in a
-// forked child. Thread-safe where noted.
+// Begin() on, the connection handles them itself, and notes when it is lost.
+// The endpoint and running callbacks share the connection, which lives as long
+// as either of them. Memory of its pools may be held for longer. Touches
+// nothing in a forked child. Thread-safe where noted.
 class Connection : public CmHandler, public Supervised {
  public:
   // Makes the queue pair of `id`, which has a device, and posts the receives.
@@ -83,8 +83,8 @@ class Connection : public CmHandler, public Supervised {
   const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
   const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 
-  // Destroys the queue pair. On return the device does nothing for this
-  // connection any more, and writes to no destination of a read.
+  // Destroys the queue pair. On return, the device does nothing for this
+  // connection any more, and no longer writes to the destinations of reads.
   void DestroyQueuePair();
 
   // Ends the connection. The first cause counts. These three functions are
@@ -96,8 +96,8 @@ class Connection : public CmHandler, public Supervised {
   void OnCmEvent(CmEvent event) override;
 
   // Posts the requests that were added to `queue`. Loses the connection if the
-  // device refuses them. Also notes the requests in flight for the supervisor,
-  // so call it after requests have ended, even with nothing added.
+  // device refuses them. Also notes the requests in flight for the supervisor.
+  // Therefore call Post() after requests have ended, even if none were added.
   void Post(SendQueue* queue);
   // Returns true once when the supervisor wants a signaled probe posted.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }

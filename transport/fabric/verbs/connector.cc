@@ -15,8 +15,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The limit of each of the two steps that query the network. The whole attempt
-// has a limit of its own.
+// Limits each of the two steps that query the network. The whole attempt has
+// its own limit.
 constexpr int kResolveMillis = 1000;
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace verbs {
 // buffer is posted again; the next packet to the peer grants that credit.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
-// for a packet that grants some. A packet that leaves its sender without credit
-// therefore gives the receiver at least one, and the two sides never run out at
-// once. Requires at least four receives on each side, so that granting costs
-// fewer credits than it grants. Not thread-safe.
+// for a packet that grants credits. A packet that leaves its sender without
+// credit therefore gives the receiver at least one credit, and the two sides
+// never run out at the same time. Requires at least four receives on each side,
+// so that granting costs fewer credits than it grants. Not thread-safe.
 class Credits {
  public:
   // `receives` are posted by this side, and `peers` by the peer.
@@ -29,8 +29,8 @@ class Credits {
   bool MaySend() const {
     return available_ > 1 || (available_ == 1 && owed_ > 0);
   }
-  // Takes a credit for a packet, and returns the credits that the packet
-  // grants. Requires MaySend().
+  // Takes a credit for a packet. Returns the credits that the packet grants to
+  // the peer. Requires MaySend().
   uint16_t TakeForSend() {
     --available_;
     return std::exchange(owed_, uint16_t{0});

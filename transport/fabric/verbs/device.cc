@@ -30,7 +30,7 @@ bool IsGid(const ibv_gid_entry& entry, const Address& address) {
 }
 
 // Returns the GID entry of a RoCE port that the connection manager uses for
-// `address`: v2 if there is one, unless the system is set to v1.
+// `address`: the v2 entry if there is one, unless the system is set to v1.
 absl::optional<ibv_gid_entry> GidOf(Api* api, const rdma_cm_id& id,
                                     const Address& address) {
   absl::optional<ibv_gid_entry> found;

@@ -23,10 +23,9 @@ struct BoundId {
   Address address;  // with its port
 };
 
-// Binds an identifier to each address that `options` allow. Uses the port that
-// an address has in `known`, if the address is there and the port is free.
-// Returns at least one identifier, or NOT_FOUND with a list of the addresses
-// that exist instead.
+// Binds an identifier to each address that `options` allow. Uses the address's
+// port in `known`, if there is one and the port is free. Returns at least one
+// identifier, or NOT_FOUND with a list of the addresses that exist instead.
 absl::StatusOr<std::vector<BoundId>> BindToDevices(
     Api* api, CmChannel* channel, const Options& options,
     const std::vector<Address>& known = {});

@@ -11,8 +11,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The limit of inconclusive trials of a device. A port that is down, or a lack
-// of memory, proves nothing about the device. But connections must not wait
+// Limits the inconclusive trials of a device. A port that is down, or a lack of
+// memory, proves nothing about the device. But connections must not wait
 // repeatedly for a device that hangs.
 constexpr int kMaxTrials = 3;
 

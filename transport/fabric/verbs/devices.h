@@ -65,8 +65,9 @@ class Devices {
   Api* const api_;
   const uint32_t fork_count_;
   base::Mutex mu_;
-  // The key contains the GUID, because another device may be opened at the same
-  // pointer after one was closed, and the rule, which a test may change.
+  // The key contains the GUID, because the pointer of a closed device may be
+  // reused for another device. The key contains the rule, because a test may
+  // change it.
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);

@@ -10,7 +10,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Windows give peers access; nothing else does.
+// The access flags with windows. Only windows give peers access.
 constexpr int kWithWindows = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 int PrivateAccess(bool with_windows) {
@@ -19,8 +19,8 @@ int PrivateAccess(bool with_windows) {
 
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
-  // Without windows there is one cache for each connection, only for payloads
-  // that did not fit into its pool.
+  // Without windows, each connection has its own cache, only for payloads that
+  // did not fit into its pool.
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }

@@ -79,8 +79,9 @@ class Domain {
   // memory of a GPU; otherwise it is null.
   absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes,
                                         memory::DeviceAccess** gpu);
-  // Return a registration for a window on `bytes`. FindForWindow() only looks,
-  // and returns a null region if there is none. GetForWindow() registers.
+  // Return a registration for a window on `bytes`. FindForWindow() returns a
+  // null region if there is no registration yet. GetForWindow() then registers
+  // the bytes.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
   // may_expose_gpus() returns true if memory of some GPU may be exposed in

@@ -25,8 +25,8 @@ constexpr uint32_t kSendBuffers = 16;
 constexpr uint32_t kSignalEvery = 4;
 // The limit of completions per Poll().
 constexpr int kPollBudget = 32;
-// One packet. Above this, two copies through buffers cost more than the
-// announcement, unless the link is long.
+// The eager limit: one packet. Above this size, two copies through buffers cost
+// more than the announcement, unless the link is long.
 constexpr size_t kEagerMaxBytes = wire::kMaxFramePayload;
 // The range of the eager limit. Below the lower bound, copying is not the main
 // cost of a message. The upper bound fills half of the peer's buffers for
@@ -36,8 +36,8 @@ constexpr SizeRange kEagerRange = {wire::kMaxFramePayload / 4,
 // Keeps a fast link busy while the next chunk is being requested.
 constexpr size_t kReadChunkBytes = 128 * 1024;
 // The range of the chunk size. Below the lower bound, requests and completions
-// are a visible part of a chunk's cost. The upper bound reads most messages in
-// one chunk.
+// are a noticeable part of a chunk's cost. The upper bound reads most messages
+// in one chunk.
 constexpr SizeRange kReadChunkRange = {16 * 1024, 1024 * 1024};
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
@@ -207,7 +207,7 @@ void VerbsEndpoint::AddProbe() {
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
-// If nothing can be sent, and no completion is due, silence does not mean that
+// If nothing can be sent, and no completion is due, silence does not prove that
 // the device hangs: the peer may grant no credits. The request then stays, and
 // the supervisor waits.
 void VerbsEndpoint::ProbeIfDue() {
@@ -336,8 +336,8 @@ void VerbsEndpoint::Break(absl::Status cause) {
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends immediately
   exposer_.End();
-  // Before the reads end, because nothing may write to their destinations any
-  // more.
+  // Destroy the queue pair before the reads end, so that nothing writes to
+  // their destinations afterwards.
   connection_->DestroyQueuePair();
   std::deque<PendingRead> reads = std::move(reads_);
   for (PendingRead& read : waiting_reads_) reads.push_back(std::move(read));

@@ -26,8 +26,8 @@ namespace fabric {
 namespace verbs {
 
 // Sends packets from registered buffers (SEND), as far as credits allow. Lets
-// the peer read payloads (READ) under a key that ends with the exposure, or,
-// without windows, under the key of a pool of copies. exposer.h says which.
+// the peer read payloads (READ). With windows, uses a key that ends with the
+// exposure. Without windows, uses the key of a pool of copies. See exposer.h.
 //
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {
@@ -68,7 +68,7 @@ class VerbsEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
-  // These two do nothing: the device wakes threads.
+  // Both do nothing, because the device wakes threads itself.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 
@@ -96,7 +96,7 @@ class VerbsEndpoint : public Endpoint {
   // Posts the added requests.
   void PostAdded();
   // Adds a signaled packet, so that the device reports the end of all earlier
-  // requests, unless a completion is due anyway. Requires MaySend().
+  // requests. Adds nothing if a completion is due anyway. Requires MaySend().
   void AddProbe();
   // Posts the probe that the supervisor has requested.
   void ProbeIfDue();

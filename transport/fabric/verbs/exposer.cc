@@ -62,7 +62,8 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
   for (size_t i = 0; i < pieces.size(); ++i) {
     reachable[i] = pieces[i].size >= min_bytes && MayStay(pieces[i]);
   }
-  // Only pieces that stay in place are registered, and for some this fails.
+  // Registers only pieces that stay in place. Registering may fail for some
+  // pieces.
   std::vector<Registered> in_place(pieces.size());
   for (const Stretch& stretch :
        DivideIntoParts(payload, reachable, min_bytes, windows)) {
@@ -250,9 +251,9 @@ void Exposer::Invalidate() {
 
 void Exposer::OnInvalidated() { invalidating_.pop_front(); }
 
-// A bound window belongs to its queue pair, and to its region, and must be
+// A bound window belongs to its queue pair and its region, and must be
 // destroyed before both. A window that looks free may still be bound, because a
-// failed queue pair invalidates nothing.
+// failed queue pair invalidates no windows.
 void Exposer::End() {
   free_windows_.clear();
   exposed_.clear();

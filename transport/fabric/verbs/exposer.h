@@ -29,14 +29,13 @@ namespace verbs {
 // declared stable, or that is on a GPU which the device reaches. The copied
 // pieces share one window. Copies go to the heap if the pool has no room.
 //
-// A GPU's piece on which no window can be bound gets a region for itself
-// instead, at addresses that only the peer is told; the region ends with the
-// exposure.
+// If no window can be bound on a GPU's piece, the piece gets its own region, at
+// addresses that only the peer is told. The region ends with the exposure.
 //
 // Without windows: stages every payload, that is, copies it to the pool and
-// exposes it under the pool's key. There the peer could also read earlier
-// payloads that were staged for it, but nothing else. A READ that the device
-// repeats late, as Soft-RoCE does, is answered; refusing it would end the
+// exposes it under the pool's key. The peer could also read earlier payloads
+// that were staged for it, but nothing else. A READ that the device repeats
+// late, as Soft-RoCE does, is answered, because refusing it would end the
 // connection.
 //
 // Used by one thread at a time.
@@ -51,8 +50,8 @@ class Exposer {
   // RESOURCE_EXHAUSTED is a normal answer.
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts);
-  // Ends the exposure. Adds the request that invalidates its window, which the
-  // caller posts.
+  // Ends the exposure. Adds the request that invalidates its window. The caller
+  // posts the request.
   void Withdraw(const RemoteRegion& region);
   // Adds the invalidations for which the queue had no room.
   void Invalidate();
@@ -108,8 +107,8 @@ class Exposer {
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // the queue had no room yet
-  // Invalidations in flight. The peer may read their memory until the request
-  // has ended.
+  // Exposures whose invalidation is in flight. The peer may read their memory
+  // until the request has ended.
   std::deque<Exposed> invalidating_;
 };
 

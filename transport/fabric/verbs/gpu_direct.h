@@ -38,10 +38,10 @@ class GpuDirect {
   GpuDirect& operator=(const GpuDirect&) = delete;
 
   // Returns the knowledge about the GPU of `bytes`; the result lives as long as
-  // this object. Each GPU is separate, because another one may be behind
-  // another switch or IOMMU. Bytes with and without a name
-  // (memory::DeviceAccess::Share) are separate, too. Bytes without a name are
-  // of various kinds, such as another process's.
+  // this object. Keeps separate knowledge for each GPU, because each may be
+  // behind a different switch or IOMMU. Also separates bytes with a name
+  // (memory::DeviceAccess::Share) from bytes without, which are of various
+  // kinds, such as memory of another process.
   absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes, bool is_named);
   // Returns true if named memory of some GPU may be usable. Does not wait for
   // trials.
@@ -62,9 +62,11 @@ class GpuDirect {
   absl::StatusOr<MemoryRegion> RegisterForPeers(
       ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
 
-  // Return OK if peers can read `bytes`, of a GPU, through a window on
-  // `region`, or by the key of a `region` of RegisterForPeers(), or if READs
-  // arrive in `into`, which nobody else uses. Block meanwhile (gpu_trial.h).
+  // Each function returns OK if one way of access to a GPU works:
+  // - peers can read `bytes` through a window on `region`;
+  // - peers can read `bytes` by the key of a `region` of RegisterForPeers();
+  // - READs arrive in `into`, which nobody else uses.
+  // Each blocks for one trial (gpu_trial.h).
   absl::Status TryWindow(const std::shared_ptr<const ProtectionDomain>& domain,
                          ibv_mr* region, const memory::Bytes& bytes);
   absl::Status TryKey(const std::shared_ptr<const ProtectionDomain>& domain,
@@ -85,8 +87,8 @@ class GpuDirect {
   const uint8_t port_;
 
   mutable base::Mutex mu_;
-  // By the GPUs' owner, their number, and the existence of a name. Entries are
-  // never removed.
+  // The reaches, by the GPUs' owner, their number, and the existence of a name.
+  // Entries are never removed.
   std::map<std::tuple<const memory::DeviceAccess*, int, bool>,
            std::unique_ptr<GpuReach>>
       reaches_ ABSL_GUARDED_BY(mu_);

@@ -12,7 +12,7 @@ namespace verbs {
 namespace {
 
 // The number of tries before a pause. One range may be unusual, and memory may
-// be short for a while. But messages must not pay for tries for ever.
+// be short for a while. But messages must not pay for tries forever.
 constexpr int kMaxTries = 3;
 
 absl::string_view NameOf(absl::optional<GpuWay> way) {
@@ -22,7 +22,7 @@ absl::string_view NameOf(absl::optional<GpuWay> way) {
 
 // Returns the ways to try. Peers read through a window on a kept region, or by
 // the key of a region for one message, because Linux binds no window to a
-// dmabuf. Receiving needs neither.
+// dmabuf. Receiving needs no window and no remote key.
 std::initializer_list<GpuWay> WaysOf(GpuUse use) {
   static constexpr std::initializer_list<GpuWay> kToSend = {GpuWay::kPeermem,
                                                             GpuWay::kDmabuf};

@@ -31,18 +31,18 @@ enum class GpuUse {
 };
 
 // Finds the way that works for each use, and remembers it. Only a try can tell,
-// and there is nothing to try before the program sends or receives such memory.
-// Therefore the first ranges are the tries. A success holds as long as this
-// object. A failure holds for a while, because the range may have been unusual,
-// or a kernel module may be loaded later. Thread-safe.
+// and the first memory to try is the first that the program sends or receives.
+// A success holds as long as this object. A failure holds for a while, because
+// the range may have been unusual, or a kernel module may be loaded later.
+// Thread-safe.
 class GpuReach {
  public:
   // Registers a range by `way`. If `is_trial`, also finds out if the bytes
   // arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // After some failures nothing is tried for `pause`; then one try is made per
-  // pause.
+  // After some failures, nothing is tried for `pause`. From then on, one try is
+  // made per pause.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
   GpuReach& operator=(const GpuReach&) = delete;
@@ -54,14 +54,14 @@ class GpuReach {
   // Returns the way that works, if it is known.
   absl::optional<GpuWay> way(GpuUse use) const;
 
-  // Calls `attempt` with the way that works. If no way is known, tries one
-  // after another, while no other thread tries. After three tries without
-  // success, pauses. Returns the result of `attempt`, or the reason why there
-  // is no way.
+  // Calls `attempt` with the way that works. If no way is known, tries the ways
+  // one after another. Only one thread tries at a time. After three tries
+  // without success, pauses. Returns the result of `attempt`, or the reason why
+  // there is no way.
   absl::Status Register(GpuUse use, Attempt attempt);
 
-  // Returns the path of the memory, for people: "GPUDirect by dmabuf". Empty
-  // while unknown. `with_windows` is true if peers may read at all.
+  // Returns the way of the memory in words: "GPUDirect by dmabuf". Empty while
+  // unknown. `with_windows` is true if peers may read at all.
   std::string Describe(bool with_windows) const;
 
  private:

@@ -87,7 +87,7 @@ GpuRegistrations::GpuRegistrations(
       misses_(metrics::Metric::kCacheMisses, {}),
       evictions_(metrics::Metric::kCacheEvictions, {}) {}
 
-// In a forked child, leaves the domain to the parent, as its regions do.
+// In a forked child, the domain and its regions belong to the parent.
 GpuRegistrations::~GpuRegistrations() {
   if (fork_count_ == progress::ForkCount()) return;
   new std::shared_ptr<const ProtectionDomain>(std::move(domain_));

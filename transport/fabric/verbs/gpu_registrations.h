@@ -35,7 +35,7 @@ namespace verbs {
 struct GpuKeeping {
   uint64_t bytes = 0;
   size_t regions = 256;
-  // The smallest memory with a region for one message. Smaller memory is
+  // The smallest memory that is registered for one message. Smaller memory is
   // copied.
   size_t least_alone = 0;
   // The idle time after which a region ends, because it may be the only
@@ -82,23 +82,23 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations& operator=(const GpuRegistrations&) = delete;
   ~GpuRegistrations();
 
-  // Return a region that covers the bytes, of a GPU, by the way that works: for
+  // Return a region that covers the bytes of a GPU, by the way that works: for
   // peers to read, or as a destination of READs. The region covers the whole
-  // allocation, if that is not too large. Bytes without an id must be more than
-  // `least_unnamed`. The caller keeps the bytes as long as the region. May
-  // block, for a trial (gpu_reach.h).
+  // allocation, if the allocation is not too large. Bytes without an id must be
+  // more than `least_unnamed`. The caller keeps the bytes as long as the
+  // region. May block, for a trial (gpu_reach.h).
   absl::StatusOr<ToSend> GetToSend(const memory::Bytes& bytes,
                                    size_t least_unnamed);
   absl::StatusOr<SharedRegistration> GetToReceive(
       const memory::Destination& into, size_t least_unnamed);
 
-  // Registers a destination, which nobody else uses, as long as the result is
-  // held. Returns null if READs into it are impossible, or if their writes
-  // would not become visible.
+  // Registers a destination, which nobody else uses. The registration ends with
+  // the result. Returns null if READs into the destination are impossible, or
+  // if their writes would not become visible.
   std::shared_ptr<const void> Prepare(const memory::Destination& into,
                                       size_t least_unnamed);
   // Returns the prepared region of [data, data + size), or null if there is
-  // none. Nearly free while nothing is prepared.
+  // none. Very cheap while nothing is prepared.
   Target FindPrepared(const uint8_t* data, size_t size) const;
 
   // Ends regions that have been unused for a while. Call it periodically.
@@ -118,7 +118,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
     bool Covers(absl::Span<const uint8_t> other) const;
     bool Overlaps(absl::Span<const uint8_t> other) const;
-    // Nobody else has a reference, and nobody gets one without the lock.
+    // True if nobody else has a reference. New references are given only under
+    // the lock.
     bool is_idle() const { return region.use_count() == 1; }
   };
   using Entries = std::list<Entry>;
@@ -137,7 +138,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // `use`.
   absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
                              size_t least_unnamed);
-  // Returns an existing region, or makes one; for a trial, of only the bytes.
+  // Returns an existing region, or makes one. For a trial, the region covers
+  // only the bytes.
   absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,
                                          bool is_trial);
   SharedRegistration FindLocked(GpuWay way, const Piece& piece)

@@ -21,14 +21,14 @@ namespace verbs {
 constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 
 // All functions use queue pairs between the device and itself, because a
-// failure breaks them. They return, in few words, the step that failed. They
-// return DATA_LOSS if the bytes differ from those of a copy: a switch or an
+// failure breaks them. On failure, they return the name of the failed step.
+// They return DATA_LOSS if the bytes differ from a copy of them: a switch or an
 // IOMMU between two devices may misdirect accesses. They leave nothing behind.
-// They block for up to `limit`, and for the time of the calls and copies
+// They block for up to `limit`, plus the time of the calls and copies
 // themselves.
 //
-// Reads the first and last ones of `bytes`, of a GPU, through a window that the
-// trial binds to them on their `region`.
+// Reads the first and the last of the `bytes` of a GPU. Reads through a window
+// that the trial binds to them on their `region`.
 absl::Status TryGpuWindow(Api* api,
                           const std::shared_ptr<const ProtectionDomain>& domain,
                           uint8_t port, ibv_mr* region,
@@ -40,8 +40,8 @@ absl::Status TryGpuKey(Api* api,
                        const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, ibv_mr* region, const memory::Bytes& bytes,
                        absl::Duration limit = kGpuTrialLimit);
-// Reads other bytes into the first and last ones of `into`, of a GPU, and
-// restores the old ones.
+// Reads other bytes into the first and the last bytes of `into`, which is on a
+// GPU. Restores the old bytes.
 absl::Status TryGpuLanding(
     Api* api, const std::shared_ptr<const ProtectionDomain>& domain,
     uint8_t port, ibv_mr* region, const memory::Destination& into,

@@ -58,8 +58,8 @@ using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
 // Destroy its queue pair and acknowledge its events first.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 
-// Each function makes one object. The error names the device and, if users can
-// change the cause (locked memory), the remedy.
+// Each function makes one object. The error names the device. If users can
+// change the cause (locked memory), the error also names the remedy.
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);

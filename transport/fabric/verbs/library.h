@@ -10,9 +10,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Returns the process's libraries, opened on first use and never closed.
-// Returns NOT_FOUND on a machine without RDMA, the same each time. The error
-// names the missing library and its package. Thread-safe.
+// Returns the process's libraries, opened on first use and never closed. On a
+// machine without RDMA, each call returns the same NOT_FOUND. The error names
+// the missing library and its package. Thread-safe.
 absl::StatusOr<Api*> OpenLibrary();
 
 }  // namespace verbs

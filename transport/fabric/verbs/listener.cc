@@ -84,7 +84,7 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
   if (!bound.ok()) return bound.status();
   std::shared_ptr<Listener> self(new Listener(site));
   for (BoundId& each : *bound) {
-    // No message waits here; connections use the result.
+    // Blocking for a trial here delays no message. Connections use the result.
     if (site.options.windows == Windows::kWhereTrusted) {
       (void)site.devices->WindowsOf(each.id->verbs, each.id->port_num);
     }
@@ -126,8 +126,8 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 void Listener::OnCmEvent(CmEvent event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
       event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
-    // The device waits for its identifiers to be destroyed. The ports are free
-    // before another listener replaces this one.
+    // The removal of a device waits until its identifiers are destroyed, so
+    // destroy them now. This also frees the ports for the next listener.
     StopListening();
     stale_ = true;
     return;

@@ -19,16 +19,16 @@ constexpr char kLockedMemoryRemedy[] =
     "systemd service)";
 
 // Returns this process's present limit (RLIMIT_MEMLOCK), or kUnlimited. Also
-// returns kUnlimited with CAP_IPC_LOCK, to which the limit does not apply. In a
-// user namespace that capability may have no effect: then registering fails.
+// returns kUnlimited with CAP_IPC_LOCK, which lifts the limit. In a user
+// namespace, the capability may have no effect: then registering fails.
 uint64_t LockedMemoryLimit();
 
 // Returns RESOURCE_EXHAUSTED, with the remedy, if `limit` is too low for a
 // connection.
 absl::Status CheckLockedMemory(uint64_t limit);
 
-// Returns how many of `wanted` bytes of registrations may be kept, so that
-// enough of `limit` is left for connections.
+// Returns how many of the `wanted` bytes of registrations may be kept, so that
+// `limit` leaves enough for connections.
 uint64_t CacheBudget(uint64_t wanted, uint64_t limit);
 
 }  // namespace verbs

@@ -27,9 +27,9 @@ struct LoopbackRoute {
 absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 
-// One queue pair reads memory that the other exposes, one request at a time.
-// Destroy windows that are bound through the pair before it, and the protection
-// domain and the completion queue after it. Not thread-safe.
+// One queue pair reads memory that the other queue pair exposes, one request at
+// a time. Destroy windows that are bound through the pair before it, and the
+// protection domain and the completion queue after it. Not thread-safe.
 class LoopbackPair {
  public:
   // Both queue pairs complete to `queue`.
@@ -48,8 +48,8 @@ class LoopbackPair {
   QueuePair owner_;
 };
 
-// Makes `request`, the only one in flight at `qp`, and waits for its end.
-// Returns the request's status, or DEADLINE_EXCEEDED after `deadline`
+// Makes `request` and waits for its end. No other request may be in flight at
+// `qp`. Returns the request's status, or DEADLINE_EXCEEDED after `deadline`
 // (SteadyNow()).
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,

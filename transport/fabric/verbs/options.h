@@ -36,9 +36,9 @@ struct Options {
   // never 7, which some devices treat as "for ever".
   uint8_t ack_timeout = 15;
   uint8_t retry_count = 6;
-  // The limit of time without any completion, after which a connection is lost:
-  // the device or its link hangs. Longer than the device's own retries, which
-  // take a second.
+  // Limits the time without any completion. After this time a connection is
+  // lost, because the device or its link hangs. Longer than the device's own
+  // retries, which take a second.
   absl::Duration completion_timeout = absl::Seconds(3);
   // The limit of each Connect(), each Listen(), and each accepted connection
   // that is not established.
@@ -47,8 +47,8 @@ struct Options {
   size_t max_half_open = 64;
 
   Windows windows = Windows::kWhereTrusted;
-  // The limits of pool memory of one connection: for copies of payloads that
-  // the peer reads, and for payloads that are read from the peer. Pools are
+  // Limit the pool memory of one connection: for copies of payloads that the
+  // peer reads, and for payloads that are read from the peer. Pools are
   // registered as needed, and kept. A payload without room is registered by
   // itself while it is needed. Without windows, a payload without room is sent
   // over tcp instead.
@@ -60,13 +60,13 @@ struct Options {
   // The limit of GPUs' memory that stays registered while unused, in one
   // protection domain.
   uint64_t gpu_cache_bytes = uint64_t{1} << 30;
-  // The smallest memory of a GPU that gets a region for one message. Below this
-  // a copy to the host costs less. An estimate, never measured: the system
-  // calls that export, register and deregister take about 200 us.
+  // The smallest memory of a GPU that is registered for one message. A smaller
+  // copy to the host costs less. An estimate, never measured: the system calls
+  // that export, register and deregister take about 200 us.
   uint64_t gpu_alone_bytes = 2 * 1024 * 1024;
-  // The time for which heap memory that a message was read into, and its
-  // registration, is kept for the next message: at least as long as shm keeps
-  // an empty segment.
+  // The time for which a heap block that a message was read into is kept,
+  // registered, for the next message. At least as long as shm keeps an empty
+  // segment.
   absl::Duration spare_idle = absl::Seconds(5);
   // The memory that the process may lock. If not set, asks the system.
   absl::optional<uint64_t> locked_bytes;

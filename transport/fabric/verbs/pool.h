@@ -21,12 +21,12 @@ namespace verbs {
 class Pool;
 
 // Limits one connection's bytes of a shared pool. Lives as long as the leases
-// that count to it. Thread-safe.
+// that count against it. Thread-safe.
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
-  // Takes `size` bytes. If this exceeds the limit, takes nothing and returns
-  // false.
+  // Takes `size` bytes. Returns false, and takes nothing, if this exceeds the
+  // limit.
   bool Take(uint64_t size);
   void GiveBack(uint64_t size) { used_ -= size; }
   uint64_t limit() const { return limit_; }
@@ -76,9 +76,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
-  // Leases `size` bytes, aligned to 64, and counts them to `quota` if there is
-  // one. Returns RESOURCE_EXHAUSTED if the quota or the budget is used up, or
-  // if no more memory may be locked.
+  // Leases `size` bytes, aligned to 64, and counts them against `quota` if
+  // there is one. Returns RESOURCE_EXHAUSTED if the quota or the budget is used
+  // up, or if no more memory may be locked.
   absl::StatusOr<std::shared_ptr<PoolLease>> Allocate(
       uint64_t size, const std::shared_ptr<Quota>& quota = nullptr);
   // Returns the region of memory that is in one segment of this pool, or null.

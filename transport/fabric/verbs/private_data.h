@@ -1,6 +1,6 @@
 // The bytes that the two sides exchange through the connection manager. Each
-// side proves that it knows the token. The token came over the session's
-// lifeline and is never sent this way. Little-endian:
+// side proves that it knows the token. The token itself came over the session's
+// lifeline, and is never sent through the connection manager. Little-endian:
 //
 //   request    u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
 //              8 bytes token name, 32 bytes proof

@@ -14,12 +14,12 @@ namespace verbs {
 namespace {
 
 // A declared range is registered as a whole if it takes at most this fraction
-// of the budget, so that any part of it is found. Of a longer range, only the
+// of the budget. Then any part of it is found. Of a longer range, only the
 // requested bytes are registered.
 constexpr uint64_t kWholeRangePart = 2;
-// The limit of users of a region of undeclared memory: as many peers as one
-// message often goes to. Each user keeps the first user's memory from its
-// owner, who may wait for it, so there must be a limit.
+// Limits the users of a region of undeclared memory: as many peers as one
+// message often goes to. The limit is needed because each user keeps the first
+// user's memory from its owner, who may be waiting for it.
 constexpr int kMaxUsers = 64;
 
 }  // namespace
@@ -66,7 +66,7 @@ RegistrationCache::~RegistrationCache() {
 RegistrationCache::Extent RegistrationCache::PagesOf(const void* data,
                                                      size_t size) {
   // The device pins whole pages anyway. Pages at the ends cannot be remapped
-  // either while a part of them is held.
+  // either while part of them is held.
   static const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   return Extent{begin & ~(page - 1), (begin + size + page - 1) & ~(page - 1)};
@@ -180,7 +180,8 @@ bool RegistrationCache::EvictLocked(uint64_t bytes, Regions* out) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       const Entry& entry = it->second;
-      // Nobody else has a reference, and nobody gets one without the lock.
+      // An entry in use has other references. New references are given only
+      // under the lock.
       if (entry.kept == nullptr || entry.kept.use_count() > 1) continue;
       if (oldest == entries_.end() ||
           entry.last_use < oldest->second.last_use) {

@@ -58,7 +58,7 @@ struct RegistrationCounters {
 //   before it releases the reference. The region serves further users
 //   meanwhile, up to a limit, and ends with its last user.
 //
-// Registers anything else for its user alone. Thread-safe.
+// Registers any other memory for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
  public:
   // Keeps at most `budget` bytes.
@@ -123,7 +123,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   const uint32_t fork_count_;
 
   mutable base::Mutex mu_;
-  // By their begin.
+  // The entries, by the begin of their ranges.
   std::multimap<uintptr_t, Entry> entries_ ABSL_GUARDED_BY(mu_);
   uint64_t clock_ ABSL_GUARDED_BY(mu_) = 0;
   RegistrationCounters counters_ ABSL_GUARDED_BY(mu_);

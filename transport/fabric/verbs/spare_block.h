@@ -30,9 +30,9 @@ class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
   SpareBlock(const SpareBlock&) = delete;
   SpareBlock& operator=(const SpareBlock&) = delete;
 
-  // Returns `size` bytes: the first bytes of the kept block, if that has at
-  // most twice as many, or else fresh memory. The result may outlive this
-  // object. Returns RESOURCE_EXHAUSTED if there is no memory.
+  // Returns `size` bytes: the first bytes of the kept block, if the block is at
+  // most twice as large, or else fresh memory. The result may outlive this
+  // object. Returns RESOURCE_EXHAUSTED if memory runs out.
   absl::StatusOr<memory::Block> Allocate(size_t size);
 
   // Frees the block if it has been kept for `idle`. Call it periodically, from

@@ -13,12 +13,12 @@ namespace fabric {
 namespace verbs {
 
 // Returns "<operation> on <device>: <strerror>", with the remedy if there is
-// one. `device` is null if there is none yet.
+// one. `device` is null before there is a device.
 absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
                         ibv_context* device);
 
-// Returns the meaning of a completion for its connection: the one table of
-// completion errors. Returns OK for IBV_WC_SUCCESS.
+// Returns the status that a completion means for its connection. This is the
+// only table of completion errors. Returns OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(ibv_wc_status status);
 // Returns the label of a completion for metrics.
 metrics::Completion CompletionLabel(ibv_wc_status status);

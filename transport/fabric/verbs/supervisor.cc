@@ -13,7 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Returns the effect of an event on the connections of its device; OK: none.
+// Returns the effect of an event on the connections of its device. OK means no
+// effect.
 absl::Status Meaning(ibv_event_type event) {
   switch (event) {
     case IBV_EVENT_DEVICE_FATAL:

@@ -33,8 +33,8 @@ class Supervised {
 
 constexpr absl::Duration kSupervisionPeriod = absl::Milliseconds(250);
 
-// Ticks while there are connections. Reads the asynchronous events of their
-// devices from then on. Thread-safe.
+// Ticks while there are connections, and then also reads the asynchronous
+// events of their devices. Thread-safe.
 class Supervisor : public std::enable_shared_from_this<Supervisor> {
  public:
   // Returns the shared instance of all fabrics that use `api`, because a device

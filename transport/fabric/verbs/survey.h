@@ -33,8 +33,8 @@ struct LocalAddress {
 absl::Status OpenLibraries();
 
 // Returns the addresses that a process with `options` offers, by the code that
-// offers them. Returns NOT_FOUND if the libraries are missing or there is no
-// such address, and RESOURCE_EXHAUSTED if too little memory may be locked.
+// offers them. Returns NOT_FOUND if the libraries are missing or no address is
+// usable, and RESOURCE_EXHAUSTED if too little memory may be locked.
 //
 // Blocks for the trial of each device's windows, a second at the most.
 absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(

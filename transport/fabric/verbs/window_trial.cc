@@ -16,9 +16,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// One region. The window is in the middle of the first half, so that page
-// granularity cannot hide an error of the device. READs write to the second
-// half.
+// The half of one region. The window is in the middle of the first half, so
+// that page granularity cannot hide an error of the device. READs write to the
+// second half.
 constexpr uint64_t kHalf = 8192;
 constexpr uint64_t kWindowAt = 1024;
 constexpr uint64_t kWindowBytes = 2048;
@@ -30,8 +30,8 @@ uint8_t PatternAt(uint64_t offset) {
 }
 
 // The shared state of all trials of a device. Members are destroyed from the
-// last to the first: the pairs of a trial, then these; a window before the pair
-// through which it is bound.
+// last to the first: a trial's pairs, then the members here. A window is
+// destroyed before the pair through which it is bound.
 class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
@@ -54,7 +54,8 @@ class Trial {
   absl::Status Invalidate(ibv_qp* qp, ibv_mw* window);
   // Returns OK if the bytes at `offset` arrive.
   absl::Status Read(ibv_qp* qp, uint64_t offset, uint32_t rkey);
-  // Returns OK if the device refuses such a READ, or else an error with `what`.
+  // Makes a READ that the device must refuse. Returns OK if the device refuses
+  // it, or else an error with `what`.
   absl::Status ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
                           const char* what);
   absl::StatusOr<ibv_wc_status> DoRead(ibv_qp* qp, uint64_t offset,
@@ -162,7 +163,7 @@ absl::Status Trial::ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
   const absl::StatusOr<ibv_wc_status> done = DoRead(qp, offset, rkey);
   if (!done.ok()) return done.status();
   if (*done == IBV_WC_SUCCESS) return absl::PermissionDeniedError(what);
-  // The owner's side has refused; any other failure proves nothing.
+  // The owner's side has refused the READ. Any other failure proves nothing.
   if (*done == IBV_WC_REM_ACCESS_ERR) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("a forbidden read ended with status ", int{*done}));
@@ -173,7 +174,7 @@ absl::Status Trial::TryRange(RangeRule rule, WindowTrust* trust) {
   if (!pair.ok()) return pair.status();
   absl::StatusOr<MemoryWindow> window = Open(*pair);
   if (!window.ok()) return window.status();
-  // Covers the last bytes of the range and the first ones after it.
+  // Covers the last bytes of the range and the first bytes after it.
   absl::Status refused =
       ReadInVain(pair->reader(), kWindowAt + kWindowBytes - kReadBytes / 2,
                  (*window)->rkey, "reads reach beyond a window");

@@ -38,8 +38,8 @@ enum class RangeRule {
 //   by the key of its region, which permits no remote access
 //
 // Returns the trust if the device passes, as far as `rule` demands. Otherwise
-// returns, in few words, the first failure. Leaves nothing behind. Blocks for
-// up to `limit`, and for the time of the calls themselves.
+// returns the name of the first failure. Leaves nothing behind. Blocks for up
+// to `limit`, plus the time of the calls themselves.
 absl::StatusOr<WindowTrust> TryWindows(Api* api, ibv_context* device,
                                        uint8_t port,
                                        absl::Duration limit = kWindowTrialLimit,
