@@ -63,9 +63,7 @@ void Completions::RefillLocked() {
 }
 
 bool Completions::HasInput() {
-  if (count_.load(std::memory_order_acquire) > 0) return true;
-  // Another thread is looking for completions or taking them. That thread gets
-  // them.
+  // Another thread is looking for completions or taking them, and gets them.
   if (!mu_.TryLock()) return true;
   RefillLocked();
   const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
