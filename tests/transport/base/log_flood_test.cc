@@ -53,8 +53,8 @@ TEST(LogFlood, IsCountedInALineOfItsOwn) {
   EXPECT_TRUE(absl::StrContains(log, "after it")) << log;
 }
 
-// Holds both ends of a pipe or a socket: one is stderr, and the other is the
-// end from which a reader would read.
+// Holds both ends of a pipe or a socket. One end is stderr. The other end is
+// where a reader would read.
 class StderrTest : public testing::Test {
  protected:
   void OpenPipe() {
@@ -77,7 +77,7 @@ class StderrTest : public testing::Test {
     ASSERT_GT(size, 0);
     EXPECT_TRUE(absl::StrContains(absl::string_view(text, size), "a line"));
   }
-  // However full stderr is, a thread that logs finishes.
+  // Checks that logging threads finish although stderr is full.
   void ExpectFloodsEnd() {
     RunWithStderr(writing_.get(), LogFlood);
     RunWithStderr(writing_.get(), LogFlood);

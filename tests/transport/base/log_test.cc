@@ -94,8 +94,8 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
   EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
 }
 
-// A user who mistypes the level wants to see log lines. The names that only the
-// library below knows count as mistyped, too.
+// A user who mistypes the level wants to see log lines. Level names that only
+// the logging library knows count as mistyped, too.
 TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
   for (const char* level :
        {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {
@@ -117,7 +117,7 @@ TEST(Log, MistypedLevelIsSaidOnce) {
   EXPECT_EQ(log.find("wraning", first + 1), std::string::npos) << log;
 }
 
-// The value may be accepted or not: a value that cannot be read silences
+// Accepts either reading of the value. A value that cannot be read must silence
 // nothing.
 TEST(Log, CapitalLevelSilencesNoError) {
   for (const char* level : {"INFO", "Error", "WARNING"}) {
@@ -148,8 +148,8 @@ TEST(Log, AFileWithoutRoomDoesNotEndTheProgram) {
   });
 }
 
-// Tests the child of a fork. At the fork one thread of the parent writes a
-// line, and another one holds the C library's lock on time zones.
+// Tests the child of a fork. At the fork, one thread of the parent writes a
+// line, and another thread holds the C library's time zone lock.
 TEST(Log, ForkedChildHasALogOfItsOwn) {
   const std::string log = LoggedBy([] {
     std::atomic<bool> done{false};

@@ -42,8 +42,8 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
 // The log goes to a file, which always has room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
-  // Unlike a file's, the position of a memfd is not locked: two processes that
-  // write at once write to one place.
+  // The position of a memfd is not locked, unlike a file's. Two processes that
+  // write at once would write to the same place.
   EXPECT_EQ(fcntl(file.get(), F_SETFL, O_APPEND), 0);
   RunWithStderr(file.get(), body);
   return ReadAll(file.get());

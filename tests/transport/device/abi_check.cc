@@ -1,5 +1,5 @@
-// Holds what transport/device declares of CUDA's driver to cuda.h. Compiled,
-// and never run, by abi_test.py, where there is a CUDA Toolkit.
+// Compares the declarations of CUDA's driver in transport/device with cuda.h.
+// abi_test.py compiles this file if there is a CUDA Toolkit. Never run.
 
 #include <cuda.h>
 

@@ -169,7 +169,7 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // The copier does not try the range again; it does try a lane again.
+  // Lanes are tried again, ranges are not.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");
@@ -293,8 +293,8 @@ TEST_F(CopierTest, MoreThreadsThanLanesAllGetThrough) {
   EXPECT_LE(driver_.CallsOf("MemHostAlloc"), 2);
 }
 
-// Has each call fail in turn. Afterwards the caller has the memory back that
-// was lent to the device, and the next copy works.
+// Makes each call fail in turn. After each failure, the caller must get back
+// the memory lent to the device, and the next copy must work.
 TEST_F(CopierTest, AfterAnyFailureNothingIsLeakedAndTheNextCopyWorks) {
   std::mt19937 random(6);
   const std::string bytes = RandomBytes(&random, 20000);

@@ -152,7 +152,7 @@ TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
               testing::ElementsAre("EventQuery while a graph is captured"));
 }
 
-// On a machine with the driver this opens it; nothing may crash either way.
+// Opens the driver on a machine that has one. Must not crash on any machine.
 TEST(LibraryTest, AMachineWithoutADriverSaysSoEachTime) {
   const auto opened = OpenLibrary();
   if (opened.ok()) GTEST_SKIP() << "there is a CUDA driver here";

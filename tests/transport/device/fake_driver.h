@@ -41,7 +41,7 @@ class FakeDriver : public Api {
   ~FakeDriver() override;
 
   // Makes one call fail, after `after` other calls. Does not count calls that
-  // destroy, whose result is ignored.
+  // destroy objects, because their result is ignored.
   void FailAfter(int after, abi::Result result);
   // Cancels FailAfter(), if the call has not come.
   void FailNoMore();
@@ -67,13 +67,13 @@ class FakeDriver : public Api {
   int calls() const;
   // Returns the number of calls of a function.
   int CallsOf(const std::string& name) const;
-  // Returns the remaining streams, events, memory and contexts as text, or ""
-  // if there are none.
+  // Returns the streams, events, memory and contexts that still exist, as text.
+  // Returns "" if there are none.
   std::string Remains() const;
   std::vector<std::string> violations() const;
 
-  // Make a program's stream, which does not count as remaining, and queue work
-  // in it that fills memory with a byte.
+  // Make a program's stream, which Remains() ignores, and queue work in the
+  // stream that fills memory with a byte.
   abi::Stream ProgramStream(int device);
   void QueueFill(abi::Stream stream, abi::Address at, char value, size_t bytes);
   // Begin and end a capture of the program's stream, in global mode.
@@ -159,7 +159,8 @@ class FakeDriver : public Api {
 
   // Counts the call. Returns the result with which it must fail.
   abi::Result Begin(const char* name, bool destroys = false);
-  // Returns the failure of a call that needs a context or one of these objects.
+  // Returns the failure of a call that needs a context or an object of the
+  // context.
   abi::Result BeginHere(const char* name, bool destroys = false);
   // Returns the failure of a call that a capture forbids.
   abi::Result CheckCaptures(const char* name);

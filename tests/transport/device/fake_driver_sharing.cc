@@ -1,5 +1,5 @@
-// The parts of the driver in memory that two processes share, and that two
-// devices share.
+// The simulated driver's functions that share memory between processes and
+// between devices.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -199,7 +199,7 @@ abi::Result FakeDriver::MemGetHandleForAddressRange(void* handle,
       address % page != 0 || bytes % page != 0) {
     return abi::kInvalidValue;
   }
-  // A block consists of whole pages, whatever size was asked for.
+  // A block consists of whole pages, whatever size was requested.
   const uint64_t there = (block->bytes + page - 1) / page * page;
   if (bytes > there - (address - begin)) return abi::kInvalidValue;
   const int fd = CopyToFile(block->backing.get() + (address - begin), bytes);

@@ -66,7 +66,8 @@ struct FakeDriver::Block {
   size_t bytes = 0;
   Behind backing;
   uint64_t id = 0;
-  // Handle for others, or of another process's memory; may be "".
+  // The handle for other processes, or the handle of another process's memory.
+  // May be "".
   std::string handle;
   int opened = 0;  // number of opens, for another process's memory
 };

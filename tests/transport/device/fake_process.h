@@ -61,9 +61,9 @@ class FakeProcess {
     return driver_.Read(reinterpret_cast<abi::Address>(data), size);
   }
 
-  // Runs `use` repeatedly. Each time, another driver call fails with `result`,
-  // until all calls have failed once. Calls `check` for each error of `use`.
-  // Returns the number of failed calls, and of errors of `use`.
+  // Runs `use` repeatedly. Each run makes another driver call fail with
+  // `result`, until each call has failed once. Calls `check` for each error of
+  // `use`. Returns the number of failed calls, and of errors of `use`.
   struct Failures {
     int calls = 0;
     int errors = 0;

@@ -1,5 +1,5 @@
-// Device memory between processes, for network devices, and between devices, on
-// real ones. Skips itself where there is none, as gpu_test does.
+// Shares device memory between processes, with network devices, and between
+// devices, on real hardware. Skips itself without a GPU, as gpu_test does.
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -65,8 +65,8 @@ class GpuSharingTest : public testing::Test {
               << survey_.version << ", seed " << seed_ << "\n";
   }
 
-  // Starts the other process. The new process shares nothing with this one: it
-  // is started by exec, since CUDA does not survive a fork.
+  // Starts the other process by exec, since CUDA does not survive a fork. The
+  // new process inherits nothing.
   static std::unique_ptr<Child> StartPeer() {
     return Child::Start({"tests/transport/device/gpu_peer"});
   }

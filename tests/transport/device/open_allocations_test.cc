@@ -1,4 +1,4 @@
-// Checks which threads wait for one another while allocations are opened and
+// Checks which threads wait for each other while allocations are opened and
 // closed.
 
 #include "transport/device/open_allocations.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr abi::Address kAddress = 1 << 20;
 constexpr size_t kBytes = 4096;
 
-// A driver that closes nothing before the test allows it.
+// A driver that blocks each close until the test allows it.
 class SlowToClose : public FakeDriver {
  public:
   abi::Result IpcCloseMemHandle(abi::Address) override {
@@ -39,7 +39,7 @@ class SlowToClose : public FakeDriver {
 
 class OpenAllocationsTest : public testing::Test {
  protected:
-  // Starts a task on a thread of its own.
+  // Starts a task on its own thread.
   template <typename Task>
   static auto Start(Task task) {
     return std::async(std::launch::async, std::move(task));
@@ -113,7 +113,7 @@ TEST_F(OpenAllocationsTest, WhoOpensTheSameOneWaitsAndSharesIt) {
   auto second = Start([&] { return Open("name"); });
   EXPECT_TRUE(Waits(second));
   may_open_.set_value();
-  // Both callers hold the allocation when the second one returns.
+  // When the second caller returns, both hold the allocation.
   const auto first = opener.get();
   const auto same = second.get();
   ASSERT_TRUE(first.ok() && same.ok());

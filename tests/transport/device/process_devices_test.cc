@@ -91,7 +91,7 @@ TEST(ProcessDevicesTest, EachCallOfACopyMayFail) {
   const auto check = [](const absl::Status& status) {
     EXPECT_THAT(status.message(), HasSubstr("CUDA"));
   };
-  // Without slots the driver copies, so some failures are no errors.
+  // Without slots, the driver copies. Some failures therefore cause no error.
   const FakeProcess::Failures failures = process.FailEach(
       abi::kOperatingSystem,
       [&] { return process.access()->CopyToHost(range, DataOf(&host)); },

@@ -1,4 +1,4 @@
-// Memory that one process shares and another one opens, both by ProcessDevices.
+// One ProcessDevices shares memory, and another opens it.
 
 #include <atomic>
 #include <cstring>
@@ -23,8 +23,8 @@ using memory::OpenAllocation;
 using memory::SharedAllocation;
 using testing::HasSubstr;
 
-// Decodes a name, so that a test can change it. A name that is encoded again
-// may come from another process.
+// Decodes a name, so that a test can change it. The encoded result looks like
+// the name of another process.
 AllocationName NameOf(const SharedAllocation& shared) {
   return AllocationNames::Create()->Decode(shared.handle)->name;
 }
@@ -281,7 +281,7 @@ TEST_F(SharingTest, EachCallMayFailAndNothingStays) {
         result,
         [&]() -> absl::Status {
           auto access =
-              // The same driver again.
+              // Uses the same driver again.
               std::make_unique<ProcessDevices>(sender_->devices());
           auto made = access->Share(range);
           if (made.ok()) shared = *made;

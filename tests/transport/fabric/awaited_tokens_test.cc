@@ -71,7 +71,7 @@ TEST(AwaitedTokens, CancelledAttemptIsForgottenAndNotTold) {
   EXPECT_EQ(told.calls(), 0);
 }
 
-// The case in which the thread that cancels has not yet forgotten the attempt.
+// The cancelling thread has not yet forgotten the attempt.
 TEST(AwaitedTokens, AttemptThatWasDroppedDoesNotHoldItsName) {
   auto tokens = Make();
   Told first, second;
@@ -125,8 +125,8 @@ TEST(AwaitedTokens, MayGoBeforeTheHandles) {
   EXPECT_EQ(cancelled.calls(), 0);
 }
 
-// The child's copy of the lock is held for ever: a handle that took it would
-// not return. In that case the alarm ends the child.
+// The child's copy of the lock is never released, so a handle that took the
+// lock would never return. In that case the alarm ends the child.
 TEST(AwaitedTokens, HandleInAForkedChildWaitsForNobody) {
   auto tokens = Make();
   Told told;

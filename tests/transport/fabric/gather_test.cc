@@ -29,7 +29,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Returns a payload with a piece of each size, whose bytes tell the pieces
+// Returns a payload with a piece of each given size. The bytes tell the pieces
 // apart.
 memory::Payload PayloadOf(const std::vector<size_t>& sizes) {
   memory::Payload payload;
@@ -149,7 +149,7 @@ class AnyDivision {
     std::vector<size_t> sizes(1 + Below(60));
     for (size_t& size : sizes) size = 1 + Below(size_t{1} << (1 + Below(15)));
     payload_ = PayloadOf(sizes);
-    // One piece in so many is not reachable.
+    // One in this many pieces is not reachable.
     const size_t one_in = 1 + Below(4);
     for (size_t i = 0; i < sizes.size(); ++i) {
       reachable_.push_back(one_in == 1 || Below(one_in) != 0);
@@ -170,7 +170,7 @@ class AnyDivision {
   size_t Below(size_t limit) { return random_() % limit; }
   const memory::Bytes& piece(size_t i) const { return payload_.pieces()[i]; }
 
-  // The parts have all pieces, one after another.
+  // The parts contain all pieces, in order.
   void CheckOrder() const {
     size_t next = 0;
     for (const Stretch& stretch : stretches_) {
@@ -195,8 +195,7 @@ class AnyDivision {
     }
     CheckThatLargerOnesStay();
   }
-  // No piece is copied because of its size where a smaller piece stays in
-  // place.
+  // A piece is not copied for its size if a smaller piece stays in place.
   void CheckThatLargerOnesStay() const {
     size_t smallest_in_place = SIZE_MAX;
     size_t largest_copied = 0;
@@ -214,8 +213,7 @@ class AnyDivision {
     EXPECT_LE(largest_copied, smallest_in_place);
   }
 
-  // The pieces in place and those in the block of copies together are the
-  // payload.
+  // The pieces in place, and those in the block of copies, make up the payload.
   void CheckCopies() const {
     std::string block(GatheredBytes(stretches_), '!');
     EXPECT_TRUE(

@@ -26,8 +26,8 @@ class Told {
               state->status = result.status();
             })) {}
 
-  // Returns the attempt, for the code that finishes it. This object keeps no
-  // share.
+  // Returns the attempt to the code that finishes it. This object keeps no
+  // reference.
   std::shared_ptr<Attempt> Give() { return std::move(attempt_); }
 
   // Waits for the callback.

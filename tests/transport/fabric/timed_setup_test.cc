@@ -1,4 +1,4 @@
-// One side's work on a connection: its begin, and its end, which happens once.
+// The beginning of one side's setup, and its end, which happens once.
 
 #include "transport/fabric/timed_setup.h"
 
@@ -137,7 +137,7 @@ TEST_F(TimedSetupTest, CancelledBeforeItsTurnItDoesNotBegin) {
   EXPECT_EQ(steps_->back(), "gone");
 }
 
-// The case of a connection whose peer came to the listener.
+// A connection whose peer came to the listener has no handle.
 TEST_F(TimedSetupTest, StartsWithoutAHandle) {
   auto work = Make();
   OnLoop([&work] {

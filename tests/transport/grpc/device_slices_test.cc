@@ -214,7 +214,7 @@ TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
   AcceptDeviceSlices("/penstock.e2e.Accepting/");
   const std::string large = Pattern(kLarge);
   const size_t expected = GetParam() == Path::kShm ? 1 : 0;
-  // Retry, because the server may read a call from the path before it learns,
+  // Retries, because the server may read a call from the path before it learns,
   // over the connection, that the client uses the path. The server then copies
   // the answer.
   const auto limit = In(kPatience);

@@ -184,7 +184,7 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
   EXPECT_EQ(Encode(*batch), Known(9, Little<uint64_t>(5)));
   EXPECT_EQ(Text(*Decode(Encode(*batch)), "grpc-accept-encoding"),
             "identity, gzip");
-  // Decode a set with bits of algorithms that do not exist yet.
+  // Decodes a set with bits of algorithms that do not exist yet.
   EXPECT_EQ(Text(*Decode(Known(9, Little<uint64_t>(~uint64_t{0}))),
                  "grpc-accept-encoding"),
             "identity, deflate, gzip");

@@ -186,7 +186,7 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
   EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
 }
 
-// A process can name its devices only once, so all of this is one test.
+// A process can name its devices only once, so one test checks everything.
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;

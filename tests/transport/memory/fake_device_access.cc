@@ -16,8 +16,8 @@
 namespace penstock {
 namespace memory {
 
-// One allocation: the program sees addresses that it cannot touch, and
-// `backing` has the bytes.
+// One allocation. The program sees addresses that it cannot touch. `backing`
+// has the bytes.
 struct FakeDeviceAccess::Allocation {
   Allocation(base::UniqueFd descriptor, size_t bytes)
       : fd(std::move(descriptor)), size(bytes) {
@@ -39,10 +39,10 @@ struct FakeDeviceAccess::Allocation {
   uint64_t id = 0;
   int ordinal = 0;
   // For memory that was allocated here: the allocation itself, and the
-  // program's share.
+  // program's reference.
   std::weak_ptr<Allocation> self;
   std::weak_ptr<const void> use;
-  // The bytes that the device sees; empty if those are the bytes in `backing`.
+  // The bytes that the device sees. Empty if these are the bytes in `backing`.
   std::vector<uint8_t> seen;
 
   const uint8_t* SeenAt(const uint8_t* address) const {
@@ -56,7 +56,8 @@ struct FakeDeviceAccess::Allocation {
 
 struct FakeDeviceAccess::State {
   mutable std::mutex mu;
-  // The map does not own the allocations: each has shares of its own.
+  // The map does not own the allocations. Each allocation is owned by its
+  // references.
   std::map<const uint8_t*, Allocation*> by_address;
   std::map<std::string, std::weak_ptr<Allocation>> open;
   absl::Status copies_fail, shares_fail, opens_fail, exports_fail, flushes_fail;

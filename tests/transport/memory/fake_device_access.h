@@ -30,7 +30,7 @@ class FakeDeviceAccess : public DeviceAccess {
   // Returns the contents of the range.
   std::string Get(absl::Span<const uint8_t> range) const;
 
-  // Make all such calls fail from now on; OK makes them succeed again.
+  // Makes all such calls fail from now on. OK makes them succeed again.
   void FailCopies(absl::Status error);
   void FailShares(absl::Status error);
   void FailOpens(absl::Status error);

@@ -32,7 +32,7 @@ TEST(LargeBlocks, UsesMemoryForOneBlockAfterAnother) {
   auto blocks = LargeBlocks::Create(64 * kMiB);
   const uint8_t* const first = blocks->Allocate(3 * kMiB).get();
   EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
-  // The same memory serves all sizes that round up to its size.
+  // The same memory serves all sizes that round up to the memory's size.
   const std::shared_ptr<uint8_t> second = blocks->Allocate(3 * kMiB - 1000);
   EXPECT_EQ(second.get(), first);
   EXPECT_EQ(blocks->kept_bytes(), 0u);
@@ -100,7 +100,7 @@ TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
   receive();
   const int64_t before = PageFaults();
   for (int i = 0; i < 10; ++i) receive();
-  // One fault per page would be 122,880 faults; asan causes some of its own.
+  // One fault per page would be 122,880 faults; asan causes some faults itself.
   EXPECT_LT(PageFaults() - before, 12000);
 }
 

@@ -44,7 +44,8 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   EXPECT_EQ(mine.Get(Metric::kRefused, {Refusal::kToken}), 0u);
 }
 
-// In the child its own source is the first one, however many the parent had.
+// In a child, the child's first source counts as the first, however many
+// sources the parent had.
 TEST(RegistryInAChild, CallsAtItsOwnFirstSource) {
   static int calls = 0;
   Registry::Get()->CallAtFirstSource([] { ++calls; });

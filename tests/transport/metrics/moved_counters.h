@@ -14,7 +14,7 @@ std::vector<std::string> MovedCounters(const std::string& before,
                                        const std::string& after);
 
 // Returns the same without counters of ordinary work: connections that begin
-// and end, calls and messages. A new counter must stay unchanged, unless
+// and end, calls and messages. A new counter counts as an error counter, unless
 // moved_counters.cc names it.
 std::vector<std::string> MovedWithoutCause(const std::string& before,
                                            const std::string& after);

@@ -15,7 +15,7 @@ namespace penstock {
 namespace metrics {
 namespace {
 
-// Counts under a lock of its own, as a connection does.
+// Counts under its own lock, like a connection.
 class Counting : public Source, public std::enable_shared_from_this<Counting> {
  public:
   void Count(uint64_t messages) {
@@ -171,8 +171,8 @@ class Program {
     }
   }
 
-  // Counts that were seen once are never missing later, and nothing is counted
-  // twice.
+  // A count that was seen once must stay in later results, and nothing may be
+  // counted twice.
   void Scrape(const Snapshot& before, const std::atomic<bool>* done) {
     uint64_t last = MessagesOf(before);
     uint64_t last_calls = CallsOf(before);
@@ -191,7 +191,7 @@ class Program {
   std::atomic<uint64_t> calls_{0};
 };
 
-// METRICS_SEED=N repeats the run of one seed.
+// METRICS_SEED=N repeats the run with seed N.
 TEST(Registry, SumsNeitherLoseNorRepeatWhateverBeginsAndEnds) {
   const char* set = std::getenv("METRICS_SEED");
   const uint64_t seed =

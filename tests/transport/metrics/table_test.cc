@@ -87,7 +87,7 @@ TEST(MetricsTable, EachSeriesHasLabelsOfItsOwn) {
   }
 }
 
-// The enum and its texts lie in different places.
+// The enum and its texts are in different files.
 TEST(MetricsTable, TheLastOfEachEnumHasItsText) {
   EXPECT_EQ(ValuesOf(Label::kRole).back(), "server");
   EXPECT_EQ(PathOf("http2"), Path::kHttp2);
@@ -122,8 +122,7 @@ TEST(Snapshot, MergesAsTheTableSays) {
   EXPECT_EQ(snapshot.Get(Metric::kStreams, {Role::kServer}), 0u);
 }
 
-// In a build with assertions such a label ends the program, as every defect
-// does.
+// In a build with assertions, such a label ends the program.
 TEST(Snapshot, LabelsThatTheMetricDoesNotHaveCountNowhere) {
 #ifdef NDEBUG
   Snapshot snapshot;

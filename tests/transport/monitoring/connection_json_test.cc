@@ -18,7 +18,7 @@ namespace {
 using metrics::ConnectionInfo;
 using metrics::Histogram;
 
-// Returns an object in which each field has a value of its own.
+// Returns an object in which each field has a different value.
 ConnectionInfo Full() {
   ConnectionInfo info;
   info.role = metrics::Role::kServer;

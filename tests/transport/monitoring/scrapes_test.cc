@@ -93,7 +93,7 @@ class ScrapesTest : public testing::Test {
   ScrapesTest() {
     progress::EventLoop* const loop =
         progress::EventLoop::GetForMonitoring().value();
-    // The objects live on, as those of a process do.
+    // The objects are never destroyed, like those of a process.
     static auto* const all = new std::vector<std::unique_ptr<Scrapes>>;
     all->push_back(std::make_unique<Scrapes>(
         loop, [collector = collector_] { return collector->Collect(); }));
@@ -130,7 +130,8 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<Client>(port(), kAsk));
   }
-  // This client is the last in the queue, so the others have been accepted.
+  // This client is the last in the queue, so the earlier clients have been
+  // accepted.
   EXPECT_TRUE(absl::StrContains(
       Client(port(), "GET / HTTP/1.1\r\n\r\n").Answer(), "404"));
   collector_->LetGoOn();
@@ -141,7 +142,7 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   EXPECT_EQ(collector_->begun(), 2);
 }
 
-// One of the program's own functions may never return.
+// A function of the program that is called for a scrape may never return.
 TEST_F(ScrapesTest, WhereCollectingIsStuckClientsAreLetGo) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 60; ++i) {

@@ -167,7 +167,7 @@ TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// None of these tasks is work for a peer.
+// None of these tasks is done for a peer.
 TEST(Aside, TasksForNamesStatusAndDevicesDoNotCountAsPeers) {
   for (const Aside kind : {Aside::kNames, Aside::kStatus, Aside::kDevice}) {
     Held held(kind, MostThreads(kind));

@@ -1,4 +1,4 @@
-// Descriptors whose close() takes as long as their sender wants.
+// Descriptors whose close() blocks for as long as their sender wants.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_PROGRESS_LINGERING_H_
 #define PENSTOCK_TESTS_TRANSPORT_PROGRESS_LINGERING_H_
@@ -18,8 +18,8 @@ namespace penstock {
 
 constexpr int kLingerSeconds = 3600;
 
-// A TCP connection whose one end has unsent data and lingers: the last close()
-// of this end blocks until the other end is gone.
+// A TCP connection. One end has unsent data and lingers: its last close()
+// blocks until the other end is gone.
 class Lingering {
  public:
   Lingering() {

@@ -18,8 +18,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// A peer over shared memory: `sent_` is the head of its ring; Doorbell stands
-// for a doorbell. Both sides have the fences of the real ones.
+// A simulated peer over shared memory. `sent_` is the head of its ring, and
+// Doorbell is its doorbell. Both sides have the fences of the real code.
 class StressPeer : public Pollable {
  public:
   bool Poll() override {
@@ -115,8 +115,8 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
   int64_t lost = 0;
   const absl::Time end = absl::Now() + absl::Seconds(2);
   while (lost == 0 && absl::Now() < end) {
-    // The test sends one message at a time, and rings one thread in turn: so
-    // every loss is final.
+    // Sends one message at a time, and rings the threads alternately. Any lost
+    // message therefore stops the test.
     ++sent;
     const int to = sent % 2000 == 0;
     ++sent_each[to];
@@ -190,8 +190,8 @@ TEST(PollSet, AddAndRemoveWhileOthersPoll) {
       all.push_back(pollable);
       ids.push_back(set.Add(std::move(pollable)));
     }
-    // In every other round the pollables are removed after they were polled;
-    // otherwise before, or during it.
+    // In every other round, the pollables are removed after they were polled.
+    // In the other rounds, they are removed before or during the poll.
     if (round % 2 == 0) were_polled = AwaitPolled(all);
     for (PollSet::SlotId id : ids) set.Remove(id);
   }

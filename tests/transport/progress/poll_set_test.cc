@@ -61,7 +61,7 @@ TEST(PollSet, PollsEachThatIsHot) {
 
 absl::Time g_now = absl::FromUnixSeconds(1000);
 
-// As many clients as there may be: a round over all of them would take too
+// Adds as many clients as possible. A round over all of them would take too
 // long.
 TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   constexpr int kCount = 40;  // more than one block
@@ -176,8 +176,8 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   pollable->finds_nothing = true;
   pollable->on_poll = [&set, &pollable] {
     if (pollable->polls > 1) return;
-    // This thread will find nothing and sleep. More input comes now, and the
-    // thread that is woken for it finds the slot taken.
+    // This thread finds nothing and will sleep. More input comes now, and the
+    // thread that it wakes finds the slot taken.
     std::thread([&set, &pollable] {
       pollable->input = true;
       EXPECT_FALSE(set.PollAll());

@@ -47,7 +47,7 @@ TEST(RealTime, TheLastCoreStaysFree) {
   EXPECT_TRUE(next.MayGoOn(true)) << "a spin that ends gives its core back";
 }
 
-// Changes the policy of one thread, which ends with the function.
+// Changes the scheduling policy of a thread. The thread ends with the function.
 template <typename Function>
 void WithPolicy(int policy, Function function) {
   std::thread([&] {

@@ -80,9 +80,9 @@ TEST(Turns, OneOfManyThreadsTakesATurn) {
   EXPECT_GE(taken, 1);
 }
 
-// Threads that poll as polling_engine.cc does, in simulated time. The length of
-// rounds and turns lies between nothing and the largest allowed; sockets either
-// always have more work than a turn has time for, or never do.
+// Threads that poll as polling_engine.cc does, in simulated time. The lengths
+// of rounds and turns are between zero and the largest allowed length. Sockets
+// either always have more work than a turn has time for, or never do.
 class Simulation {
  public:
   Simulation(int threads, unsigned seed, bool floods)

@@ -14,20 +14,20 @@ constexpr size_t kKiB = 1024;
 constexpr SizeBounds kBounds{64 * kKiB, 4 * kKiB, 1024 * kKiB};
 constexpr int kReads = 4;
 
-// A path whose reads end as its latency and its bandwidth say.
+// A path whose latency and bandwidth determine when its reads end.
 struct Path {
   double latency_ns;
   double ns_per_byte;
 };
 
-// Messages of up to four pieces. With `together_ns` their reads are seen
-// together.
+// Messages of up to four pieces. With `together_ns`, several reads are seen at
+// the same time.
 class Reader {
  public:
   explicit Reader(ChunkTuner* tuner) : tuner_(tuner) {}
 
-  // The time in nanoseconds between two reads that are seen together at the end
-  // of the last one; 0: each read is seen when it ends.
+  // Reads that end within this many nanoseconds are seen together, at the end
+  // of the last of them. 0: each read is seen when it ends.
   uint64_t together_ns = 0;
 
   void Read(const Path& path, int messages) {
@@ -100,14 +100,14 @@ TEST(ChunkTunerTest, ALongPathIsNotOverfilled) {
   EXPECT_EQ(SizeFor({4e6, 100}), 16 * kKiB);
 }
 
-// Except for the last ones, such reads look as if the path had no bandwidth
-// limit.
+// Reads that are seen together look as if the path had no bandwidth limit,
+// except for the last of them.
 TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
   EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 256 * kKiB);
   EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);
 }
 
-// The result is the same as if the path held 64 KiB less.
+// The result is the same as if the path's capacity were 64 KiB less.
 TEST(ChunkTunerTest, APushedReadIsNotTimed) {
   ChunkTuner tuner(kBounds, true, kReads);
   const Path path{24000, 0.1};
@@ -138,7 +138,8 @@ TEST(ChunkTunerTest, FollowsAPathThatChanges) {
   }
 }
 
-// Messages of one read each, four at once: the path is never idle.
+// Reads messages of one read each, four at once, so that the path is never
+// idle.
 void ReadWithoutPause(ChunkTuner* tuner, double ns_per_read, uint64_t latency,
                       int reads) {
   static uint64_t now_ns = 1;

@@ -85,8 +85,8 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
 }
 
 // Other messages may always wait behind a message of the first size. A larger
-// eager message may take the link, which needs `ns_per_byte` per byte, for at
-// most the latency and the pieces of an announced message.
+// eager message may occupy the link, at `ns_per_byte`, at most for the latency
+// and the pieces of an announced message.
 size_t LimitOnLink(double round_trips_ns, double ns_per_byte) {
   EagerTuner tuner(kBounds, true);
   for (int i = 0; i < 200; ++i) {

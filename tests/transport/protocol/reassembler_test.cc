@@ -42,8 +42,8 @@ class ReassemblerTest : public ::testing::Test {
     return std::string(joined.begin(), joined.end());
   }
 
-  // Returns the capacity of the memory that joins a short payload after one of
-  // `size` bytes.
+  // Returns the capacity of the memory that joins a short payload after a
+  // payload of `size` bytes.
   size_t KeptAfter(size_t size) {
     Take(std::string(size, 'x'), true);
     Take("", false);

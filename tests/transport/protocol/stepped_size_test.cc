@@ -49,8 +49,8 @@ TEST(SteppedSizeTest, StaysWithinTheMargin) {
   EXPECT_EQ(size.value(), 200u);
 }
 
-// Whatever size is wanted, the final size is right; and a wanted size that
-// changes by a tenth does not change it any more.
+// The final size must be right for any wanted size. A change of the wanted size
+// by a tenth must not change the final size any more.
 TEST(SteppedSizeTest, AStepIsNotTakenBack) {
   for (double wanted = 1; wanted < 100000; wanted *= 1.01) {
     SteppedSize size({1200, 100, 10000});

@@ -58,9 +58,9 @@ TEST(ReceiveWindow, TinyWindowGivesBackAtOnce) {
   EXPECT_EQ(window.Consume(1), 1u);
 }
 
-// Tests both sides together, with credit that takes time: whatever the sizes,
-// all messages pass, and the bytes under way stay below the window and one
-// message.
+// Tests both sides together, with credit that takes time. For any sizes, all
+// messages must pass, and the bytes in flight must stay below the window plus
+// one message.
 TEST(StreamWindows, NeverDeadlockAndStayBounded) {
   for (uint64_t window : {64, 100, 1000, 65536}) {
     for (uint64_t bytes : {0, 1, 50, 63, 700, 100000}) {

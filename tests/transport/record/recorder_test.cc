@@ -254,7 +254,7 @@ TEST(RecordToTest, TakesNothingWithoutAThreadAndCostsNoneAtItsEnd) {
 }
 
 // Reads the standard error of a process whose files have no room, not even for
-// an error text.
+// an error message.
 class SaidToAPipe {
  public:
   SaidToAPipe() {

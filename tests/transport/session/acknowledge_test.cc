@@ -16,8 +16,8 @@ namespace {
 
 using wire::FrameType;
 
-// A frame of almost 16 KiB that no window holds back: four such frames fill a
-// message, and a sender may keep 64 of them.
+// A frame of almost 16 KiB, of a kind that no window holds back. Four such
+// frames fill a message, and a sender may keep 64 of them.
 const std::string& Large() {
   static const std::string* const large = new std::string(Letters(16352));
   return *large;
@@ -30,7 +30,7 @@ class AcknowledgeTest : public RawPeerTest {
     Open();
     AddPath();
   }
-  // The session sends the frames on a stream of its own.
+  // The session sends the frames on a separate stream.
   void QueueLarge(uint64_t n) {
     raw_->Send(Header(FrameType::kHeaders, 1));
     Run();
@@ -125,7 +125,7 @@ TEST_F(AcknowledgeTest, SenderThatWaitsGoesOnWhenThePathIsLost) {
 }
 
 // Both sides have more to send than they may keep, and the packets that would
-// carry their acknowledgements wait as well.
+// carry their acknowledgements wait, too.
 TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   OpenWithPath();
   client_->Open(1);
@@ -147,8 +147,8 @@ class FewCreditsTest : public SessionTest {
   FewCreditsTest() { fast_options_.credits = 2; }
 };
 
-// The server has used its credit when its acknowledgements are due, and its
-// earlier packets acknowledge nothing that came since.
+// The server has used up its credit when its acknowledgements are due, and its
+// earlier packets acknowledge none of the later frames.
 TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   OpenWithPath();
   for (uint64_t cookie : {1, 2}) {
@@ -160,7 +160,7 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
     (*client_)->SendHeaders(1, Large());
   }
   client_->Flush();
-  // The client hears only of its credit; the packets of the server wait.
+  // The client learns only of its credit. The server's packets wait.
   while (fast().Step(kServer)) {
     server_->Flush();
     client_->Flush();
@@ -169,8 +169,8 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   EXPECT_EQ(server_->stream(1).Take().size(), 2 * kLoggedFrames);
 }
 
-// A frame that comes early is acknowledged once the frame before it is there,
-// even if nothing else comes then: the sender may be waiting.
+// A frame that comes early is acknowledged once the missing frame has come,
+// even if nothing else comes. Otherwise the sender may wait forever.
 TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   Open();
   NewLink();

@@ -1,5 +1,5 @@
-// The memory that a peer makes a session hold, and the end of a session that
-// would hold too much.
+// Tests the memory that a peer makes a session hold. A session that would hold
+// too much must end.
 
 #include "transport/session/budget.h"
 
@@ -83,7 +83,7 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // The fake lifeline takes as much as it can; the rest waits.
+  // The fake lifeline takes as much as it can. The rest waits.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);
@@ -139,7 +139,7 @@ TEST_F(BudgetTest, SendersWaitForAPeerThatDoesNotRead) {
   Open(config_);
   OpenStream(1);
   int sent = 0;
-  // The peer gives credit for each message, and reads none.
+  // The peer gives credit for each message, and reads none of them.
   while (sent < 1000 && peer_->Send(1, Letters(900))) {
     peer_->Flush();
     raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
@@ -158,7 +158,7 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   OpenStream(1);
   EXPECT_TRUE(peer_->Send(1, Letters(900)));
   EXPECT_FALSE(peer_->Send(1, Letters(900)));
-  // No later flush is sure to come: the lifeline has accepted everything.
+  // No later flush is certain, because the lifeline has accepted everything.
   peer_->Flush();
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }

@@ -96,7 +96,7 @@ TEST_F(DepartureTest, ClientIsToldTheLastStreamOnceMore) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// The departure is a client's, and the other session is its server.
+// The client departs. The other session is its server.
 class ClientDepartureTest : public SessionTest {
  protected:
   ClientDepartureTest() {

@@ -1,5 +1,5 @@
-// Messages that are read into memory of the program: the destination of each
-// part, and the time until which a device may write there.
+// Tests messages that are read into memory of the program: the destination of
+// each part, and until when a device may write there.
 
 #include "transport/memory/destinations.h"
 
@@ -90,7 +90,8 @@ class DestinationsTest : public MessageReaderTest {
     }
     return landed;
   }
-  // Reads a message with parts of these sizes into places of those sizes.
+  // Reads a message with parts of these sizes into destinations of the given
+  // sizes.
   std::vector<size_t> LandedOf(const std::vector<size_t>& parts,
                                const std::vector<size_t>& places) {
     const memory::Payload payload = PayloadOf(parts);
@@ -226,8 +227,8 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
 }
 
 // A seed decides which messages are announced, which destinations are posted,
-// and what fails when. All memory that is free is marked, and is freed with its
-// owner: so this test, or asan, notices a write to it.
+// and which calls fail when. All free memory is marked, and is freed with its
+// owner. This test, or asan, therefore notices a write to free memory.
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:
@@ -245,7 +246,7 @@ class RandomDestinationsTest : public DestinationsTest,
     for (size_t i = 0; i < count; ++i) {
       const size_t size = OneIn(10) ? 0 : Size();
       ranges.push_back({NewMemory(size), size});
-      // A second range that overlaps the first one.
+      // Adds a second range that overlaps the first.
       if (size > 1 && OneIn(4)) {
         const size_t at = random_() % size;
         ranges.push_back(
@@ -371,7 +372,7 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Only a read that starts now may use the destinations.
+    // Only a read that starts after this point may use the destinations.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&

@@ -14,13 +14,13 @@ namespace {
 
 class DeviceMessages : public SessionTest {
  protected:
-  // Sends a message that lies on the device, except for its head.
+  // Sends a message whose bytes are on the device, except for its head.
   bool SendFromDevice(Peer* peer, uint32_t stream, const std::string& text) {
     memory::Payload message = ToPayload("head ");
     message.Append(device_.Put(text));
     return (*peer)->SendMessage(stream, std::move(message), false);
   }
-  // Opens two calls; the second one goes on in every test.
+  // Opens two calls. The second call must continue in every test.
   void OpenCalls() {
     Open();
     client_->Open(1);
@@ -32,7 +32,7 @@ class DeviceMessages : public SessionTest {
   void FailCopies() {
     device_.FailCopies(absl::InternalError("illegal address"));
   }
-  // The other call is not disturbed.
+  // The other call must not be disturbed.
   void ExpectOtherCallGoesOn() {
     device_.FailCopies(absl::OkStatus());
     EXPECT_TRUE(SendFromDevice(&*client_, 3, "more"));

@@ -13,12 +13,12 @@ namespace penstock {
 namespace session {
 namespace {
 
-// As many as fit into the windows of two streams: each message costs its byte
-// and 64.
+// As many messages as fit into the windows of two streams. Each message counts
+// as one byte plus 64.
 constexpr uint64_t kMany = 2 * 4 * 1024 * 1024 / 65;
 
-// The first message uses the budget, so all others wait; then the lifeline
-// breaks, and each of their reads ends as it begins.
+// The first message uses up the budget, so all others wait. Then the lifeline
+// breaks, and each of the waiting reads ends as it begins.
 TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
   reader_->LoseFastPath();
   Begin(1, Expose(1, 10000));

@@ -69,7 +69,7 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
 }
 
-// This happens after a GOAWAY, which says that the server will never see the
+// This happens after a GOAWAY that says that the server will never see the
 // stream.
 TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Open();

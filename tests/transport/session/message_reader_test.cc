@@ -193,7 +193,7 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
   EXPECT_EQ(fast_reads() + lifeline_reads(), 0u);
 }
 
-// The message is one block, whose parts are read in pieces of 4,096 bytes.
+// The message is one block. Its parts are read in pieces of 4,096 bytes.
 TEST_F(MessageReaderTest, PartsNextToOneAnotherAreReadAsOne) {
   keeps_ = true;
   const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
@@ -322,8 +322,8 @@ TEST_F(NoLoadingReaderTest, MessagesAreReadThoughTheyCouldBeLoaded) {
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
-// A loan comes back when it was loaded and dropped, so the reader loads this
-// one.
+// A loan is returned when it was loaded and dropped. Therefore the reader loads
+// this loan.
 TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
   Begin(1, Expose(7, 5000));
   reader_->Abandon(1);

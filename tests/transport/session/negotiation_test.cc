@@ -1,5 +1,5 @@
-// The path on which the two sides agree, and the reason why it is not a better
-// one.
+// Tests on which path the two sides agree, and the reported reason why there is
+// no better path.
 
 #include <string>
 #include <vector>

@@ -34,7 +34,7 @@ std::string Text(const PathHandshake::Actions& actions) {
   return absl::StrJoin(names, ", ");
 }
 
-// Events are of the current epoch; PeerWanted is of the next one.
+// Events are of the current epoch. PeerWanted is of the next epoch.
 std::string Do(Event event, PathHandshake* handshake) {
   PathHandshake::Actions actions;
   const uint32_t epoch = handshake->epoch();
@@ -93,8 +93,8 @@ struct Row {
   State next;
 };
 
-// Every state with every event, as in the table of the header. Without a line
-// in that table nothing happens.
+// Every state with every event, as in the table of the header. If the header's
+// table has no line, nothing happens.
 constexpr Row kTable[] = {
     {State::kTrying, Event::kLocalReady, "send ready", State::kReadyHere},
     {State::kTrying, Event::kLocalLost, "drop, send lost", State::kLostHere},

@@ -1,4 +1,4 @@
-// A fast path is lost at every moment of an exchange, and nothing else is lost.
+// A fast path is lost at every moment of an exchange. Nothing else may be lost.
 
 #include <memory>
 #include <string>
@@ -196,7 +196,8 @@ class EveryMomentTest : public SessionTest {
     }
   }
 
-  // Makes one step after another, beginning before the path is ready.
+  // Performs the steps one after another. The first begins before the path is
+  // ready.
   void Act(int n) {
     const std::vector<size_t> sizes{10, 5000, 0, 30000, 1024, 1025};
     if (n == 0) client_->Open(1);

@@ -1,4 +1,4 @@
-// The attempts at a path after the first one.
+// Tests the attempts at a path after the first attempt.
 
 #include <functional>
 #include <string>
@@ -19,7 +19,7 @@ constexpr char kSecondToken[] = "fedcba9876543210";
 
 class PathRetryTest : public SessionTest {
  protected:
-  // Both sides have lost their first path, and have said so.
+  // Both sides have lost their first path, and have told each other.
   void Settle() {
     OpenWithPath();
     fast().Drop();
@@ -130,8 +130,8 @@ TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
 
 class LateAnnouncementTest : public PathRetryTest {
  protected:
-  // The lifeline sends repeated frames one by one, and frames about the next
-  // path overtake them.
+  // The lifeline sends repeated frames one by one. Frames about the next path
+  // overtake them.
   LateAnnouncementTest() { lifeline_options_.credits = 1; }
 
   void StepLifelineUntil(const std::function<bool()>& done) {
@@ -140,8 +140,8 @@ class LateAnnouncementTest : public PathRetryTest {
     }
     EXPECT_TRUE(done());
   }
-  // The announcement of a message for stream 1 is lost with the path; much else
-  // is sent again before it.
+  // The announcement of a message for stream 1 is lost with the path. Many
+  // other frames are repeated before it.
   void LosePathWithAnnouncement() {
     OpenWithPath();
     client_->Open(1);
@@ -172,8 +172,8 @@ class LateAnnouncementTest : public PathRetryTest {
   }
 };
 
-// A region of a lost path must not be read on the next path, where the same key
-// names another region.
+// A region of a lost path must not be read on the next path, where its key
+// names a different region.
 TEST_F(LateAnnouncementTest, NamesThePathItWasMadeFor) {
   for (bool can_load : {false, true}) {
     fast_links_.clear();

@@ -53,7 +53,7 @@ TEST_F(SessionTest, PathMayBeQuickerThanTheHello) {
   client_->Take();
   NewLink();
   AddPath(kServer);
-  // Only the hello is under way so far.
+  // Only the hello is in flight so far.
   EXPECT_EQ(lifeline_->waiting(kClient), 0u);
   AddPath(kClient);
   Run();
@@ -171,7 +171,7 @@ TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   EXPECT_EQ(lifeline_->counters(kServer).doorbells, 1u);
 }
 
-// The lifeline rings once, however many pings a peer sends.
+// The lifeline is rung once, however many pings a peer sends.
 TEST_F(SessionTest, LifelineIsRungOnceForAllThatIsFlushed) {
   OpenWithPath();
   for (int i = 0; i < 50; ++i) (*client_)->SendPing(i);

@@ -1,5 +1,5 @@
-// Destinations that are posted to a session's stream: the parts that are read
-// into them, the attacks of a hostile peer, and a lost path that keeps them.
+// Tests destinations that are posted to a session's stream: which parts are
+// read into them, attacks of a hostile peer, and a lost path that keeps them.
 
 #include <algorithm>
 #include <cstdint>
@@ -160,7 +160,8 @@ class HostileAnnouncementTest : public RawPeerTest {
                wire::EncodeAnnounce(announce, 2));
     Run();
   }
-  // Exposes `size` bytes. The lifeline's region has no key of the fast path.
+  // Exposes `size` bytes on `path`. The fast path does not know keys of the
+  // lifeline.
   wire::AnnouncedPart Exposed(fabric::Endpoint* path, size_t size) {
     const auto exposure =
         path->Expose(memory::Payload(BytesOf(Letters(size))), 1).value();
@@ -188,8 +189,8 @@ TEST_F(HostileAnnouncementTest, MessageThatCannotBeReadAtAllFreesThem) {
   EXPECT_EQ(place_.destinations.use_count(), 1);
 }
 
-// Half of the message comes: the place is written to, but the message is not
-// delivered.
+// Only half of the message comes. The destination is written to, but the
+// message is not delivered.
 TEST_F(HostileAnnouncementTest, PartThatFailsAfterOthersHaveLandedFreesThem) {
   Announce({Exposed(raw_fast_->endpoint(), kSize), {78, 6, 10}},
            {79, 0, kSize + 10});

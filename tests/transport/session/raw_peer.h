@@ -1,4 +1,4 @@
-// A session whose peer is the test, frame by frame.
+// A session whose peer is the test. The test writes each frame.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
@@ -59,7 +59,7 @@ class RawPeerTest : public ::testing::Test {
   explicit RawPeerTest(const LinkOptions& fast = LinkOptions()) : fast_(fast) {}
   // Starts the session, with both hellos in flight.
   void Begin(const Config& config = ServerConfig());
-  // Starts the session, and delivers the hellos and everything else.
+  // Starts the session, and delivers the hellos and all later packets.
   void Open(const Config& config = ServerConfig());
   // Adds the first fast path between the two.
   void AddPath();

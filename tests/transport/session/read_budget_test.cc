@@ -71,7 +71,7 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
   EXPECT_EQ(Take(), Lines{});
 }
 
-// A hostile peer could leave reads of ended streams unanswered, one stream
+// A hostile peer could leave reads of ended streams unanswered, for one stream
 // after another, and so use any amount of memory.
 TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   Begin(1, Expose(7, 9000));
@@ -103,8 +103,8 @@ TEST_F(MessageReaderTest, DeferredMessageOfAStreamThatEndsDoesNotStart) {
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }
 
-// 60,000 waiting messages once took a minute, since each was searched for among
-// the others.
+// Regression test: 60,000 waiting messages once took a minute, because each was
+// searched for among the others.
 TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
   Begin(1, Expose(1, 10000));
   wire::Announce announce = Expose(2, 5000);
@@ -178,7 +178,7 @@ TEST_F(MessageReaderTest, DeferredMessageGoesOverThePathThatIsThereByThen) {
   EXPECT_EQ(lifeline_reads(), 3u);
 }
 
-// The same, seen by a stream.
+// Tests the read budget through a stream.
 class ReadBudgetTest : public SessionTest {
  protected:
   ReadBudgetTest() { server_config_.read_budget = 10000; }

@@ -27,7 +27,7 @@ class SendMeterTest : public ::testing::Test {
       return now_ns_;
     };
   }
-  // Sends a message whose sending takes `ns`.
+  // Sends a message. The call takes `ns`.
   void Send(SendMeter* meter, size_t bytes, uint64_t ns) {
     const uint64_t begun_ns = meter->Begin(bytes);
     now_ns_ += ns;

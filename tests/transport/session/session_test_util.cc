@@ -9,8 +9,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Far more rounds than any test needs: the limit ends a test in which two ends
-// answer one another for ever.
+// Far more rounds than any test needs. Ends a test in which two ends answer
+// each other forever.
 constexpr int kMaxRounds = 1000 * 1000;
 
 std::string ToText(const absl::Status& status) {

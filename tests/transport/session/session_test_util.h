@@ -1,4 +1,4 @@
-// Two sessions over fake links, with owners that record their events.
+// Two sessions over fake links. Their owners record the events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
@@ -79,8 +79,8 @@ class StreamRecorder : public StreamEvents {
   Lines lines_;
 };
 
-// One side: a session, and its owner, which records "opened 1", "path shm" and
-// so on.
+// One side: a session and its owner. The owner records "opened 1", "path shm"
+// and so on.
 class Peer : public SessionEvents {
  public:
   Peer(const Config& config, std::unique_ptr<fabric::Endpoint> lifeline);
@@ -121,7 +121,7 @@ class Peer : public SessionEvents {
 
   std::map<uint32_t, StreamRecorder> streams_;
   Lines lines_;
-  // Last, because it calls the other members.
+  // The last member, because its destructor calls the other members.
   std::unique_ptr<Session> session_;
 };
 
@@ -136,7 +136,7 @@ class SessionTest : public ::testing::Test {
 
   // Makes the sessions, which send their hellos.
   void Begin();
-  // Makes the sessions, and delivers the hellos and everything else.
+  // Makes the sessions, and delivers the hellos and all later packets.
   void Open();
   // Makes the sessions, and adds a path that both use.
   void OpenWithPath();

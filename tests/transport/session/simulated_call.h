@@ -1,4 +1,4 @@
-// One end of a simulated RPC: an application that acts randomly, and checks its
+// One end of a simulated RPC: an application that acts at random and checks its
 // events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
@@ -21,7 +21,7 @@ namespace session {
 
 using Random = std::mt19937;
 
-// The intentions of the two ends of an RPC, and their actions that ended it.
+// What the two ends of an RPC intend to do, and the actions that ended the RPC.
 // Shared by both ends.
 struct CallPlan {
   uint32_t stream = 0;
@@ -42,7 +42,7 @@ struct CallPlan {
 struct CallWorld {
   explicit CallWorld(uint32_t seed) : random(seed) {}
   Random random;
-  // Every payload that was sent. All must be dropped at the end.
+  // Every payload that was sent. All of them must be dropped at the end.
   std::vector<std::weak_ptr<const void>> payloads;
   std::vector<std::string> errors;
 };
@@ -50,7 +50,8 @@ struct CallWorld {
 class SimulatedCall : public StreamEvents {
  public:
   // `world` and `plan` must outlive the call. The caller attaches the call to
-  // its stream; a server's call once the stream was opened.
+  // its stream. A server's call is attached once the client has opened the
+  // stream.
   SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
                 bool is_client);
 
@@ -62,7 +63,7 @@ class SimulatedCall : public StreamEvents {
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 
-  // Makes one of the possible actions. With `hurry`, never gives up. Returns
+  // Does one of the possible actions. With `hurry`, never gives up. Returns
   // false if the call can only wait.
   bool Act(bool hurry);
   bool ended() const { return ended_; }

@@ -8,7 +8,7 @@ namespace session {
 namespace {
 
 constexpr int kSteps = 1500;
-// At the end, each round does all work that can be done.
+// In the final phase, each round does all work that can be done.
 constexpr int kMaxRounds = 20000;
 constexpr size_t kMaxCalls = 12;
 
@@ -132,8 +132,8 @@ void Simulation::LoseLifeline() {
   lifeline_.Drop();
 }
 
-// Does all work that can be done now at one side. Returns false if there was
-// none.
+// Does all work that can be done now at one side. Returns false if there was no
+// work.
 bool Simulation::FinishSome(Owner* owner) {
   bool any = false;
   Connect();
@@ -187,8 +187,8 @@ void Simulation::CheckEnd(Owner* owner) {
   Expect(lifeline_.exposed(owner->side) == 0, name + " still exposes");
 }
 
-// Each message that the other side has lent was loaded or given back, exactly
-// once, unless its path was lost first.
+// Checks that each message that the other side has lent was loaded or given
+// back exactly once, unless its path was lost first.
 void Simulation::CheckLoans(const Owner& owner, const std::string& name) {
   for (const auto& link : links_) {
     const auto& mine = link->counters(owner.side);

@@ -1,6 +1,5 @@
-// Whatever happens at random, each stream delivers exactly the messages that
-// were sent, in order and once, and ends; at the end nothing waits, and nothing
-// is left over.
+// In any random run, each stream delivers exactly the sent messages, in order
+// and once, and ends. At the end nothing waits and nothing remains.
 
 #include "tests/transport/session/simulation.h"
 

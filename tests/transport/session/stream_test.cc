@@ -1,5 +1,5 @@
-// Everything that one side does to a stream is reported to the other side, in
-// order.
+// Everything that one side does to a stream must be reported to the other side,
+// in order.
 
 #include <memory>
 #include <string>

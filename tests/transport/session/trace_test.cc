@@ -14,7 +14,7 @@ namespace {
 
 using metrics::TraceEvent;
 
-// The test begins the trace of its process, so it has a program of its own.
+// The trace belongs to the process, so the test has its own program.
 TEST_F(SessionTest, EachEventOfTheTraceEndsAfterItsBegin) {
   metrics::Trace* const trace = metrics::Trace::Begin();
   uint64_t now_ns = 0;

@@ -1,4 +1,4 @@
-// Two sessions find the sizes for their link, and then keep them.
+// Two sessions find the right sizes for their link, and then keep them.
 
 #include "gtest/gtest.h"
 #include "tests/transport/session/tuning_test_util.h"
@@ -80,9 +80,9 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// A read behind other reads tells nothing about the latency. A few pauses are
-// enough, such as those of the sender's window; a read behind others in between
-// does not count as a beginning.
+// A read behind other reads tells nothing about the latency, and does not count
+// as a beginning. A few pauses, such as those of the sender's window, are
+// enough.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
@@ -120,7 +120,7 @@ TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
   EXPECT_GE(chunk(kServer), 16 * kKiB);
 }
 
-// The wanted size, 45 KiB, lies in the middle between two steps.
+// The wanted size, 45 KiB, is in the middle between two steps.
 TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
   Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
   noise_ = 1.5;
@@ -173,7 +173,7 @@ TEST_F(EagerSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(eager(kClient), 3 * kKiB);
 }
 
-// The wanted size lies in the middle between 6 and 12 KiB.
+// The wanted size is in the middle between 6 and 12 KiB.
 TEST_F(EagerSimulation, NoiseDoesNotMakeItOscillate) {
   costs_ = {0.29, 500};
   Begin(kFast, kFast);

@@ -24,8 +24,8 @@ class ManualClock {
  public:
   uint64_t now_ns() const { return now_ns_; }
   void AdvanceTo(uint64_t now_ns) { now_ns_ = std::max(now_ns_, now_ns); }
-  // Does `work`, which takes `ns`. If the work reads the clock twice, the whole
-  // time lies between the two reads.
+  // Does `work`, which takes `ns`. If the work reads the clock twice, all of
+  // the time passes between the two reads.
   template <typename Work>
   void Spend(uint64_t ns, Work work) {
     pending_ns_ = ns;
@@ -45,8 +45,8 @@ class ManualClock {
   uint64_t pending_ns_ = 0;
 };
 
-// The numbers of changes of the sender's eager limit and of the receiver's
-// chunk size.
+// How often the sender's eager limit and the receiver's chunk size have
+// changed.
 struct Changes {
   int eager = 0;
   int chunk = 0;

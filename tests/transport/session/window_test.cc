@@ -1,4 +1,4 @@
-// A slow reader holds back the sender of its stream, and no other one.
+// A slow reader must hold back only the sender of its own stream.
 
 #include <memory>
 #include <string>
@@ -18,8 +18,8 @@ namespace {
 
 using wire::FrameType;
 
-// The server's window accepts two messages of 100 bytes: each costs 164, and
-// the second one may exceed the window.
+// The server's window accepts two messages of 100 bytes. Each costs 164, and
+// the second may exceed the window.
 class WindowTest : public SessionTest {
  protected:
   WindowTest() { server_config_.stream_window = 300; }
@@ -29,7 +29,7 @@ class WindowTest : public SessionTest {
     Run();
     server_->stream(stream).Take();
   }
-  // Sends two messages that are accepted, and one that waits.
+  // Sends two messages that are accepted, and a third that waits.
   void Fill(uint32_t stream) {
     EXPECT_TRUE(client_->Send(stream, Letters(100, 1)));
     EXPECT_TRUE(client_->Send(stream, Letters(100, 2)));
@@ -233,7 +233,7 @@ TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
                    "trailers cut short"}));
   Consume(1);
-  // No message waits to be accepted.
+  // No message waits for acceptance.
   EXPECT_EQ(client_->stream(1).Take(), Lines{});
 }
 

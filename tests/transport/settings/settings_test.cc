@@ -19,7 +19,7 @@ namespace {
 
 using Fabrics = std::vector<Fabric>;
 
-// Each test begins without any of the variables.
+// Removes all of the variables before each test.
 class SettingsTest : public ::testing::Test {
  protected:
   SettingsTest() { Clear(); }

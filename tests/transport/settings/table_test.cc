@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-// No setting has this value, which is no word, number, device, address or path.
+// Invalid for every setting: not a word, number, device, address or path.
 constexpr char kBad[] = "x/y";
 
 // The results that a channel and the process get from the environment.
@@ -36,8 +36,8 @@ struct Answers {
   }
 };
 
-// Returns the settings whose result can be seen here; log_test tests that of
-// the log.
+// Returns the settings whose result this test can see. log_test tests the log's
+// setting.
 std::vector<Description> Resolved() {
   std::vector<Description> settings = DescribeSettings();
   settings.erase(std::remove_if(settings.begin(), settings.end(),
@@ -48,8 +48,8 @@ std::vector<Description> Resolved() {
   return settings;
 }
 
-// Returns the results in an environment where `setting` has `value`, and no
-// other setting has one.
+// Returns the results in an environment where only `setting` is set, to
+// `value`.
 Answers With(const Description& setting, const std::string& value) {
   for (const Description& each : DescribeSettings()) {
     unsetenv(each.variable.c_str());

@@ -14,7 +14,7 @@ namespace penstock {
 namespace wire {
 namespace {
 
-// Each region has one part, as in version 1.
+// Two regions of one part each, as in version 1.
 Announce TwoRegions() {
   Announce announce;
   announce.id = 0x0102;
@@ -24,7 +24,7 @@ Announce TwoRegions() {
   return announce;
 }
 
-// Never change these bytes: peers of version 1 send them.
+// Never change these bytes, because peers of version 1 send them.
 constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"
     "07000000 1100000000000000 2200000000000000"

@@ -51,8 +51,8 @@ struct Golden {
   absl::string_view type_hex;
 };
 
-// All types. Never change a number here: that would be a new version of the
-// protocol.
+// All types. Never change a number here, because that would be a new version of
+// the protocol.
 const Golden kGolden[] = {
     {FrameType::kHello, "01"},      {FrameType::kPathReady, "02"},
     {FrameType::kPathLost, "03"},   {FrameType::kAck, "04"},
@@ -208,15 +208,15 @@ TEST(Frame, EncodeThenParseIsIdentity) {
   }
 }
 
-// Whatever bytes come in, parsing ends and stays within the bytes, and an
-// accepted frame equals its encoding.
+// For any bytes, parsing must end and stay within the bytes. An accepted frame
+// must equal its encoding.
 TEST(Frame, DamagedFramesAreRejectedOrMeanWhatTheySay) {
   Mutator random(2);
   for (int i = 0; i < 20000; ++i) {
     std::string bytes =
         Encode(Header(FrameType::kMessage, 7, 40), std::string(40, 'x')) +
         Encode(Header(FrameType::kAck, 0));
-    // The bytes lie in memory of their own, so that a sanitizer notices a read
+    // The bytes have their own memory, so that a sanitizer notices a read
     // beyond them.
     const std::string damaged = random.Mutate(bytes);
     const std::vector<uint8_t> exact(damaged.begin(), damaged.end());

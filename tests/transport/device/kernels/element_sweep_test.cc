@@ -1,4 +1,4 @@
-// Each of the 2^32 floats is rounded to 16 bits as by Eigen.
+// Rounds each of the 2^32 floats to 16 bits, and compares with Eigen.
 
 #include <gtest/gtest.h>
 

@@ -26,15 +26,14 @@ bool SameValue(float a, float b) {
 }
 
 // Calls `check` with each float at which rounding to 16 bits may change: each
-// 16-bit number, the middle between it and the next, and the neighbours of
-// both. Between them rounding is monotonic.
+// 16-bit number, the middle between it and the next number, and the neighbours
+// of both. Between these floats, rounding is monotonic.
 template <typename ValueOf, typename Check>
 void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
-    // The number that would follow the largest one has the same distance from
-    // it as the number before.
+    // After the largest number, assume the same distance as before it.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);

@@ -61,8 +61,8 @@ class FatbinTest : public testing::Test {
 
 TEST_F(FatbinTest, ItIsAlignedAndSmall) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(fatbin_.data()) % 16, 0u);
-  // Each library with the kernels contains this file, which has 32,280 bytes
-  // with CUDA 13.0.
+  // The size of this file in each library with the kernels. CUDA 13.0 makes
+  // 32,280 bytes.
   EXPECT_LT(fatbin_.size(), 64u * 1024);
 }
 
@@ -115,8 +115,8 @@ std::string OutputOf(const std::string& command) {
   return output;
 }
 
-// Returns the cuobjdump of the toolkit that compiled the kernels, or any other
-// one, or "".
+// Returns the path of cuobjdump: preferably of the toolkit that compiled the
+// kernels, else any other. Returns "" if there is none.
 std::string FindCuobjdump() {
   std::vector<std::string> folders = absl::StrSplit(getenv("PATH"), ':');
   const std::string nvcc = PENSTOCK_NVCC;

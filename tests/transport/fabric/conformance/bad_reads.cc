@@ -38,8 +38,8 @@ class ConformanceBadReads : public Conformance {
     if (harness_->survives_bad_reads()) ExpectAlive();
   }
 
-  // Returns a size that one read may have, and that is less than all of the
-  // bytes.
+  // Returns a size that one read may have and that is smaller than the whole
+  // exposure.
   size_t one_read() const {
     return std::min<size_t>(capabilities().read_chunk_bytes, kSize / 2);
   }
@@ -63,8 +63,7 @@ TEST_P(ConformanceBadReads, AtOffsetsThatOverflowFail) {
   }
 }
 
-// The offset of the region and the offset in it add up, after an overflow, to a
-// place that has bytes.
+// The region's offset plus the read's offset overflows to a valid place.
 TEST_P(ConformanceBadReads, OfRegionsThatOverflowFail) {
   for (uint64_t length : {kSize, ~uint64_t{0}}) {
     RemotePart part = NewPart();
@@ -110,7 +109,7 @@ TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
 }
 
 // The read ends with an error, or gives the bytes that were exposed, as the
-// fabric's header says; but never the bytes that lie there by then.
+// fabric's header says. Bytes that were written there later must never appear.
 TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   if (!harness_->withdraw_ends_reads()) {
     GTEST_SKIP() << "this fabric stages what it exposes";

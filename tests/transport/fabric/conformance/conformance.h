@@ -26,7 +26,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   void SetUp() override { Connect(); }
   void TearDown() override { Disconnect(); }
 
-  // Replaces the pair by a new one.
+  // Replaces the pair of endpoints.
   void Connect();
   // Destroys both ends, and all operations in progress.
   void Disconnect();
@@ -39,7 +39,8 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   Recorder& at_b() { return at(Side::kB); }
   const Capabilities& capabilities() const { return capabilities_; }
   size_t max_packet() const { return capabilities_.max_packet_bytes; }
-  // Returns the size of a region with several chunks, the last one short.
+  // Returns the size of a region that needs several chunks. The last chunk is
+  // shorter.
   size_t several_chunks() const;
 
   // Sends a packet. No event may come within the call, at either end.

@@ -19,7 +19,7 @@ TEST_P(Conformance, SendWithoutCreditIsRefusedAndWritableFollows) {
   EXPECT_EQ(at_a().writable, 0);
   Pump();
   EXPECT_GT(at_a().writable, 0);
-  // All of the accepted packets have arrived, and no refused packet.
+  // Only the accepted packets have arrived, and all of them.
   EXPECT_EQ(at_b().packets.size(), taken);
   EXPECT_TRUE(Send(Side::kA, "goes again"));
   Pump();
@@ -36,8 +36,8 @@ TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
   EXPECT_EQ(at_b().writable, 0);
 }
 
-// Without the event the session would wait for ever with the frames that it has
-// merged by then.
+// Without the event, the session would wait forever with the frames that it has
+// merged meanwhile.
 TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   for (int round = 1; round <= 5; ++round) {
     SendUntilRefused(Side::kA);
@@ -77,7 +77,8 @@ TEST_P(Conformance, SendFromWithinWritableArrives) {
   }
 }
 
-// Neither end may wait for the other to make room first.
+// If both ends are without credit, neither may wait for the other to make room
+// first.
 TEST_P(Conformance, BothEndsWithoutCreditGetGoing) {
   const size_t from_a = SendUntilRefused(Side::kA);
   const size_t from_b = SendUntilRefused(Side::kB);
@@ -104,8 +105,8 @@ TEST_P(Conformance, NothingIsLostUnderBackPressure) {
   EXPECT_TRUE(at_a().packets == sent[1]);
 }
 
-// By reading, the receiver of a large message lets the sender free its memory:
-// a read must not wait for the packets of the same end.
+// The receiver of a large message frees the sender's memory by reading. A read
+// must not wait for the packets of the same end.
 TEST_P(Conformance, ReadsNeedNoCredit) {
   const std::string bytes = RandomBytes(several_chunks(), 3);
   const Exposure exposure = Expose(Side::kB, PayloadOf(bytes));

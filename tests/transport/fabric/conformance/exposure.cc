@@ -1,4 +1,5 @@
-// Checks how long exposed memory is held, and what happens without memory.
+// Checks how long exposed memory is held, and how fabrics behave without
+// memory.
 
 #include <cstdint>
 #include <memory>
@@ -76,7 +77,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   ExpectAlive();
 }
 
-// The peer reads from one end for hours.
+// The peer reads from the same end for hours.
 TEST_P(Conformance, MemoryOfRegionsThatWereReadComesBack) {
   constexpr size_t kBytes = 1024 * 1024;
   const std::string bytes = RandomBytes(kBytes, 2);

@@ -1,5 +1,5 @@
-// The suite over the fake fabric, with options that each bring one limit into
-// effect.
+// Runs the suite over the fake fabric. Each set of options makes one limit
+// effective.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Exposed memory that is used in place.
+// Tests exposed memory that is used in place.
 
 #include <algorithm>
 #include <cstdint>
@@ -134,7 +134,7 @@ TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
   EXPECT_EQ(TextOf(*loaded), "some bytes");
 }
 
-// Some fabrics have no memory in common.
+// Some fabrics share no memory, so the suite may have no case.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceLoading);
 INSTANTIATE_TEST_SUITE_P(
     Fabric, ConformanceLoading,

@@ -80,8 +80,8 @@ TEST_P(Conformance, SenderMayChangeItsBufferAfterSend) {
   EXPECT_TRUE(at_b().packets[0] == sent);
 }
 
-// The receiver parses the packet where it lies. Meanwhile the receiver answers,
-// and the peer goes on sending: neither may write to the packet.
+// The receiver parses the packet in place. Meanwhile the receiver answers, and
+// the peer continues to send. Neither may write to the packet.
 TEST_P(Conformance, PacketStaysTheSameUntilItsEventReturns) {
   const size_t size = std::min<size_t>(max_packet(), 5000);
   Texts sent = {RandomBytes(size, 1)};

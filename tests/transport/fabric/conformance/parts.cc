@@ -16,8 +16,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Pieces of random sizes. A seed decides which pieces lie in memory that can be
-// exposed in place, and which ones on the heap.
+// Pieces of random sizes. A seed decides which pieces are in memory that can be
+// exposed in place, and which are on the heap.
 class ConformanceParts : public Conformance {
  protected:
   static constexpr size_t kMaxPiece = 100 * 1024;
@@ -101,8 +101,7 @@ TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
   EXPECT_TRUE(at_b().broken.empty() || !harness_->survives_bad_reads());
 }
 
-// The fabric reads into memory of the program, which stays where it is. No byte
-// outside the memory's bounds is written.
+// The fabric reads into the program's own memory, and writes no byte outside.
 TEST_P(ConformanceParts, AreReadIntoMemoryOfTheProgram) {
   for (Side owner : kSides) {
     Endpoint* const reader = end(Other(owner));

@@ -1,4 +1,4 @@
-// Input, and the questions of who must be rung for it and when.
+// Tests input, and when which side must be rung for it.
 
 #include <poll.h>
 
@@ -85,7 +85,7 @@ TEST_P(ConformanceDoorbell, RoomForABlockedSenderIsInput) {
   EXPECT_FALSE(a()->HasInput());
 }
 
-// Other connections wait for the same thread.
+// A single Poll() must not take the thread from other connections.
 TEST_P(ConformancePolling, OnePollEndsThoughThePeerKeepsSending) {
   int left = 100 * 1000;
   at_b().on_packet = [&](absl::Span<const uint8_t>) {
@@ -118,15 +118,15 @@ TEST_P(ConformanceDoorbell, ReceiverThatPollsIsNotToBeRung) {
   b()->SetArmed(false);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "y"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
-  // Side A is armed now, which says nothing about side B.
+  // Side A is armed now. This does not affect side B.
   Pump();
   a()->SetArmed(true);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "z"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// Between the receiver's last poll and its arming nobody rings, so the receiver
-// looks again.
+// Between the receiver's last poll and its arming, nobody rings. The receiver
+// must look again.
 TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
@@ -264,7 +264,7 @@ std::vector<FabricCase> FabricsThat(Waking a, Waking b) {
   });
 }
 
-// A fabric uses one of the three ways to wake.
+// Each fabric uses only one of the three ways to wake.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePolling);
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePolling,
                          ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,

@@ -1,5 +1,5 @@
-// The suite over shared memory: both ends in this process, each with an arena
-// of its own, as two processes would have.
+// Runs the suite over shared memory. Both ends are in this process. Each has
+// its own arena, as in two processes.
 
 #include <cstdint>
 #include <memory>

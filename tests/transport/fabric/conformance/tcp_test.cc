@@ -1,5 +1,5 @@
-// The suite over the tcp fabric: over memory, whole and cut at random places,
-// and over a pair of sockets.
+// Runs the suite over the tcp fabric: through memory, whole and cut at random
+// places, and through a pair of sockets.
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// The suite over a real device, staged and with windows: see docs/testing.md
-// for how to have one.
+// Runs the suite over a real device, staged and with windows. docs/testing.md
+// says how to get a device.
 
 #include <memory>
 #include <string>
@@ -21,8 +21,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// A device works by itself, so the test assumes that everything is delivered
-// when nothing has come for this long: many times the time of a packet on an
+// A device works in the background. If nothing arrives for this long, the test
+// assumes that everything was delivered. Many times the time of a packet on an
 // emulated processor.
 constexpr absl::Duration kQuiet = absl::Milliseconds(30);
 

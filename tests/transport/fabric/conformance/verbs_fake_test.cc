@@ -1,5 +1,5 @@
-// The suite over the verbs fabric, on devices in memory: one that enforces the
-// range of a window, one that behaves as Soft-RoCE, and one without windows.
+// Runs the suite over the verbs fabric, on devices in memory: one enforces the
+// range of a window, one behaves like Soft-RoCE, and one has no windows.
 
 #include <condition_variable>
 #include <memory>
@@ -25,7 +25,7 @@ namespace {
 // Waits until the event loop has done all of its work.
 void DrainLoop() {
   progress::EventLoop* loop = progress::EventLoop::Get().value();
-  // The first round may cause work for a second one.
+  // The first round may cause work for later rounds.
   for (int round = 0; round < 3; ++round) {
     std::mutex mu;
     std::condition_variable changed;

@@ -1,4 +1,4 @@
-// Two connected ends of the verbs fabric in one process, each with its own
+// Two connected ends of the verbs fabric in one process. Each end has its own
 // fabric, over any devices.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_VERBS_PAIR_H_
@@ -53,7 +53,7 @@ class Outcome {
 using EndpointPair =
     std::pair<std::unique_ptr<Endpoint>, std::unique_ptr<Endpoint>>;
 
-// Returns the two ends, the listening one first.
+// Returns the two ends. The listening end comes first.
 inline absl::StatusOr<EndpointPair> ConnectPair(Fabric* listening,
                                                 Fabric* connecting) {
   const std::string token = "a token of sixteen bytes or more";

@@ -60,8 +60,8 @@ class TimedLinkTest : public FakeLinkTest {
     options.now_ns = [now_ns] { return *now_ns; };
     return options;
   }
-  // Steps to the time of the next event, before which no event is delivered,
-  // and returns that time.
+  // Steps to the time of the next event, and returns that time. No event is
+  // delivered before.
   uint64_t StepInTime() {
     EXPECT_GT(link_.NextDue(), now_ns_);
     now_ns_ = link_.NextDue() - 1;

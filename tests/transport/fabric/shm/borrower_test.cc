@@ -29,7 +29,7 @@ namespace {
 using Kind = SetupMessage::Kind;
 constexpr uint32_t kId = kDeviceBit | 5;
 
-// Counts the loans that are closed, and passes nothing on.
+// Counts the loans that are closed. Reports nothing to the peer.
 class CountingConnection : public BorrowedDevice::Connection {
  public:
   std::shared_ptr<const void> KeepReading() override { return nullptr; }
@@ -120,7 +120,7 @@ TEST_F(BorrowerTest, SaysUnaskedWhatIsClosedAtTheEnd) {
   ExpectClosed(kId);
   // The peer sends this message before it has heard of the close.
   Say(Kind::kTakeBack, kId);
-  // This loan comes too late.
+  // The loan comes too late, because the peer was told to stop.
   Say(Kind::kDevice, kId + 2);
   EXPECT_FALSE(Find(kId + 2).ok());
   EXPECT_TRUE(borrower_->Answer());

@@ -40,7 +40,7 @@ inline SetupMessage About(Kind kind, uint32_t id, uint64_t size = 0,
   return message;
 }
 
-// The attacked side has `ours_`; the test is its peer.
+// A fixture in which the test is the peer that attacks `ours_`.
 class ShmDeviceAttacks : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,4 @@
-// Messages of a hostile peer about memory of devices. They cost the peer its
-// own messages, and cost this process nothing.
+// Messages of a hostile peer about device memory. Each costs only its sender.
 
 #include "tests/transport/fabric/shm/device_attacks.h"
 
@@ -137,7 +136,7 @@ TEST_F(ShmDeviceAttacks, WhoNeverSaidThatItOpensDevicesPassesNone) {
   Connect(kOpensDevices, /*has_devices=*/false);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   ExpectRefused("not opened here");
-  // This release does not use the features of later releases.
+  // Feature bits of later releases are ignored.
   Connect(~kOpensDevices);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   Connect(~0u);
@@ -155,7 +154,7 @@ TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
     Say(lie);
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(Load(kId, 0, 65536).ok());
     EXPECT_EQ(CountAnswers(Kind::kDeclined), 1);
-    // Other loans are good all the same.
+    // Other loans still work.
     Lend(kId + 1);
     EXPECT_TRUE(Load(kId + 1).ok());
     Connect(kOpensDevices);
@@ -195,13 +194,13 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
     return second.ok() && !IsDeviceId(SegmentOfKey(second->region[0].key));
   }));
   EXPECT_TRUE(attacked->TakesDeviceMemory());
-  // In the other direction memory is still lent.
+  // Lending in the other direction still works.
   Lend(kId);
   EXPECT_TRUE(WaitUntil([this] { return Load(kId).ok(); }));
   EXPECT_TRUE(pair_->end.events.broken.empty());
 }
 
-// After nonsense, the peer would not hear a refusal.
+// After nonsense, the peer would not hear a refusal, so nothing is lent either.
 TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   EXPECT_TRUE(attacked->TakesDeviceMemory());

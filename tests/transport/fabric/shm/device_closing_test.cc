@@ -23,7 +23,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// CUDA does not say what happens to memory that is freed while another process
+// CUDA does not define what happens if memory is freed while another process
 // has it open.
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
@@ -110,7 +110,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
   loaded = absl::InternalError("");
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
-  // This loan was never opened.
+  // The loan was never opened.
   Lend(kId + 1);
   Say(About(Kind::kTakeBack, kId + 1));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
@@ -132,7 +132,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   const absl::Status refused = Load(kDeviceBit | 1000);
   EXPECT_TRUE(absl::StrContains(refused.message(), "too much")) << refused;
   may_close.set_value();
-  // The answers also go to a peer from which nothing more comes.
+  // Answers are also sent to a peer that sends nothing more.
   int closed = 0;
   EXPECT_TRUE(WaitUntil([&] {
     closed += CountAnswers(Kind::kClosed);
@@ -157,8 +157,8 @@ TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
 }
 
-// A peer neither answers nor hangs up. This side keeps the memory that it has
-// lent to the peer, but not for ever.
+// The peer neither answers nor hangs up. This side keeps the memory that it has
+// lent to the peer, but only for a limited time.
 TEST_F(ShmDeviceAttacks, APeerThatClosesNothingKeepsWhatItWasLentForAWhile) {
   for (const bool hangs_up : {true, false}) {
     {
@@ -208,8 +208,8 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   EXPECT_EQ(ours_.open_now(), 1);
 }
 
-// Five peers that go at once leave more to close than this process accepts.
-// Another peer has done nothing wrong, and its messages are read again
+// Five peers that leave together cause more closing than this process accepts
+// at once. Another peer, which has done nothing wrong, must be served again
 // afterwards.
 TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   Lend(kId);

@@ -1,5 +1,4 @@
-// A process lends memory of devices to another process, holds some of that
-// process's, and one of them dies.
+// Two processes hold device memory of each other, and one of them dies.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -38,8 +37,8 @@ RemotePart PartIn(const std::string& packet) {
   return part;
 }
 
-// The child connects, and answers each region that it is lent with a region
-// that it lends. The child holds both.
+// The child connects, and answers each region that it receives with a region of
+// its own. The child holds both.
 [[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
   memory::FakeDeviceAccess devices;
   Options options;
@@ -98,7 +97,7 @@ class ShmDeviceDeath : public ::testing::Test {
   void TearDown() override {
     if (child_ > 0) Kill();
   }
-  // Each side now holds 1 MiB of the other's memory.
+  // Afterwards, each side holds 1 MiB of the other's memory.
   void Exchange() {
     memory::Bytes piece = devices_.Put(std::string(kMiB, 'p'));
     lent_ = piece.owner;

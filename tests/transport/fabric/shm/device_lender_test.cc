@@ -218,7 +218,7 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  // The loan has been taken back, but the peer does not know yet.
+  // The loan was taken back, but the peer does not know yet.
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {
@@ -239,7 +239,7 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
     EXPECT_TRUE(lender_->Decline(id).ok());
   }
   ExpectNotLent(piece, "the peer could not open it");
-  // Another allocation may be of another device.
+  // A different allocation may be on a different device.
   EXPECT_TRUE(lender_->Lend(Put()).has_value());
   (void)Receive();
   EXPECT_EQ(lender_->Describe(), "devices' memory in place");

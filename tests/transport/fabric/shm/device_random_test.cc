@@ -18,10 +18,10 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Messages of random pieces, some of which are held for long, while each call
-// that can fail fails at times. A message that cannot be lent or loaded would
-// go by the lifeline. Each message that arrives is right, and nothing is left
-// over.
+// Passes messages of random pieces. Some pieces are held for long, and each
+// call that can fail sometimes fails. A message that cannot be lent or loaded
+// would go over the lifeline. Each message that arrives must be right, and
+// nothing may remain at the end.
 class ShmDevicesAtRandom : public ShmDevices,
                            public ::testing::WithParamInterface<int> {
  protected:

@@ -1,5 +1,5 @@
-// Memory of devices that is lent where it lies, between two ends of one
-// process, and all reasons for which it is copied instead.
+// Device memory that is lent in place between two ends in one process, and all
+// reasons for which it is copied instead.
 
 #include <cstddef>
 #include <cstdint>
@@ -182,7 +182,7 @@ TEST_F(ShmDevices, WhatThePeerCannotOpenIsCopiedFromThenOn) {
   ExpectCopied(piece);
   ExpectDescribes(lender(), "devices' memory copied: the peer could not open");
   ExpectDescribes(borrower(), "the peer's copied: no such device here");
-  // Another allocation may be of another device.
+  // A different allocation may be on a different device.
   ours_.FailOpens(absl::OkStatus());
   EXPECT_TRUE(IsLentInPlace(OnDevice(kMiB, 2)));
   EXPECT_TRUE(lender()->TakesDeviceMemory());
@@ -259,9 +259,9 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   EXPECT_TRUE(pair_->connecting.events.broken.empty());
 }
 
-// A step sends several tensors, each in an allocation of its own, one more than
-// may be open at once. Opening each of them again every time would cost more
-// than copying some.
+// A step sends several tensors, each in its own allocation, one more than may
+// be open at once. Opening each of them every time would cost more than copying
+// some.
 TEST_F(ShmDevices, ManyInTurnAreNotEachOpenedEachTime) {
   Connect();
   std::vector<memory::Bytes> pieces;

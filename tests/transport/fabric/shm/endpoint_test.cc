@@ -90,8 +90,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   (void)b()->TakeDoorbellRequest();
   b()->SetArmed(true);
   EXPECT_TRUE(a()->Poll());
-  // The sender sleeps: the peer must be asked to ring it, though nothing was
-  // sent to it.
+  // The sender b sleeps until there is room. The owner of a must ring b,
+  // although a has sent nothing.
   EXPECT_TRUE(a()->TakeDoorbellRequest());
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());
@@ -138,8 +138,8 @@ TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
     ASSERT_TRUE(a()->Poll());
   };
   for (int i = 0; i < 10000; ++i) exchange("12345678");
-  // Each side has a control segment. Earlier tests may still have some of
-  // theirs for a moment.
+  // Each side has a control segment. Control segments of earlier tests may
+  // still exist for a moment.
   EXPECT_TRUE(WaitUntil([] { return ControlKiB() == 2u * (8 + 8); }))
       << ControlKiB();
   exchange(std::string(60000, 'x'));
@@ -184,7 +184,8 @@ TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
     const memory::Bytes& bytes = loaded->pieces()[0];
     EXPECT_EQ(bytes.size, size);
     EXPECT_TRUE(HasPattern(bytes.span(), 7));
-    // The same memory is mapped twice: no copy is made between the two ends.
+    // The same memory is mapped twice. The two ends exchange bytes without a
+    // copy.
     const memory::Bytes& stable = exposure->stable.pieces()[0];
     EXPECT_NE(stable.data, bytes.data);
     const_cast<uint8_t*>(stable.data)[0] = 99;
@@ -309,7 +310,8 @@ TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
 // The next tests write words that an honest end never writes.
 class ShmHostileEnd : public ShmEndpointTest {
  protected:
-  // An end whose peer's control page and socket belong to the test.
+  // An end whose peer is the test: the test owns the peer's control page and
+  // socket.
   void SetUp() override {
     const std::string token = NewTestToken();
     const std::string offer = fabric_->Offer().value();

@@ -116,8 +116,8 @@ TEST(ShmFork, ChildHasArenasOfItsOwn) {
   EXPECT_TRUE(child.Join());
 }
 
-// Otherwise the child's peers would be lent memory in which the child's own
-// writes are missing.
+// Otherwise the child would lend its peers the parent's memory, without the
+// child's writes.
 TEST(ShmFork, ParentsArenaServesNothingInTheChild) {
   auto arena = Arena::Create(16 * kMiB);
   auto lease = LeaseOf(arena, kMiB, 1);
@@ -155,7 +155,7 @@ TEST(ShmFork, ChildOnlyReadsReservedPages) {
 }
 
 // Some programs close all descriptors above 2 when they become a daemon, and
-// then open others.
+// then reuse the numbers.
 TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   Segment segment = Segment::Create("test", kMiB).value();
   memset(segment.data(), 1, segment.size());
@@ -167,8 +167,8 @@ TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// Some kernels leave memory that an RDMA device has registered out of a child.
-// In other cases another mapping may have come to lie there meanwhile.
+// A kernel may not copy memory that an RDMA device has registered into the
+// child. Another mapping may then use these addresses.
 TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
   Segment segment = Segment::Create("test", kMiB).value();
   PrivateInChild in_child(segment, /*has_reserved_pages=*/false);

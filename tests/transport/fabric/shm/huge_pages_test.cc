@@ -1,6 +1,5 @@
-// Payload memory in huge pages: where there are huge pages, where there are
-// none, and from a hostile peer. The tests change the kernel's settings where
-// they may, and say so where they may not.
+// Tests payload memory with huge pages, without any, and from a hostile peer.
+// The tests change the kernel's settings if they may, and report it otherwise.
 
 #include "transport/fabric/shm/huge_pages.h"
 
@@ -57,7 +56,7 @@ uint64_t AddressSpace() {
 }
 
 TEST(AlignedMapping, PayloadsLieAtHugePagesOnBothSides) {
-  // One size could be aligned by chance, but not all of them.
+  // A single size could be aligned by chance.
   for (uint64_t size : {kBytes, kBytes + 4096, uint64_t{4096}, 5 * kMiB}) {
     auto segment = Segment::Create("test", size, HugePages::kTransparent);
     ASSERT_TRUE(segment.ok()) << segment.status();
@@ -187,7 +186,7 @@ TEST(NoHugePages, ArenaGoesOnWithoutReservedOnesAndSaysWhyOnce) {
   EXPECT_EQ(arena->Describe(), "0 of 48 MiB in reserved huge pages");
 }
 
-// Reserves eight pages, 16 MiB, where none was reserved.
+// Reserves eight huge pages, 16 MiB, if none was reserved.
 class ReservedTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -201,7 +200,7 @@ class ReservedTest : public testing::Test {
     if (!setting_->why_not().empty()) GTEST_SKIP() << setting_->why_not();
   }
 
-  // Makes a segment as a hostile peer would; `make` fills the file before it is
+  // Makes a segment as a hostile peer would. `make` fills the file before it is
   // sealed.
   template <typename Make>
   static base::UniqueFd Memfd(Make make, int seals = kAllSeals,
@@ -264,7 +263,7 @@ TEST_F(ReservedTest, ArenaTakesOtherPagesWhenTheyHaveRunOut) {
   auto pair = MakePair(&fabric, &fabric);
   ASSERT_NE(pair, nullptr);
   Endpoint* const lender = pair->listening.endpoint.get();
-  // The first payload is kept, so that the second one finds no room.
+  // Keeps the first payload, so that the second finds no room.
   std::vector<memory::Payload> kept;
   for (uint8_t seed : {1, 2}) {
     auto exposure = lender->Expose(PatternPayload(12 * kMiB, seed), 1);

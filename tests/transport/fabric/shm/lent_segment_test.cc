@@ -59,7 +59,7 @@ size_t CountMappings(const std::string& name) {
   return count;
 }
 
-// No task runs aside while this object lives.
+// While this object lives, no task runs aside.
 class HeldAside {
  public:
   HeldAside() {
@@ -103,7 +103,7 @@ TEST(LentSegment, OnlyWhatIsUsedIsLookedThroughByItsUser) {
   EXPECT_TRUE(lent->Check(0, 6 * kMiB).ok());
   EXPECT_TRUE(lent->Check(6 * kMiB, 0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(6 * kMiB - 1, 2)));
-  // This process does not use the dishonest peer's memory any more.
+  // This process no longer uses the dishonest peer's memory.
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(0, 1)));
 }
 
@@ -125,7 +125,7 @@ TEST(LentSegment, WhatCouldVanishIsRefused) {
       LentSegment::Get(Duplicate(good->fd()), 2 * kMiB).status()));
 }
 
-// The peer is this test, and says whatever the test wants.
+// A fixture in which the test is the lending peer.
 class Lends : public testing::Test {
  protected:
   void Say(SetupMessage::Kind kind, uint32_t id, uint64_t size, int fd) {
@@ -222,8 +222,7 @@ TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   EXPECT_TRUE(pair->connecting.events.broken.empty());
 }
 
-// A segment whose owner has died. The bytes of each page are the number of the
-// page.
+// A segment whose owner has died. Each byte is the number of its page.
 struct DeadOwners {
   explicit DeadOwners(const char* name, uint64_t size = 8 * kMiB) {
     auto owned = Segment::Create(name, size);

@@ -1,4 +1,4 @@
-// Memory after one of the two ends has gone.
+// Tests memory after one of the two ends has gone.
 
 #include <unistd.h>
 
@@ -95,7 +95,7 @@ TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
   // connection.
   for (int i = 0; i < 3; ++i) {
     memory::Bytes bytes = Lend(kMiB, 6);
-    // Some looks for returns find nothing.
+    // Some looks for returned loans find none.
     absl::SleepFor(absl::Milliseconds(20));
     EXPECT_EQ(lender_->used(), kMiB);
     bytes = memory::Bytes();
@@ -216,9 +216,9 @@ TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
 }
 
 TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
-  // The process keeps some memory from its first connection: that of the event
-  // loop, of the listener, and the arena's segment. All other memory goes away
-  // again.
+  // The process keeps some memory after its first connection: the event loop's,
+  // the listener's, and the arena's first segment. All other memory is
+  // released.
   (void)Lend(kMiB, 1);
   ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();

@@ -1,5 +1,5 @@
-// Peers in other namespaces of the kernel: the cases that work, and the error
-// texts of the others.
+// Tests peers in other kernel namespaces: the cases that work, and the errors
+// of the others.
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -46,7 +46,7 @@ class ShmNamespaces : public ::testing::Test {
     options.directory = directory;
     return options;
   }
-  // The child's side: one packet each way.
+  // Sends and receives one packet, as the child.
   static void Talk(ShmFabric* fabric, const std::string& offer,
                    const std::string& token) {
     Outcome outcome;
@@ -153,8 +153,8 @@ TEST_F(ShmNamespaces, DirectoryOfThePeerAloneIsExplained) {
               HasSubstr("is not the directory where the peer listens"));
 }
 
-// In a new user namespace without a map every user, this one too, appears as
-// the overflow uid. Two users with that uid need not be the same user.
+// In a new user namespace without a map, every user appears as the overflow
+// uid, including this one. Two users with this uid may be different users.
 TEST_F(ShmNamespaces, UserWithoutANumberIsRefused) {
   if (!MayUnshare(CLONE_NEWUSER)) GTEST_SKIP() << "no CLONE_NEWUSER here";
   ShmFabric server;

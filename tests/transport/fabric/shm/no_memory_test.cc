@@ -109,7 +109,7 @@ TEST(NoMemory, ReaderWithoutMemoryForAGrownRingLeavesThePath) {
 TEST(NoMemory, ArenaThatCannotGrowAsksAgainLater) {
   ForkedChild child([] {
     auto arena = Arena::Create(64 * kMiB);
-    // All of the arena's first segment.
+    // Takes all of the arena's first segment.
     auto lease = arena->Allocate(16 * kMiB);
     ASSERT_TRUE(lease.ok()) << lease.status();
     rlimit limit = {kMiB, RLIM_INFINITY};

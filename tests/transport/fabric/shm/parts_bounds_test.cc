@@ -30,9 +30,9 @@ using Kind = SetupMessage::Kind;
 constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kBudget = 1 << 20;
-// A process may map this much in addition to the lent memory: the stack of each
-// thread that begins meanwhile, and the 64 MiB of addresses that glibc reserves
-// for the heap of each.
+// A process may map this much in addition to the lent memory: the stacks of
+// threads that start meanwhile, and the 64 MiB of addresses that glibc reserves
+// for the heap of each thread.
 constexpr uint64_t kMappedBudget = 512 << 20;
 constexpr uint32_t kIds = 8;
 
@@ -49,7 +49,7 @@ ShmFabric* Attacked() {
   return fabric;
 }
 
-// Creates the segment once: a peer may lend the same memory over and over.
+// Creates the segment once, because a peer may lend the same memory repeatedly.
 const Segment& SharedSegment() {
   static const auto& segment =
       *new Segment(Segment::Create("penstock-bounds", kSegmentBytes).value());
@@ -80,7 +80,7 @@ class Attack {
   }
 
  private:
-  // Makes a step. Returns how many bytes the peer has sent for it.
+  // Makes a step. Returns the number of bytes that the peer sent for it.
   size_t Take() {
     switch (random_->Below(8)) {
       case 0:
@@ -199,8 +199,8 @@ class Attack {
 };
 
 TEST(ShmPartsBounds, EachListCostsInProportionToItsBytes) {
-  // Creates the objects that a process creates once, so that no attack is
-  // charged for them.
+  // Creates the objects that a process creates once. Otherwise the first attack
+  // would be charged for them.
   { Attack(nullptr); }
   (void)SharedSegment();
   Random random;

@@ -1,5 +1,5 @@
-// Payloads of several pieces, some of which lie in the arena: the pieces that
-// are lent in place, the pieces that are copied, and the end of the loan.
+// Payloads of several pieces, some of which are in the arena. Tests which
+// pieces are lent in place, which are copied, and when the loan ends.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -151,7 +151,8 @@ TEST_F(ShmParts, PiecesInTheArenaAreLentWhereTheyLie) {
   ExpectInPlace(exposure, 4, *last);
   EXPECT_EQ(exposure.region[0].length, 100u);
   EXPECT_EQ(exposure.region[3].length, 5000u + 4095);
-  // One copy of the 100 bytes, which takes whole 64 bytes, and one of the rest.
+  // One copy has the 100 bytes, rounded up to a multiple of 64. The other has
+  // the rest.
   EXPECT_EQ(arena()->used() - before, 128u + 9152) << "one copy";
 
   const memory::Payload loaded = Load(exposure.region);

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-// Sends the place of a region in a packet; PartIn() reads the place there.
+// Sends the description of a region in a packet. PartIn() reads it.
 bool SendPart(Endpoint* from, const RemoteRegion& region) {
   const auto* bytes = reinterpret_cast<const char*>(&region[0]);
   return Send(from, absl::string_view(bytes, sizeof region[0]));
@@ -39,8 +39,7 @@ RemotePart PartIn(const std::string& packet) {
   return part;
 }
 
-// The child connects, and answers each region that it is sent by loading and
-// holding it.
+// The child connects, and loads and holds each region that it receives.
 [[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
   ShmFabric fabric;
   Outcome outcome;

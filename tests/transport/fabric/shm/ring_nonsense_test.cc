@@ -1,5 +1,5 @@
-// Words that were overwritten end the ring; no packet comes out of the ring
-// that was not sent.
+// Words that were overwritten end the ring. The ring never yields a packet that
+// was not sent.
 
 #include <cstdint>
 #include <deque>
@@ -17,8 +17,7 @@ namespace {
 
 TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   std::string got;
-  // The packets go around the ring more than once, so that every place in it
-  // has held a packet.
+  // Fills the ring more than once, so that every place in it has held a packet.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Send(std::string(120, 'm')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kPacket);
@@ -62,8 +61,8 @@ TEST_F(RingTest, WhatWasWrittenOverBreaks) {
   }
 }
 
-// Nonsense in the shared words and in headers, at random: the ring gives the
-// next packet or breaks, and never gives another packet.
+// Writes nonsense to the shared words and to headers, at random. The ring must
+// yield the next packet or break.
 TEST_F(RingTest, NonsenseNeverPassesForAPacket) {
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);

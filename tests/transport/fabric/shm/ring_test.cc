@@ -156,7 +156,7 @@ TEST_F(RingTest, HostileGrowthBreaks) {
   EXPECT_EQ(Receive(&got), Got::kBroken);  // the ring may not grow twice
 }
 
-// Otherwise the reader would look at memory that nobody has allocated.
+// Otherwise the reader would read memory that nobody has allocated.
 TEST_F(RingTest, PacketBeyondThePartThatIsInUseBreaks) {
   std::string got;
   WriteLength(kFirstRingBytes);

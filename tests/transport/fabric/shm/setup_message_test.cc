@@ -218,7 +218,7 @@ TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {
 
 TEST(SetupMessage, DescriptorOfAnythingButSharedMemoryIsRejected) {
   SocketPair sockets;
-  // Any descriptor, such as that of /dev/null.
+  // Passes an arbitrary descriptor, such as that of /dev/null.
   SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);
   const absl::Status status = ReceiveSetup(sockets.b.get()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;

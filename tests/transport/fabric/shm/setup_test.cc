@@ -1,4 +1,4 @@
-// Connections that are set up, and reasons for which they are not.
+// Tests connections that are set up, and the reasons why others are not.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -171,7 +171,7 @@ TEST_F(ShmSetup, CancelledConnectIsNotReported) {
     }
     pending = fabric.Connect(offers[1], NewTestToken(), last.callback());
   });
-  // The last attempt has the same time limit, and began after the others.
+  // The last attempt has the same limit, and began after the others.
   EXPECT_TRUE(absl::IsDeadlineExceeded(last.Take().status()));
   EXPECT_EQ(*reported, 0);
   ExpectStillWorks();
@@ -251,7 +251,7 @@ TEST_F(ShmSetup, FloodOfHalfOpenConnectionsIsBounded) {
     return count;
   };
   EXPECT_TRUE(WaitUntil([&] { return closed() >= 12; }));
-  // The others run out of time, and then there is room again.
+  // The other connections time out, and then there is room again.
   EXPECT_TRUE(WaitUntil([&] { return closed() == 20; }));
   EXPECT_NE(MakePair(&fabric, &client_), nullptr);
 }
@@ -265,8 +265,8 @@ TEST_F(ShmSetup, LeavesNoDescriptorBehind) {
     (void)Refusal(offer, NewTestToken());
     base::UniqueFd socket = RawConnect(offer);
   }
-  // There are fewer if descriptors of an earlier test were still open at the
-  // beginning.
+  // The count may be lower than before, if descriptors of an earlier test were
+  // still open at the beginning.
   EXPECT_TRUE(WaitUntil([before] { return CountFds() <= before; }))
       << CountFds() << " instead of " << before;
 }

@@ -101,8 +101,8 @@ size_t CountFds();
 // Makes a raw connection to the socket in `offer`.
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
-// A started end whose peer is the test. The peer sends by `socket` everything
-// that does not go through the ring. The peer's control page has `features`.
+// A started end whose peer is the test. The peer uses `socket` for all that
+// does not go through the ring. The peer's control page has `features`.
 struct RawPair {
   absl::optional<Segment> control;
   base::UniqueFd socket;

@@ -1,5 +1,5 @@
-// Listening sockets that are files: the users that they serve, and their
-// removal.
+// Tests listening sockets that are files: which users may connect, and when the
+// files are removed.
 
 #include "transport/fabric/shm/socket_file.h"
 
@@ -92,8 +92,8 @@ TEST_F(SocketFile, ConnectsAndGoesWithItsFabric) {
 
 TEST_F(SocketFile, GoesWithItsProcess) {
   ForkedChild child([this] {
-    // The fabric is never destroyed, as that of the process; static, so that no
-    // leak is reported.
+    // Never destroyed, like the fabric of a process. Static, so that no leak is
+    // reported.
     static auto* const fabric = new ShmFabric(options_);
     EXPECT_TRUE(fabric->Offer().ok());
     EXPECT_EQ(Names().size(), 1u);

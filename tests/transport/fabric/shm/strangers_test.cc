@@ -1,4 +1,4 @@
-// Descriptors of strangers, whose closing blocks, block no other work.
+// Closing a stranger's descriptor may block, but must not block other work.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -46,8 +46,8 @@ void ExpectLoopMovesOn() {
       << "the event loop waits for a stranger";
 }
 
-// Holds the thread of the event loop, so that the thread closes nothing before
-// the test has let go of the descriptor.
+// Blocks the event loop's thread, so that the thread closes nothing until the
+// test has released the descriptor.
 class HeldLoop {
  public:
   HeldLoop() {
@@ -77,7 +77,7 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     ExpectLoopMovesOn();
   }
-  // Leaves one connection whose closing takes for ever.
+  // Leaves one connection whose closing blocks forever.
   void TakeAThread(const std::string& offer, Lingering* lingering) {
     base::UniqueFd socket = RawConnect(offer);
     {
@@ -93,8 +93,8 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
     EXPECT_TRUE(WaitUntil([this] { return Serves(); }));
   }
-  // Returns whether the server accepts a connection; more callers may wait than
-  // it accepts.
+  // Returns true if the server still accepts a connection. More callers may
+  // wait than it accepts.
   bool Serves() {
     const std::string token = NewTestToken();
     Outcome listened;
@@ -165,7 +165,7 @@ TEST_F(Strangers, ListenersAnswerOfAnotherKind) {
   ExpectLoopMovesOn();
 }
 
-// A connection that is set up, one side of which is this test.
+// A connection that is set up. The test is one side.
 class StrangersSegment : public Strangers {
  protected:
   void TearDown() override {
@@ -173,8 +173,7 @@ class StrangersSegment : public Strangers {
     Strangers::TearDown();
   }
 
-  // Passes `fd` in the place of a segment; then a region of that segment is
-  // loaded.
+  // Passes `fd` as a segment, and then lends a region of that segment.
   void Pass(int fd) {
     SetupMessage segment;
     segment.kind = SetupMessage::Kind::kSegment;

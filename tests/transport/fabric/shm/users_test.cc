@@ -1,4 +1,4 @@
-// Peers of another user, and the memory that they get.
+// Tests peers of another user, and which memory they get.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
   EXPECT_NE(first->place().segment_id, second->place().segment_id);
-  // Memory that one user's peers could read is not used for another user's.
+  // Memory that one user's peers could read is not reused for another user.
   const uint32_t of_one = first->place().segment_id;
   first.reset();
   auto third = other->Allocate(kMiB).value();
@@ -63,7 +63,7 @@ TEST(UserArenas, OtherUsersAreFewAndHaveLess) {
   EXPECT_TRUE(child.Join());
 }
 
-// Both ends are in this process, and treat each other as a process of another
+// Both ends are in this process. Each treats the other as a process of another
 // user.
 class ShmCopied : public ::testing::Test {
  protected:
@@ -118,8 +118,8 @@ TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
   b()->Withdraw(region);
 }
 
-// The pieces become parts of the copy, so that the peer can put each where it
-// wants.
+// The pieces become parts of the copy, so that the peer can put each piece
+// where it wants.
 TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOneCopy) {
   auto lease = arena_->Allocate(kMiB).value();
   memory::Payload payload = PatternPayload(kMiB, 3);
@@ -249,7 +249,7 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
       absl::StrCat("ring 256 KiB, copied: another user (uid ", kOtherUid, ")"));
   auto others = ArenaFor(kOtherUid).value();
   Lend(end.get(), 20 * kMiB, 2);
-  // The memory lies in the other user's arena, and in no other one.
+  // The memory is only in the other user's arena.
   EXPECT_EQ(own_->used(), 0u);
   EXPECT_EQ(others->used(), 20 * kMiB);
   ReadLent(end.get(), kMiB, 1);
@@ -260,8 +260,8 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
   EXPECT_TRUE(child.Join());
 }
 
-// Tries to write with the descriptor as it was passed, and with one that is
-// opened again through it.
+// Tries to write with the passed descriptor, and with a new one that is opened
+// through it.
 void ExpectReadOnly(int fd, uint64_t size) {
   const std::string path = absl::StrCat("/proc/self/fd/", fd);
   base::UniqueFd again(open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -349,7 +349,7 @@ TEST_F(ShmPrivate, ConnectingSideRefusesAnotherUserWithTheReason) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("promises privacy"));
   });
   EXPECT_TRUE(child.Join());
-  // Not even the token was sent there.
+  // The client sent nothing there, not even the token.
   EXPECT_FALSE(listened_.finished());
 }
 

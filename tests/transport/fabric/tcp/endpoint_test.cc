@@ -54,7 +54,8 @@ TEST_F(TcpEndpointTest, SmallUnitsThatWaitLeaveInOneWriteAndInOrder) {
   EXPECT_EQ(pipe_.writes(), 1);
   (void)TakeWrite();
   EXPECT_EQ(pipe_.writes(), 2);
-  // There is one piece: one system call copies it, however many units it has.
+  // One system call copies the single piece, regardless of the number of its
+  // units.
   EXPECT_EQ(pipe_.left().size(), 1u);
   const std::vector<Unit> units = SplitUnits(TakeWrite());
   ASSERT_EQ(units.size(), 5u);
@@ -75,8 +76,8 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
   EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
 }
 
-// With a longer queue the session could not merge the waiting frames with later
-// ones.
+// With a longer queue, the session could not merge the waiting frames with
+// later frames.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   const std::string packet(1000, 'm');

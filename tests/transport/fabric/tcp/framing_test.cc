@@ -99,8 +99,8 @@ TEST(UnitHeader, ErrorNamesTypeAndLength) {
   EXPECT_EQ(status.message(), "malformed unit on tcp: type 9, length 70000");
 }
 
-// Any 16 bytes are refused, or they equal the encoding of the header that they
-// parse to.
+// Any 16 bytes are refused, or equal the encoding of the header that they parse
+// to.
 TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
   std::mt19937_64 random(3);
   int parsed = 0;

@@ -1,5 +1,5 @@
-// The input of an endpoint: honest units, however the stream cuts them, and any
-// other bytes.
+// Tests the input of an endpoint: honest units, cut at any place of the stream,
+// and random bytes.
 
 #include <cstdint>
 #include <random>
@@ -164,8 +164,8 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// The owner may have withdrawn the region meanwhile, so the peer has done
-// nothing wrong.
+// The owner may have withdrawn the region meanwhile, so the peer did nothing
+// wrong.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},
@@ -189,7 +189,7 @@ TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   }
 }
 
-// Any bytes lead to events and answers, or to the end; each read ends at most
+// Any bytes lead to events and answers, or to the break. Each read ends at most
 // once.
 TEST_F(TcpInput, DamageBreaksAtMostOnce) {
   std::mt19937_64 random(17);

@@ -130,7 +130,7 @@ TEST_F(TcpPushing, PushThatNobodyWaitsForIsDroppedAndReadLater) {
 }
 
 // Nobody waits for a message that was refused, or whose stream ended, while
-// reads of messages behind it wait.
+// reads of later messages wait.
 TEST_F(TcpPushing, PushThatNobodyWaitsForLeavesLaterReadsWaiting) {
   std::string into(5, '-');
   ReadOf(2, 5, 0, &into, 6);

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// No two chunks are alike: the text that repeats is a little longer than a
+// No two chunks are equal: the period of the text is slightly longer than a
 // chunk.
 std::string Pattern(size_t size) {
   std::string period(256 * kKiB + 13, '\0');

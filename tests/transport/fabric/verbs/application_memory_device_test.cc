@@ -1,7 +1,7 @@
-// Memory of the program on a real libibverbs, through windows: the parts that
-// stay registered, the number of parts of an exposure, and that a peer reads
+// Tests memory of the program on a real libibverbs, through windows: which
+// parts stay registered, how many parts an exposure has, and if a peer reads
 // the present bytes. application_memory_test.cc and parts_test.cc test the same
-// on devices in memory, where they can look closer.
+// on simulated devices, where they can observe more.
 
 #include <algorithm>
 #include <functional>
@@ -158,8 +158,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_TRUE(Pass(memory.Part(1000, 20000)) == All('b', 20000));
 }
 
-// The program replaces pages while the peer still reads the old ones: the peer
-// gets the old bytes, and the next message has the new ones.
+// The program replaces pages while the peer still reads the old pages. The peer
+// must get the old bytes, and the next message the new bytes.
 TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -203,8 +203,8 @@ TEST_F(ApplicationMemoryDeviceTest, LeastRecentlyUsedIsEvicted) {
   ExpectCounters(/*hits=*/1, /*misses=*/6, /*evictions=*/4, /*mib=*/2);
 }
 
-// Each of the largest 32 parts lies under a key of its own; the parts between
-// them are copied.
+// Each of the largest 32 parts has its own key. The parts between them are
+// copied.
 TEST_F(ApplicationMemoryDeviceTest, ManyPartsLieWhereTheyWere) {
   constexpr int kParts = 15;
   Mapping memory(kParts * kLeast);

@@ -1,4 +1,4 @@
-// Memory of the program: the parts that stay registered, and that a peer reads
+// Tests memory of the program: which parts stay registered, and if a peer reads
 // the present bytes.
 
 #include <cstring>
@@ -77,8 +77,8 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_EQ(Pass(memory_->Slice()), All('b'));
 }
 
-// The program replaces pages while the peer still reads the old ones: the peer
-// gets the old bytes, and the next message has the new ones.
+// The program replaces pages while the peer still reads the old pages. The peer
+// must get the old bytes, and the next message the new bytes.
 TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   auto declared = Declare();
   const Exposure before = ends_->server->Expose(memory_->Slice(), 1).value();
@@ -90,8 +90,8 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
 }
 
 // A program must not do this: it breaks its promise, and old bytes are sent.
-// (The test also shows that the devices in memory tell new pages from old
-// ones.)
+// The test also shows that simulated devices distinguish new pages from old
+// ones.
 TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice()), All('a'));
@@ -151,7 +151,7 @@ TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Received memory is sent on from the place where it lies.
+// Received memory is sent on from its place.
 TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   memory::Block block = ends_->server->AllocateForRead(kLarge).value();
   std::memset(block.data.get(), 'r', kLarge);

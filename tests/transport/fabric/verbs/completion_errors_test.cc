@@ -26,7 +26,7 @@ class BusyEnds {
             ->region[0];
     const RemoteRegion small =
         ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')), 1)->region;
-    // This payload has a region of its own.
+    // The payload has its own region.
     EXPECT_TRUE(
         ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l')), 1)
             .ok());
@@ -42,8 +42,8 @@ class BusyEnds {
     regions_ = ends.api->counts().mrs;
   }
 
-  // The client hears of the end once, after its reads; then the server hears of
-  // it.
+  // The client reports its end once, after its reads. Then the server reports
+  // its end.
   void ExpectEnd() {
     ASSERT_TRUE(ends.ExchangeUntil([this] {
       return !ends.client.events.broken.empty();
@@ -64,7 +64,7 @@ class BusyEnds {
     ends.Close();
     EXPECT_EQ(ends.CountOfConnections(), 0);
   }
-  // The end answers its calls, but does nothing.
+  // The end still answers calls, but does nothing.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
     EXPECT_FALSE(
@@ -157,8 +157,8 @@ TEST(EndingTest, WhatThePeerSentBeforeItWentIsDelivered) {
 
 TEST(EndingTest, PeersQueuePairGoneWithoutAWordIsNoticedByTheNextRequest) {
   BusyEnds busy;
-  // The network holds the goodbye together with all other messages, and the
-  // other requests fail first.
+  // The network holds back all messages, including the goodbye. The other
+  // requests fail first.
   busy.ends.server.endpoint.reset();
   busy.ends.api->Release();
   ASSERT_TRUE(busy.ends.ExchangeUntil(
@@ -189,7 +189,7 @@ TEST(EndingTest, EventOfTheEndMayDestroyTheEndpoint) {
   EXPECT_EQ(busy.ends.client.endpoint, nullptr);
 }
 
-// There is no completion and no event, so only a clock can tell.
+// No completion and no event arrives, so only a clock can tell.
 TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -205,7 +205,7 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
-// In this state no request can be sent to ask whether the device still works.
+// All buffers are in use, so no request can be sent to check the device.
 TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);

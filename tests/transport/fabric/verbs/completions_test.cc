@@ -1,5 +1,5 @@
-// Completions: kept in order for their owner, and a wake-up for a thread that
-// sleeps.
+// Tests completions: their order for their owner, and wake-ups for a sleeping
+// thread.
 
 #include "transport/fabric/verbs/completions.h"
 
@@ -24,7 +24,7 @@ bool IsReadable(int fd) {
   return poll(&one, 1, 0) == 1;
 }
 
-// A connected pair whose client's queue is the one under test.
+// A connected pair. The tested queue is the client's.
 class CompletionsTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// Memory of the program that READs write to: the memory that is accepted, and
-// how long it stays registered.
+// Tests memory of the program that READs write to: which memory is accepted,
+// and how long it stays registered.
 
 #include "transport/memory/destinations.h"
 
@@ -34,7 +34,7 @@ class VerbsDestinationsTest : public testing::Test {
   std::shared_ptr<const void> Prepare(size_t size, size_t offset = 0) {
     return client()->PrepareToRead({memory_.data() + offset, size});
   }
-  // Reads `size` bytes into the memory; the peer exposes them.
+  // Reads `size` bytes, which the peer exposes, into the memory.
   void ExpectLands(size_t size) {
     const std::string text(size, 'a' + ++cookie_ % 26);
     const auto exposure = ends_.server->Expose(Ends::PayloadOf(text), 1);

@@ -1,4 +1,4 @@
-// The addresses at which a fabric listens, and its error texts where there is
+// Tests the addresses at which a fabric listens, and its errors if there is
 // none.
 
 #include "transport/fabric/verbs/device.h"

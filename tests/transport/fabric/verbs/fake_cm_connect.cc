@@ -13,8 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The sizes of private data in the messages of the connection manager for
-// RDMA_PS_TCP; receivers see all of it, zeros included.
+// The sizes of private data in the connection manager's messages for
+// RDMA_PS_TCP. Receivers see all bytes, including zeros.
 constexpr size_t kRequestBytes = 56;
 constexpr size_t kReplyBytes = 196;
 constexpr size_t kRejectBytes = 148;
@@ -104,8 +104,7 @@ void FakeCm::OnRequest(uint64_t from, const std::string& private_data) {
   event->listen_id = listener;
   event->event = RDMA_CM_EVENT_CONNECT_REQUEST;
   event->param.conn = client->param;
-  // One side may start this many requests, so the other side must answer as
-  // many.
+  // The other side must answer as many requests as one side may start.
   event->param.conn.responder_resources = client->param.initiator_depth;
   event->param.conn.initiator_depth = client->param.responder_resources;
   event->private_data = private_data;
@@ -234,8 +233,8 @@ void FakeCm::OnReject(uint64_t to, int reason,
     return;
   }
   id->state = FakeIdState::kClosed;
-  // The kernel drops events of ids that nobody has taken; accepting such an id
-  // will fail.
+  // The kernel drops events of ids that nobody has taken. Accepting such an id
+  // fails later.
   if (!id->handed_out) return;
   ReportConnection(id, RDMA_CM_EVENT_REJECTED, reason, rdma_conn_param(),
                    private_data, [this, id] {

@@ -1,4 +1,5 @@
-// A fake device tells what it was made with, and keeps to it.
+// A fake device reports the options that it was made with, and behaves
+// accordingly.
 
 #include <arpa/inet.h>
 

@@ -28,7 +28,7 @@ class FakeEventFd {
     const uint64_t one = 1;
     (void)!write(fd_, &one, sizeof one);
   }
-  // Takes back one Signal(). Never blocks.
+  // Cancels one Signal(). Never blocks.
   void TakeBack() {
     uint64_t one;
     iovec part = {&one, sizeof one};

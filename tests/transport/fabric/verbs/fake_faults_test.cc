@@ -1,4 +1,4 @@
-// The software network's order, and the faults that tests ask it for.
+// Tests the order of the simulated network, and the faults that tests request.
 
 #include <cerrno>
 #include <cstring>

@@ -133,7 +133,7 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
   }
-  // The peer's owner has yet to take the event that connects the queue pair.
+  // The peer's owner has not taken the event that connects the queue pair.
   if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
   // The peer takes a packet out of sequence for a duplicate, or waits for the
   // packet before it.

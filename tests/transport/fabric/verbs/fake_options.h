@@ -33,7 +33,7 @@ struct DeviceOptions {
   int max_srq_sge = 27;
   int max_cqe = 32767;
   uint32_t max_message_bytes = 8u << 20;
-  // Limits one region; EINVAL above.
+  // Limits the size of one region. Larger regions fail with EINVAL.
   uint64_t max_mr_bytes = uint64_t{1} << 40;
   // Limits all regions together; ENOMEM above.
   uint64_t memlock_bytes = uint64_t{1} << 40;

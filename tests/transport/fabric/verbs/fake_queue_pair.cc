@@ -207,8 +207,8 @@ int FakeQueuePairs::Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   if (static_cast<FakeQp*>(qp)->is_raw) {
     return ModifyRaw(static_cast<FakeQp*>(qp), attr, mask);
   }
-  // The connection manager makes the other transitions; the attributes that RTS
-  // allows to change have no effect here.
+  // Only the connection manager makes other transitions. The attributes that
+  // RTS allows to change have no effect here.
   const int harmless = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |
                        IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE;
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR) {

@@ -1,6 +1,5 @@
 // A network of RDMA devices, simulated in this process's memory, for tests
-// without a device, root or real time. As strict as real devices; where they
-// differ, as strict as the strictest.
+// without a device, root or real time. As strict as the strictest real device.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
@@ -43,14 +42,14 @@ class FakeVerbs : public Api {
   // Does all work, and does later posts immediately.
   void Release();
 
-  // Faults. After `after` further calls of this kind, makes one fail with
-  // `error_number`, by its own convention and without effect.
+  // Faults. After `after` further calls of this kind, makes one call fail with
+  // `error_number`, by the call's own convention and without effect.
   void FailNext(Call call, int error_number, int after = 0);
-  // Returns the number of these failures that have not happened yet.
+  // Returns the number of requested failures that have not happened yet.
   size_t failures_to_come();
   // Ends the next work request with `opcode`, in its turn, with `status` and
-  // without effect, and breaks its queue pair. IBV_WC_SUCCESS executes this
-  // request normally, and does not affect later ones.
+  // without effect, and breaks its queue pair. IBV_WC_SUCCESS executes the
+  // request normally, and does not affect later requests.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
   // Blocks all work and events between the two devices, until the link is
   // restored.

@@ -1,5 +1,5 @@
-// The software network does the work of devices, and refuses the requests that
-// they refuse.
+// The simulated network does the work of devices, and refuses the requests that
+// devices refuse.
 
 #include "tests/transport/fabric/verbs/fake_verbs.h"
 

@@ -1,5 +1,5 @@
-// Peers read memory of GPUs in place, where the device reaches it. Otherwise
-// the bytes go through the host, and the connection says why.
+// Peers read GPU memory in place if the device reaches it. Otherwise the bytes
+// go through the host, and the connection reports the reason.
 
 #include "transport/fabric/verbs/gpu_direct.h"
 
@@ -124,7 +124,7 @@ TEST_F(GpuDirectTest, StagedWhereNoWindowCanBeBound) {
   EXPECT_TRUE(server().events.broken.empty());
 }
 
-// In that case the other way is used.
+// In this case the other way is used.
 TEST_F(GpuDirectTest, ByDmabufWhereNoWindowCanBeBound) {
   DeviceOptions device = WithPeerMemory();
   device.binds_gpus = false;
@@ -181,7 +181,7 @@ TEST_F(GpuDirectTest, OfSeveralPiecesEachGoesItsWay) {
   EXPECT_EQ(in_place, 2u);
 }
 
-// The memory is one byte too short, so a copy costs less.
+// One byte less memory than the limit, so a copy costs less.
 TEST_F(GpuDirectTest, LittleMemoryIsStaged) {
   Open();
   size_t in_place = 0;
@@ -291,7 +291,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// The same holds where both memories lie on one GPU.
+// The same is true if both memories are on one GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

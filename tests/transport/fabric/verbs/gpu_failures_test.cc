@@ -1,4 +1,4 @@
-// Each call of the libraries fails once, at each time that it is made, while
+// Makes each library call fail once, at each time that it is made, while
 // messages in GPU memory pass between two ends.
 
 #include <cerrno>
@@ -24,8 +24,8 @@ struct Injection {
   int error_number;
   // The connection survives the failure.
   bool goes_on = false;
-  // The call ends an object. After the failure the object still exists, so
-  // objects cannot be counted.
+  // True if the call ends an object. After the failure the object still exists,
+  // so objects cannot be counted.
   bool leaks = false;
 };
 
@@ -56,8 +56,8 @@ class Talker {
  public:
   Talker(Ends* ends, memory::FakeDeviceAccess* gpu) : ends_(ends), gpu_(gpu) {}
 
-  // Passes messages; each fails with an error, or its bytes arrive. Returns how
-  // many of kMessages have arrived.
+  // Passes kMessages messages. Each fails with an error, or its bytes arrive.
+  // Returns the number of messages that arrived.
   static constexpr int kMessages = 3;
   int Talk() {
     int came = 0;
@@ -179,8 +179,8 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// The device ends a request with an error. A failed request of a trial costs no
-// connection, every other one does, and the next connection works.
+// Makes the device end a request with an error. Only a request of a trial may
+// fail without costing the connection. The next connection must work.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);

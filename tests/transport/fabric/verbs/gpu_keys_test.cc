@@ -1,5 +1,5 @@
-// The bytes that a peer can read of GPU memory on which no window lies, and
-// until when.
+// Tests which bytes of GPU memory without a window a peer can read, and until
+// when.
 
 #include <set>
 #include <string>
@@ -75,7 +75,7 @@ TEST_F(GpuKeysTest, NothingBehindTheBytesIsReached) {
   EXPECT_FALSE(CanRead(part));
 }
 
-// Each connection of the device could use the key if its peer knew the address.
+// Any connection of the device could use the key if its peer knew the address.
 TEST_F(GpuKeysTest, AddressCannotBeGuessed) {
   std::set<uint64_t> addresses = {reinterpret_cast<uint64_t>(bytes_.data)};
   for (int i = 0; i < 20; ++i) {

@@ -1,4 +1,4 @@
-// A session reads a message, some of whose parts are written to GPU memory.
+// A session reads a message. Some parts are written to GPU memory.
 
 #include <algorithm>
 #include <cstdint>

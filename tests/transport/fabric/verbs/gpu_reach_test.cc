@@ -1,4 +1,4 @@
-// The ways that are tried: which ones, in which order, and how often.
+// Tests which ways are tried, in which order, and how often.
 
 #include "transport/fabric/verbs/gpu_reach.h"
 

@@ -1,4 +1,4 @@
-// Regions of GPU memory: which are used again, which are kept, and when they
+// Tests regions of GPU memory: which are reused, which are kept, and when they
 // end.
 
 #include "transport/fabric/verbs/gpu_registrations.h"
@@ -113,7 +113,7 @@ TEST_F(GpuRegistrationsTest, WhatNobodyUsesEndsAfterAWhile) {
   EXPECT_EQ(all_->counters().kept_bytes, 0u);
 }
 
-// A region that is used for long does not keep regions that were used after it.
+// A region in use for long does not keep regions that were used after it.
 TEST_F(GpuRegistrationsTest, WhatIsIdleEndsThoughAnOlderOneIsUsed) {
   const Bytes bytes[] = {Allocate(1), Allocate(1), Allocate(1)};
   const SharedRegistration used = Get(bytes[0]);
@@ -257,9 +257,9 @@ TEST_F(GpuRegistrationsTest, ManyThreadsAtOnce) {
   EXPECT_EQ(regions(), 0);
 }
 
-// However memory is allocated, freed, asked for and forgotten: a region leads
-// to the bytes of the caller that asked for it, and no more regions are kept
-// than allowed.
+// Memory is allocated, freed, requested and forgotten at random. A region
+// always leads to the bytes of its caller, and no more regions are kept than
+// allowed.
 TEST_F(GpuRegistrationsTest, RandomUse) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -275,7 +275,7 @@ TEST_F(GpuRegistrationsTest, RandomUse) {
   for (int i = 0; i < 3000; ++i) {
     const size_t choice = random() % 10;
     if (choice < 3 || allocated.empty()) {
-      // Each allocation has a mark by which the test tells it from the others.
+      // Marks each allocation, to tell it from the others.
       const char mark = static_cast<char>(i);
       allocated.push_back(
           gpu_.Put(std::string((1 + random() % 12) * kGpuPage, mark)));

@@ -1,5 +1,5 @@
-// Owners end their objects, once and in order; an object that cannot be created
-// gives an error that says why.
+// Owners end their objects once and in order. If an object cannot be created,
+// the error gives the reason.
 
 #include "transport/fabric/verbs/handles.h"
 

@@ -161,8 +161,8 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
   }
 }
 
-// The peer guesses keys that this side has for its own use: those of regions
-// under the windows.
+// The peer guesses keys that this side uses internally: those of regions under
+// the windows.
 TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -179,8 +179,8 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   EXPECT_EQ(refused, 40);
 }
 
-// The peer may invalidate a window by itself. A later withdrawal then fails in
-// the device, which ends the connection and nothing else.
+// The peer may invalidate a window itself. A later withdrawal then fails in the
+// device, which ends the connection and nothing else.
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -196,8 +196,8 @@ TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
 }
 
 TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
-  // One key is that of the region that was registered right before the window;
-  // the other key does not exist.
+  // One key belongs to the region that was registered right before the window.
+  // The other key does not exist.
   for (const uint32_t distance : {uint32_t{0} - 3 * 256, uint32_t{1} << 20}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
     const RemotePart part =

@@ -1,5 +1,5 @@
-// Each call of the libraries fails once, at each time that it is made, while
-// two ends connect, send and close.
+// Makes each library call fail once, at each time that it is made, while two
+// ends connect, send and close.
 
 #include <cerrno>
 #include <memory>
@@ -19,14 +19,15 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // The call ends an object. After the failure the object still exists, so
-  // objects cannot be counted.
+  // True if the call ends an object. After the failure the object still exists,
+  // so objects cannot be counted.
   bool leaks = false;
 };
 
 class InjectedFailure : public testing::TestWithParam<Injection> {};
 
-// Two pieces that are registered, with copies around them.
+// Returns a payload with two pieces that are registered, and copied pieces
+// around them.
 memory::Payload SeveralParts() {
   memory::Payload payload;
   for (const size_t size : {300, 400 * 1000, 200, 300 * 1000, 100}) {
@@ -158,7 +159,7 @@ const Injection kInjections[] = {
     {"Accept", Call::kAccept, EINVAL},
     {"Reject", Call::kReject, EINVAL},
     {"Disconnect", Call::kDisconnect, EINVAL},
-    // Nothing can be done about these failures, but they must not cause others.
+    // These failures cannot be repaired, but must not cause others.
     {"DeallocPd", Call::kDeallocPd, EBUSY, true},
     {"DeregMr", Call::kDeregMr, EBUSY, true},
     {"DeallocMw", Call::kDeallocMw, EBUSY, true},
@@ -174,8 +175,8 @@ INSTANTIATE_TEST_SUITE_P(Every, InjectedFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// The same over a queue pair without room for inline data, where more calls are
-// made.
+// Repeats the test with a queue pair without room for inline data, which makes
+// more calls.
 TEST(InjectedFailureTest, DeviceWithoutInlineRoomTalks) {
   DeviceOptions device;
   device.max_inline = 0;

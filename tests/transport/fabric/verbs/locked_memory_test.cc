@@ -19,7 +19,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Returns whether LockedMemoryLimit() is `bytes` in a child without
+// Returns true if LockedMemoryLimit() is `bytes` in a child without
 // capabilities whose limit is `bytes`.
 bool LimitIsSeen(uint64_t bytes) {
   const pid_t child = fork();

@@ -1,4 +1,4 @@
-// Memory of a program whose pages can be replaced.
+// Memory whose pages a program can replace.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_MAPPING_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_MAPPING_H_

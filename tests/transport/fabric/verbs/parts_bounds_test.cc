@@ -59,7 +59,7 @@ class Attack {
   }
 
  private:
-  // Returns a region that is mostly honest, or wrong in one part. A read of a
+  // Returns a region that is mostly honest, or wrong in one part. Reading a
   // wrong part breaks the connection, as with hardware.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
@@ -93,8 +93,8 @@ class Attack {
     return part.key > UINT32_MAX || offset > UINT64_MAX - part.offset;
   }
 
-  // Does the same as a session: reads pieces of the parts in the list, and
-  // gives the list back.
+  // Behaves like a session: reads pieces of the listed parts, and gives the
+  // list back.
   void Use(const RemoteRegion& region) {
     for (const RemotePart& part : region) {
       if (random_->OneIn(2) || part.length == 0) continue;
@@ -133,7 +133,7 @@ TEST(VerbsPartsBounds, EachListCostsInProportionToItsBytes) {
   EXPECT_GT(lists, runs);
 }
 
-// Each case has one wrong number. No request for it reaches the device.
+// Each case has one wrong number. Its request must not reach the device.
 TEST(VerbsPartsBounds, ReadBeyondAPartIsRefused) {
   constexpr size_t kBytes = 100;
   constexpr uint64_t kLength = 1000;

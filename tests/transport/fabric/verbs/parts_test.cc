@@ -1,5 +1,5 @@
-// Payloads of several pieces: the pieces that are exposed in place, their keys,
-// and the end of the exposure.
+// Payloads of several pieces: which are exposed in place, their keys, and the
+// end of the exposure.
 
 #include <cerrno>
 #include <cstring>
@@ -80,7 +80,7 @@ class PartsTest : public testing::Test {
     payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
     return text;
   }
-  // The peer reads the payload, however the region is divided into parts.
+  // The peer can read the payload, however its region is divided into parts.
   void ExpectReadable(const RemoteRegion& region) {
     EXPECT_TRUE(ends_->ReadAll(&ends_->client, region) == TextOf(payload_));
   }
@@ -249,7 +249,7 @@ TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
 
 // The bytes between two copies lie within the window of the copies.
 TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
-  // Other payloads, whose memory is used again.
+  // Sends other payloads, which reuse the memory.
   for (int i = 0; i < 200; ++i) {
     const auto other = Ends::PayloadOf(std::string(1000, 'S'));
     server()->Withdraw(server()->Expose(other, 1)->region);
@@ -267,7 +267,7 @@ TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   EXPECT_EQ(seen.find('S'), std::string::npos) << seen;
 }
 
-// The device is busy: the queue has less and less room, and then none.
+// The device is busy: the queue has less and less room, until it is full.
 TEST_F(PartsTest, FullQueueTakesFewerPartsAndThenNothing) {
   AppendFiveParts();
   ends_->api->Hold();

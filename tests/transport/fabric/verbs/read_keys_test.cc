@@ -199,8 +199,8 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
   EXPECT_TRUE(client().events.broken.empty());
 }
 
-// The queue is full, so the invalidation waits. When an event asks for another
-// window there is room again, but the first window is still bound.
+// The queue is full, so the invalidation waits. When an event requests another
+// window, there is room again, but the first window is still bound.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   const RemotePart there =
       client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];

@@ -1,4 +1,4 @@
-// The regions of the cache: which are used again, which are kept, and when they
+// Tests the cache's regions: which are reused, which are kept, and when they
 // end.
 
 #include "transport/fabric/verbs/registration_cache.h"
@@ -112,8 +112,9 @@ TEST_F(RegistrationCacheTest, OtherMemoryIsRegisteredForItsUsersOnly) {
   EXPECT_EQ(cache_->counters().kept_bytes, 0u);
 }
 
-// The first user lets go of its bytes, while the second uses only a part of
-// them. Nobody may free the rest yet, as a third user could get the region.
+// The first user releases its bytes, while the second user uses only part of
+// them. The rest may not be freed yet, because a third user could get the
+// region.
 TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -128,7 +129,7 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
-// The owner may wait for the memory, while others go on sending parts of it.
+// The owner may wait for the memory while others continue to send parts of it.
 TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -252,8 +253,7 @@ TEST_F(RegistrationCacheTest, FailureIsTheDevices) {
   verbs_.FailNext(Call::kRegMr, EFAULT);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kInternal);
-  // The cache tries once more after dropping unused regions, of which there are
-  // none.
+  // The cache drops unused regions and tries again. There are none to drop.
   verbs_.FailNext(Call::kRegMr, ENOMEM);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -267,7 +267,7 @@ TEST_F(RegistrationCacheTest, ThreadsDeclareUseAndEnd) {
       for (int round = 0; round < 300; ++round) {
         auto declared = Declare(t * 8, 8);
         auto used = Get(Pages(t * 8 + 1));
-        // This memory belongs to another thread, and may be freed at any time.
+        // Memory that belongs to another thread, and may be freed at any time.
         const size_t other = (t + 1) % 4 * 8;
         (void)cache_->Find(Pages(other), kAccess);
         if (round % 2 == 0) used.reset();

@@ -41,8 +41,8 @@ class SetupTest : public testing::Test {
   void TearDown() override { EXPECT_TRUE(api()->misuse().empty()); }
 
   FakeVerbs* api() { return ends_->api; }
-  // Returns the offer of the listening side; both sides have tried their
-  // devices then.
+  // Returns the offer of the listening side. Both sides have tried their
+  // devices by then.
   std::string Offer() {
     (void)ends_->connecting->Offer();
     return ends_->listening->Offer().value();

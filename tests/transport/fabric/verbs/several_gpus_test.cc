@@ -16,7 +16,7 @@ namespace {
 class SeveralGpusTest : public GpuTest {
  protected:
   // Opens the ends with a peer-memory module that finds the memory of `lost_`
-  // nowhere, or in a wrong place.
+  // in a wrong place, or not at all.
   void OpenWithOneLost(bool leads_astray) {
     DeviceOptions device;
     device.has_dmabuf = false;

@@ -1,5 +1,5 @@
-// Two connections between the same devices: the objects that they share, and
-// that neither reaches the other's memory.
+// Two connections between the same devices: which objects they share, and that
+// neither reaches the other's memory.
 
 #include <memory>
 #include <string>

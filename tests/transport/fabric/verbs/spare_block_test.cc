@@ -54,7 +54,7 @@ TEST(SpareBlockTest, SmallMessagesDoNotHoldLargeMemory) {
   const void* const large = Use(spare.get(), kSize);
   const void* const small = Use(spare.get(), kSize / 2 - 1);
   EXPECT_NE(small, large);
-  // The large block cost more than the small one.
+  // The large block was more expensive to allocate than the small block.
   EXPECT_FALSE(IsStable(small));
   EXPECT_EQ(Use(spare.get(), kSize), large);
 }

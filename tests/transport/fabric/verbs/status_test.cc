@@ -19,7 +19,8 @@ TEST(StatusTest, SuccessIsOk) {
 }
 
 TEST(StatusTest, EveryOtherCompletionIsAnErrorWithAMessage) {
-  // The last number is beyond those of this header, as from a newer library.
+  // The last number is beyond the numbers of this header, like a number from a
+  // newer library.
   for (int i = IBV_WC_SUCCESS + 1; i <= IBV_WC_TM_RNDV_INCOMPLETE + 1; ++i) {
     const absl::Status status = CompletionStatus(static_cast<ibv_wc_status>(i));
     EXPECT_FALSE(status.ok()) << i;

@@ -1,5 +1,5 @@
-// The trial of windows on real drivers: the fault of Soft-RoCE is found in
-// time, at each trial, and nothing hangs or stays behind.
+// Tries windows on real drivers. The fault of Soft-RoCE must be found in time,
+// in each trial. Nothing may hang or remain.
 
 #include <dirent.h>
 

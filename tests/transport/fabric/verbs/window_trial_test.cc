@@ -1,4 +1,5 @@
-// The trial trusts devices that keep the promises of windows, and no others.
+// The trial must trust devices that keep the promises of windows, and no
+// others.
 
 #include "transport/fabric/verbs/window_trial.h"
 
@@ -81,7 +82,7 @@ TEST_P(UntrustedDevice, IsFoundOut) {
 const Fault kFaults[] = {
     {"WithoutWindows", [](DeviceOptions* o) { o->has_windows = false; },
      absl::StatusCode::kUnimplemented, "no memory windows of type 2"},
-    // Soft-RoCE behaves so.
+    // Soft-RoCE has this fault.
     {"Range", [](DeviceOptions* o) { o->enforce_window_range = false; },
      absl::StatusCode::kPermissionDenied, "reads reach beyond a window"},
     {"Invalidation", [](DeviceOptions* o) { o->enforce_invalidation = false; },
