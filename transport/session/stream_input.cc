@@ -311,7 +311,7 @@ void StreamInput::Consumed(uint32_t id) {
   stream->unconsumed_cost -= oldest.cost;
   const uint64_t credit = stream->receive_window.Consume(oldest.cost);
   reader_.Consumed(oldest.budgeted);
-  if (credit > 0) SendCredit(id, credit);
+  SendCredit(id, credit);
 }
 
 void StreamInput::SendCredit(uint32_t id, uint64_t credit) {

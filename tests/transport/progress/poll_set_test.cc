@@ -112,6 +112,19 @@ TEST(PollSet, ArmedExactlyWhileNobodySpins) {
   EXPECT_TRUE(late->armed);
 }
 
+TEST(PollSet, EachHotPollableIsDisarmedWhileAThreadSpins) {
+  PollSet set(1);
+  std::vector<std::shared_ptr<FakePollable>> pollables;
+  for (int i = 0; i < 3; ++i) {
+    pollables.push_back(std::make_shared<FakePollable>());
+    set.Add(pollables.back());
+  }
+  ASSERT_TRUE(set.BeginSpin());
+  for (const auto& pollable : pollables) EXPECT_FALSE(pollable->armed);
+  EXPECT_FALSE(set.EndSpin());
+  for (const auto& pollable : pollables) EXPECT_TRUE(pollable->armed);
+}
+
 TEST(PollSet, SpinnersAreBounded) {
   PollSet set(2);
   EXPECT_TRUE(set.BeginSpin());

@@ -85,6 +85,16 @@ TEST(Outbox, FramesThatWaitLeaveTogether) {
   EXPECT_TRUE(outbox.empty());
 }
 
+TEST(Outbox, BytesOfAnswersAreCountedApart) {
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
+  outbox.Add(Header(FrameType::kMessage), "hello", 0);
+  EXPECT_EQ(outbox.front().answer_bytes, 0u);
+  const size_t before = outbox.front().bytes.size();
+  outbox.Add(Header(FrameType::kPong), "12345678", 0, /*is_answer=*/true);
+  EXPECT_EQ(outbox.front().answer_bytes, outbox.front().bytes.size() - before);
+}
+
 TEST(Outbox, NumbersGoOnAfterABatchHasLeft) {
   base::BufferPool buffers;
   Outbox outbox(kMaxFrameBytes, &buffers);

@@ -163,6 +163,21 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }
 
+TEST_F(BudgetTest, SendersMayWaitMoreThanOnce) {
+  config_.budget.outbox_bytes = 500;
+  Open(config_);
+  OpenStream(1);
+  for (int i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_TRUE(peer_->Send(1, Letters(900)));
+    EXPECT_FALSE(peer_->Send(1, Letters(900)));
+    peer_->Flush();
+    EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
+    raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
+    Run();
+  }
+}
+
 TEST_F(BudgetTest, NoMoreIsReadFromAPeerThatDoesNotReadTheAnswers) {
   Open(config_);
   EXPECT_TRUE((*peer_)->reads());

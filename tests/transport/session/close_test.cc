@@ -1,12 +1,16 @@
 // The ends of a session, and the state that is left then.
 
 #include <cstdint>
+#include <initializer_list>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/transport/session/session_test_util.h"
+#include "transport/metrics/labels.h"
+#include "transport/metrics/metric.h"
 #include "transport/metrics/registry.h"
+#include "transport/metrics/snapshot.h"
 
 namespace penstock {
 namespace session {
@@ -74,6 +78,28 @@ TEST_F(SessionTest, EachEndIsCountedByItsCause) {
     (*client_)->Close(cause);
     EXPECT_EQ(ended(end), before + 1);
   }
+}
+
+TEST_F(SessionTest, OnlyAnOpenSessionReportsItsState) {
+  using metrics::Metric;
+  Open();
+  const auto reported = [this](Metric metric,
+                               std::initializer_list<metrics::Value> labels) {
+    metrics::Snapshot snapshot;
+    (*client_)->Collect(&snapshot);
+    return snapshot.Get(metric, labels);
+  };
+  const auto client = metrics::Role::kClient;
+  const auto fabric = metrics::Fabric::kTcp;
+  EXPECT_EQ(reported(Metric::kSessionsStarted, {client}), 1u);
+  EXPECT_EQ(reported(Metric::kSessions, {client, fabric}), 1u);
+  const uint64_t least = reported(Metric::kEagerLimitMin, {fabric});
+  EXPECT_GT(least, 0u);
+  EXPECT_EQ(least, reported(Metric::kEagerLimitMax, {fabric}));
+  (*client_)->Close(absl::UnavailableError("bye"));
+  EXPECT_EQ(reported(Metric::kSessionsStarted, {client}), 1u);
+  EXPECT_EQ(reported(Metric::kSessions, {client, fabric}), 0u);
+  EXPECT_EQ(reported(Metric::kEagerLimitMax, {fabric}), 0u);
 }
 
 TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {

@@ -150,6 +150,16 @@ TEST_F(MessageReaderTest, IdThatWaitsCannotBeAnnouncedAgain) {
   EXPECT_TRUE(absl::IsInvalidArgument(reader_->Begin(1, Expose(8, 100))));
 }
 
+TEST_F(MessageReaderTest, IdThatWasReadBelongsToItsStreamNoMore) {
+  Begin(1, Expose(7, 100));
+  Run();
+  Take();
+  Begin(2, Expose(7, 200));
+  reader_->Abandon(1);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 2, 200)}));
+}
+
 TEST_F(MessageReaderTest, CompletionOfAnUnknownReadIsIgnored) {
   reader_->OnReadDone(99, absl::OkStatus());
   EXPECT_EQ(Take(), Lines{});

@@ -103,6 +103,23 @@ TEST_F(MessageReaderTest, DeferredMessageOfAStreamThatEndsDoesNotStart) {
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }
 
+TEST_F(MessageReaderTest, WantedMessageOfAStreamThatEndsDoesNotStart) {
+  Begin(1, Expose(7, 9000));
+  Begin(2, Expose(8, 9000));
+  reader_->Want(8);
+  reader_->Abandon(1);
+  reader_->Abandon(2);
+  Begin(3, Expose(9, 100));
+  reader_->Want(9);  // waits for the abandoned reads
+  const uint64_t reads = fast_reads();
+  reader_->Abandon(3);
+  EXPECT_EQ(Take(), Lines{"released 9"});
+  EXPECT_EQ(fast_reads(), reads);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", "released 8"}));
+  EXPECT_EQ(reader_->in_use(), 0u);
+}
+
 // Regression test: 60,000 waiting messages once took a minute, because each was
 // searched for among the others.
 TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
@@ -245,6 +262,19 @@ TEST_F(ReadBudgetTest, EagerMessageThatIsTakenEndsTheWant) {
   client_->Send(2, Letters(5000));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{"message eager"});
+}
+
+TEST_F(ReadBudgetTest, EagerMessageThatIsTakenReturnsNothing) {
+  Open();
+  for (uint32_t stream : {1, 2}) client_->Open(stream);
+  client_->Send(1, Letters(5001));
+  client_->Send(2, "eager");
+  client_->Send(2, Letters(5000));  // one byte too many for the budget
+  Run();
+  server_->stream(2).Take();
+  (*server_)->Consumed(2);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{});
 }
 
 TEST_F(ReadBudgetTest, DetachedStreamReturnsWhatItHasNotTaken) {

@@ -324,6 +324,21 @@ TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
   EXPECT_EQ(raw_->Take(), Lines{"release 1"});
 }
 
+TEST_F(RawPeerTest, NothingIsReadIfNothingMayBeReceived) {
+  Config config = ServerConfig();
+  config.max_receive_bytes = 0;
+  Open(config);
+  raw_->Send(Header(FrameType::kHeaders, 1));
+  wire::Announce announce;
+  announce.id = 1;
+  announce.length = 1;
+  announce.regions = {{0, {{1, 0, announce.length}}}};
+  raw_->Send(Header(FrameType::kAnnounce, 1),
+             wire::EncodeAnnounce(announce, wire::kVersion));
+  Run();
+  EXPECT_EQ(peer_->stream(1).Take(), (Lines{"headers ", "too large 1"}));
+}
+
 TEST_F(RawPeerTest, CreditForMoreThanWasSentGainsNothing) {
   Begin();
   raw_->SendHello(/*stream_window=*/200);
