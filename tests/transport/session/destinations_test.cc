@@ -90,8 +90,7 @@ class DestinationsTest : public MessageReaderTest {
     }
     return landed;
   }
-  // Reads a message with parts of these sizes into destinations of the given
-  // sizes.
+  // Reads a message with `parts` into destinations with the sizes `places`.
   std::vector<size_t> LandedOf(const std::vector<size_t>& parts,
                                const std::vector<size_t>& places) {
     const memory::Payload payload = PayloadOf(parts);

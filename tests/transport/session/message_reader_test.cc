@@ -203,7 +203,7 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
   EXPECT_EQ(fast_reads() + lifeline_reads(), 0u);
 }
 
-// The message is one block. Its parts are read in pieces of 4,096 bytes.
+// The message is one block, read in pieces of 4,096 bytes.
 TEST_F(MessageReaderTest, PartsNextToOneAnotherAreReadAsOne) {
   keeps_ = true;
   const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});

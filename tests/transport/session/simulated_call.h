@@ -21,8 +21,8 @@ namespace session {
 
 using Random = std::mt19937;
 
-// What the two ends of an RPC intend to do, and the actions that ended the RPC.
-// Shared by both ends.
+// The intended actions of the two ends of an RPC, and the actions that ended
+// the RPC. Shared by both ends.
 struct CallPlan {
   uint32_t stream = 0;
   std::vector<size_t> requests;   // sizes

@@ -18,7 +18,7 @@ const void* At(uint64_t address) {
 }
 void* OutputAt(uint64_t address) { return reinterpret_cast<void*>(address); }
 
-// A sum of two arrays. Its arrays are never read.
+// A sum of two arrays. The arrays are never read.
 struct Sum {
   uint64_t count = 1000;
   std::vector<const void*> inputs = {At(0x10000), At(0x20000)};

@@ -133,7 +133,7 @@ TEST(VerbsPartsBounds, EachListCostsInProportionToItsBytes) {
   EXPECT_GT(lists, runs);
 }
 
-// Each case has one wrong number. Its request must not reach the device.
+// Each case has one wrong number. The device must never see the request.
 TEST(VerbsPartsBounds, ReadBeyondAPartIsRefused) {
   constexpr size_t kBytes = 100;
   constexpr uint64_t kLength = 1000;
