@@ -88,7 +88,7 @@ void Bystander::Stop() {
 
 void Bystander::AwaitCalls() {
   std::unique_lock<std::mutex> lock(mu_);
-  // Wait for two rounds, because the current one may have begun too early.
+  // Waits for two rounds, because the current round may have begun too early.
   wanted_rounds_ = rounds_ + 2;
   changed_.notify_all();
   changed_.wait(

@@ -39,7 +39,7 @@ class Bystander {
   // Blocks until each kind of connection has carried another call, or a call
   // has failed.
   void AwaitCalls();
-  // Ends the calls.
+  // Ends the calls, and waits for them.
   void Stop();
   int calls() const { return calls_; }
   int connections() const { return connections_; }

@@ -36,7 +36,7 @@ constexpr std::chrono::seconds kCallDeadline(20);
 Kind KindOf(const std::string& name);
 std::string NameOf(Kind kind);
 
-// Makes `calls` simultaneous calls of kEcho at `port`, on one channel. Once all
+// Makes `calls` simultaneous calls of kEcho at `port`, on one channel. When all
 // have ended, repeats this on a new channel. Owns one thread.
 class Quarry {
  public:

@@ -11,7 +11,7 @@
 namespace penstock::adversary {
 namespace {
 
-// Enough for 40-byte answers to pile up beyond any limit.
+// Enough frames for 40-byte answers to pile up beyond any limit.
 constexpr int kMany = 1200000;
 constexpr int kSome = 100000;
 
@@ -202,9 +202,10 @@ const Attack kOnServers[] = {
           AnnounceToNobodyWithoutReading),
     WithStreams(1, Quiet("RefusedStreamsWithoutReadingAreBounded",
                          OpenTooManyWithoutReading)),
-    // Each stream is a call to gRPC until gRPC has noticed its end. Limits the
-    // streams that are begun at a time. On a busy machine gRPC notices the end
-    // late: usually 50 to 80 MiB, and up to 200 in one run of ten.
+    // To gRPC, each stream is a call until gRPC has noticed its end. The attack
+    // limits the streams that it begins at a time. On a busy machine gRPC
+    // notices the end late: usually 50 to 80 MiB, and in one of ten runs up to
+    // 200 MiB.
     {"StreamsOpenedAndResetCostWhatCallsCost",
      OpenAndReset,
      {2 * kMemoryPerSession}},

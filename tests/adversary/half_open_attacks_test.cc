@@ -1,4 +1,5 @@
-// Peers that start a connection and stop, to occupy places.
+// Peers that start a connection and then fall silent, to use up the places for
+// half-open connections.
 
 #include <sys/resource.h>
 
@@ -14,7 +15,8 @@
 namespace penstock::adversary {
 namespace {
 
-// More than the connections that may negotiate at once (docs/security.md).
+// More than the number of connections that may negotiate at once
+// (docs/security.md).
 constexpr int kPlaces = 4096;
 constexpr int kIdle = kPlaces + 32;
 // The time after which all unfinished connections have been ended: 5 s for the
@@ -45,7 +47,7 @@ bool AwaitEnd(Peer* peer, std::chrono::steady_clock::time_point until) {
   return true;
 }
 
-// While there is no place, Penstock clients may be served over HTTP/2, but only
+// While no place is free, Penstock clients may be served over HTTP/2, but only
 // until these connections end. Some of the bystander's connections are of this
 // kind.
 void ExpectPlacesAgain(Victim* victim,
@@ -64,7 +66,7 @@ void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
     peers.push_back(victim->TrySession(ShmHello()));
-    // The last peers are refused, or must wait for the first ones to go.
+    // The last peers are refused, or must wait until the first peers have gone.
     if (peers.back() == nullptr) break;
   }
   ASSERT_GE(peers.size(), size_t{kPlaces});

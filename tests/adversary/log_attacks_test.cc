@@ -43,7 +43,7 @@ void SayOddReasons(Victim* victim) {
   peer->Send(FrameOf(type::kGoaway, UINT32_MAX, kForged, 14));
   peer->Send(FrameOf(type::kReset, 1, kForged, 14));
   peer->Finish();
-  // Sends metadata whose refusal may quote it.
+  // Sends metadata that the victim's refusal may quote.
   peer = victim->NewSession();
   peer->OpenStream(absl::StrCat(RequestMetadata("/victim/Echo"),
                                 Literal(kForged, kForged),

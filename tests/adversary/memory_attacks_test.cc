@@ -50,8 +50,9 @@ void LeaveRepliesUnreleased(Victim* victim) {
   }
 }
 
-// The same without reading from the socket. Calls on another session show the
-// progress: each stream has ended when the next one begins.
+// Like LeaveRepliesUnreleased(), but reads nothing from the socket. Calls on
+// another session show the progress: each stream has ended when the next
+// begins.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -80,7 +81,8 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// The same for a client's requests. The client's other calls show the progress.
+// Like GiveCreditWithoutReading(), for a client's requests. The client's other
+// calls show the progress.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -189,7 +191,7 @@ void AnnounceUnread(Victim* victim) {
   }
 }
 
-// Sends the millionth frame, but never the second one.
+// Sends frame one million, but never frame two.
 template <size_t kSize>
 void LeaveAGap(Victim* victim) {
   const std::string payload(kSize, 'p');

@@ -61,7 +61,7 @@ std::vector<std::string> LiteralKeys() {
       "grpc-server-stats-bin", "grpc-trace-bin", "grpc-tags-bin",
       "grpclb_client_stats", "lb-token", "lb-cost-bin", "x-envoy-peer-metadata",
       "grpc-internal-stream-network-state",
-      // Unknown keys.
+      // Unknown keys and malformed keys.
       "", ":", ":unknown", "UPPER-case", "-bin", "x-bin", "grpc-unknown",
       "with blank", "with\nnewline", std::string("with\0zero", 9), "\xff\xfe",
       "connection", "transfer-encoding", std::string(1000, 'k')};
@@ -77,10 +77,10 @@ std::vector<std::string> OddEntries() {
       const std::string entry = Known(key, value);
       blocks.push_back(entry);
     }
-    // Twice: the same value, and another one.
+    // The entry twice: with equal values, and with different values.
     blocks.push_back(absl::StrCat(Known(key, "0"), Known(key, "0")));
     blocks.push_back(absl::StrCat(Known(key, U64(1)), Known(key, U64(2))));
-    // Truncated.
+    // A truncated entry.
     blocks.push_back(U8(key));
     blocks.push_back(absl::StrCat(U8(key), U32(UINT32_MAX), "v"));
   }
@@ -113,7 +113,7 @@ std::vector<std::string> LackingRequests() {
     }
     blocks.push_back(rest);
     for (const std::string& odd : OddValues()) {
-      // Keys of numbered entries; those of the pairs are 3, 5, 6 and 7.
+      // Keys of numbered entries. Pairs have the keys 3, 5, 6 and 7.
       constexpr int kKeys[] = {1, 2, 3, 5, 6, 7};
       blocks.push_back(rest + Known(kKeys[left_out], odd));
     }

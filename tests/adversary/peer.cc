@@ -127,7 +127,8 @@ bool Peer::WaitToWrite() {
     short happened = 0;
     if (!AwaitEvents(socket_, wanted, until, &happened)) break;
     if ((happened & POLLOUT) != 0) return true;
-    // Input proves that the victim works, but not that it accepts this write.
+    // Input proves that the victim works, but not that the victim accepts this
+    // write.
     if ((happened & POLLIN) == 0) return false;
     ReadSome(Clock::now());
     if (reading == Reading::kDropped) parsed_.clear();
@@ -141,7 +142,7 @@ ssize_t Peer::SendBytes(absl::string_view bytes) {
   return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// A record has at most `size` bytes, so TLS holds nothing back.
+// A TLS record has at most `size` bytes, so TLS keeps no bytes back.
 ssize_t Peer::ReceiveBytes(char* into, size_t size) {
   if (tls_ != nullptr) return tls_->Receive(into, size);
   return recv(socket_, into, size, 0);

@@ -110,8 +110,9 @@ class Peer {
   uint64_t sequence_of_next() const { return sequence_; }
   uint64_t last_received() const { return received_; }
 
-  // Half-closes, and reads until the victim's end, which proves that the victim
-  // has read everything. Returns false if the end does not come.
+  // Half-closes, and reads until the end of the victim's stream, which proves
+  // that the victim has read everything. Returns false if the end does not
+  // come.
   bool Finish();
   // Reads until the victim's end. Returns false if it does not come.
   bool AwaitEnd();

@@ -122,7 +122,7 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
-  // A disconnected peer occupies a place until the victim notices
+  // A disconnected peer uses up a place until the victim notices
   // (docs/security.md).
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until &&

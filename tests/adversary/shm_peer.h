@@ -88,8 +88,8 @@ class VictimMemory {
 // A connection to a server's UNIX socket.
 class SetupSocket {
  public:
-  // Connects to the socket in the server's hello. If there is none, Send()
-  // fails.
+  // Connects to the socket in the server's hello. If the hello has no socket,
+  // Send() fails.
   explicit SetupSocket(const Hello& hello);
   // Takes ownership of the connected socket.
   explicit SetupSocket(int fd) : fd_(fd) {}

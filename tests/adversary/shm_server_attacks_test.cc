@@ -76,7 +76,7 @@ void ListenAndStayAway(Victim* victim) {
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// Nobody else can connect.
+// The queue is full, so nobody else can connect.
 void ListenWithAFullQueue(Victim* victim) {
   SetupListener listener(/*backlog=*/0);
   std::vector<int> callers;

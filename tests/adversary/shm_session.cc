@@ -26,7 +26,8 @@ int LingeringSocket() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   (void)!connect(fd, reinterpret_cast<sockaddr*>(&address), size);
-  // The other end stays in the listener's queue, which remains open.
+  // The other end stays in the listener's queue, because the listener stays
+  // open.
   const std::string bytes(1 << 20, 'u');
   while (send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
   }

@@ -16,12 +16,12 @@ namespace penstock::adversary {
 // The time for which the last close() of a TCP socket blocks.
 constexpr int kLingerSeconds = 6;
 
-// Sends the message with `count` such sockets, whose last close() is the
-// victim's.
+// Sends the message with `count` lingering sockets. The victim makes their last
+// close().
 void PassSockets(Victim* victim, SetupSocket* socket,
                  const std::string& message, int count);
 
-// A path in use. If there is none, the test fails and `path` is null.
+// A path in use. If there is no path, the test fails and `path` is null.
 struct ShmSession {
   std::unique_ptr<SetupListener> listener;  // only of a server
   std::unique_ptr<Peer> peer;
@@ -50,8 +50,8 @@ struct ShmServer {
   SharedMemory memory{page::kRing + page::kRingBytes};
   std::unique_ptr<VictimMemory> victim_memory;  // set once received
   std::unique_ptr<Peer> peer;
-  // Null before the connection. Also null if there can be none, which fails the
-  // test.
+  // Null before the connection, and if no connection is possible, which fails
+  // the test.
   std::unique_ptr<SetupSocket> socket;
 };
 
@@ -60,11 +60,12 @@ struct ShmServer {
 bool AwaitPathLost(Peer* peer);
 
 // Expects that the session continues over its lifeline after the loss of its
-// path: the peer's call, or all of the victim's own calls, are served.
+// path: the peer's call, or all calls of the victim, must be served.
 void ExpectCallOverLifeline(Victim* victim, Peer* peer);
 
-// Expects the same after both sides have agreed that there is no path. With
-// `may_lose`, the victim may have lost calls before.
+// Expects the same as ExpectCallOverLifeline(), once both sides have agreed
+// that there is no path. With `may_lose`, the victim may have lost calls
+// before.
 void ExpectCall(Victim* victim, Peer* peer, bool may_lose = false);
 
 // Answers the victim's call on the stream, and expects that it succeeds.

@@ -85,7 +85,7 @@ void SendEachVariant(Victim* victim, State state, size_t step) {
       if (count++ % step != 0) continue;
       Session session = Reach(victim, state);
       Frame sent = frame;
-      // Sequence numbers are relative to this session's next one.
+      // Sequence numbers are relative to the next number of this session.
       if (sent.sequence == uint64_t{1}) {
         sent.sequence = session.peer->sequence_of_next();
       }
@@ -157,7 +157,8 @@ void SendNumbersOfAnySize(Victim* victim) {
   }
 }
 
-// A client makes a channel for each variant. ADVERSARY_STEP=1 tries all.
+// A client needs a channel for each variant, so fewer variants are tried.
+// ADVERSARY_STEP=1 tries all.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);
 }

@@ -67,7 +67,7 @@ std::vector<std::string> OddAnnouncements() {
     payloads.push_back(
         AnnouncementOf(1, 100, {Region(0, {Part(1, 0, 100), part})}));
   }
-  // More parts than exist, and more than are allowed.
+  // More parts than the region has, and more than are allowed.
   for (size_t parts : {0, 2, 512, 513, 65535}) {
     payloads.push_back(AnnouncementOf(
         1, parts, {Region(0, std::vector<std::string>(parts, Part(1, 0, 1)))}));
@@ -256,7 +256,7 @@ Frame RandomFrame(std::mt19937* random) {
   const uint32_t stream = 1 + (*random)() % 5;
   const std::vector<Frame> variants = Variants(type, stream, 1);
   Frame frame = variants[(*random)() % variants.size()];
-  // Few sessions survive a wrong number, so most frames must be right.
+  // A wrong number ends most sessions, so most numbers must be right.
   if ((*random)() % 16 != 0) frame.sequence = absl::nullopt;
   if ((*random)() % 16 != 0) frame.ack = absl::nullopt;
   if ((*random)() % 16 != 0) frame.length = absl::nullopt;

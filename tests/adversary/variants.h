@@ -26,13 +26,13 @@ std::vector<Frame> Variants(uint8_t type, uint32_t stream, uint64_t sequence);
 // Returns unit headers, with a body if the type requires one.
 std::vector<std::string> UnitVariants(uint8_t type);
 
-// Returns a random one of these frames, with random changes to its fields. Most
-// frames have the right sequence number.
+// Returns a random frame of these types, with random changes to its fields.
+// Most frames have the right sequence number.
 Frame RandomFrame(std::mt19937* random);
 
-// Returns a frame for the stream with log-uniform numbers: few bits are as
-// likely as many. Most frames are well-formed. `id` is the id of the session's
-// next announcement.
+// Returns a frame for the stream with log-uniform numbers: small numbers are as
+// likely as large ones. Most frames are well-formed. `id` is the id of the
+// session's next announcement.
 Frame FrameOfAnySize(std::mt19937_64* random, uint32_t stream, uint64_t id);
 
 }  // namespace penstock::adversary

@@ -1,4 +1,4 @@
-// Peers that speak only version 1 of the protocol, like all up to commit
+// Peers that speak only version 1 of the protocol, like all builds up to commit
 // 6abe3f4, against the current code. The tests use recorded bytes of such
 // peers, and a small implementation.
 
@@ -67,8 +67,8 @@ std::vector<std::string> Recorded(const std::string& side) {
 }
 
 // Returns the bytes with acknowledgements of at most `received` frames. The
-// number of the other side's frames depends on time: an unchanged deadline
-// saves a frame.
+// number of the other side's frames depends on timing: a frame is omitted if
+// the deadline has not changed.
 std::string Acknowledging(std::string said, uint64_t received) {
   constexpr size_t kUnitHeader = 16;
   constexpr size_t kAckOffset = 24;
@@ -138,7 +138,7 @@ class Version1Client : public ::testing::Test {
   void Say(const std::string& recorded) {
     peer_->Write(Acknowledging(recorded, peer_->last_received()));
   }
-  // Returns the next frame of this type, or an empty one.
+  // Returns the next frame of this type, or an empty frame.
   Frame Await(uint8_t type) { return peer_->Await(type).value_or(Frame()); }
   void ExpectEnd(uint32_t stream) {
     const Frame trailers = Await(type::kTrailers);
@@ -260,7 +260,7 @@ TEST_F(Version1Client, SendsAndReceivesMessagesOfAllSizes) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// One part per path, regardless of the number of slices.
+// Announces one part per path, regardless of the number of slices.
 TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   ASSERT_TRUE(peer_->Negotiate());
   ASSERT_TRUE(peer_->Greet(ShmHello()));

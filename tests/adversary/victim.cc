@@ -17,12 +17,12 @@ namespace {
 
 constexpr char kProgram[] = "tests/adversary/victim";
 
-// About ten times the cost of a plain build on an idle machine.
+// About ten times the time that a plain build needs on an idle machine.
 constexpr double kSecondsPerByte = 50e-9;
 constexpr double kSecondsPerFrame = 5e-6;
 constexpr double kSecondsPerConnection = 5e-3;
 constexpr double kSecondsPerCall = 1e-3;
-// A line for the beginning of a connection, and one for an abnormal end.
+// One line for the beginning of a connection, and one line for an abnormal end.
 constexpr uint64_t kLogPerConnection = 500;
 // Descriptors of connections that come and go.
 constexpr int kDescriptorSlack = 64;
@@ -77,7 +77,7 @@ void Victim::Start() {
   } else {
     StartClient();
   }
-  // Warm up all one-time allocations, of the first connection of each kind.
+  // Makes all one-time allocations, by the first connection of each kind.
   if (process_ == nullptr) return;
   CheckBystander();
   process::ForgetPeak(process_->pid());

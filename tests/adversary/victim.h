@@ -27,17 +27,17 @@ namespace penstock::adversary {
 // bytes. The sum of the read budget (64 MiB), unread eager messages (16 MiB),
 // windows, pending output and the allocator's slack.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
-// The same without announcements and unread messages: a joined payload of 16
-// MiB while it grows, or frames that came early.
+// The same without announcements and unread messages. Remaining memory: a
+// joined payload of 16 MiB while it grows, or frames that came early.
 constexpr uint64_t kMemoryOfAPayload = 64 << 20;
-// The same if only answers wait to be written.
+// The same if only unwritten answers use memory.
 constexpr uint64_t kMemoryOfAnswers = 24 << 20;
 
 struct Limits {
   uint64_t memory = kMemoryPerSession;
-  // In addition to the allowance per connection.
+  // The log bytes allowed in addition to the allowance per connection.
   uint64_t log = 16 * 1024;
-  // In addition to the allowance for the traffic and the bystander's calls.
+  // The CPU time allowed in addition to the traffic and the bystander's calls.
   double cpu_seconds = 1;
 };
 
@@ -59,7 +59,7 @@ struct VictimOptions {
   int calls = 1;
 };
 
-// A victim. Failures fail the running test.
+// A victim process and its bystander. Failures fail the running test.
 class Victim {
  public:
   explicit Victim(const VictimOptions& options);
@@ -106,9 +106,10 @@ class Victim {
   std::unique_ptr<Peer> Connect();
   std::unique_ptr<Peer> ConnectInClear();
   using Step = std::function<bool(Peer*)>;
-  // Returns a connection on which `step` succeeds, or null. A client may close
-  // a new connection: a call that was queued while the last session ended wakes
-  // its channel and fails immediately, and nobody needs the channel.
+  // Returns a connection on which `step` succeeds, or null. Tries several
+  // connections, because a client may close a new connection: a call that was
+  // queued while the last session ended wakes its channel and fails
+  // immediately, and then nobody needs the channel.
   std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
@@ -130,8 +131,8 @@ class Victim {
   process::LogFile log_file_;
   std::unique_ptr<process::Child> process_;
   int port_ = 0;
-  // The bystander of a server. For a client, the server that the client's own
-  // bystander calls.
+  // The bystander of a server. If the victim is a client, this is the server
+  // that the client's own bystander calls.
   std::unique_ptr<Bystander> bystander_;
   Service service_;
   std::unique_ptr<grpc::Server> honest_;

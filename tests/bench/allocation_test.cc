@@ -1,4 +1,4 @@
-// Small messages below gRPC allocate no heap memory.
+// Tests that small messages below gRPC allocate no heap memory.
 
 #include <atomic>
 #include <cstdlib>
@@ -25,7 +25,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace penstock::bench {
 namespace {
 
-// The first calls allocate memory for later ones.
+// The first calls allocate memory that later calls reuse.
 constexpr int kWarmUp = 1000;
 
 TEST(Allocation, CountsThoseOfTheSetUp) {

@@ -1,5 +1,5 @@
-// bench/rpc's messages on simulated devices: the right bytes in the right
-// places.
+// Tests bench/rpc's messages on simulated devices: the right bytes must be in
+// the right places.
 
 #include "bench/rpc/device_message.h"
 
@@ -19,7 +19,8 @@ namespace {
 
 constexpr tensor::Device kDevice = {tensor::Device::Kind::kCuda, 0};
 
-// Never destroyed, like the messages' spare memory.
+// Never destroyed, because the spare memory of messages is never destroyed
+// either.
 tensor::FakeDevices* Devices() {
   static auto* const devices = [] {
     auto* const made = new tensor::FakeDevices(1);

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""gRPC's benchmark runs over each transport, and its figures make a table."""
+"""Runs gRPC's benchmark over each transport, and makes a table of its
+figures."""
 
 import json
 import pathlib

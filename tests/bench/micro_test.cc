@@ -29,7 +29,8 @@ TEST(MicroTest, EachBenchmarkRuns) {
     EXPECT_EQ(benchmark.value("error_message", ""), "") << name;
     names.insert(name.substr(0, name.find('/')));
   }
-  // One benchmark per file: the linker drops unreferenced files.
+  // Names one benchmark of each file, because the linker drops unreferenced
+  // files.
   for (const char* name :
        {"AppendFrame", "OutboxBatch", "PollIdlePaths", "RingPacket",
         "SessionCall", "EncodeRequestMetadata", "CopiedAndReadInPages"}) {

@@ -39,7 +39,7 @@ document.body.dataset.probe = JSON.stringify(
 
 
 def unfilter(kind, line, above, bpp):
-    """One line of a PNG, as its filter left it, made into pixels in place."""
+    """Undoes a PNG filter on one line, in place."""
     for i in range(len(line)):
         left = line[i - bpp] if i >= bpp else 0
         up = above[i]

@@ -77,8 +77,8 @@ TEST(PayloadTest, AnyChangedByteIsFound) {
 
 TEST(PayloadTest, AnyMissingTailIsFound) {
   const std::string good = Bytes(MakePayload(45, kSeed));
-  // A truncated message is a valid shorter one; the check of the reply compares
-  // the length.
+  // A truncated message is a valid, shorter message, so the check compares the
+  // length.
   const grpc::ByteBuffer shorter = Split(good.substr(0, 40), 40);
   EXPECT_FALSE(CheckReply(shorter, 45, ReplySeed(kSeed)).ok());
 }

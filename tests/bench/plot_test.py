@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""bench/rpc/plot.py: what it draws of results, and what it refuses."""
+"""Tests what bench/rpc/plot.py draws, and which results it refuses."""
 
 import json
 import pathlib
@@ -48,7 +48,7 @@ class PlotTest(unittest.TestCase):
                          "64 KiB", "1 MiB"):
                 self.assertIn(name, shown)
             self.assertNotIn("RDMA", shown)
-            # One colour of tcp and one of shm.
+            # The colours of one tcp line and one shm line.
             for colour in ("#7f7f7f", "#d62728"):
                 self.assertRegex(text, rf"stroke: {colour}; stroke-width")
 

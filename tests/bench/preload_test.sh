@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/preload measures each program in each of its ways.
+# Checks that bench/preload measures each program in each of its modes.
 set -euo pipefail
 said=$(bench/preload/preload --rounds=1 --calls=100)
 for line in 'c++, 8' 'sync, 64KiB' 'aio, 1MiB'; do

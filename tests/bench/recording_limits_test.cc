@@ -39,7 +39,7 @@ std::string CallAt(size_t id, size_t client, size_t at) {
                       "\"status\":0}\n");
 }
 
-// Like a server with clients that come and go for days.
+// Calls like a server whose clients come and go for days.
 TEST(RecordingLimitsTest, ManyClientsShareConnections) {
   const std::string path = PathOf("clients");
   std::string text = kHeader;

@@ -30,9 +30,9 @@ RecordedCall CallOf(size_t client, int64_t begun_us, int64_t ended_after_us) {
   return call;
 }
 
-// One client makes sequential calls, and the last one fails. Some calls of the
-// other client overlap, so it has several lanes. Many calls follow, each
-// waiting for the previous one, so all lanes but one wait.
+// One client makes sequential calls, and the last call fails. Some calls of the
+// other client overlap, so it has several lanes. Many calls follow, each of
+// which waits for the previous call, so all lanes except one wait.
 Recording TwoClients(int64_t until_failure) {
   constexpr int64_t kLanes = 24;
   constexpr int64_t kChain = 400;
@@ -53,7 +53,7 @@ Recording TwoClients(int64_t until_failure) {
   return recording;
 }
 
-// The same, with another request size.
+// Returns the same recording with a different request size.
 Recording Expected(Recording recording) {
   recording.calls.back().messages[0].bytes = 8;
   return recording;

@@ -1,5 +1,5 @@
-// Random recordings are replayed over a transport and recorded again: both
-// recordings must agree. Also files that are no recordings.
+// Replays random recordings over a transport and records the replay. Both
+// recordings must agree. Also reads files that are no recordings.
 
 #include <sys/wait.h>
 #include <zlib.h>

@@ -66,7 +66,7 @@ TEST(RpcTest, MessagesOfEveryFormAreAnswered) {
 }
 
 TEST(RpcTest, MessagesOfManyBuffersAreAnsweredInEveryForm) {
-  // Each form and each scheme once.
+  // Covers each form and each scheme once.
   const std::pair<const char*, const char*> kCases[] = {
       {"raw", "uniform"},
       {"raw", "random"},
@@ -83,8 +83,8 @@ TEST(RpcTest, MessagesOfManyBuffersAreAnsweredInEveryForm) {
   }
 }
 
-// There is no substitute for a GPU, and no output that looks like a GPU's
-// figures.
+// Without a GPU, nothing may stand in for it, and no output may look like a
+// GPU's figures.
 TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
   if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
   const std::string path = testing::TempDir() + "/device";
@@ -167,7 +167,7 @@ TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
     EXPECT_GT(cell["kib_per_channel"], 1) << cell;
     EXPECT_LT(cell["kib_per_channel"], 1024) << cell;
     EXPECT_GE(cell["cpu_percent"], 0) << cell;
-    // Far above the goal: detects a spinning thread that never sleeps.
+    // Far above the goal, but low enough to detect a thread that never sleeps.
     EXPECT_LT(cell["cpu_percent"], 90) << cell;
   }
 }
@@ -210,7 +210,8 @@ TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   }
 }
 
-// The times are those of the tiny calls, and the MB/s those of the others.
+// The times must be those of the tiny calls, and the MB/s those of the large
+// calls.
 TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
   const std::string path = testing::TempDir() + "/beside.json";
   ASSERT_EQ(

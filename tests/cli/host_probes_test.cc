@@ -1,5 +1,5 @@
-// The doctor's findings on memory, namespaces, settings, cores and GPUs, and
-// the paths that it predicts.
+// Tests the doctor's findings on memory, namespaces, settings, cores and GPUs,
+// and the paths that it predicts.
 
 #include <string>
 

@@ -1,4 +1,4 @@
-// Signals that a command remembers, and a signal that ends it.
+// Tests which signals a command remembers, and which signal ends it.
 
 #include "cli/interrupt.h"
 

@@ -61,12 +61,12 @@ TEST(MetricsTextTest, QuantilesAreOfWhatWasObservedInBetween) {
   EXPECT_EQ(QuantileBetween(at(0, 0, 0), at(99, 99, 100), 0.99), 1);
   EXPECT_TRUE(std::isinf(QuantileBetween(at(0, 0, 0), at(9, 9, 10), 0.99)));
   EXPECT_EQ(QuantileBetween(at(5, 5, 5), at(5, 5, 5), 0.5), 0);
-  // After a restart, all observations are new.
+  // After a restart, all observations count as new.
   EXPECT_EQ(QuantileBetween(at(50, 50, 50), at(0, 3, 3), 0.5), 2);
   EXPECT_EQ(QuantileBetween({}, {}, 0.5), 0);
 }
 
-// A process with one connection that has sent `messages` messages.
+// Returns a process with one connection that has sent `messages` messages.
 Sample After(int seconds, int messages) {
   const std::string count = std::to_string(messages);
   Sample sample;
@@ -120,7 +120,7 @@ TEST(ViewTest, NarrowTerminalsGetTheColumnsThatFit) {
   }
 }
 
-// A parameter server whose tables have made `steps` steps.
+// Returns a parameter server whose tables have made `steps` steps.
 Sample Server(int seconds, int steps) {
   const std::string count = std::to_string(steps);
   Sample sample = After(seconds, 0);

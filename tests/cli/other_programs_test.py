@@ -90,7 +90,7 @@ class RunTest(CommandTest):
                          -signal.SIGPIPE)
 
     def test_signals_are_ignored_and_blocked_as_they_were(self):
-        """As a service manager, nohup or a shell may have set them."""
+        """Sets the signals like a service manager, nohup or a shell."""
         def signals(*command, ignored, blocked):
             def set_up():
                 for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT):
@@ -242,7 +242,7 @@ class PsTest(CommandTest):
     def test_why_it_cannot_listen_is_said(self):
         port = self.serve().rpartition(":")[2]
         done = run("ps", "serve", f"--listen=127.0.0.1:{port}", "--workers=1")
-        # Below what gRPC logs.
+        # gRPC logs first. The reason follows.
         self.assertEqual(done.returncode, 1)
         self.assertIn("penstock ps serve: cannot listen on "
                       f"127.0.0.1:{port}: the port is in use", done.stderr)
@@ -317,7 +317,8 @@ class TopTest(CommandTest):
                              rf"(?m)^ *{self.server.pid}  \S*penstock serve")
 
     def as_nobody(self, *arguments):
-        """Runs penstock as another user, who may not see where it lies."""
+        """Runs penstock as a user who may not read the folder of the
+        program."""
         program = ("import os, sys\n"
                    "program = os.open(sys.argv[1], os.O_RDONLY)\n"
                    "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
@@ -339,7 +340,7 @@ class TopTest(CommandTest):
             self.assertEqual((done.returncode, done.stderr), (
                 1, "penstock top: no process of this user's with a connection "
                 "over Penstock in this network namespace\n"))
-            # A user who asks for the process by its number gets the reason.
+            # A user who names the process by its number must get the reason.
             done = self.as_nobody("top", str(self.server.pid))
             self.assertIn("answers its own user and root", done.stderr)
 
@@ -388,7 +389,7 @@ class TopTest(CommandTest):
             self.check(run("top", where), 2)
 
     def test_other_servers_are_no_processes_of_ours(self):
-        """Garbage, and metrics of others."""
+        """Garbage, and metrics of other programs."""
         answers = {"/metrics": b"up 1\n", "/garbage": b"{{{ \xff\n",
                    "/endless": b"penstock_sessions 1\n" * 2_000_000}
 

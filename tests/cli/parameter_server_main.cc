@@ -42,7 +42,7 @@ void Check(const absl::Status& status, const char* what) {
 Model SomeModel(int tables) {
   Model model;
   model.tables.push_back(DenseTable("kernel", {2, 3}, kStaleness));
-  // A name that controls a terminal, and that Prometheus' format escapes.
+  // A name that would control a terminal. Prometheus' format escapes it.
   model.tables.push_back(SparseTable("us\x1b[31m\"ers", 4, kStaleness));
   for (int i = 2; i < tables; ++i) {
     model.tables.push_back(

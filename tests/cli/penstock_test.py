@@ -31,7 +31,7 @@ ESCAPE = "\x1b["
 
 
 def run(*arguments, env=None, **options):
-    """Runs penstock to its end; returns what subprocess.run() does."""
+    """Runs penstock until it ends. Returns the result of subprocess.run()."""
     options.setdefault("stdout", subprocess.PIPE)
     return subprocess.run([PROGRAM, *arguments], text=True, timeout=LIMIT,
                           stderr=subprocess.PIPE,
@@ -45,7 +45,7 @@ def clean_environment():
 
 
 def state_of(process):
-    """"R" for one that runs, "S" for one that waits."""
+    """Returns "R" for a running process, and "S" for a waiting process."""
     with open(f"/proc/{process}/stat", encoding="ascii") as file:
         return file.read().rpartition(")")[2].split()[0]
 
@@ -60,8 +60,8 @@ class CommandTest(unittest.TestCase):
             self.assertNotRegex(text, r"terminate called|\.cc:\d|" + "\x1b")
 
     def serve(self, *arguments, port=0, env=None):
-        """Starts `penstock serve`; returns where it listens. Without a port,
-        `arguments` have one."""
+        """Starts `penstock serve`. Returns its address. `arguments` must have
+        a port if `port` is None."""
         ports = [] if port is None else [f"--port={port}"]
         server = subprocess.Popen(
             [PROGRAM, "serve", "--json", *ports, *arguments],
@@ -208,7 +208,7 @@ class UsageTest(CommandTest):
 
 
 class JsonTest(CommandTest):
-    """--json has one JSON object printed, whatever comes of it."""
+    """Checks that --json prints one JSON object, whatever the result."""
 
     def error(self, *arguments, code=1, **options):
         done = run(*arguments, "--json", **options)
@@ -311,8 +311,8 @@ class DoctorTest(CommandTest):
         self.assertGreater(report["round_trip_us"], 0)
 
     def verdict(self, *command, env=None, **options):
-        """Asserts that the doctor's verdict on shm is what its own connection
-        got; returns it."""
+        """Asserts that the doctor's verdict on shm matches the path of its own
+        connection. Returns the verdict."""
         address = self.serve()
         done = subprocess.run(
             [*command, PROGRAM, "doctor", "--json", address], text=True,
@@ -333,12 +333,12 @@ class DoctorTest(CommandTest):
                     {"PENSTOCK_FABRICS": "tcp,shm"},
                     {"PENSTOCK_FABRICS": "verbs"}):
             self.assertFalse(self.verdict(env=env)["usable"], env)
-        # There is no room for a ring.
+        # The size limit leaves no room for a ring.
         self.assertFalse(self.verdict(preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))["usable"])
 
     def test_where_the_kernel_is_not_known_there_is_no_shm(self):
-        """As in a chroot without /proc, or with ProcSubset=pid."""
+        """Hides /proc, as in a chroot or with ProcSubset=pid."""
         hide = ["unshare", "--mount", "sh", "-c",
                 "mount --bind /dev/null /proc/sys/kernel/random/boot_id && "
                 'exec "$@"', "sh"]
@@ -490,7 +490,8 @@ class OutputTest(CommandTest):
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         taken, end = "/", time.monotonic() + LIMIT
-        # Until main(), what is loaded, or tried out, has it, or nothing.
+        # Before main(), descriptor 1 may be a file that is being loaded or
+        # probed, or nothing.
         while taken != "/dev/null" and time.monotonic() < end:
             try:
                 if "penstock" in os.readlink(f"/proc/{server.pid}/exe"):
@@ -500,7 +501,7 @@ class OutputTest(CommandTest):
         self.assertEqual(taken, "/dev/null")
 
     def on_terminal(self, columns, *arguments, env=None):
-        """Runs penstock on a terminal; returns what it shows."""
+        """Runs penstock on a terminal. Returns its output."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ,
                     struct.pack("HHHH", 24, columns, 0, 0))
@@ -829,7 +830,7 @@ class PingTest(CommandTest):
 
 
 class ProbeTest(CommandTest):
-    """ping and doctor in their server's environment, as in a pod."""
+    """Runs ping and doctor in their server's environment, as in a pod."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -838,7 +839,7 @@ class ProbeTest(CommandTest):
         self.address = self.serve()
 
     def probe(self, env):
-        """Returns what the doctor says."""
+        """Returns the doctor's output."""
         for command in (["ping", self.address, "--count=1"],
                         ["doctor", self.address]):
             done = run(*command, env=env)
@@ -951,7 +952,7 @@ class ServeTest(CommandTest):
 
 
 class TlsTest(CommandTest):
-    """With a certificate for "localhost" that signs itself."""
+    """The server has a self-signed certificate for "localhost"."""
 
     @classmethod
     def setUpClass(cls):

@@ -78,7 +78,7 @@ class WholeTest(unittest.TestCase):
         self.assertIn("rxe0/1", found["text"])
 
     def test_too_little_locked_memory_is_a_problem_with_its_remedy(self):
-        # This process lacks CAP_IPC_LOCK, which root has.
+        # Drops CAP_IPC_LOCK, which root has.
         done = subprocess.run(
             ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock",
              "prlimit", "--memlock=65536:65536", PROGRAM, "doctor", "--json"],

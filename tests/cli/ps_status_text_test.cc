@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two servers, one of which has all spilled rows.
+// Returns two servers. All spilled rows are at one of them.
 std::vector<ServerStatus> Servers(uint64_t spilled_rows) {
   std::vector<ServerStatus> servers(2);
   for (ServerStatus& server : servers) {

@@ -21,7 +21,7 @@ TRAINER = os.environ.get("TRAINER", "tests/ps/checkpoint/trainer")
 class ServersTest(CommandTest):
 
     def server(self, training=7, tables=2, *flags):
-        """Starts a server; returns its address, and its metrics'."""
+        """Starts a server. Returns its address and its metrics' address."""
         server = subprocess.Popen(
             [SERVER, str(training), str(tables), *flags],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -43,7 +43,7 @@ class StatusTest(ServersTest):
         done = self.status(address)
         self.check(done, 0)
         self.assertRegex(done.stdout, rf"\n{address} +serves +\d+ +2/2 ")
-        # The slow server is the first one.
+        # The first server is the slow one.
         self.assertRegex(done.stdout, r"\n +1 +0 +3 *\n +0 +3 +0 *\n")
         self.assertRegex(done.stdout, r"\nkernel +dense ")
         self.assertRegex(done.stdout, r'\nus\\x1b\[31m"ers +sparse ')
@@ -166,7 +166,7 @@ class Authority:
 
 
 class CheckpointTest(ServersTest):
-    """penstock ps checkpoint, and who may."""
+    """Tests penstock ps checkpoint, and who may call it."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -176,7 +176,7 @@ class CheckpointTest(ServersTest):
         self.checkpoints.mkdir()
 
     def keeper(self, *flags, training=7):
-        """Starts a server that has a folder; returns its address."""
+        """Starts a server with a checkpoint folder. Returns its address."""
         return self.server(training, 2, f"--checkpoints={self.checkpoints}",
                            *flags)[0]
 
@@ -184,7 +184,7 @@ class CheckpointTest(ServersTest):
         return run("ps", "checkpoint", *arguments, "--timeout=30")
 
     def fails(self, done, said):
-        """One line, which says it, and no result."""
+        """The output is one line with the error, and no result."""
         self.check(done, 1)
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")

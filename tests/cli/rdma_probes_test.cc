@@ -167,7 +167,8 @@ TEST_F(AdapterTest, IpoibInterfacesAreNamedWithModeAndMtu) {
   EXPECT_EQ(ProbeIpoib(*host_)[0].level, Level::kNote);
 }
 
-// Each file of the tree in turn is missing, empty, junk, huge or a pipe.
+// Makes each file of the tree missing, empty, junk, huge or a pipe, one file at
+// a time.
 TEST_F(AdapterTest, WhateverTheFilesHoldTheFindingsArePrintable) {
   const std::string files[] = {
       absl::StrCat(kPort, "/state"),

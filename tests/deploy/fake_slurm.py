@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""srun and scontrol of a cluster whose nodes are loopback addresses.
+"""Simulates srun and scontrol of a cluster whose nodes are loopback addresses.
 
 Called by the name `srun` or `scontrol`. The program knows the flags that the
 scripts of deploy/slurm use, and refuses all others. Tasks run side by side, in
@@ -15,7 +15,7 @@ import sys
 
 
 def expand(nodelist):
-    """127.0.0.[1-3] as Slurm expands it; or names with commas."""
+    """Expands 127.0.0.[1-3] like Slurm, or splits names at commas."""
     if "[" not in nodelist:
         return nodelist.split(",")
     prefix, _, numbers = nodelist.rstrip("]").partition("[")

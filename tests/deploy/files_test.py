@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The files in deploy/: linters find nothing, and every command that a file has
-is one that its program knows."""
+"""Checks the files in deploy/: linters must find nothing, and each command in
+a file must be known to its program."""
 
 import json
 import os
@@ -20,7 +20,7 @@ MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
 # Installed by tools/setup --deploy.
 LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
                        or pathlib.Path.home() / ".cache") / "penstock/deploy"
-# The oldest release whose schemas have everything that the manifests use.
+# The oldest release whose schemas include all that the manifests use.
 KUBERNETES = "1.31"
 PROGRAMS = {
     "penstock": "cli/penstock",
@@ -44,8 +44,9 @@ def linter(name):
 
 
 def without_comments(text):
-    """With all that a manifest offers in comments taken up. Comments in words
-    stay: what is offered begins with "- ", "name: " or "add: ["."""
+    """Returns the manifest with all offered options enabled, that is,
+    uncommented. An option begins with "- ", "name: " or "add: [". Comments in
+    words stay."""
     return re.sub(r"^( *)# ((?:  )?(?:- \{|add: \[|rdma/\w+: |\w+:$))", r"\1\2",
                   text, flags=re.MULTILINE)
 
@@ -76,7 +77,8 @@ PROMETHEUS = {
 
 
 def is_covered(port, ports):
-    """Returns whether a rule covers the port; without ports it covers all."""
+    """Returns True if a rule covers the port. A rule without ports covers all
+    ports."""
     return not ports or any(
         "port" not in each or
         each["port"] <= port <= each.get("endPort", each["port"])
@@ -84,7 +86,7 @@ def is_covered(port, ports):
 
 
 def callers_of(port, labels, every):
-    """Returns who may reach the port of pods with these labels."""
+    """Returns the peers that may reach the port of pods with these labels."""
     policies = [each["spec"] for each in every
                 if each["kind"] == "NetworkPolicy"
                 and "Ingress" in each["spec"]["policyTypes"]
@@ -238,7 +240,7 @@ class KubernetesTest(unittest.TestCase):
 
 
 class SlurmTest(unittest.TestCase):
-    """slurm_test runs them."""
+    """Not run here, because slurm_test runs these files."""
 
     def test_shellcheck_finds_nothing(self):
         if shutil.which("shellcheck") is None:
@@ -260,7 +262,7 @@ class CheckerTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    # For unittest's classes, too: it reports each test, and why one is skipped.
+    # Reports each test of unittest's classes, and the reason of each skip.
     report = os.environ.get("XML_OUTPUT_FILE")
     sys.exit(pytest.main(
         [str(pathlib.Path(__file__).resolve()), "-v", "-rs", "-p",

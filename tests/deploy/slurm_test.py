@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The scripts of deploy/slurm, run to their end on a cluster of loopback
-addresses (fake_slurm.py): what they start trains."""
+"""Runs the scripts of deploy/slurm to their end on a cluster of loopback
+addresses (fake_slurm.py). The started programs must train."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ PROGRAMS = [pathlib.Path(name).resolve()
 
 
 def free_ports(count):
-    """The first of so many ports that are free, one after another."""
+    """Returns the first of `count` successive free ports."""
     for first in range(21000 + os.getpid() % 5000, 32000, count):
         try:
             for port in range(first, first + count):
@@ -28,7 +28,7 @@ def free_ports(count):
 
 
 def submit(script, *arguments, nodes, timeout=100, **environment):
-    """Runs a script as the first node of a job would; returns what it said."""
+    """Runs a script as the first node of a job does. Returns its output."""
     with tempfile.TemporaryDirectory() as folder:
         for name in "srun", "scontrol":
             pathlib.Path(folder, name).symlink_to(FAKE)
@@ -64,8 +64,8 @@ class ParameterServerTest(unittest.TestCase):
                       **environment)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^result [\d.]+ ")
-        # All workers have pushed all steps to both servers, and then the
-        # servers ended.
+        # All workers have pushed all steps to both servers. Then the servers
+        # have ended.
         self.assertEqual(
             done.stdout.count("stopped at version 20; pushes counted 80,"), 2,
             done.stdout)

@@ -1,5 +1,5 @@
-"""deploy/slurm/tensorflow.sbatch, run to its end: both strategies learn, and
-tensors go over shared memory."""
+"""Runs deploy/slurm/tensorflow.sbatch to its end: both strategies must learn,
+and tensors must go over shared memory."""
 
 import pathlib
 import sys

@@ -30,7 +30,7 @@ NOT_OF_THE_TRANSPORT = {
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
-# A path of this tree, or of a folder of it, between back quotes.
+# A quoted path of this tree, or of one of its folders.
 QUOTED_PATH = re.compile(
     r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|"
     r"frameworks|cli|preload|deploy)/[\w./-]*)`")
@@ -142,7 +142,7 @@ class SettingsTest(unittest.TestCase):
     """//tests/transport/settings:document_test has the rest."""
 
     def test_there_are_settings(self):
-        # Otherwise the pattern, not a document, is out of date.
+        # A failure here means that the pattern is out of date, not a document.
         self.assertLessEqual({"PENSTOCK_POLICY", "PENSTOCK_LOG"},
                              settings(ROOT))
 
@@ -191,7 +191,8 @@ class LinksTest(unittest.TestCase):
                           if not (ROOT / name).exists()], [])
 
     def test_every_quoted_path_is_in_the_tree(self):
-        # docs/ only: an example's README quotes paths of its own folder.
+        # Checks only docs/, because an example's README quotes paths of its
+        # own folder.
         self.assertEqual([problem
                           for path in sorted((ROOT / "docs").glob("**/*.md"))
                           for problem in unresolved_paths(ROOT, path)], [])
@@ -256,7 +257,7 @@ class MapTest(unittest.TestCase):
 
 
 class LabTest(unittest.TestCase):
-    """docs/lab has one dated page per study, and an index."""
+    """Checks that docs/lab has one dated page per study, and an index."""
 
     def test_every_study_has_its_date_and_its_row(self):
         folder = ROOT / "docs/lab"
@@ -270,7 +271,8 @@ class LabTest(unittest.TestCase):
 
 
 class PackagesTest(unittest.TestCase):
-    """docs/packages.md names each package, and what a build needs."""
+    """Checks that docs/packages.md names each package and the needs of a
+    build."""
 
     def setUp(self):
         self.text = text_of(ROOT / "docs/packages.md")
@@ -320,7 +322,7 @@ class PythonReadmeTest(unittest.TestCase):
 
 
 class ProtocolTest(unittest.TestCase):
-    """docs/protocol.md names each frame type with its number."""
+    """Checks that docs/protocol.md names each frame type with its number."""
 
     def numbers(self, file, enum):
         body = re.search(rf"enum class {enum}[^{{]*{{(.*?)}};",
@@ -343,13 +345,14 @@ class ProtocolTest(unittest.TestCase):
         self.check("transport/fabric/tcp/framing.h", "UnitType")
 
 
-# A test of this tree, named in a document: `flood_attacks_test:
-# DoorbellsAreCheap` is that test of the file of that name in tests/.
+# A test of this tree that a document names: `flood_attacks_test:
+# DoorbellsAreCheap` is the test DoorbellsAreCheap of the file
+# flood_attacks_test in tests/.
 NAMED_TEST = re.compile(r"`([\w/]+): (\w+)`")
 
 
 def claims(text, heading="What a hostile peer can do"):
-    """The points of a section, each as one line."""
+    """Returns the points of a section, each as one line."""
     section = re.search(rf"^## {heading}\n(.*?)^## ", text,
                         re.DOTALL | re.MULTILINE)[1]
     points = re.findall(r"^- (.*?)(?=^\S|\Z)", section,
@@ -364,7 +367,8 @@ def has_test(root, file, name):
 
 
 class SecurityTest(unittest.TestCase):
-    """Each claim about hostile peers and strangers names its test."""
+    """Checks that each claim about hostile peers and strangers names its
+    test."""
 
     def setUp(self):
         details = text_of(ROOT / "docs/security.md")
@@ -374,7 +378,8 @@ class SecurityTest(unittest.TestCase):
             *claims(text_of(ROOT / "SECURITY.md"), "What is protected today")]
 
     def test_there_are_claims(self):
-        # Otherwise the pattern, not the document, is out of date.
+        # A failure here means that the pattern is out of date, not the
+        # document.
         self.assertGreater(len(self.claims), 30)
 
     def test_every_claim_names_a_test(self):
@@ -388,7 +393,7 @@ class SecurityTest(unittest.TestCase):
 
 
 class CheckerTest(unittest.TestCase):
-    """The checks themselves find what they look for."""
+    """Tests the checks themselves."""
 
     def test_headings_become_anchors(self):
         self.assertEqual(anchors("# One `two`, three\n```\n# not\n```\n"),

@@ -55,7 +55,7 @@ class Package:
         self.groups[":" + name] = packages
 
     def visibility(self):
-        """Of all libraries together."""
+        """All entries of the libraries together."""
         return {entry for library in self.libraries
                 for entry in library.get("visibility",
                                          self.default_visibility)}
@@ -103,8 +103,8 @@ def section(text):
 
 
 def drawn_as(layer):
-    """The name of `layer` in the drawing, and, where it is a folder in one of
-    transport/, how the line of that names it."""
+    """Returns the name of `layer` in the drawing. For a layer inside a folder
+    of transport/, also returns its name in the folder's line."""
     if layer == "transport":
         return FACE, ""
     parts = layer.split("/")
@@ -114,7 +114,8 @@ def drawn_as(layer):
 
 
 def place(layer, drawing):
-    """The line that draws `layer`, from above; None: there is none."""
+    """Returns the line that draws `layer`, counted from above. None if there
+    is none."""
     name, inner = drawn_as(layer)
     for number, line in enumerate(drawing):
         if name in DRAWN.findall(line) and inner in line:
@@ -123,7 +124,8 @@ def place(layer, drawing):
 
 
 def misdrawn(drawing, rules):
-    """Layers that are not drawn, or not above all that they may include."""
+    """Returns layers that are not drawn, or not drawn above all layers that
+    they may include."""
     for layer, paths in rules["LAYERS"].items():
         here = place(layer, drawing)
         if here is None:
@@ -133,8 +135,8 @@ def misdrawn(drawing, rules):
             there = place(below, drawing)
             if None in (here, there):
                 continue
-            # On the same line: a folder in another, or both in a folder that
-            # is drawn as a whole.
+            # Both are on the same line: one folder is in the other, or both
+            # are in a folder that is drawn as one.
             is_inner = (layer.startswith(below + "/")
                         or below.startswith(layer + "/")
                         or drawn_as(layer) == drawn_as(below))
@@ -150,7 +152,8 @@ def drawn_for_nothing(drawing, layers):
 
 
 def row(layer, paths):
-    """How the table names `layer`, and what it may include."""
+    """Returns the table's name for `layer`, and the layers that it may
+    include."""
     short = [FACE if path == "transport" else path for path in paths]
     short = ", ".join(path.replace("transport/", "", 1) for path in short)
     return f"`{FACE if layer == 'transport' else layer}`", short or "nothing"
@@ -174,8 +177,8 @@ class LayersTest(unittest.TestCase):
 
 
 class VisibilityTest(unittest.TestCase):
-    """Bazel shows no library to a layer that may not include it. The other way
-    round, the build fails."""
+    """Checks that Bazel hides a library from each layer that may not include
+    it. A missing permission fails the build."""
 
     def test_no_library_is_visible_to_a_layer_that_may_not_include_it(self):
         rules = rules_of_layers(ROOT)
@@ -191,8 +194,8 @@ class VisibilityTest(unittest.TestCase):
                                              rules), self.behind(layer))
 
     def behind(self, layer):
-        """The library of the public headers is linked from what keeps their
-        promises, and includes none of it."""
+        """The library of the public headers is linked from its implementation,
+        and includes nothing of it."""
         return ["penstock"] if layer == "transport" else []
 
 
@@ -221,7 +224,7 @@ class ArchitectureTest(unittest.TestCase):
 
 
 class CheckerTest(unittest.TestCase):
-    """The checks themselves find what they look for."""
+    """Tests the checks themselves."""
 
     def too_visible(self, build):
         layers = {"a": [], "a/b": ["a"], "c": ["a/b/x.h"], "d": []}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds docs/operations/messages.md to the sources: each message that it quotes
-is there, and each that the sources log, or give as a reason, is in it. Holds
-docs/faq.md to the sources, too."""
+"""Compares docs/operations/messages.md with the sources: each quoted message
+must exist, and each message that the sources log, or give as a reason, must be
+quoted. Also compares docs/faq.md with the sources."""
 
 import pathlib
 import re
@@ -37,8 +37,8 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
                 "ps/tls.cc",
                 "preload/python.c",
                 "preload/check_program.cc")
-# Calls that log text from elsewhere, without words of their own; the table has
-# the other log lines of these files.
+# Calls that log text from elsewhere and add no words. The table has the other
+# log lines of these files.
 WITHOUT_WORDS = {
     "transport/grpc/server_negotiator.cc": 2,
     "transport/start_monitoring.cc": 3,
@@ -62,7 +62,8 @@ SHORTEST = 6
 
 
 def joined(path):
-    """The text of a source, its strings in one piece and without comments."""
+    """Returns the text of a source without comments. Joins adjacent
+    strings."""
     text = re.sub(r"^\s*//.*$", "", path.read_text(encoding="utf-8"),
                   flags=re.MULTILINE)
     return SEAM.sub("", text)
@@ -75,7 +76,7 @@ def sources(folders=FOLDERS):
 
 
 def argument(text, begin):
-    """The text of a call from behind its parenthesis up to the closing one."""
+    """Returns the arguments of a call: the text between its parentheses."""
     depth, at = 1, begin
     while depth > 0 and at < len(text):
         string = STRING.match(text, at)
@@ -88,7 +89,8 @@ def argument(text, begin):
 
 
 def words(text, call):
-    """For each such call: its strings; none if they say nothing."""
+    """Yields the strings of each such call. Yields an empty list for a call
+    without words."""
     for found in call.finditer(text):
         strings = STRING.findall(argument(text, found.end()))
         yield strings if len("".join(strings)) >= SHORTEST else []
@@ -116,8 +118,8 @@ def pieces(message):
 
 
 def begins(some, whole):
-    """Returns whether a message begins with another one. The last piece of the
-    other one may be the beginning of a piece."""
+    """Returns True if a message begins with another message. The other message
+    may end within a piece."""
     return (0 < len(some) <= len(whole)
             and some[:-1] == whole[:len(some) - 1]
             and whole[len(some) - 1].startswith(some[-1]))

@@ -22,7 +22,7 @@ def read(path):
 
 
 def found(path, pattern):
-    """All that a pattern finds in a file."""
+    """Returns all matches of a pattern in a file."""
     return re.findall(pattern, read(path), re.MULTILINE)
 
 
@@ -123,7 +123,7 @@ class VersionTest(unittest.TestCase):
 
 
 class CheckerTest(unittest.TestCase):
-    """The checks themselves find what they look for."""
+    """Tests the checks themselves."""
 
     GOOD = ("# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-31\n\n"
             "### Fixed\n\n- A.\n\n## [0.1.0] - 2026-11-30\n\n### Added\n\n- B.\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what tools/docs makes a site of: pages, menu, headers, links.
+"""Checks the site that tools/docs makes: pages, menu, headers, links.
 
 Needs neither MkDocs nor Doxygen. Reads the working tree, see BUILD.
 """

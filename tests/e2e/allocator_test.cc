@@ -1,4 +1,4 @@
-// penstock::Allocator: the memory of a message, and its lifetime.
+// Tests penstock::Allocator: the memory of a message, and its lifetime.
 
 #include <chrono>
 #include <cstring>

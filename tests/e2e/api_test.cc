@@ -42,7 +42,7 @@ class ApiTest : public testing::TestWithParam<Apis>, public Stack {
     EXPECT_EQ(unary.sizes, std::vector<size_t>{size});
   }
 
-  // Small, announced, and small messages again.
+  // Sizes of small, then announced, then small messages.
   const std::vector<size_t> sizes_ = {0, 10, 20000, 300000, 1, 60000, 5};
   std::unique_ptr<ApiServer> service_;
   std::unique_ptr<TestService::Stub> stub_;

@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// One of the servers, with the number of its calls.
+// One of the servers. Counts its calls.
 class Backend {
  public:
   explicit Backend(Path path) : stack_(path) {

@@ -1,6 +1,6 @@
-// A server that clients keep busy over shared memory also serves others: new
-// clients of all kinds, health checks and metrics scrapes. They wait about as
-// long as with a stock server under the same load in the same run.
+// A server that clients keep busy over shared memory must also serve others:
+// new clients of all kinds, health checks and metrics scrapes. They may wait
+// about as long as with a stock server under the same load in the same run.
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -61,7 +61,8 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
   EXPECT_EQ(seen, system_clock::time_point::max());
 }
 
-// Calls that a server makes for its own calls, over the same path.
+// Tests calls that a server makes on behalf of the calls that it serves, over
+// the same path.
 class PropagationTest : public CallShapeTest {
  protected:
   // The unary method waits for a stream that never ends by itself.

@@ -83,7 +83,7 @@ class CertificateReloadTest : public StackTest {
   void SetUp() override {
     ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
     const char* parent = std::getenv("TEST_TMPDIR");
-    // Not removed, because the watchers outlive the test.
+    // Not removed at the end, because the watchers outlive the test.
     folder_ = std::filesystem::path(parent == nullptr ? "/tmp" : parent) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     for (const char* side : {"server", "client"}) {
@@ -176,7 +176,7 @@ TEST_P(CertificateReloadTest, CertificateThatNobodyTrustsIsRefusedFromThenOn) {
   ExpectSoon("penstock.test", "client.test");
 }
 
-// Not all paths, because the watchers take seconds.
+// Covers only some paths, because the watchers take seconds.
 INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest, EachPenstockPath(),
                          PathName());
 

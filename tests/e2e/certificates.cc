@@ -24,8 +24,8 @@ std::string ReadFile(const std::string& name) {
   return text.str();
 }
 
-// Makes a certificate with this subject, valid for a day. `issuer` signs it; an
-// empty issuer means self-signed.
+// Makes a certificate with this subject, valid for a day. Signed by `issuer`;
+// an empty issuer means self-signed.
 absl::optional<Identity> Make(const std::string& name,
                               const std::string& subject,
                               const std::string& issuer,

@@ -34,7 +34,7 @@ class ManyStreamsTest : public StackTest {
 TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
   constexpr size_t kStreams = 200;
   constexpr size_t kRounds = 5;
-  // Some small, some announced.
+  // Some messages are small, some are announced.
   const auto size_of = [](size_t i) { return i % 7 == 0 ? 70000 : 10 * i; };
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::unique_ptr<RawStream>> streams;
@@ -60,7 +60,7 @@ TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
 
 class SlowReaderTest : public StackTest {
  protected:
-  // More messages than all windows and buffers hold.
+  // More messages than all windows and buffers hold together.
   static constexpr int kMessages = 64;
   static constexpr size_t kBytes = kMi / 2;
 

@@ -19,7 +19,7 @@ namespace penstock::e2e {
 namespace {
 
 constexpr size_t kMi = 1024 * 1024;
-// Above the limits of services and of tensors.
+// Above the limits of services and of tensors, in MiB.
 constexpr size_t kBombMi = 96;
 
 // Returns zero bytes, which compress to about one megabyte.
@@ -183,7 +183,7 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Any length is accepted if its sender has paid for it.
+// Any length is accepted if its sender has sent enough bytes for it.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

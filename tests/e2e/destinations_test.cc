@@ -32,7 +32,7 @@ using Sizes = std::vector<size_t>;
 
 constexpr size_t kLarge = 300 * 1000;  // large enough for any kind of memory
 constexpr std::chrono::seconds kPatience(20);
-// Large enough only for registered memory.
+// Large enough for registered memory, but too small for other kinds.
 constexpr size_t kSmall = 100 * 1000;
 
 // Answers "100,70000" with a message of two slices of these sizes.
@@ -223,7 +223,7 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // Another thread of gRPC's may hold the call for a moment.
+  // Another gRPC thread may hold the call for a moment.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();

@@ -161,8 +161,8 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
       if (!PingPong(stream.get(), size)) break;
     }
     stream->WritesDone();
-    // A write may fail on one connection, and gRPC may repeat it on another.
-    // The status then waits for the reader of the answer.
+    // gRPC may repeat a failed write on another connection. The status then
+    // waits until somebody has read the answer.
     StreamingOutputCallResponse unread;
     while (stream->Read(&unread)) continue;
     return stream->Finish();
@@ -184,7 +184,8 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  // One channel: a connection comes when the previous one is told to go.
+  // On the one channel, a new connection comes when the previous connection is
+  // told to go.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
 }

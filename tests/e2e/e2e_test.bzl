@@ -1,4 +1,5 @@
-"""cc_test for the tests of the whole stack, and what most of them need."""
+"""A cc_test for tests of the whole stack, with the dependencies that most of
+them need."""
 
 load("//tests:cc.bzl", "stack_test")
 
@@ -11,7 +12,7 @@ _DEPS = [
 ]
 
 def e2e_test(name, src = None, size = "medium", timeout = "short", deps = [], **kwargs):
-    """A test of the whole stack, within one minute.
+    """A test of the whole stack that takes at most one minute.
 
     Args:
       name: the test's name.

@@ -1,5 +1,6 @@
-// Few descriptors, or little locked memory: calls continue over the available
-// paths, or end with a status. Everything recovers with the resource.
+// Tests few descriptors and little locked memory. Calls must continue over the
+// available paths, or end with a status. Everything must recover when the
+// resource is back.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -133,8 +134,8 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
   }
 }
 
-// As many channels as stock gRPC serves with this limit, with one descriptor
-// each.
+// Opens as many channels as stock gRPC serves with this limit, with one
+// descriptor each.
 class CrowdTest : public ExhaustionTest {
  protected:
   static constexpr int kLimit = 100;
@@ -217,7 +218,7 @@ TEST_F(CrowdTest, ServerServesThoseThatComeAtOnce) {
   ExpectShmAgain();
 }
 
-// The first channels have paths when all others come at once.
+// The first channels have paths before all others connect at once.
 TEST_F(CrowdTest, PathsGiveWayToConnections) {
   for (size_t i = 0; i < kCrowd / 3; ++i) {
     channels_.push_back(NewChannel());

@@ -1,10 +1,10 @@
 // forker PATH ADDRESS: forks without exec while it has a channel and a stream.
 // Run it with GRPC_ENABLE_FORK_SUPPORT=1.
 //
-// A child prints "child STATUS" for a call on its own channel over PATH.
-// Another child, except with stock gRPC, prints "inherited STATUS" for calls on
-// the parent's channel. When they have ended, the parent prints the same for
-// calls on its old channel, "stream goes on" or "stream is lost", and "end".
+// One child calls on its own channel over PATH and prints "child STATUS".
+// Another child, except with stock gRPC, calls on the parent's channel and
+// prints "inherited STATUS". Then the parent calls on its old channel, and
+// prints the same, "stream goes on" or "stream is lost", and "end".
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -58,7 +58,7 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
-// Makes as many calls as the parent afterwards, so that streams have the same
+// Makes as many calls as the parent will make, so that streams have the same
 // numbers.
 [[noreturn]] void RunHeir(TestService::Stub* stub) {
   for (int i = 0; i < kCalls; ++i) {

@@ -105,8 +105,8 @@ std::string RunForker(Path path) {
   return said;
 }
 
-// Returns the same, once for all tests. The paths run in parallel, because hung
-// children take time.
+// Returns the output, and runs each path only once. The paths run in parallel,
+// because hung children take time.
 const std::string& SaidOver(Path path) {
   using Answers = std::map<Path, std::shared_future<std::string>>;
   static const Answers* const answers = [] {
@@ -129,7 +129,7 @@ TEST_P(ForkWithoutExecTest, ParentGoesOn) {
   EXPECT_THAT(said, HasSubstr("stream goes on"));
 }
 
-// Otherwise both would write into one ring, with the same numbers.
+// Otherwise both processes would write into one ring, with the same numbers.
 TEST_P(ForkWithoutExecTest, ChildDoesNotUseTheParentsConnection) {
   const std::string& said = SaidOver(GetParam());
   EXPECT_THAT(said, HasSubstr("inherited "));

@@ -1,4 +1,5 @@
-// A proxy that drops silent connections keeps one whose calls use another path.
+// A proxy that drops silent connections must keep a connection whose calls use
+// another path.
 
 #include <chrono>
 #include <cstdlib>

@@ -79,7 +79,7 @@ class KeepaliveTest : public StackTest {
   // Stops the server before its service is destroyed.
   ~KeepaliveTest() override { StopServing(milliseconds(0)); }
 
-  // More frequent pings are too many.
+  // Counts more frequent pings as too many.
   void ServeAllowingPingsEvery(milliseconds interval) {
     Serve(&service_, [&](grpc::ServerBuilder* builder) {
       builder->AddChannelArgument(
@@ -157,7 +157,7 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   for (auto& each : {with_call, without_calls}) ExpectPath(*each);
 }
 
-// Without stock clients, which would only test stock code.
+// Leaves out stock clients, which would only test stock code.
 auto Paths() {
   return testing::ValuesIn(
       IsInVm() ? std::vector<Path>{Path::kVerbs}

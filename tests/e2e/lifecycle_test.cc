@@ -1,4 +1,4 @@
-// The beginning and the end of servers and channels within one process.
+// Tests the beginning and the end of servers and channels within one process.
 
 #include <atomic>
 #include <future>
@@ -32,7 +32,7 @@ TEST_P(LifecycleTest, ShutdownLetsACallThatRunsFinish) {
   ExpectTraffic(1, 1);
   std::thread stopping([this] { StopServing(kPatience); });
   EXPECT_TRUE(AwaitNotReady());
-  // Both directions still work, with small and large messages.
+  // Both directions must still work, with small and large messages.
   EXPECT_TRUE(PingPong(stream.get()));
   EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
   EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),

@@ -1,8 +1,8 @@
-// The memory of a mixed load: the same after a long and a short run, and almost
-// none afterwards. Shared memory is Penstock's, and the heap is counted
-// separately. Only allocated heap memory matters: malloc keeps freed memory, up
-// to 64 MiB for each of eight arenas per core with large messages, with stock
-// gRPC too.
+// Measures the memory of a mixed load: the same after a long and a short run,
+// and almost none afterwards. Only Penstock uses shared memory; the heap is
+// counted separately. Counts only allocated heap memory, because malloc keeps
+// freed memory: up to 64 MiB for each of eight arenas per core with large
+// messages, even with stock gRPC.
 
 #include <dirent.h>
 #include <malloc.h>
@@ -37,8 +37,8 @@ constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
 constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
 // Memory that gRPC keeps after its first use, and blocks for as many large
-// messages as were received at once (docs/memory.md). All messages together are
-// gigabytes.
+// messages as were received at the same time (docs/memory.md). Far less than
+// all messages together, which are gigabytes.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
 // A segment is freed within 10 s.
 constexpr std::chrono::seconds kIdlePatience(30);
@@ -80,8 +80,9 @@ Memory Measure() {
 
 class MemoryPlateauTest : public ServiceTest {
  protected:
-  // Returns a size, half of the time uniform and half of the time log-uniform.
-  // Most bytes then belong to large messages, and many messages are small.
+  // Returns a size that is uniform in half of the cases and log-uniform in the
+  // others. Most bytes then belong to large messages, and many messages are
+  // small.
   static size_t AnySize(std::mt19937* random) {
     std::uniform_real_distribution<double> share(0, 1);
     if ((*random)() % 2 == 0)

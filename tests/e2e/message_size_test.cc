@@ -1,5 +1,5 @@
-// Messages of each size arrive unchanged, and too large ones are refused, as in
-// stock gRPC.
+// Messages of each size must arrive unchanged. Too large messages must be
+// refused, as by stock gRPC.
 
 #include <memory>
 #include <string>
@@ -51,7 +51,7 @@ class MessageSizeTest : public StackTest {
     ASSERT_TRUE(stream->Write(bytes));
     auto echoed = stream->Read();
     ASSERT_TRUE(echoed.has_value());
-    // Not EXPECT_EQ, which would print megabytes.
+    // EXPECT_EQ would print megabytes.
     EXPECT_TRUE(*echoed == bytes) << "other bytes";
   }
 
@@ -166,8 +166,8 @@ class MessageLimitTest : public testing::TestWithParam<Path> {
     return stream.Finish();
   }
 
-  // Expects that the limit itself is accepted, and that one more byte is
-  // refused as by stock gRPC.
+  // Expects that a message of the limit's size is accepted, and that a message
+  // with one more byte is refused as by stock gRPC.
   static void ExpectLimit(size_t bytes, const Limits& limits) {
     EXPECT_TRUE(Echo(GetParam(), bytes, limits).ok());
     const grpc::Status stock = Echo(Path::kStock, bytes + 1, limits);

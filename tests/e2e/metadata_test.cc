@@ -117,14 +117,14 @@ class MetadataTest : public testing::TestWithParam<Path> {
         << answer.status.error_message() << " / "
         << stock.status.error_message();
     EXPECT_EQ(answer.status.error_details(), stock.status.error_details());
-    // Not EXPECT_EQ, which would print too much.
+    // EXPECT_EQ would print too much.
     EXPECT_TRUE(answer.at_server == stock.at_server);
     EXPECT_TRUE(answer.initial == stock.initial);
     EXPECT_TRUE(answer.trailing == stock.trailing);
     return answer;
   }
 
-  // The same, and expects all metadata back.
+  // Makes the same call, and expects all metadata back.
   static void ExpectEchoed(const Metadata& sent, int limit = 0) {
     const Answer answer = ExpectAsStock(sent, limit);
     EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();

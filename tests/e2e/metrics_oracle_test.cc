@@ -1,5 +1,5 @@
-// Compares the metrics of a process with the callers' own counts, for calls
-// that end in every way, while paths are lost and metrics are read.
+// Compares a process's metrics with the callers' own counts. The calls end in
+// every way, while paths are lost and metrics are read.
 
 #include <dirent.h>
 #include <sys/socket.h>
@@ -47,8 +47,8 @@ double SumOf(const std::string& text, const std::string& name,
   return sum;
 }
 
-// Shuts down the only packet sockets of this process. For Penstock, this is the
-// end of the peer's shared memory.
+// Shuts down the only packet sockets of this process. To Penstock, this is the
+// death of the shared memory peer.
 void TearDownSharedMemory() {
   DIR* const folder = opendir("/proc/self/fd");
   while (const dirent* entry = readdir(folder)) {
@@ -85,7 +85,7 @@ class MetricsOracleTest : public ServiceTest {
                const std::vector<std::string>& labels) const {
     return SumOf(MetricsText(), name, labels) - SumOf(before_, name, labels);
   }
-  // Waits for gauges, and for events that follow their call.
+  // Waits for gauges and for events that are counted after their call.
   bool Becomes(double wanted, const std::string& name,
                const std::vector<std::string>& labels) const {
     const auto end = In(kPatience);
@@ -193,7 +193,7 @@ class MetricsOracleTest : public ServiceTest {
       Becomes(0, "penstock_streams", {role});
       const double resets = Since("penstock_streams_reset_total", {role});
       EXPECT_GE(resets, counts_.cancelled);
-      // Both sides know the deadline: the server may report it first, by a
+      // Both sides know the deadline. The server may report it first, by a
       // status.
       EXPECT_LE(resets, counts_.cancelled + counts_.late);
     }

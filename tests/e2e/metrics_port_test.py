@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The port of PENSTOCK_METRICS, as a scraper finds it, and bad ones.
+"""Tests the port of PENSTOCK_METRICS as a scraper sees it, and invalid ports.
 
 The server is examples/greeter's: it has no line of code about metrics.
 """
@@ -26,7 +26,7 @@ LIMIT_S = 30
 
 
 class Server:
-    """A greeter_server, and what it has said."""
+    """Runs a greeter_server, and keeps its output."""
 
     def __init__(self, **environment):
         self.log = tempfile.TemporaryFile("w+")
@@ -157,7 +157,8 @@ class PortTest(unittest.TestCase):
     def test_it_listens_at_loopback_only(self):
         server = self.serve(PENSTOCK_METRICS="0")
         port = f":{server.metrics_port():04X}"
-        # Another program may have the same port at another address.
+        # Compares sockets, because another program may have the same port at
+        # another address.
         sockets = {os.readlink(fd) for fd in
                    pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()}
         found = [columns[1]
@@ -244,7 +245,7 @@ class PortTest(unittest.TestCase):
             longest = max(longest, time.monotonic() - asked)
             time.sleep(0.1)
         self.assertLess(longest, 2)
-        # Each client has had its 5 s.
+        # Each client has used up its 5 s.
         for client in clients:
             self.assertLess(dropped_after(client, begin), LIMIT_S)
 
@@ -259,7 +260,7 @@ class PortTest(unittest.TestCase):
         self.assertEqual(kept, sorted(kept), "the oldest go first")
         self.assertGreater(sum(kept), 0)
         self.assertLessEqual(sum(kept), 32)
-        # A client of another host loses nothing by that.
+        # The client of another host is not affected.
         other.send(b"\r\n")
         self.assertIn(b"200 OK", read_all(other))
         descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")

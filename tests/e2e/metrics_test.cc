@@ -30,7 +30,7 @@
 namespace penstock::e2e {
 namespace {
 
-// By name and labels, as text.
+// The values by name and labels, as text.
 using Series = std::map<std::string, double>;
 
 Series Parse(const std::string& text) {
@@ -69,8 +69,9 @@ class MetricsTest : public ServiceTest {
     return absl::StrCat("penstock_message", unit, "_total{", Label(),
                         ",kind=\"", kind, "\",direction=\"", direction, "\"}");
   }
-  // Returns the eager messages over all fabrics: the first message of a
-  // connection may leave before this side knows of the better path.
+  // Returns the eager messages of all fabrics together, because the first
+  // message of a connection may leave before this side knows of the better
+  // path.
   double EagerMessages(const char* direction) const {
     double sum = 0;
     for (const auto& each : Parse(MetricsText())) {
@@ -107,7 +108,7 @@ TEST_P(PenstockMetricsTest, CountsMessagesByPathKindAndDirection) {
   constexpr size_t kLargeBytes = 1 << 20;
   for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(MakeCall(100));
   for (int i = 0; i < kLarge; ++i) ASSERT_TRUE(MakeCall(kLargeBytes));
-  // Both sides are in this process, so requests and responses count.
+  // Both sides are in this process, so both requests and responses count.
   for (const char* direction : {"sent", "received"}) {
     EXPECT_EQ(Since(Messages("s", "eager", direction)), 2 * kSmall);
     EXPECT_EQ(Since(Messages("s", "announced", direction)), 2 * kLarge);
@@ -161,8 +162,7 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
-// As a number, an absent limit would be the lowest possible, and any use above
-// it.
+// If shown as a number, an absent limit would look like the lowest limit.
 TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   for (const auto& each : Parse(MetricsText())) {
@@ -196,7 +196,8 @@ TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   if (GetParam() == Path::kTcp) {
     EXPECT_EQ(decisions, kConnections);
   } else {
-    // At 256 per second, connections end before they look for another path.
+    // At 256 connections per second, connections end before they try another
+    // path.
     EXPECT_GT(decisions, 0);
     EXPECT_LE(decisions, kConnections);
   }
@@ -301,7 +302,7 @@ void AskAtPort(int port, std::atomic<int>* answers) {
   }
 }
 
-// Like a program that shows its metrics itself.
+// Asks like a program that serves its metrics itself.
 void AskForText(std::atomic<int>* answers) {
   while (!MetricsText().empty()) ++*answers;
 }
@@ -310,7 +311,7 @@ void AskForText(std::atomic<int>* answers) {
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);
-  // Not destroyed while the others still count.
+  // Never destroyed while other threads still count.
   auto* const answers = new std::atomic<int>(0);
   for (int i = 0; i < 2; ++i) {
     std::thread(AskAtPort, *port, answers).detach();
@@ -361,7 +362,7 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
   EXPECT_EQ(status, 0);
 }
 
-// At the same port, but another address, which belongs to the program.
+// The program itself listens at the same port, at another address.
 TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
   const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

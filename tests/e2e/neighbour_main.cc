@@ -13,7 +13,7 @@
 //   tls          uses the key, certificate and authority in the environment:
 //                NEIGHBOUR_KEY, NEIGHBOUR_CERTIFICATE, NEIGHBOUR_AUTHORITY
 //
-// The process ends with its input, or with the process that started it.
+// The process ends when its input ends, or with the process that started it.
 
 #include <sched.h>
 #include <signal.h>

@@ -171,7 +171,7 @@ TEST_F(NeighboursTest, NoMemoryForARingIsTcpWithTheReason) {
                                HasSubstr("has no memory to share")));
 }
 
-// There are rings, but no arena: large messages use tcp.
+// The limit allows rings but no arena: large messages use tcp.
 TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   for (const auto& sides :
        {std::make_pair(Flags{"fsize=1048576"}, Flags{}),

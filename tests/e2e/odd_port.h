@@ -44,8 +44,9 @@ class OddPort {
 
   std::string address() const;
   int connections() const { return connections_; }
-  // Blocks until a client has received its answer and hangs up. Call it for
-  // manners that leave connections open. Returns false after a timeout.
+  // Blocks until a client has received its answer and hangs up. Call this
+  // function only for manners that leave connections open. Returns false after
+  // a timeout.
   bool ClientHangsUp();
 
  private:

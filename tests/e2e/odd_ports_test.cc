@@ -20,7 +20,7 @@ namespace penstock::e2e {
 namespace {
 
 constexpr std::chrono::milliseconds kLook(1500);
-// The interval between attempts, or the duration of one.
+// The interval between attempts, and the limit of one attempt.
 constexpr int kBackoffMs = 300;
 
 // The results that an application sees.

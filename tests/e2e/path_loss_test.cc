@@ -36,8 +36,8 @@ std::vector<int> OpenDescriptors() {
   return descriptors;
 }
 
-// shm's set-up sockets are the only packet sockets here. For Penstock, their
-// end is the end of the peer's shared memory.
+// shm's set-up sockets are the only packet sockets here. To Penstock, their end
+// is the death of the shared memory peer.
 bool IsShmSocket(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;
@@ -59,8 +59,8 @@ int TearDownSharedMemory() {
   return count;
 }
 
-// Returns the addresses of this process's control pages. This process is both
-// sides (docs/protocol.md, "The shm fabric").
+// Returns the addresses of the control pages of both sides, which are both in
+// this process (docs/protocol.md, "The shm fabric").
 std::vector<uintptr_t> ControlPages() {
   std::vector<uintptr_t> pages;
   std::ifstream maps("/proc/self/maps");
@@ -94,7 +94,7 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Not 0: cleared flags look like a slow peer.
+  // Never 0, because cleared flags look like a slow peer.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);

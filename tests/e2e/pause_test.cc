@@ -1,6 +1,6 @@
-// A server process that is stopped for a while, like in a paused virtual
-// machine or control group, loses no call over a path of Penstock. Over HTTP/2
-// stock gRPC may lose a call, if the pause finds a thread at work.
+// A server process that is stopped for a while, as in a paused virtual machine
+// or control group, must lose no call over a path of Penstock. Over HTTP/2,
+// stock gRPC may lose a call if the pause interrupts a thread at work.
 
 #include <chrono>
 #include <memory>

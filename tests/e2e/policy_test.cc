@@ -29,7 +29,7 @@ const std::vector<Fabric> kShm = {Fabric::kShm};
 const std::vector<Fabric> kTcp = {Fabric::kTcp};
 const std::vector<Fabric> kBoth = {Fabric::kShm, Fabric::kTcp};
 
-// One side's options; none for a side without Penstock.
+// One side's options; nullopt for a side without Penstock.
 using Side = absl::optional<Options>;
 const Side kStock = absl::nullopt;
 

@@ -1,4 +1,5 @@
-// One side is killed during calls; the other notices, and leaks nothing.
+// One side is killed during calls. The other side must notice, and leak
+// nothing.
 
 #include <dirent.h>
 
@@ -65,7 +66,7 @@ std::ostream& operator<<(std::ostream& out, const Holdings& held) {
              << held.resident_pages << " resident pages";
 }
 
-// A process notices the other's death, and frees resources, with a delay.
+// A process notices the other's death, and frees the resources, with a delay.
 void ExpectFlat(const Holdings& before) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!Holdings().FlatSince(before)) {

@@ -13,7 +13,7 @@ namespace {
 
 class QuietCountersTest : public ServiceTest {
  protected:
-  // Both sides are in this process. The second side learns of an end a little
+  // Both sides are in this process. The second side learns of the end slightly
   // later.
   static void AwaitEndOfSessions() {
     const auto limit = In(kPatience);

@@ -34,8 +34,8 @@ class RawEchoService final : public grpc::CallbackGenericService {
 
 constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
 
-// One call. The functions block. Use it on one thread, and call Finish() before
-// its destruction.
+// One call. The functions block. Use the object on one thread, and call
+// Finish() before destroying it.
 class RawStream {
  public:
   // `context` must outlive the stream.

@@ -91,7 +91,7 @@ class SecurityTest : public testing::TestWithParam<Path> {
     return grpc::SslCredentials(options);
   }
 
-  // Makes one call over `path`. If it succeeds, the path must have been used.
+  // Makes one call over `path`. A successful call must have used the path.
   Observation Observe(Path path) {
     Observation seen;
     Observer service(&seen);

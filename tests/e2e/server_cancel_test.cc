@@ -1,4 +1,4 @@
-// Calls that the server cancels. They end once, and are not retried.
+// Calls that the server cancels must end once, and must not be retried.
 
 #include <atomic>
 #include <chrono>

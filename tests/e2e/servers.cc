@@ -76,7 +76,7 @@ class SyncServer final : public ApiServer, public TestService::Service {
   Outcome outcome_;
 };
 
-// A server whose thread waits for one operation after another.
+// A server with one thread, which waits for one operation after another.
 class AsyncServer final : public ApiServer {
  public:
   void Register(grpc::ServerBuilder* builder) override {

@@ -1,4 +1,4 @@
-// One service behind each of gRPC's server APIs.
+// Runs one service behind each of gRPC's server APIs.
 
 #ifndef PENSTOCK_TESTS_E2E_SERVERS_H_
 #define PENSTOCK_TESTS_E2E_SERVERS_H_
@@ -20,12 +20,12 @@ class ApiServer {
  public:
   virtual ~ApiServer() = default;
   virtual void Register(grpc::ServerBuilder* builder) = 0;
-  // Serves at least one UnaryCall and then one FullDuplexCall. Call it after
-  // BuildAndStart().
+  // Serves at least one UnaryCall and then one FullDuplexCall. Call Begin()
+  // after BuildAndStart().
   virtual void Begin() = 0;
   // Blocks until a FullDuplexCall has ended. Returns true if it was cancelled.
   virtual bool AwaitCancelled() = 0;
-  // Ends the service. Call it between the server's Shutdown() and its
+  // Ends the service. Call End() between the server's Shutdown() and its
   // destruction.
   virtual void End() = 0;
 };

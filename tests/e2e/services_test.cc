@@ -1,6 +1,6 @@
-// gRPC's own services, health checks and reflection, next to the application's.
-// Debian has no messages for their clients, so the tests encode messages
-// themselves.
+// Tests gRPC's own services, health checks and reflection, next to the
+// application's services. Debian has no messages for their clients, so the
+// tests encode messages themselves.
 
 #include <memory>
 #include <string>

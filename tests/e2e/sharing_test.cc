@@ -141,7 +141,7 @@ class SharingTest : public testing::Test {
     return reports[0].reason;
   }
 
-  // gRPC allows one server per service.
+  // gRPC allows only one server per service object.
   std::unique_ptr<RawEchoService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -21,8 +21,8 @@ extern "C" const char* __lsan_default_suppressions() { return "leak:libcares"; }
 namespace penstock::e2e {
 namespace {
 
-// Binds the port next to the server, so that no other process gets the port
-// between servers. Callers are refused.
+// Binds the server's port in addition, so that no other process gets the port
+// between two servers. Callers are refused meanwhile.
 int Reserve(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int on = 1;

@@ -62,7 +62,7 @@ Fd ListenAt(pid_t process, int name) {
   return fd;
 }
 
-// examples/greeter's server after its first connection.
+// Runs examples/greeter's server, which has served one connection.
 class Greeter {
  public:
   // Starts the server in new namespaces (CLONE_NEW...). Calls `before` once the
@@ -76,7 +76,7 @@ class Greeter {
     outer_ = fork();
     if (outer_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // With a new pid namespace, only the child is inside.
+      // A new pid namespace contains only children.
       if (unshare(namespaces) != 0) _exit(1);
       const pid_t inner = fork();
       if (inner == 0) {
@@ -105,7 +105,7 @@ class Greeter {
     waitpid(outer_, nullptr, 0);
   }
 
-  // 0 if such namespaces are not available here.
+  // Returns 0 if such namespaces are not available here.
   pid_t pid() const { return pid_; }
   bool IsGreeted() const {
     return std::system(absl::StrCat("timeout 20 ", client_).c_str()) == 0;
@@ -178,7 +178,7 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
 
 TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  // Without a map, the own user has the number of all unmapped users inside.
+  // Without a map, the process's own user appears as the overflow user inside.
   const Greeter greeter(CLONE_NEWUSER);
   if (greeter.pid() == 0) GTEST_SKIP() << "no user namespaces here";
   const absl::Status as_root = Ask(greeter.pid());
@@ -273,7 +273,7 @@ TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   close(done[1]);
 }
 
-// A process that answers, and passes descriptors that take forever to close.
+// A process answers, and passes descriptors that take forever to close.
 TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
   const Fd hostile = ListenAt(getpid(), 0);
   ASSERT_NE(hostile, nullptr);

@@ -133,7 +133,7 @@ TEST_P(StatusTest, TellsOfEachConnection) {
   EXPECT_EQ(clients, 1);
 }
 
-// By the `id` of this test's channel.
+// Finds the connection by the `id` of this test's channel.
 TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   const auto mine = [this] {
     for (nlohmann::json& each : Connections()) {
@@ -244,7 +244,7 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Later clients are accepted, so this one is, too.
+  // Later clients have been accepted, so this client was accepted, too.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {

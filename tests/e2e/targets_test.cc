@@ -1,5 +1,5 @@
-// The kinds of targets that gRPC resolves: calls use the expected path to each,
-// and each side names the other as in stock gRPC.
+// Tests all kinds of targets that gRPC resolves: calls must use the expected
+// path, and each side must name the other as in stock gRPC.
 
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// Tensors that are received into destinations: over verbs by the device itself,
-// over other paths by one copy.
+// Receives tensors into destinations. Over verbs the device writes to them
+// directly; other paths make one copy.
 
 #include <chrono>
 #include <memory>
@@ -32,9 +32,9 @@ using tensor::Destination;
 using tensor::DType;
 using tensor::Tensor;
 
-// Large enough to register memory for one use.
+// Large enough to be registered for a single use.
 constexpr int64_t kFloats = 100 * 1000;
-// Large enough only for permanently registered memory.
+// Few enough that only permanently registered memory is used.
 constexpr int64_t kFewer = 20 * 1000;
 
 Tensor Filled(int64_t count, float value) {
@@ -170,7 +170,7 @@ TEST_P(TensorDestinationsTest, WrappedMemoryIsReleasedOnceNothingWritesThere) {
     EXPECT_EQ(data[kFloats - 1], 1);
     EXPECT_FALSE(alive.expired());
   }
-  // Another thread of gRPC's may hold the call for a moment.
+  // Another gRPC thread may hold the call for a moment.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
@@ -188,7 +188,7 @@ TEST_P(TensorDestinationsTest, CallThatFailsLeavesThemFree) {
   ExpectHas(places[0], 5, lands());
 }
 
-// After the call has returned, only the program writes to the memory.
+// After the call has returned, only the program may write to the memory.
 TEST_P(TensorDestinationsTest, InterruptedCallWritesNothingAfterItsReturn) {
   constexpr int64_t kMany = 4 << 20;
   Put({{"a", Filled(kMany, 1)}});

@@ -106,7 +106,7 @@ class TraceFileTest(unittest.TestCase):
         self.assertEqual(self.greet("trace.json").count("PENSTOCK_TRACE="), 1)
 
     def test_a_full_disk_ends_the_trace_and_nothing_else(self):
-        """Nor does the signal of the limit end the program."""
+        """The signal SIGXFSZ must not end the program either."""
         for what_the_program_does in ("", 'trap "" XFSZ;'):
             said = subprocess.run(
                 ["bash", "-c",
@@ -138,7 +138,8 @@ class TraceFileTest(unittest.TestCase):
         self.assertIn("ulimit -f", said)
 
     def test_a_disk_that_fills_leaves_an_array_and_a_count(self):
-        """As many events as found room; each of the others is counted."""
+        """The file has as many events as there was room for. All other events
+        are counted."""
         calls = 40
         trace = self.folder / "full.json"
         server = subprocess.Popen(

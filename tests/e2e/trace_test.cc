@@ -53,8 +53,7 @@ std::vector<Span> Parse(const std::string& text) {
   std::map<std::string, Span> open;
   std::vector<Span> spans;
   for (const nlohmann::json& event : nlohmann::json::parse(text)) {
-    // Not "id", which would denote the same event in the files of all
-    // processes.
+    // The field "id" would denote the same event in the files of all processes.
     const std::string id = event["id2"]["local"];
     EXPECT_EQ(event["pid"], getpid());
     if (event["ph"] == "b") {

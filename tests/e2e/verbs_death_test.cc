@@ -1,4 +1,4 @@
-// The other process dies, stops or ends: checks the local objects of its
+// The other process dies, stops or ends. Checks the local objects of its
 // connections.
 
 #include <dirent.h>

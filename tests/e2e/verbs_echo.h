@@ -1,5 +1,5 @@
 // Messages that reveal loss, repetition and changes, and a service that echoes
-// them. For the test and for other processes.
+// them. Used by tests and by other processes.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_ECHO_H_
 #define PENSTOCK_TESTS_E2E_VERBS_ECHO_H_

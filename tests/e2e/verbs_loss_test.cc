@@ -1,5 +1,5 @@
-// Links and devices that fail during calls: no call is lost, the path is
-// reported, and verbs is used again if the kernel permits.
+// Makes links and devices fail during calls. No call may be lost, the path must
+// be reported, and verbs must be used again if the kernel permits.
 
 #include <chrono>
 #include <memory>
@@ -35,8 +35,8 @@ class VerbsLossTest : public VerbsRig {
   void SetUp() override {
     VerbsRig::SetUp();
     if (IsSkipped()) return;
-    // Otherwise a burst of packets overflows a queue of the cable, and packets
-    // are lost.
+    // Without this setting, a burst of packets overflows a queue of the cable,
+    // and packets are lost.
     Shell("sysctl -qw net.core.netdev_max_backlog=100000");
     Serve(&service_, VerbsAt("rxe1"));
     channel_ = Connect(VerbsAt("rxe0"));

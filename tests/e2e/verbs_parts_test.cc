@@ -1,6 +1,6 @@
-// Messages with several parts through windows, from registered memory: each
-// part is read in place, and the bytes arrive unchanged. Run "with windows"
-// (tests/vm/windows.h).
+// Sends messages with several parts through windows, from registered memory.
+// Each part must be read in place, and the bytes must arrive unchanged. Run
+// "with windows" (tests/vm/windows.h).
 
 #include <sys/mman.h>
 
@@ -22,7 +22,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // the minimum for a separate part
-// The maximal number of windows of one message, minus one for copied bytes.
+// The maximum number of windows of one message, minus one window for copied
+// bytes.
 constexpr int kInPlace = 32 - 1;
 
 // The counters of DescribePaths for the client's device.
@@ -59,7 +60,7 @@ class VerbsPartsTest : public VerbsRig {
   }
   ~VerbsPartsTest() override { StopServing(); }
 
-  // Echoes a message of the slices, `times` times in one stream.
+  // Echoes a message made of the slices, `times` times in one stream.
   void ExpectEchoed(const std::vector<grpc::Slice>& slices, int times = 1) {
     const grpc::ByteBuffer message(slices.data(), slices.size());
     const std::string bytes = ToBytes(message);

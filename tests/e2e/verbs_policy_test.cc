@@ -257,7 +257,7 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
     EXPECT_EQ(status.value_or("none"), "0 ");
     paths.push_back(client->Find("path ").value_or("none"));
   }
-  // Some connections may have stayed on tcp, but not all.
+  // Some connections may have stayed on tcp, but others must use verbs.
   EXPECT_THAT(paths, Contains(StartsWith("verbs")));
 }
 

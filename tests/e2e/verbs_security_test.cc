@@ -51,7 +51,7 @@ class Observer final : public TestService::Service {
   Observation* const seen_;
 };
 
-// gRPC sends such credentials only over a private connection.
+// Credentials that gRPC sends only over a private connection.
 class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
  public:
   grpc::Status GetMetadata(

@@ -16,7 +16,7 @@
 namespace penstock::e2e {
 namespace {
 
-// Far longer than any fault in these tests.
+// Far longer than any fault in these tests lasts.
 constexpr int kDeadlineS = 240;
 
 }  // namespace

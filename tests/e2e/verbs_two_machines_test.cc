@@ -1,5 +1,6 @@
-// Two kernels: the server on machine 0, and its clients on machine 1. Each case
-// has both sides, and ends when the client has killed the server's process.
+// Two kernels run the test: the server is on machine 0, its clients are on
+// machine 1. Each case has both sides, and ends when the client has killed the
+// server's process.
 
 #include <cstdlib>
 #include <memory>
@@ -36,7 +37,7 @@ class VerbsTwoMachinesTest : public VerbsRig {
         std::to_string(port) + " <>$f; test $? = 137");
   }
 
-  // Runs on machine 1; the other machine may boot later.
+  // Runs on machine 1. Machine 0 may boot later.
   void ConnectTo(int port) {
     channel_ = grpc::CreateCustomChannel(
         absl::StrCat("10.8.0.1:", port),
