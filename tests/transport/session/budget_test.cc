@@ -11,6 +11,7 @@
 #include "tests/transport/session/raw_peer.h"
 #include "tests/transport/session/session_test_util.h"
 #include "transport/fabric/fabric.h"
+#include "transport/metrics/connection_info.h"
 #include "transport/wire/announce.h"
 #include "transport/wire/frame.h"
 
@@ -176,6 +177,9 @@ TEST_F(BudgetTest, SendersMayWaitMoreThanOnce) {
     raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
     Run();
   }
+  metrics::ConnectionInfo info;
+  EXPECT_TRUE((*peer_)->Describe(&info));
+  EXPECT_EQ(info.window_stalls, 0u);
 }
 
 TEST_F(BudgetTest, NoMoreIsReadFromAPeerThatDoesNotReadTheAnswers) {

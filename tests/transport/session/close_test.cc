@@ -89,9 +89,11 @@ TEST_F(SessionTest, OnlyAnOpenSessionReportsItsState) {
     (*client_)->Collect(&snapshot);
     return snapshot.Get(metric, labels);
   };
+  client_->Open(1);
   const auto client = metrics::Role::kClient;
   const auto fabric = metrics::Fabric::kTcp;
   EXPECT_EQ(reported(Metric::kSessionsStarted, {client}), 1u);
+  EXPECT_EQ(reported(Metric::kStreamsStarted, {client}), 1u);
   EXPECT_EQ(reported(Metric::kSessions, {client, fabric}), 1u);
   const uint64_t least = reported(Metric::kEagerLimitMin, {fabric});
   EXPECT_GT(least, 0u);

@@ -34,6 +34,9 @@ TEST_F(SessionTest, EachEventOfTheTraceEndsAfterItsBegin) {
     EXPECT_GT(event.begun_ns, 0u);
     EXPECT_GT(event.ended_ns, event.begun_ns);
     EXPECT_EQ(event.stream, 1u);
+    if (event.kind != TraceEvent::Kind::kStream) {
+      EXPECT_EQ(event.fabric, metrics::Fabric::kShm);
+    }
     ++seen[event.kind];
   }
   EXPECT_EQ(seen[TraceEvent::Kind::kStream], 2);  // one at each side

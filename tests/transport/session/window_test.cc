@@ -9,6 +9,7 @@
 #include "tests/transport/session/raw_peer.h"
 #include "tests/transport/session/session_test_util.h"
 #include "transport/memory/bytes.h"
+#include "transport/metrics/connection_info.h"
 #include "transport/wire/announce.h"
 #include "transport/wire/frame.h"
 
@@ -49,6 +50,9 @@ TEST_F(WindowTest, SlowReaderHoldsBackItsOwnStreamOnly) {
   Run();
   EXPECT_EQ(server_->stream(1).Take(), (Lines{MessageLine(Letters(100, 1)),
                                               MessageLine(Letters(100, 2))}));
+  metrics::ConnectionInfo info;
+  EXPECT_TRUE((*client_)->Describe(&info));
+  EXPECT_EQ(info.window_stalls, 1u);
   EXPECT_TRUE(client_->Send(2, "goes on"));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{"message goes on"});
