@@ -39,7 +39,7 @@ TEST(ClusterTest, TellsWhatRankZeroSays) {
 
 TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
   Lines lines;
-  // The other worker would wait forever.
+  // Otherwise the other worker would wait forever.
   const absl::Status status =
       RunScript("[ $1 = --rank=0 ] && read line; exit 3", &lines);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

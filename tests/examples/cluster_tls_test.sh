@@ -1,6 +1,6 @@
 #!/bin/sh
-# A parameter server and its workers under TLS: they train if both sides have
-# certificates, and a worker without one is refused.
+# Runs a parameter server and its workers under TLS. They must train if both
+# sides have certificates. A worker without a certificate must be refused.
 set -eu
 server=ps/ps_server
 worker=examples/digits/digits_worker
@@ -54,7 +54,7 @@ refused() {
 refused 'give all three' "$server" --workers=1 --cert="$folder/server.pem"
 refused 'give all three' "$worker" --servers=x:1 --ca="$folder/ca.pem"
 for program in "$server --workers=1" "$worker --servers=x:1"; do
-  # Empty ones, as of variables that are not set, are not "none".
+  # Empty paths, as from variables that are not set, do not mean "no path".
   # shellcheck disable=SC2086  # a program and its flag
   refused 'File does not exist' $program --ca "" --cert "" --key ""
 done
@@ -90,8 +90,8 @@ mkfifo "$folder/said"
 pid=$!
 read -r _ port < "$folder/said"
 
-# Each worker reports the fault long before the 60 s for which it waits for a
-# server.
+# Each worker must report the fault long before the 60 s for which it waits for
+# a server.
 joins() {
   timeout 30 "$worker" --servers="localhost:$port" --steps=10 --hidden=64 "$@"
 }

@@ -30,8 +30,8 @@ RunOptions OptionsOf(const std::string& staleness, unsigned seed) {
   options.steps = 600;
   options.seed = seed;
   options.staleness = staleness;
-  // Each push is then a separate step, while a synchronous step is the mean of
-  // all workers.
+  // Each push is then a separate step. A synchronous step is the mean of all
+  // workers.
   if (staleness != "0") options.learning_rate /= options.workers;
   return options;
 }

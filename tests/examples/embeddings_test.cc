@@ -72,7 +72,8 @@ TEST(SamplerTest, PairsAreOfNeighboursAndOfWordsDrawn) {
     }
     EXPECT_GE(near, 10 * 2 * 1);
     EXPECT_LE(near, 10 * 2 * 3);
-    // Two for each, except for the few that equal the neighbour.
+    // Two pairs for each word, except for the few words that equal their
+    // neighbour.
     EXPECT_LE(batch.pairs.size(), 3 * near);
     EXPECT_GE(batch.pairs.size(), 3 * near - 8);
   }
@@ -263,10 +264,12 @@ TEST(TrainingTest, AsynchronousWorkersLearnWhichWordsAreAlike) {
   ExpectToLearn(options);
 }
 
-// The training of one worker, in doubles, with only the product's sampler.
+// A training by one worker, in doubles. Shares only the sampler with the
+// product.
 class Reference {
  public:
-  // `in` has the initial vectors of centers; those of others are zeros.
+  // `in` has the initial vectors of centers. The vectors of others start as
+  // zeros.
   Reference(Eigen::MatrixXd in, double rate)
       : rate_(rate),
         in_(std::move(in)),

@@ -214,8 +214,8 @@ TEST(IncomeTest, AsynchronousWorkersLearnAsWell) {
   EXPECT_GT(Auc(Income().test, predicted), 0.87);
 }
 
-// In one of five runs, a worker once left before the other had come, and the
-// servers waited for both.
+// Regression test: in one of five runs, a worker left before the other had
+// come, and the servers waited for both.
 TEST(IncomeTest, AShortTrainingEndsWhoeverComesLate) {
   TrainingOptions options;
   options.steps = 1;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the demos of sparse tables as a user does. They print their progress,
-# print no line of the log, and fail with a reason.
+# Runs the demos of sparse tables as a user does. They must print their
+# progress and no log lines, and must fail with a reason.
 set -eu
 income=examples/income/demo
 embeddings=examples/embeddings/demo

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""A stock gRPC of another language on the same port, on either side.
+"""Tests a stock gRPC of another language on the same port, on either side.
 
 Run it with Debian's python3, whose python3-grpcio this needs.
 """
@@ -16,7 +16,8 @@ METHOD = "/penstock.greeter.Greeter/SayHello"
 
 
 def encode(text):
-    """A message whose field 1 is the string `text`, shorter than 128 bytes."""
+    """Returns a message whose field 1 is the string `text`, shorter than 128
+    bytes."""
     return bytes([0x0A, len(text)]) + text.encode()
 
 
@@ -37,7 +38,7 @@ class Greeter(grpc.GenericRpcHandler):
 class StockPythonTest(unittest.TestCase):
 
     def start_server(self):
-        """Starts the Penstock greeter; returns where it listens."""
+        """Starts the Penstock greeter. Returns its address."""
         server = subprocess.Popen([f"{FOLDER}/greeter_server", "127.0.0.1:0"],
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.stdout.close)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The example in C++ gets back what it sends, over shared memory.
+# The C++ example must get back what it sends, over shared memory.
 set -eu
 examples/tensors/tensors > "$TEST_TMPDIR/said"
 grep -qx 'f32\[2,3\] 0 1 2 3 4 5' "$TEST_TMPDIR/said"

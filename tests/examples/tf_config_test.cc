@@ -93,8 +93,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   absl::optional<examples::Process> server;
   std::string address;
   for (int i = 0; i < kAttempts && !server.has_value(); ++i) {
-    // TF_CONFIG needs the port in advance; another process may take it
-    // meanwhile.
+    // TF_CONFIG needs the port in advance, but another process may take it
+    // meanwhile. Tries again then.
     address = Listener().address();
     auto started = StartServer(TfConfig(address, "ps"));
     ASSERT_TRUE(started.ok()) << started.status();
@@ -117,7 +117,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   std::string last;
   while (auto line = FindLine(&*evaluator, "evaluated ")) last = *line;
   EXPECT_TRUE(evaluator->Wait().ok());
-  // The same variables and digits as the chief's, so the same result.
+  // The evaluator has the same variables and digits as the chief, so it must
+  // get the same result.
   std::vector<std::string> fields = absl::StrSplit(*result, ' ');
   EXPECT_EQ(last, absl::StrCat("evaluated 60 ", fields[1]));
   server->Terminate();

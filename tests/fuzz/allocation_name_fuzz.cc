@@ -1,4 +1,4 @@
-// device::AllocationNames::Decode.
+// Tests device::AllocationNames::Decode.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

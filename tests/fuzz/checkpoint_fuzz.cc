@@ -154,8 +154,8 @@ void PutAt(size_t at, uint64_t number, std::string* bytes) {
   bytes->replace(at, encoded.size(), encoded);
 }
 
-// Repairs the checksums of the manifest and the headers, which a mutation
-// breaks first, so that the rest is reached.
+// Repairs the checksums of the manifest and the headers. A mutation breaks them
+// first, so the rest would never be reached.
 void PutChecksumsRight(TwoFiles* files) {
   std::string& manifest = files->manifest;
   if (manifest.size() >= ck::kManifestHeaderBytes) {

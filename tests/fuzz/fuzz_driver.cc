@@ -30,7 +30,7 @@ namespace {
 constexpr int kMutations = 20000;
 constexpr char kWriteSeeds[] = "--write-seeds=";
 
-// The current input.
+// The current input, for OnSignal().
 const std::string* current = nullptr;
 
 void PrintCurrent() {

@@ -1,4 +1,4 @@
-// wire::ParseHello.
+// Tests wire::ParseHello.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

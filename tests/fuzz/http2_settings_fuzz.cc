@@ -1,4 +1,4 @@
-// wire::InspectSettings and ChooseVersion.
+// Tests wire::InspectSettings and ChooseVersion.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -1,4 +1,4 @@
-// core::DecodeMetadata and EncodeMetadata.
+// Tests core::DecodeMetadata and EncodeMetadata.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

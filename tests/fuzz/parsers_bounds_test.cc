@@ -1,5 +1,5 @@
-// The cost of parsers outside the session, and of their consumers, for numbers
-// of any size. All parsers share one time budget.
+// Measures the cost of parsers outside the session, and of their consumers, for
+// numbers of any size. All parsers share one time budget.
 
 #include <algorithm>
 #include <cstdio>

@@ -106,7 +106,7 @@ absl::Status RendezvousCalls::Exchange(const std::string& bytes) {
 
 absl::Status RendezvousCalls::CancelStep(const std::string& bytes) {
   tensor::v1::CancelStepRequest request;
-  // The service's limit.
+  // The service's limit on status codes.
   constexpr uint32_t kLastCode = 16;
   if (!request.ParseFromString(bytes) || !request.has_step() ||
       request.code() == 0 || request.code() > kLastCode) {

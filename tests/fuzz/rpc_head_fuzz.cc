@@ -1,4 +1,4 @@
-// rpc::ParseRequest and rpc::ParseEnd.
+// Tests rpc::ParseRequest and rpc::ParseEnd.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

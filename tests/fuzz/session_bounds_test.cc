@@ -23,10 +23,10 @@ using fabric::fake::LinkOptions;
 using fabric::fake::Side;
 using wire::FrameType;
 
-// The streams in use: one more than the victim accepts at a time.
+// The streams in use: one more than the victim accepts at the same time.
 constexpr uint32_t kStreams = 5;
-// Limits the victim's memory: messages of 256 KiB on four streams, twice
-// because a read may have been abandoned, and the test's exposures.
+// Limits the victim's memory. Messages of 256 KiB on four streams count twice,
+// because a read may have been abandoned; and the test has exposures.
 constexpr uint64_t kHeldBudget = 4 * 1024 * 1024;
 // Limits the session's output per step: a constant, plus a multiple of the
 // peer's bytes. The application's messages come in addition, possibly later.
@@ -193,7 +193,7 @@ class Attack {
     if (header.type == FrameType::kHeaders && random_->OneIn(2)) ++last_stream_;
     header.stream = random_->OneIn(64) ? random_->Number(32) : AnyStream();
     header.aux = random_->Number(32);
-    // Few sessions survive a wrong number.
+    // A wrong number ends most sessions, so wrong numbers are rare.
     if (random_->OneIn(64)) header.sequence = random_->Number(64);
     if (random_->OneIn(64)) header.ack = random_->Number(64);
     const int path = random_->Below(2);

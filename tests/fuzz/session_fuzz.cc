@@ -98,7 +98,7 @@ class Run {
     }
   }
 
-  // The limit is far above what any input causes; only an endless exchange
+  // The limit is far above what any input needs. Only an endless exchange
   // reaches it.
   void DeliverAll() {
     constexpr int kForEver = 1000 * 1000;
@@ -125,7 +125,7 @@ std::vector<std::string> Seeds() { return SessionSeeds(); }
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Longer inputs find nothing that many short ones do not find.
+  // Longer inputs find nothing that short inputs do not find.
   if (size > 4096) return 0;
   penstock::fuzz::Input input(data, size);
   penstock::fuzz::Run run(input.Number<uint8_t>());

@@ -1,5 +1,5 @@
-// wire::SettingsAckFilter gives the same result for every division of its
-// input.
+// Checks that wire::SettingsAckFilter gives the same result for every division
+// of its input.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

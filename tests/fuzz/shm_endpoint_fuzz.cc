@@ -57,7 +57,7 @@ enum Step : uint8_t {
   kSteps
 };
 
-// Made once: a peer may pass the same memory repeatedly.
+// Made only once, because a peer may pass the same memory repeatedly.
 const Segment& SharedSegment() {
   static const Segment& segment =
       *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes).value());

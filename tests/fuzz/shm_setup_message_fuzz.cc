@@ -1,4 +1,4 @@
-// shm::DecodeSetup.
+// Tests shm::DecodeSetup.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

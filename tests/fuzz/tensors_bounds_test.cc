@@ -1,5 +1,5 @@
-// The cost of messages with tensors for the codec, a store and a rendezvous,
-// with numbers of any size. All share one time budget.
+// Measures the cost of messages with tensors for the codec, a store and a
+// rendezvous, with numbers of any size. All share one time budget.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// verbs::ParseOffer.
+// Tests verbs::ParseOffer.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -1,4 +1,4 @@
-// verbs::ParseHeader.
+// Tests verbs::ParseHeader.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

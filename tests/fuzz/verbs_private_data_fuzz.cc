@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   "terms are of use");
     fuzz::Require(request->token_name.size() == verbs::kTokenNameBytes,
                   "a name has its length");
-    // Encoding the parsed values gives the same bytes before the name.
+    // Encoding the parsed values must give the same bytes before the name.
     const std::string again =
         verbs::MakeRequest(request->terms, fuzz::kSeedToken, fuzz::kClientQp);
     fuzz::Require(again.substr(0, 12) == bytes.substr(0, 12),

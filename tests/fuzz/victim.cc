@@ -16,7 +16,7 @@ session::Config ConfigOf(bool is_client) {
   if (!is_client) config.token = "fedcba9876543210";
   config.max_streams = 4;
   config.max_receive_bytes = kMaxReceiveBytes;
-  // Small, so that short inputs reach the limits.
+  // Small limits, so that short inputs reach them.
   config.stream_window = 64 * 1024;
   config.max_eager_unread = 16 * 1024;
   config.read_budget = 32 * 1024;

@@ -108,7 +108,7 @@ class Victim : public session::SessionEvents {
   uint32_t last_opened_ = 0;
   bool closed_ = false;
   std::map<uint32_t, VictimStream> streams_;  // by id
-  // Calls the others, so destroyed first.
+  // Destroyed first, because it calls the other members.
   std::unique_ptr<session::Session> session_;
 };
 

@@ -91,7 +91,7 @@ std::vector<std::string> Paths() {
   return {"Stock", "Shm", "Tcp"};
 }
 
-// The client must have its path, so that no call uses another one.
+// The client requires its path, so that no call uses another path.
 std::vector<std::string> SettingsOf(const std::string& path,
                                     const std::string& device) {
   if (path == "Stock") return {"PENSTOCK_POLICY=off"};

@@ -1,4 +1,4 @@
-"""Makes one of gRPC's own programs run over Penstock: IN.cc OUT.cc.
+"""Rewrites one of gRPC's own programs to run over Penstock: IN.cc OUT.cc.
 
 The program adds only the calls that a user would write: Enable() behind each
 ServerBuilder, and Credentials() around each channel's credentials.

@@ -1,4 +1,4 @@
-// Threads that are started one by one and joined together.
+// A set of threads that are started one by one and joined together.
 
 #ifndef PENSTOCK_TESTS_ORACLE_CREW_H_
 #define PENSTOCK_TESTS_ORACLE_CREW_H_

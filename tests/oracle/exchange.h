@@ -87,8 +87,8 @@ class Exchange {
     grpc::WriteOptions options;
     if (message.plain) options.set_no_compression();
     if (message.hint && !is_first && !is_last && message.size < kUnreadBytes) {
-      // Stock gRPC may hold back the message until another one follows. Until
-      // then, the write of a first or a large message does not complete.
+      // Stock gRPC may hold back the message until another message follows.
+      // Until then, the write of a first or large message does not complete.
       options.set_buffer_hint();
     }
     if (is_last && ends) options.set_last_message();

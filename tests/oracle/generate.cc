@@ -164,7 +164,7 @@ void FitToEnding(Dice* random, Plan* plan) {
       }
       plan->last = SmallMessages(random, 1, 20);
       plan->last_reads = random->Between(1, plan->last.size());
-      // This message goes with the status, which nobody waits for.
+      // This message goes with the status, and nobody waits for its arrival.
       if (random->Percent(20)) {
         plan->coalesced = true;
         plan->last.push_back(AnyMessage(random));
@@ -221,7 +221,7 @@ Plan AnyPlan(Dice* random, const Settings& settings) {
   DrawEnding(random, &plan);
   DrawMetadata(random, settings, &plan);
   plan.corked = random->Percent(15) && MayBeCorked(plan);
-  // Only if this does not wait for the client's later actions.
+  // Only if waiting does not depend on the client's later actions.
   plan.waits_for_initial =
       random->Percent(10) && !plan.corked && plan.initial_early &&
       !(plan.kind == Kind::kUnary && plan.server == ServerApi::kSync);

@@ -20,7 +20,7 @@ enum class Side { kClient, kServer };
 // The timeout of a wait or a call, after which it counts as hung.
 constexpr std::chrono::seconds kPatience(60);
 
-// The meeting point of a call's two sides. Thread-safe.
+// The place where a call's two sides wait for each other. Thread-safe.
 class Meeting {
  public:
   // Registers the client. Call it before the call begins. `client` must live

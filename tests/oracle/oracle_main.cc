@@ -41,8 +41,8 @@ struct Flags {
   bool verbose = false;
 };
 
-// The newest program: if the process hangs or crashes, the cause is this
-// program or one that runs in parallel.
+// The newest program. If the process hangs or crashes, the cause is this
+// program or a program that runs in parallel.
 std::atomic<uint64_t> latest{0};
 
 void OnSignal(int number) {

@@ -131,7 +131,7 @@ std::set<int> CodesOf(const Program& program, const Plan& plan) {
 Outcome Certain(const Certainty& certain, const Outcome& outcome) {
   Outcome part;
   if (certain.status) {
-    // Details are metadata.
+    // The status details are sent as metadata.
     part.status = grpc::Status(
         outcome.status.error_code(), outcome.status.error_message(),
         certain.metadata ? outcome.status.error_details() : "");
@@ -161,8 +161,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Stock gRPC nevertheless sends such a call, and may receive its answer
-    // before its timer is checked.
+    // Stock gRPC sends such a call anyway, and may receive its answer before it
+    // checks its timer.
     case Ending::kPastDeadline:
       return certainty;
     // The progress of the call is a race.

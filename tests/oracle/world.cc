@@ -16,7 +16,7 @@
 namespace penstock::oracle {
 namespace {
 
-// The number of the program's channels; one more channel is for bystanders.
+// The index of the bystanders' channel, after the channels of the program.
 constexpr size_t kBystanders = kChannels;
 constexpr int kMostEchoes = 20;
 

@@ -1,4 +1,4 @@
-// A server and its channels in this process, over one route, which run a
+// A server and its channels in this process, over one route. They run a
 // program.
 
 #ifndef PENSTOCK_TESTS_ORACLE_WORLD_H_

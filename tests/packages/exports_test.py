@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The libraries show the public headers' functions, and nothing else."""
+"""The libraries must export the functions of the public headers, and nothing
+else."""
 
 import pathlib
 import re
@@ -7,8 +8,8 @@ import subprocess
 import unittest
 
 MAP = "penstock/libpenstock.map"
-# Objects of which a process must have only one, see the map. A shared object
-# that is linked by gold lists a local thread-local variable as well.
+# Objects that must exist only once in a process; see the map. gold also lists
+# local thread-local variables of a shared object.
 SHARED_OBJECTS = re.compile(r"^(guard variable for )?(grpc_core|absl)::")
 
 

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import tempfile
 
-# Debian's archive, or Ubuntu's, where some of what we need is in universe.
+# The mirror of Debian, or of Ubuntu with universe, which has some of the
+# needed packages.
 if "\nID=ubuntu\n" in pathlib.Path("/etc/os-release").read_text():
     ARCHIVE = os.environ.get("PENSTOCK_UBUNTU_MIRROR",
                              "http://archive.ubuntu.com") + "/ubuntu"
@@ -19,7 +20,7 @@ NEEDED = ("debootstrap", "dpkg-buildpackage", "dh", "lintian", "unshare")
 
 
 def why_not():
-    """Why no root can be made here; None: one can."""
+    """The reason why no root can be made here, or None."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         return (f"no {', '.join(missing)} here: run tools/setup --packages")
@@ -29,14 +30,15 @@ def why_not():
 
 
 class NoRoot(Exception):
-    """None could be made. For debootstrap there is most often no network."""
+    """Raised if no root could be made, most often because debootstrap has no
+    network."""
 
 
 class Root:
     """A root in `folder`. A subclass says how a shell comes to see it."""
 
-    # The shell code that unshare() runs, with mounts of its own, before a
-    # program in the root.
+    # Shell code that makes mounts. unshare() runs it before a program in the
+    # root.
     MOUNT = ""
 
     def __init__(self):
@@ -58,8 +60,8 @@ class Root:
                 ("tmp", "proc", "var")]
 
     def run(self, script, user="root", timeout=300):
-        """Runs a shell script in the root, with processes and mounts that end
-        with it. Fails with what it printed, unless it exits with 0."""
+        """Runs a shell script in the root. Processes and mounts end with the
+        script. Unless the script exits with 0, fails with its output."""
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child",
                    "sh", "-euc", self.MOUNT + 'mount -t proc proc "$1/proc"\n'
                    'exec chroot "$1" runuser -u "$2" -- sh -euc "$3"', "sh",
@@ -76,7 +78,8 @@ class Root:
 
 
 class FreshRoot(Root):
-    """Made by debootstrap, with nothing of ours; removed by close()."""
+    """A root made by debootstrap, without anything of Penstock. close()
+    removes it."""
 
     def __init__(self, suite):
         super().__init__()
@@ -90,7 +93,7 @@ class FreshRoot(Root):
 
 
 class LayerOverThisRoot(Root):
-    """This machine's root, in which nothing that is written reaches it.
+    """The root of this machine. An overlay takes all writes.
 
     Needs no network. /tmp is empty in it.
     """

@@ -31,7 +31,7 @@ class Function:
 
 
 def functions_of(header):
-    """All of the text of a header, in its order; none that is private."""
+    """Returns the public text of a header, in order."""
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.DOTALL)
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.MULTILINE)
     text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
@@ -67,11 +67,12 @@ def _scan(text, scope, access, found):
                       "private" if head.startswith("class") else "public",
                       found)
         # Otherwise the declaration is an enum, a variable, or a function with
-        # its body.
+        # a body.
 
 
 def _end_of_statement(text, begin):
-    """Of the next ";" or "{" that is in no parentheses; whether it is "{"."""
+    """Returns the end of the next ";" or "{" outside parentheses, and True for
+    "{"."""
     depth = 0
     for at in range(begin, len(text)):
         if text[at] in "()":
@@ -115,7 +116,7 @@ def _declared(head, scope, access):
 
 
 def _split(parameters):
-    """At the commas that are in no brackets."""
+    """Splits at commas outside brackets."""
     parts, depth = [""], 0
     for letter in parameters:
         depth += {"<": 1, "(": 1, "{": 1, ">": -1, ")": -1, "}": -1}.get(

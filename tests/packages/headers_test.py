@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The shared library exports what the public headers declare, nothing else.
+"""The shared library must export what the public headers declare, and nothing
+else.
 
 The test makes a program that uses each function of the headers, and compares
 the symbols that the program needs with those that the library exports.
@@ -70,7 +71,7 @@ class HeadersTest(unittest.TestCase):
         used = {name for name in demangled(
             [line.split()[1] for line in wanted.splitlines()])
                 if name.startswith("penstock::")}
-        # Several constructors or destructors have the same name.
+        # Several constructors or destructors may have the same name.
         self.assertEqual(len(used), len(functions), used)
         exported = {name for name, kind in symbols("-D", LIBRARY)
                     if kind not in "Ab"}

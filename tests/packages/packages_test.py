@@ -50,7 +50,7 @@ for standard in 17 20 23; do check penstock.h $standard; done
 # headers_test compiles the headers.
 SLOW = "in packages_full_test"
 
-# A server of the package, and each command that uses one.
+# Starts a server of the package, and runs each command that needs a server.
 COMMANDS = """
 cd /tmp
 penstock serve --port={port} 2>/dev/null >/dev/null &
@@ -65,7 +65,7 @@ penstock top $! --count=1 || true
 kill $!
 """
 
-# The client knows nothing of Penstock.
+# The client does not use Penstock.
 CLIENT = """
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
@@ -132,8 +132,8 @@ def setUpModule():
 
 
 def free_port():
-    """A port that was free just now. The example prints none of its own, and
-    the root has the machine's network."""
+    """Returns a port that was free just now. The example never prints its own,
+    and the root shares the machine's network."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 
@@ -184,7 +184,7 @@ class PackagesTest(unittest.TestCase):
         self.copy_example("static")
         # A separate package since Debian 13.
         root.run(f"command -v ld.gold || {INSTALL} binutils-gold")
-        # Tests both linkers; the last one leaves out unused parts.
+        # Tests both linkers. The last one removes unused parts.
         for flags in "", "-fuse-ld=gold -Wl,--gc-sections":
             root.run("cd /tmp/static && rm -f greeter_server greeter_client && "
                      f"make LDFLAGS='{flags}' LDLIBS=\"-l:libpenstock.a "
@@ -260,7 +260,7 @@ class PackagesTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    # For unittest's classes, too: it reports each test, and why one is skipped.
+    # Reports each test of unittest's classes, and the reason of each skip.
     report = os.environ.get("XML_OUTPUT_FILE")
     sys.exit(pytest.main(
         [str(pathlib.Path(__file__).resolve()), "-v", "-rs", "-p",

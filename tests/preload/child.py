@@ -1,4 +1,4 @@
-"""Runs programs with the stub preloaded, and reads what they say."""
+"""Runs programs with the stub preloaded, and reads their output."""
 
 import os
 import re
@@ -18,7 +18,8 @@ NOT_USED = r"warning penstock\[\d+\]: Penstock is not used(?: for \S+)?: (.*)"
 
 
 def environment(preload=STUB, **settings):
-    """This process's, without Penstock's settings, and with those given."""
+    """Returns this process's environment without Penstock's settings, plus the
+    given ones."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     if preload:
@@ -78,7 +79,7 @@ class Child:
             return maps.read()
 
     def end(self):
-        """Ends it; returns what became of it."""
+        """Ends the program. Returns its exit status and its output."""
         said, _ = "", self.process.stdin.close()
         try:
             said = self.process.stdout.read()

@@ -23,7 +23,7 @@
 // be made.
 static int UseGrpc(void) {
   grpc_init();
-  // Otherwise the kernel may give a port to two servers of one user.
+  // Otherwise the kernel may give one port to two servers of one user.
   grpc_arg alone = {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT};
   const grpc_channel_args arguments = {1, &alone};
   grpc_server* server = grpc_server_create(&arguments, NULL);

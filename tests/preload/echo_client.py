@@ -1,5 +1,5 @@
-"""echo_client.py sync|aio ADDRESS CASE [TLS_FOLDER]: a stock gRPC program. Exits
-with 0 if what the case says holds."""
+"""echo_client.py sync|aio ADDRESS CASE [TLS_FOLDER]: a stock gRPC program.
+Exits with 0 if the claim of the case is true."""
 
 import asyncio
 import pathlib
@@ -19,7 +19,7 @@ def message(size):
 
 
 def equal(got, wanted):
-    """Without showing them."""
+    """Does not print the values, which may be long."""
     if got != wanted:
         raise AssertionError(f"{len(got)} bytes for {len(wanted)}, or others")
 

@@ -1,4 +1,4 @@
-"""echo_server.py sync|aio [TLS_FOLDER]: a stock gRPC program. Says its port,
+"""echo_server.py sync|aio [TLS_FOLDER]: a stock gRPC program. Prints its port,
 and serves until its standard input ends."""
 
 import asyncio

@@ -99,7 +99,7 @@ TEST_F(LaunchTest, ASanitizerIsSeenInWhatItInstruments) {
   EXPECT_EQ(ReadElf(Read(kAsan))->sanitizer, "AddressSanitizer");
   EXPECT_EQ(ReadElf(Read(kTsan))->sanitizer, "ThreadSanitizer");
   EXPECT_EQ(ReadElf(Read("/bin/sh"))->sanitizer, "");
-  // A text is not in the loader's name table; compilers contain such a text.
+  // A string outside the loader's name table. Compilers contain such strings.
   const std::string mentions("\0__asan_init\0", 13);
   EXPECT_EQ(ReadElf(Read("/bin/sh") + mentions)->sanitizer, "");
 }
@@ -120,7 +120,7 @@ TEST_F(LaunchTest, AnyBytesCanBeRead) {
   }
 }
 
-// Checking a program.
+// Tests of the check of a program.
 
 TEST_F(LaunchTest, AProgramOfOurGrpcCanBeCarried) {
   EXPECT_EQ(CheckProgram(kCore, kPath), absl::OkStatus());
@@ -216,7 +216,7 @@ TEST_F(LaunchTest, AProgramIsFoundAsAShellFindsIt) {
   EXPECT_TRUE(absl::IsNotFound(FindProgram("/is/nowhere", kPath).status()));
 }
 
-// Planning a launch.
+// Tests of the plan of a launch.
 
 TEST_F(LaunchTest, TheStubIsPreloadedBehindWhatIsThere) {
   const Libraries libraries = {"/lib/stub.so", "/lib/libpenstock.so.0"};

@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
-"""Penstock where it was not built: the same gRPC, and another abseil. Copies of
-it are changed here into what they would be if another distribution had built
-them: their abseil has another inline namespace, which is in the name of each
-function that has to do with it, or another soname."""
+"""Tests Penstock where it was not built: the same gRPC, but another abseil.
+Changes copies of the libraries into what another distribution would have
+built: their abseil has another soname, or another inline namespace, which is
+part of the name of each of its functions."""
 
 import os
 import pathlib
@@ -32,7 +32,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def changed(self, file, pattern):
-        """A copy whose names that match end in another digit."""
+        """Returns a copy in which the last digit of the matching names is
+        different."""
         def other(name):
             return name[0][:-1] + (b"8" if name[0][-1:] != b"8" else b"9")
         copy = self.folder / pathlib.Path(file).name
@@ -49,8 +50,8 @@ class OtherDistributionTest(unittest.TestCase):
         return self.changed(file, rb"libabsl_\w+\.so\.\d+")
 
     def assert_carries_nothing(self, why, library):
-        """The program goes on without, told why; or has no port, if it must
-        not."""
+        """The program continues without Penstock, and the log says why. If it
+        requires Penstock, it gets no port."""
         ended = run(CORE, "forks", PENSTOCK_LIBRARY=library)
         self.assertEqual(0, ended.code, ended)
         self.assertEqual(set(), ended.sides_over_shm())
@@ -72,7 +73,7 @@ class OtherDistributionTest(unittest.TestCase):
                                     self.of_other_namespace(LIBRARY))
 
     def test_the_library_is_refused_when_it_is_loaded_not_in_a_call(self):
-        """Whoever opens it, with whatever flags."""
+        """The library's own flags apply, whatever flags its opener uses."""
         flags = subprocess.run(["readelf", "-dW", LIBRARY], text=True,
                                capture_output=True, check=True).stdout
         self.assertRegex(flags, r"FLAGS.*BIND_NOW")
@@ -105,7 +106,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.assert_stock("other options", preload=OTHER_LAYOUT)
 
     def test_a_program_whose_abseil_is_not_there(self):
-        """The loader says so: nothing of the program's own has run yet."""
+        """The loader reports the error, because nothing of the program has run
+        yet."""
         ended = run(self.of_other_soname(CLIENT), "127.0.0.1:1", preload=None)
         self.assertEqual(127, ended.code)
         self.assertRegex(ended.log, r"libabsl_\w+\.so\.\d+: cannot open shared")

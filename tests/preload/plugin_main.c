@@ -2,7 +2,7 @@
 // gRPC through it. plugin LIBRARY OTHER then opens another library, and
 // initialises that library's gRPC.
 //
-// All first check for gRPC, and initialise it if it exists.
+// All modes first check for gRPC, and initialise it if it is there.
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -109,7 +109,8 @@ class PythonTest(unittest.TestCase):
         self.assertEqual({"to"}, ended.sides_over_shm())
 
     def test_the_child_of_a_fork_does_not_use_its_parents_connection(self):
-        """Else both would write into one ring, under the same numbers."""
+        """Otherwise both processes would write into one ring, with the same
+        numbers."""
         server = self.serve("sync")
         script = (
             "import grpc, os\n"
@@ -233,7 +234,7 @@ class PythonTest(unittest.TestCase):
                                preload=stub)
 
     def test_a_module_that_cannot_be_loaded(self):
-        """A Python with libraries of its own may have some that do not fit."""
+        """A Python with bundled libraries may have some that do not fit."""
         folder = self.folder()
         stub = shutil.copy(STUB, folder)
         os.mkdir(f"{folder}/python")

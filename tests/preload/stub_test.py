@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The stub in programs of all kinds: what it carries, what it leaves alone, and
-what it says where something is missing."""
+"""Tests the stub in programs of all kinds: what it carries, what it leaves
+alone, and what it reports if something is missing."""
 
 import os
 import re
@@ -24,8 +24,8 @@ OTHER_CALLS = ["init", "channel_create", "slice_from_copied_buffer",
 
 
 def clients_over_shm(ended):
-    """The process of each, and a server with Penstock at its other end. (The
-    server may be gone before it has said so itself.)"""
+    """Returns the process of each connection to a server with Penstock. (The
+    server may end before it logs the connection itself.)"""
     return re.findall(r"penstock\[(\d+)\]: connection to \S+: shm", ended.log)
 
 
@@ -93,7 +93,7 @@ class CarriedTest(unittest.TestCase):
         begun, copied_short, copied_long = lookups()
         self.assertEqual((0, 0), (begun, copied_short))
         self.assertEqual(1000, copied_long)
-        # Without the library nothing keeps gRPC loaded.
+        # Without the library, nothing keeps gRPC loaded.
         self.assertEqual([1000] * 3, lookups(PENSTOCK_LIBRARY="/is/nowhere"))
 
 
@@ -118,7 +118,8 @@ class LeftAloneTest(unittest.TestCase):
         self.assertEqual((0, ""), (ended.code, ended.log))
 
     def test_a_program_with_penstock_in_it(self):
-        # If the stub looked for the library, it would say that there is none.
+        # If the stub looked for the library, it would report that there is
+        # none.
         setting = {"PENSTOCK_LIBRARY": "/is/nowhere"}
         with Child(SERVER, "127.0.0.1:0", **setting) as server:
             self.assertNotIn("libpenstock.so", server.maps())
@@ -156,7 +157,7 @@ class LeftAloneTest(unittest.TestCase):
                               ("tsan", "ThreadSanitizer")):
             ended = run(f"{HERE}/{program}")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
-            # gRPC leaks memory; a race within gRPC is not ours.
+            # gRPC leaks memory, and a race within gRPC is not our fault.
             quiet = {"ASAN_OPTIONS": "detect_leaks=0",
                      "TSAN_OPTIONS": "report_bugs=0"}
             ended = run(f"{HERE}/{program}_core", "forks", **quiet)
@@ -170,7 +171,7 @@ class LeftAloneTest(unittest.TestCase):
             self.assertIn("no port", ended.said)
 
     def test_a_runtime_that_is_not_first_for_another_reason_says_so(self):
-        """With the stub as without it."""
+        """The result is the same with and without the stub."""
         other = f"{HERE}/libother.so"
         for preload in other, f"{other}:{STUB}", f"{STUB}:{other}":
             ended = run(f"{HERE}/asan", preload=preload)

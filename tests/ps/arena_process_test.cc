@@ -1,4 +1,4 @@
-// ps_server, as a process whose dense values have no room in shared memory.
+// Runs ps_server as a process whose dense values have no room in shared memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

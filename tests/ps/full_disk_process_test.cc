@@ -1,5 +1,5 @@
-// ps_server --spill on a disk that fills up, again and again: the server lives,
-// keeps each row that it took, and takes more once there is room.
+// Runs ps_server --spill on a disk that fills up again and again. The server
+// must live, keep each row that it took, and take more once there is room.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -43,7 +43,7 @@ constexpr uint64_t kRowsAPush = 2000;
 constexpr char kDisk[] = "size=96m";
 constexpr char kLargerDisk[] = "size=192m";
 
-// With memory for a few rows.
+// A model that spills: memory has room for only a few rows.
 Model SpillingModel() {
   TableSpec table;
   table.name = "words";
@@ -133,7 +133,7 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_EQ(umount2(folder_.c_str(), MNT_DETACH), 0);
   }
 
-  // Creates new rows.
+  // Pushes to new rows.
   absl::Status Push() {
     StepGradients gradients;
     gradients.rows.push_back(
@@ -153,7 +153,8 @@ class FullDiskProcessTest : public testing::Test {
     return ids;
   }
 
-  // Pushes until the disk is full. Somebody else fills it after `pushes`.
+  // Pushes until the disk is full. After `pushes` pushes, another file fills
+  // the disk.
   void Fill(uint64_t pushes) {
     std::unique_ptr<Ballast> others;
     absl::Status refused;
@@ -173,8 +174,8 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_TRUE(server_->IsAlive()) << server_->Fate();
   }
 
-  // The disk has room again. A pull after a push that failed waits for that, so
-  // none comes before.
+  // Makes room on the disk again. A pull after a failed push would wait for
+  // room, so the test pulls only afterwards.
   void Recover() {
     ASSERT_TRUE(Mount(kLargerDisk, MS_REMOUNT));
     const absl::Time end = absl::Now() + absl::Seconds(60);

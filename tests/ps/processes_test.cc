@@ -1,5 +1,5 @@
 // Kills and stops servers and workers, which are processes. The other processes
-// go on, or end soon and name the missing one.
+// must continue, or must end soon and name the missing process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ using testing::HasSubstr;
 constexpr char kWorkerFlag[] = "--worker";
 constexpr char kServer[] = "ps/ps_server";
 constexpr char kForEver[] = "1000000000\n";  // steps
-// Of a call of a worker, so of all that somebody waits here.
+// Limits a worker's call, and therefore every wait in this test.
 constexpr absl::Duration kTimeout = absl::Seconds(3);
 
 // A worker: takes as many steps as each line of its input says, and prints
@@ -43,7 +43,7 @@ Model OneTableAtEach() {
   for (const char* name : {"a", "b"}) {
     TableSpec table;
     table.name = name;
-    // Two of these share no server.
+    // No two of these tables share a server.
     table.rows = DenseSpec{tensor::DType::kF32, {8192}};
     table.optimizer.schedule.learning_rate = 1;
     model.tables.push_back(table);
@@ -134,7 +134,8 @@ class ProcessesTest : public testing::Test {
     ASSERT_TRUE(TakeSteps({0, 1}));
   }
 
-  // The lease is far below kTimeout: who is silent is soon not waited for.
+  // The lease is far below kTimeout, so a silent worker is soon no longer
+  // waited for.
   static std::unique_ptr<Child> StartServer(const std::string& address) {
     return Child::Start({kServer, absl::StrCat("--listen=", address),
                          "--workers=2", "--lease=0.5", "--wait=2", "--quiet"});
@@ -179,13 +180,13 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   workers_[1]->Suspend();
   EXPECT_TRUE(TakeSteps({0}));
   workers_[1]->Resume();
-  // They are not at one step any more: who has taken all of his would be waited
-  // for.
+  // The workers are no longer at the same step. Worker 0 must not stop, because
+  // worker 1 may wait for its pushes.
   workers_[0]->Tell(kForEver);
   EXPECT_TRUE(TakeSteps({1}));
 }
 
-// A worker may end first that waits for the one that waits for the server.
+// A worker that waits for a worker that waits for the server may end first.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();

@@ -1,4 +1,5 @@
-// At SIGHUP a server reads its secrets anew: they change while it trains.
+// At SIGHUP, a server reads its secrets again. The secrets change during a
+// training.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

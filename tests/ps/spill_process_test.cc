@@ -1,5 +1,5 @@
-// ps_server --spill, as a process: a model larger than its memory is trained,
-// the server is killed, and another one goes on.
+// Runs ps_server --spill as a process. Trains a model larger than its memory.
+// Kills the server, and another server continues.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,7 +125,8 @@ class SpillProcessTest : public testing::Test {
     return worker_->Push(step_++, gradients).status();
   }
 
-  // Expects that each row has had so many pushes, half of them one more.
+  // Expects that each row has had `pushes` pushes, and half of the rows one
+  // more.
   void ExpectPushes(int pushes) {
     PullSpec spec;
     spec.rows = {{"words", Range(0, kRows)}};

@@ -1,4 +1,4 @@
-// The files that make valid credentials, and those that do not.
+// Tests which files make valid credentials, and which do not.
 
 #include "ps/tls.h"
 

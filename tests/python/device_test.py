@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
-"""Tensors on CUDA devices, in Python: with devices that are not there, whose
-memory kills a process that reads it, and whose streams run only when somebody
-waits. See tests/tensor_service/fake_device.h."""
+"""Tensors on CUDA devices, in Python, with simulated devices. Reading their
+memory kills a process, and their streams run only while somebody waits. See
+tests/tensor_service/fake_device.h."""
 
 import contextlib
 import ctypes
@@ -89,7 +89,7 @@ class WithInterface(Memory):
 
 
 class Lent(ctypes.Structure):
-    """DLManagedTensor."""
+    """The layout of DLManagedTensor."""
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Lent))
@@ -564,7 +564,7 @@ def test_what_is_to_stay_on_a_device_needs_one():
         with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
             there = penstock.Tensor(values()).to_device("cuda:1")
             client.put({"a": there})
-            # No transport here reaches a simulated device.
+            # No transport in this test reaches a simulated device.
             got = client.get(["a"], keep_on_device=True)
             np.testing.assert_array_equal(got["a"].to_host().numpy(), values())
             fake.FakeEnable(0)

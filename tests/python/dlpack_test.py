@@ -29,7 +29,7 @@ USED = ctypes.c_char_p(b"used_dltensor")  # a capsule keeps the pointer
 
 
 class Lent(ctypes.Structure):
-    """DLManagedTensor."""
+    """The layout of DLManagedTensor."""
 
 
 DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Lent))

@@ -26,7 +26,7 @@ waiting = penstock.TensorClient(f"127.0.0.1:{deaf.getsockname()[1]}",
                                 timeout=None)
 """
 
-# Each program ends while an object still exists, or a call is under way.
+# Each program ends while an object still exists, or while a call is in flight.
 ENDS = {
     "objects are alive": "got = client.get(['x'])['x'].numpy()",
     "a cycle has them": "l = [client, server]; l.append(l); del client, server",
@@ -76,7 +76,7 @@ def test_the_interpreter_ends_in_peace_while(end):
     failed = int(end == "an exception ends it")
     assert ended.returncode == failed, ended
     assert ("NotFound" in ended.stderr) == bool(failed), ended
-    # No other thread has come back to Python, to say that its call has failed.
+    # No other thread has returned to Python to report its failed call.
     assert "Unavailable" not in ended.stderr, ended
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""Children of forks, as multiprocessing makes them: what their parent has and
-sends stays as it is, and they wait for none of its threads."""
+"""Tests children of forks, as multiprocessing makes them. The parent's objects
+and calls must be unchanged, and children must wait for none of the parent's
+threads."""
 
 import run_pytest
 

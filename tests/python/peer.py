@@ -14,14 +14,14 @@ with penstock.TensorServer(budget_bytes=2**28) as server:
 
 
 def run(program, arguments=(), **options):
-    """Runs a Python program to its end; returns what became of it."""
+    """Runs a Python program until it ends. Returns its result."""
     return subprocess.run([sys.executable, "-B", "-c", program, *arguments],
                           text=True, capture_output=True, timeout=60, **options)
 
 
 @contextlib.contextmanager
 def server():
-    """A TensorServer in a process of its own; yields its address."""
+    """Runs a TensorServer in its own process. Yields its address."""
     process = subprocess.Popen([sys.executable, "-B", "-c", SERVER], text=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with process:
@@ -32,7 +32,7 @@ def server():
 
 @contextlib.contextmanager
 def ps_server(*flags, workers=1):
-    """The program ps_server; yields its address."""
+    """Runs the program ps_server. Yields its address."""
     process = subprocess.Popen(
         ["ps/ps_server", f"--workers={workers}", "--quiet", *flags], text=True,
         stdout=subprocess.PIPE)

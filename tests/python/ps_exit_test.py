@@ -28,8 +28,8 @@ def wait_for_the_other(worker):
     return worker.pull_async(1)
 """
 
-# Each program ends while an object still exists, or a call is under way. The
-# training has two workers, of which only one comes.
+# Each program ends while an object still exists, or while a call is in flight.
+# The training has two workers, but only one comes.
 ENDS = {
     "objects are alive": """
 worker = join()
@@ -71,7 +71,7 @@ def make_address():
 
 @pytest.fixture(name="half")
 def make_half():
-    """A server whose training lacks a worker."""
+    """Runs a server whose training lacks a worker."""
     with peer.ps_server(workers=2) as address:
         yield address
 
@@ -93,10 +93,10 @@ WAITS = {
     "a reader's servers": "begin(); ps.Reader([deaf])",
 }
 
-# The thread gets Python's lock, and so sends its signals, where the main thread
-# next gives it away: in the wait, as it does not for the sake of turns. A wait
-# for a future, which is Python's, may miss a signal that comes as it begins; so
-# it gets others.
+# The thread gets Python's lock, and so sends its signals, when the main thread
+# next releases the lock: in the wait, because the switch interval is too long
+# for a switch earlier. A wait for a Python future may miss a signal that comes
+# as the wait begins, so the thread sends more signals.
 INTERRUPTED = """
 import signal, socket
 listens = socket.create_server(("127.0.0.1", 0))  # and never answers

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Several workers of a training, in threads and in processes: what they make of
-a model together, who is waited for, and what outlives them."""
+"""Tests several workers of a training, in threads and in processes: the model
+that they train together, who waits for whom, and what outlives them."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ from penstock import ps
 
 
 def gradients_of(rank, steps):
-    """Whole numbers, whose means are exact."""
+    """Whole numbers, because their means are exact."""
     draw = np.random.default_rng(rank)
     return [draw.integers(-9, 9, 5).astype("f4") for _ in range(steps)]
 
@@ -74,8 +74,8 @@ def test_synchronous_workers_in_processes_make_the_means_of_both():
 
 
 def applied(worker, least):
-    """Returns the value of an asynchronous table once its first element is as
-    low: what was acknowledged is applied soon."""
+    """Returns the value of an asynchronous table once its first element is at
+    most `least`. Acknowledged pushes are applied soon."""
     while (value := worker.pull(0)["w"]).flat[0] > least:
         pass
     return value
@@ -142,7 +142,7 @@ def test_the_others_go_on_when_a_worker_dies_and_it_may_come_again():
                 worker.push(step, {"w": np.ones((4, 3))})
             assert worker.pull(3)["w"][0, 0] == -3 * RATE
             with ps.Worker([address], rank=1) as again:
-                # The step under way, or the next one.
+                # The current step, or the next one.
                 assert again.pull(again.clock).clock >= 3
 
 

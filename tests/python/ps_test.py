@@ -55,7 +55,7 @@ def test_rows_are_what_numpy_makes_of_the_sums(seed):
             pulled = worker.pull(step, rows={"emb": some})["emb"]
             np.testing.assert_array_equal(
                 pulled, [rows[id_] for id_ in some.tolist()])
-            # Whole numbers, whose sums are exact.
+            # Whole numbers, because their sums are exact.
             gradients = draw.integers(-9, 9, (len(some), 8)).astype("f4")
             worker.push(step, rows={"emb": (some, gradients)})
             for id_, gradient in zip(some.tolist(), gradients):
@@ -92,8 +92,8 @@ def test_gradients_in_the_pool_are_sent_from_there():
         for worker in team:
             worker.pull(0)
         team[0].push(0, {"w": gradient})
-        # Nobody should do this: the worker waits for the other one's push, and
-        # nobody has a copy.
+        # Nobody should do this. The worker waits for the other worker's push,
+        # and nobody has a copy of the array.
         array[0] = 41
         team[1].push(0, {"w": np.ones(BIG, "f4")})
         assert team[0].pull(1)["w"][0] == -21 * RATE
@@ -256,8 +256,8 @@ def test_what_happens_as_a_call_begins_costs_no_other_its_future():
 
 
 def test_a_push_without_room_is_tried_again_until_its_time_is_over():
-    # The table has 25 MB, 17 of which are not for rows. With so few rows an
-    # attempt takes no time, and the time is over between two attempts.
+    # The table has 25 MB, of which 17 are not for rows. With few rows, an
+    # attempt takes almost no time, and the timeout ends between two attempts.
     few, many = 300, 150_000
     with workers([sparse(budget_bytes=25 * 10**6)], {}, push_timeout=2
                  ) as (worker,):

@@ -18,8 +18,9 @@ os.environ.setdefault("PENSTOCK_LOG", "warning")
 
 
 def runtime_of_asan():
-    """The libraries that a module built with --config=asan needs to find in the
-    process; "" for another one. asan looks for C++'s when it begins."""
+    """Returns the sanitizer libraries that must be loaded before a module
+    built with --config=asan. Returns "" for another module. asan looks for the
+    C++ library as it starts."""
     linked = subprocess.run(["ldd", f"{PACKAGES}/penstock/_penstock.so"],
                             text=True, capture_output=True, check=True).stdout
     found = re.findall(r"lib(?:asan|stdc\+\+)\S* => (\S+)", linked)
@@ -28,7 +29,7 @@ def runtime_of_asan():
 
 
 def start_again_with_asan():
-    """asan wants to be there before Python, which does not have it."""
+    """asan must be loaded before Python, which does not link it."""
     runtime = runtime_of_asan()
     if runtime and "LD_PRELOAD" not in os.environ:
         os.environ["LD_PRELOAD"] = runtime

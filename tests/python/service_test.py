@@ -116,7 +116,7 @@ def test_tensors_are_received_into_arrays(client):
 
 
 def full(value):
-    """A Tensor that nobody else uses, in the pool."""
+    """A Tensor in the pool that nobody else uses."""
     tensor = penstock.Tensor.empty(BIG, "f8")
     tensor.numpy(writable=True)[:] = value
     return tensor
@@ -158,7 +158,7 @@ def test_other_tensors_of_that_memory_stay_what_they_are(client):
     got = client.get(["a", "b"], into={"a": tensor, "b": same})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
     assert penstock.from_dlpack(lent).numpy()[0] == 0
-    # The returned tensor is another one of the same memory.
+    # The returned tensor is a different object with the same memory.
     got["a"].numpy(writable=True)[:] = 3
     client.get(["a"], into={"a": got["b"]})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
@@ -252,7 +252,7 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         # do.
         array[0] = 42
         assert client.get(["x"])["x"].numpy()[0] == 42
-        # This is the proper way: the server's tensor does not change.
+        # This is the right way: the server's tensor does not change.
         mine.numpy(writable=True)[0] = 43
         assert client.get(["x"])["x"].numpy()[0] == 42
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The stub says what the module has, all of it is documented, and the
-certificates of TLS are used."""
+"""The stub must declare what the module has, all of it must be documented, and
+the certificates of TLS must be used."""
 
 import ast
 import importlib.util

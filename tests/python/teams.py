@@ -1,4 +1,4 @@
-"""Trainings of small models, by all of their workers in one process."""
+"""Runs trainings of small models, with all of their workers in one process."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ RATE = np.float32(0.125)
 
 @contextlib.contextmanager
 def workers(model, values, count=1, servers=1, **options):
-    """All workers of a training, the chief first."""
+    """Yields all workers of a training. The chief is the first."""
     with contextlib.ExitStack() as stack:
         addresses = [stack.enter_context(peer.ps_server(workers=count))
                      for _ in range(servers)]

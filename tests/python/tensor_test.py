@@ -1,6 +1,5 @@
 #!/usr/bin/python3 -B
-"""Tensors and NumPy's arrays: what is shared, what is copied, what is
-refused."""
+"""Tests tensors and NumPy arrays: what is shared, copied and refused."""
 
 import gc
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""The wheel is installed where nothing else of Penstock is, and works."""
+"""Installs the wheel where nothing else of Penstock is, and uses it."""
 
 import os
 import pathlib

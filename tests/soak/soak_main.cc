@@ -38,7 +38,7 @@ namespace {
 
 constexpr int kDefaultCalls = 20000;
 constexpr int kParts = 10;
-// Two for each path, so that calls share a connection.
+// Two threads for each path, so that calls share a connection.
 constexpr int kThreads = 4;
 // A process frees a call's last resources with a delay.
 constexpr std::chrono::seconds kSettling(10);

@@ -168,7 +168,7 @@ TEST(Alignment, EveryWidthOfALengthIsPadded) {
   }
 }
 
-// Another sender, or HTTP/2.
+// The tensors may come from another sender, or over HTTP/2.
 TEST(Alignment, ShortTensorsAreAlignedWhereverTheyCome) {
   for (const int64_t elements : {1, 2, 3, 10, 127}) {
     const Tensor sent = *Tensor::Of<double>(

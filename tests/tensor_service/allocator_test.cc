@@ -31,7 +31,7 @@ class Counting final : public Allocator {
   int count_ = 0;
 };
 
-// The default belongs to the process, so restore the old one.
+// The default belongs to the process, so the fixture restores it.
 class DefaultAllocatorTest : public testing::Test {
  protected:
   DefaultAllocatorTest() { SetDefaultAllocator(&counting_); }

@@ -236,7 +236,7 @@ TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 4, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 0, 5)}), kRefused);
-  // More than the whole; an offset beyond all memory.
+  // A piece that is longer than the tensor, and an offset beyond all memory.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 9)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 5, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, ~uint64_t{0}, 3)}),

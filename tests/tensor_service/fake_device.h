@@ -79,7 +79,7 @@ class FakeDevices : public DeviceMemory {
   void FailAfter(int calls);
   // Returns true if this call has failed.
   bool has_failed();
-  // Return the number of all calls, and of those that copy.
+  // Return the number of all calls, and the number of calls that copy.
   int calls();
   int copies();
   // Returns the number of allocations that are not freed.

@@ -127,7 +127,7 @@ TEST(LandedDestination, TensorLeavesThePlaceOfAnother) {
   EXPECT_FALSE(places[1].landed);
 }
 
-// No transport produces this, but a message may lie anywhere.
+// No transport produces this message, but slices may lie anywhere.
 TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
   grpc::Slice flat;
   ASSERT_TRUE(Encode(ThreeOfOneSize())->DumpToSingleSlice(&flat).ok());

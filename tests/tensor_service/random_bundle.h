@@ -1,4 +1,4 @@
-// Random bundles.
+// Draws random bundles.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_RANDOM_BUNDLE_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_RANDOM_BUNDLE_H_

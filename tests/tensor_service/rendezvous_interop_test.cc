@@ -168,7 +168,7 @@ TEST_F(RendezvousInteropTest, CodesThatAreNoErrorsAreRefused) {
   EXPECT_TRUE(Client().Send(Key(0, "x"), one).ok()) << "the step goes on";
 }
 
-// A message without fields is one that somebody forgot to fill.
+// A request without fields is a mistake, and must not end step 0.
 TEST_F(RendezvousInteropTest, RequestWithoutAStepEndsNone) {
   auto stub = v1::TensorRendezvous::NewStub(Channel());
   const Tensor one = *Tensor::Of<uint8_t>({1}, {1});

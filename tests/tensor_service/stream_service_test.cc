@@ -169,7 +169,7 @@ TEST_F(StreamServiceTest, CallerThatTakesLessInOneMessageIsToldSo) {
 TEST_F(StreamServiceTest, InterruptedStreamIsCancelled) {
   TensorClient client(
       Channel(), absl::InfiniteDuration(), [] { return true; }, kKiB);
-  // Nobody listens there.
+  // Nothing listens at this address.
   server_->Shutdown(std::chrono::system_clock::now());
   EXPECT_EQ(client.Put(Only("x", OfBytes(kMiB))).status().code(),
             absl::StatusCode::kCancelled);
@@ -231,7 +231,7 @@ TEST_F(StreamServiceTest, ClaimAboveTheBudgetIsRefusedWithItsFirstPiece) {
   part.mutable_header()->mutable_piece()->set_dtype(v1::DTYPE_UINT8);
   part.mutable_header()->mutable_piece()->add_shape(int64_t{1} << 40);
   writer->Write(part);
-  // Not WritesDone(): the stream is still open.
+  // Without WritesDone(), the stream is still open.
   const grpc::Status status = writer->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
@@ -244,7 +244,7 @@ TEST_F(StreamServiceTest, GatheredTensorsCountForOthersToo) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(writer->Write(Whole(absl::StrCat(i), kMiB)));
   }
-  // gRPC may still be delivering them.
+  // gRPC may still be delivering the messages.
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (store_.Put(Only("x", OfBytes(2 * kMiB))).ok()) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);

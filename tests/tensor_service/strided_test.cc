@@ -224,7 +224,7 @@ class Recorder final : public Allocator {
 TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   Recorder pool;
-  // Short runs; rows that are no multiple of 8 bytes; and too many rows, which
+  // Short runs, rows that are no multiple of 8 bytes, and too many rows, which
   // overlap.
   for (const auto& view :
        {*StridedView::Create(DType::kF32, {1024, 1024}, {4, 4096}, buffer),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A test with a machine of its own may take devices away and add them again.
+# A test with its own machine may take devices away and add them again.
 set -euo pipefail
 : "${RDMA_VM:?wants the devices of tools/rdma-vm}"
 

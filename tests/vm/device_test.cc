@@ -1,5 +1,5 @@
-// Our assumptions about the devices of tools/rdma-vm, tested with libibverbs
-// only: a failure shows a change of the machine, not of Penstock.
+// Tests our assumptions about the devices of tools/rdma-vm, with libibverbs
+// only. A failure shows a change of the machine, not of Penstock.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -138,7 +138,8 @@ class End {
     return request.bind_mw.rkey;
   }
 
-  // Reads one byte of the peer's memory into the beginning of ours.
+  // Reads one byte of the peer's memory into the beginning of this end's
+  // memory.
   ibv_wc_status Read(const End& peer, size_t offset, uint32_t key) {
     ibv_sge here = {reinterpret_cast<uint64_t>(memory_.data()), 1,
                     region_->lkey};

@@ -28,7 +28,7 @@ class RunAllTest(unittest.TestCase):
                 "folder": str(self.folder), "limit_s": limit_s}
 
     def run_all(self, *plan):
-        """Returns (events, what else was written)."""
+        """Runs the plan. Returns (events, other output)."""
         path = self.folder / "plan.json"
         path.write_text(json.dumps(plan))
         run = subprocess.run([TOOL, path], stdout=subprocess.PIPE, text=True,

@@ -11,7 +11,8 @@ namespace {
 using fabric::verbs::Devices;
 using fabric::verbs::RangeRule;
 
-// Only in the virtual machine: elsewhere there may be a real adapter.
+// Enabled only in the virtual machine, because other machines may have a real
+// adapter.
 bool IsAsked() {
   return std::getenv("RDMA_VM") != nullptr &&
          std::getenv("RDMA_VM_WINDOWS") != nullptr;

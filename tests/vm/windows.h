@@ -8,12 +8,13 @@
 namespace penstock {
 
 // Returns true if this program runs "with windows" (vm_test.bzl): it trusts
-// memory windows without an enforced range, like those of Soft-RoCE. Linking
-// this library enables that before main().
+// memory windows without an enforced range, like Soft-RoCE's. Linking this
+// library enables windows before main().
 bool TrustsWindows();
 
-// Returns true if `description`, of a path over verbs, shows the right way of
-// reading payloads: through windows if TrustsWindows(), and otherwise not.
+// Returns true if `description`, of a path over verbs, shows the wanted way of
+// reading payloads: through windows if TrustsWindows(), otherwise without
+// windows.
 bool UsesWindowsAsWanted(const std::string& description);
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-"""Clusters of TensorFlow tasks on this host, each in a process of its own."""
+"""Starts clusters of TensorFlow tasks on this host, each in its own
+process."""
 
 import json
 import os
@@ -31,7 +32,7 @@ def addresses(**counts):
 
 
 class Task:
-    """A task, whose output goes where the test's output goes."""
+    """A task that writes to the test's output."""
 
     def __init__(self, cluster, job, index, protocol, **environment):
         spec = json.dumps(
@@ -77,7 +78,8 @@ def route_to(description, address):
 
 
 def wait_for(condition, seconds=20):
-    """Waits until it returns something true, and returns that."""
+    """Calls the function until it returns something true, and returns the
+    result."""
     deadline = time.monotonic() + seconds
     while True:
         result = condition()

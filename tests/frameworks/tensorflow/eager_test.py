@@ -24,8 +24,8 @@ SIZE = 1 << 20
 
 def setUpModule():
     global CLUSTER, TASKS
-    # The server starts with the client: otherwise TensorFlow gives it another
-    # port each time, and goes on serving at the first one.
+    # The server starts with the client. Otherwise TensorFlow gives it another
+    # port each time, and continues to serve at the first port.
     CLUSTER = cluster.addresses(localhost=1, worker=2)
     TASKS = [cluster.Task(CLUSTER, "worker", i, PROTOCOL) for i in range(2)]
     for task in TASKS:
@@ -276,7 +276,7 @@ class EagerTest(unittest.TestCase):
         self.assertEqual(well.numpy(), 2)
 
     def test_functions_at_once(self):
-        """Many threads, each with values of its own."""
+        """Runs many threads, each with its own values."""
         @tf.function
         def cross(value):
             with on(1):
@@ -302,7 +302,7 @@ class EagerTest(unittest.TestCase):
 
 
 class LostWorkerTest(unittest.TestCase):
-    """After EagerTest, since it kills a worker."""
+    """Runs after EagerTest, because it kills a worker."""
 
     def test_killed_worker_is_an_error_and_is_used_again(self):
         with on(1):

@@ -1,4 +1,5 @@
-"""Many steps and many transfers: the bytes stay right, and nothing is left over.
+"""Runs many steps and many transfers. The bytes must stay right, and nothing
+may remain.
 
 PENSTOCK_TEST_STEPS and PENSTOCK_TEST_TRANSFERS say how many; a seed given by
 PENSTOCK_TEST_SEED repeats a run.
@@ -48,7 +49,7 @@ def on_worker():
 
 
 def routes():
-    """Returns the route of each of the two to the other one."""
+    """Returns the route of each task to the other."""
     ours = penstock_tensorflow.describe()
     theirs = PS.describe()
     return (cluster.route_to(ours, CLUSTER["ps"][0]),
@@ -57,7 +58,7 @@ def routes():
 
 def session(graph):
     config = tf1.ConfigProto()
-    # Otherwise TensorFlow leaves out operations without effect, and the tensors
+    # Otherwise TensorFlow removes operations without effect, and the tensors
     # that they would move.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
@@ -77,7 +78,7 @@ class VariablesTest(unittest.TestCase):
             results = [each.result for each in variables]
             prepare = [each.prepare for each in variables]
             initialize = tf1.global_variables_initializer()
-        # Some results are kept for a while, during which nobody may write to
+        # Keeps some results for a while, during which nobody may write to
         # them.
         kept = collections.deque()
         begun = time.monotonic()
@@ -117,8 +118,8 @@ class LeaksTest(unittest.TestCase):
 
     WIDTH = 16  # tensors in a step, each way
     SAMPLES = 20
-    # The KiB by which an allocator may fragment while the sizes change, and the
-    # memory of things that are opened and closed all the time.
+    # The memory in KiB that fragmentation may cost while sizes change, and the
+    # memory of objects that are opened and closed all the time.
     SLACK = {"own_kib": 48 << 10, "shared_kib": 64 << 10, "threads": 4,
              "descriptors": 4, "mappings": 60, "shared_mappings": 4,
              "held_bytes": 32 << 20}
@@ -176,8 +177,9 @@ class LeaksTest(unittest.TestCase):
         samples = []
         with session(graph) as running:
             running.run(self.initialize)
-            # TensorFlow, over grpc too, waits for ever where the time is over
-            # before the graph is at its tasks: the first step has more.
+            # TensorFlow waits forever, over grpc too, if the time is over
+            # before the graph is at its tasks. Therefore the first step has
+            # more time.
             self.run_failing_steps(running, np.ones(self.WIDTH), 5000)
             for k in range(steps):
                 sizes = (2 ** generator.uniform(0, 18, self.WIDTH)).astype(int)

@@ -22,7 +22,8 @@ def footprint(pid="self"):
 
 
 def growth(before, after):
-    """Of each, by how much the largest value grew from some samples to others."""
+    """Returns, for each figure, the growth of the largest value between two
+    groups of samples."""
     return {
         name: max(each[name] for each in after)
         - max(each[name] for each in before)

@@ -48,7 +48,7 @@ def greeting(token, oldest=0, newest=255):
 
 
 class GarbageTest(unittest.TestCase):
-    """This process is a worker, whose session never stops."""
+    """This process is a worker whose session never stops."""
 
     @classmethod
     def setUpClass(cls):
@@ -100,7 +100,8 @@ class GarbageTest(unittest.TestCase):
         self.before = footprint(self.ps.process.pid)
 
     def tearDown(self):
-        """The session goes on as before, and nothing is left of the others."""
+        """The session continues as before, and nothing of the other clients
+        remains."""
         self.assertIsNone(self.failure)
         steps = self.steps
         self.assertTrue(cluster.wait_for(
@@ -197,7 +198,7 @@ class GarbageTest(unittest.TestCase):
             steps = self.steps
             self.assertTrue(cluster.wait_for(
                 lambda: self.failure or self.steps > steps + 5, PATIENCE))
-            # All connections are dropped, though the clients stay.
+            # The server drops all connections, although the clients stay.
             self.assertTrue(cluster.wait_for(
                 lambda: self.grown("descriptors") <= 2, PATIENCE))
         finally:

@@ -48,7 +48,7 @@ WITHOUT_PROTOCOL = "goes on without the protocol grpc+penstock"
 
 class LoaderTest(unittest.TestCase):
     def setUp(self):
-        """Has an installed wheel of its own, which tests may damage."""
+        """Each test has its own installed wheel, which it may damage."""
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.site = pathlib.Path(folder.name, "site-packages")

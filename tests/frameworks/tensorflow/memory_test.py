@@ -32,8 +32,8 @@ os._exit(0)
 
 
 def pull(settings):
-    """A variable of a parameter server with these settings, twice, with an
-    update in between; and what describe() says there."""
+    """Creates a variable at a parameter server with these settings, twice,
+    with an update in between. Returns describe() of the server."""
     tasks = cluster.addresses(ps=1, worker=1)
     ps = cluster.Task(tasks, "ps", 0, PROTOCOL, **settings)
     try:

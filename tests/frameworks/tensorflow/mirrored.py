@@ -1,4 +1,4 @@
-"""One worker of a MultiWorkerMirroredStrategy; TF_CONFIG says which.
+"""One worker of a MultiWorkerMirroredStrategy. TF_CONFIG says which worker.
 
 Reduces arrays of several sizes over all workers, and checks the sums. Writes
 what the plugin has to say.

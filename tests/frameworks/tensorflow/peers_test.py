@@ -18,7 +18,7 @@ SIZE = 1 << 18
 
 
 class PeersTest(unittest.TestCase):
-    """One worker, this process, and several parameter servers."""
+    """One worker, which is this process, and several parameter servers."""
 
     @classmethod
     def setUpClass(cls):
@@ -90,7 +90,7 @@ class PeersTest(unittest.TestCase):
                 calls = self.route(0)["calls"]
 
                 def kill():
-                    # The task is killed in the step: TensorFlow waits for ever
+                    # Kills the task during the step. TensorFlow waits forever
                     # for a task that is killed while the step is set up.
                     cluster.wait_for(
                         lambda: self.route(0)["calls"] > calls, seconds=60)

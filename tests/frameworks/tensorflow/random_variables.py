@@ -22,8 +22,8 @@ TYPES = [
     np.complex128, np.bool_, np.object_,
 ]
 MOST_BYTES = 4 << 20
-# Of a type each: nothing, a scalar, just below and above what is lent and
-# what lies in the pool, the largest.
+# Shapes for each type: empty, scalar, just below and above the limits of
+# lending and of the pool, and the largest.
 SHAPES = [(0,), (5, 0), (), (1,), (16383,), (16385,), (17, 241, 3)]
 
 
@@ -108,7 +108,7 @@ class RandomVariable:
         return base * tf.cast(step * 7 % 11 - 5, base.dtype)
 
     def advance(self, step):
-        """Does what TensorFlow does in a step, by NumPy."""
+        """Does by NumPy what TensorFlow does in a step."""
         if self.dtype == bool:
             self.expected = self.expected != (self.base == (step % 2 == 1))
         elif self.dtype == object:

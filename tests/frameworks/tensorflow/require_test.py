@@ -12,7 +12,8 @@ tf1 = tf.compat.v1
 
 class RequireTest(unittest.TestCase):
     def begin(self, protocol):
-        """A parameter server, this worker's session, and what to run."""
+        """Starts a parameter server, this worker's session, and the operation
+        to run."""
         tf1.disable_eager_execution()
         os.environ["PENSTOCK_POLICY"] = "require"
         addresses = cluster.addresses(ps=1, worker=1)

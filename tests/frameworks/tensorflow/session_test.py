@@ -43,7 +43,7 @@ class SessionTest(unittest.TestCase):
 
     def session(self):
         config = tf1.ConfigProto()
-        # Otherwise TensorFlow leaves out operations without effect, and the
+        # Otherwise TensorFlow removes operations without effect, and the
         # tensors that they would move.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
@@ -52,7 +52,7 @@ class SessionTest(unittest.TestCase):
         return session
 
     def there_and_back(self, values):
-        """Sends each to the other task, which sends it back."""
+        """Sends each value to the other task, which sends it back."""
         placeholders, results = [], []
         for value in values:
             with on_worker():
@@ -126,7 +126,7 @@ class SessionTest(unittest.TestCase):
                 sent = theirs.assign(value)
             updates += [kept, sent]
         with on_worker():
-            # Here one side of each comparison comes from the other task.
+            # One side of each comparison comes from the other task.
             with tf1.control_dependencies([u.op for u in updates]):
                 equal = tf.reduce_all(tf.stack(
                     [tf.reduce_all(tf.equal(ours.read_value(),

@@ -22,7 +22,8 @@ def resolver(spec, **_):
 
 
 class Cluster:
-    """In place of TensorFlow's MultiProcessCluster, which needs its build."""
+    """Replaces TensorFlow's MultiProcessCluster, which needs TensorFlow's own
+    build."""
 
     def __init__(self, num_workers, num_ps, **_):
         self.addresses = cluster.addresses(worker=num_workers, ps=num_ps)
@@ -65,7 +66,8 @@ class FaultToleranceTest(stock.BaseFaultToleranceTest, tf.test.TestCase):
 
     def tearDown(self):
         if PROTOCOL == penstock_tensorflow.PROTOCOL:
-            # Otherwise the tests would pass whatever happens.
+            # Checks that Penstock is in use. Otherwise the tests would prove
+            # nothing.
             self.assertTrue(penstock_tensorflow.describe()["servers"])
         super().tearDown()
 

@@ -1,4 +1,4 @@
-"""TensorFlow's strategies, with nothing but the protocol's name changed."""
+"""Runs TensorFlow's strategies. Only the name of the protocol is changed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One task of a cluster, in a process of its own.
+"""One task of a cluster, in its own process.
 
 The argument is JSON: cluster, job, index, protocol. The task writes "ready"
 when it serves. Then it takes one command per line: "describe" writes the

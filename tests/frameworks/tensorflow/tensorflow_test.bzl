@@ -25,7 +25,7 @@ def tensorflow_test(
         srcs = ["run_with_tensorflow.sh"],
         args = [
             TENSORFLOW_PYTHON,
-            # This is not $(location), which tools/vm_tests.py would have to
+            # Replaces $(location), which tools/vm_tests.py would have to
             # expand.
             "%s/%s" % (native.package_name(), main),
         ],

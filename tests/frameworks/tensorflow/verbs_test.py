@@ -1,5 +1,5 @@
-"""A parameter server and a worker over RDMA devices: in one virtual machine, or
-each in a machine of its own."""
+"""A parameter server and a worker over RDMA devices, in one virtual machine or
+in two."""
 
 import os
 import unittest

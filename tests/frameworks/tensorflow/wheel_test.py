@@ -1,4 +1,4 @@
-"""The wheel is installed where nothing else of Penstock is, and works."""
+"""Installs the wheel where nothing else of Penstock is, and uses it."""
 
 import os
 import pathlib
@@ -60,7 +60,7 @@ class WheelTest(unittest.TestCase):
         home = self.folder / "environment"
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
         site, = home.glob("lib/python*/site-packages")
-        # In place of an installation of 1.3 GB.
+        # Replaces an installation of 1.3 GB.
         site.joinpath("tensorflow.pth").write_text(
             str(pathlib.Path(tf.__file__).parent.parent), encoding="utf-8")
         environment = {name: value for name, value in os.environ.items()

@@ -99,7 +99,7 @@ grpc::Status Attend(const std::shared_ptr<grpc::Channel>& channel) {
   return writer->Finish();
 }
 
-// As the parameter server's clients send tensors.
+// Calls as the parameter server's clients send tensors.
 absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
   const std::string tensor(1 << 20, 't');
   const grpc::Slice slice(tensor);
@@ -111,8 +111,8 @@ absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
 
 class AccessTest : public ::testing::TestWithParam<Way> {
  protected:
-  // Expects that `channel` may do exactly what `most` implies; or nothing, for
-  // this reason, if there is none.
+  // Expects that `channel` may do exactly what `most` implies. Without `most`,
+  // expects that the channel may do nothing, for the given reason.
   static void ExpectPermissions(const std::shared_ptr<grpc::Channel>& channel,
                                 int most, StatusCode otherwise) {
     const auto expect = [&](int level, const char* method,
@@ -155,7 +155,7 @@ TEST_P(AccessTest, ByTheNamesOfTheCertificate) {
   expect({"", {"spiffe://org/reader/1"}, {}}, 0);
   expect({"stranger", {}, {}}, 0);
   expect({"", {}, {}}, 0);
-  // They would pass for others.
+  // Such names would pass for other names.
   expect({"On call", {}, {"stranger.example"}}, 0);
   expect({"spiffe://org/trainer/1", {}, {}}, 0);
   expect({"*", {}, {}}, 0);
@@ -230,7 +230,7 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // One connection takes many calls, the values of which it knows by number.
+  // One connection makes many calls, so it knows the values by number.
   ExpectDenied(channel, 3);
 }
 
@@ -242,7 +242,7 @@ TEST_P(AccessTest, ASecretIsSentWithAnyClient) {
   EXPECT_TRUE(Call(channel, &Guarded::Stub::Read, "bearer " + kOld).ok());
   EXPECT_EQ(Call(channel, &Guarded::Stub::Read, "Basic " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);
-  // A second secret, in addition to the one of SendSecret(), is refused.
+  // A second secret, in addition to SendSecret()'s, is refused.
   const auto sending = server.Connect(grpc::InsecureChannelCredentials(), kOld);
   EXPECT_EQ(Call(sending, &Guarded::Stub::Read, "Bearer " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);

@@ -12,14 +12,14 @@
 
 namespace penstock::ps {
 
-// Any bytes.
+// The names of a certificate. May contain any bytes.
 struct CertificateNames {
   std::string common_name;  // empty: none
   std::vector<std::string> uris;
   std::vector<std::string> dns;
 };
 
-// In PEM.
+// A certificate and its key, in PEM.
 struct Bearer {
   std::string certificate;
   std::string key;

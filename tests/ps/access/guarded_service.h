@@ -91,7 +91,7 @@ inline Options OptionsOf(Way way) {
   return options;
 }
 
-// The service on a port of its own, over one way.
+// The service on its own port, over one transport.
 class GuardedServer {
  public:
   GuardedServer(Way way, Access* access,
@@ -107,7 +107,7 @@ class GuardedServer {
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // Creates a channel with a connection of its own, over this way only.
+  // Creates a channel with its own connection, over this transport only.
   std::shared_ptr<grpc::Channel> Connect(
       const std::shared_ptr<grpc::ChannelCredentials>& security,
       const std::string& secret = "") const {

@@ -43,7 +43,7 @@ TEST(NamesThatCount, CommonNameOnlyIfThereIsNoOther) {
   EXPECT_EQ(Counting({Cn("chief"), Dns("a.example")}),
             (Texts{"dns:a.example"}));
   EXPECT_EQ(Counting({Cn("chief"), Uri("urn:a")}), (Texts{"uri:urn:a"}));
-  // Not even if the other does not count itself.
+  // A common name does not count even if the other name itself does not count.
   EXPECT_EQ(Counting({Cn("chief"), Dns("*.example")}), Texts{});
   EXPECT_EQ(Counting({Dns(""), Cn("chief")}), Texts{});
 }
@@ -104,12 +104,12 @@ TEST(Pattern, Matches) {
       {"uri:spiffe://org/a", Uri("spiffe://org/A"), false},
       {"uri:spiffe://org/a", Uri("spiffe://org/ab"), false},
       {"uri:spiffe://org/a", Uri("spiffe://org/"), false},
-      // Only names of its kind.
+      // A pattern matches only names of its kind.
       {"uri:spiffe://org/a", Cn("spiffe://org/a"), false},
       {"uri:spiffe://org/a", Dns("spiffe://org/a"), false},
       {"cn:a.example", Dns("a.example"), false},
       {"dns:a.example", Cn("a.example"), false},
-      // One character or more, within one segment.
+      // A '*' matches one character or more, within one segment.
       {"uri:spiffe://org/*", Uri("spiffe://org/a"), true},
       {"uri:spiffe://org/*", Uri("spiffe://org/"), false},
       {"uri:spiffe://org/*", Uri("spiffe://org/a/b"), false},
@@ -137,7 +137,7 @@ TEST(Pattern, Matches) {
   }
 }
 
-// Of few characters, so that much matches.
+// Returns random text of few characters, so that matches are frequent.
 std::string RandomText(const std::string& alphabet, std::mt19937_64* random) {
   std::string text;
   const size_t length = 1 + (*random)() % 12;

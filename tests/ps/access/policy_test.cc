@@ -55,7 +55,8 @@ TEST(ParseRules, LinesOfEachKind) {
   EXPECT_EQ((*rules)[1].permission, Permission::kRead);
   EXPECT_EQ((*rules)[1].who.ToString(), "dns:a.b");
   EXPECT_EQ((*rules)[2].permission, Permission::kAdminister);
-  // No comment begins within a line, as a name may have a '#'.
+  // A comment begins only at the start of a line, because a name may contain
+  // '#'.
   EXPECT_EQ((*rules)[2].who.ToString(), "cn:On call # of the team");
   EXPECT_EQ((*rules)[2].line, 7u);
 }
@@ -94,7 +95,7 @@ TEST(ParseRules, AThousandAreTheMost) {
             "f:1001: more than 1000 rules");
 }
 
-// Lines of good ones with bytes changed, so that some are still good.
+// Valid lines with changed bytes. Some of them are still valid.
 TEST(ParseRules, RandomBytesAreRulesOrRefused) {
   size_t taken = 0;
   for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);

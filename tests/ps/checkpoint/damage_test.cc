@@ -113,8 +113,8 @@ TEST_F(DamageTest, DamageIsToldByTableAndBlockAndTheSearchGoesOn) {
       << found->damages[0].what;
 }
 
-// The disk may work again: an older checkpoint is not the last good one, and a
-// retention that trusts such an answer would remove a good one.
+// The disk may work again, so an older checkpoint is not the last good one. A
+// retention that trusts such an error would remove a good checkpoint.
 TEST_F(DamageTest, AnErrorOfTheDiskIsNoDamage) {
   for (const int error : {EIO, ESTALE, ETIMEDOUT, EACCES}) {
     SCOPED_TRACE(error);

@@ -62,7 +62,7 @@ TEST(FormatTest, ABlockHeaderIsAsDocumented) {
   const auto decoded = DecodeBlockHeader(bytes, kId);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->first, header.first);
-  // The same block of another attempt is rejected.
+  // The same block from another attempt must be rejected.
   EXPECT_TRUE(absl::IsDataLoss(DecodeBlockHeader(bytes, kId + 1).status()));
 }
 

@@ -1,5 +1,5 @@
-// Files in memory. A test can inject failures, short writes, and the losses of
-// a power failure.
+// A file system in memory. A test can inject failures, short writes, and the
+// losses of a power failure.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_MEMORY_FILES_H_
@@ -29,7 +29,7 @@ enum class Loss {
 class MemoryFiles : public Files {
  public:
   // Returns the number of operations so far. Each call of Files and of its
-  // files is one operation.
+  // files counts as one.
   int operations() const { return operations_; }
 
   // Makes only operation `number` fail with `status`. A failing write first

@@ -71,14 +71,14 @@ TEST_F(PosixFilesTest, ALinkIsNotFollowedWhereverItLeads) {
   fs::remove(manifest);
   fs::rename(root_ + "/elsewhere", manifest);
   ASSERT_TRUE(FindLastGood(files_.get(), Thoroughness::kFull).ok());
-  // A shard.
+  // The path of a shard.
   const std::string shard =
       root_ + "/" + ShardPath(1, 0, ReadManifest(files_.get(), 1)->attempt.id);
   fs::rename(shard, root_ + "/elsewhere");
   fs::create_symlink("../elsewhere", shard);
   status = OpenChain(files_.get(), 1).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  // A whole folder, newer than a good one.
+  // A whole folder, newer than a good folder.
   fs::remove(shard);
   fs::rename(root_ + "/elsewhere", shard);
   fs::create_directory_symlink(StepFolder(1), root_ + "/" + StepFolder(2));
@@ -135,8 +135,8 @@ void WriteText(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-// Gives this process mounts of its own. As a user other than root it needs a
-// user namespace for it, which hosts may not permit.
+// Gives this process its own mounts. A user other than root needs a user
+// namespace, which a host may forbid.
 bool HasOwnMounts() {
   const int user = static_cast<int>(getuid());
   if (unshare(CLONE_NEWNS) != 0) {

@@ -39,7 +39,8 @@ class ProcessTest : public testing::Test {
         {"tests/ps/checkpoint/trainer", root_, std::to_string(operation)});
   }
 
-  // Expects the last good checkpoint to be the last acknowledged one, or newer.
+  // Expects the last good checkpoint to be the last acknowledged checkpoint, or
+  // a newer one.
   void ExpectLastGood(uint64_t acknowledged) {
     auto files = OpenFolder(root_);
     ASSERT_TRUE(files.ok());
@@ -54,7 +55,7 @@ class ProcessTest : public testing::Test {
     EXPECT_TRUE(*world == Trained(step));
   }
 
-  // Expects only checkpoints, and writes one more.
+  // Expects only checkpoints in the folder, and writes one more.
   void ExpectTheNextRunWorks() {
     auto files = OpenFolder(root_);
     auto repository = Repository::Open(files->get());

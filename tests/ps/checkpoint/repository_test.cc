@@ -62,7 +62,7 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Two trainings began with step 2, and the other training has reached step 5.
+// Two trainings began with step 2. The other training has reached step 5.
 TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
   ASSERT_TRUE(Write(2).ok());
   Reopen();
@@ -96,7 +96,7 @@ TEST_F(RepositoryTest, ACommitWantsAllShardsAndEachOnce) {
   shards = Shards(1);
   shards[1].bytes += 1;
   EXPECT_TRUE(absl::IsDataLoss(repository_->Commit(shards, {})));
-  // Each error ended the attempt, and left no files.
+  // Each error has ended the attempt, and has left no files.
   EXPECT_EQ(files_.Contents().size(), 1u);
   EXPECT_FALSE(repository_->Commit(shards, {}).ok());
 }
@@ -115,7 +115,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
     }
     return repository_->Commit(shards, {});
   };
-  // No dense table has changed, so the shards have no dense table.
+  // No dense table has changed, so no shard contains one.
   const absl::Status status = committed(0, 1, true);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "row 0 of table 'large'"))
@@ -324,7 +324,8 @@ TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   EXPECT_TRUE(FindLastGood(&files, Thoroughness::kFull).ok());
 }
 
-// Good or damaged, and again with the same steps: no byte is lost.
+// Newer checkpoints, good or damaged, are set aside, even repeatedly with the
+// same steps. No byte is lost.
 TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneSetsTheNewerAside) {
   std::map<std::string, std::string> aside;
   for (const int number : {1, 2}) {

@@ -38,8 +38,8 @@ Chain ChainOf(uint64_t rows, const std::vector<std::vector<Part>>& parts) {
 
 Wanted::Rows Want(uint64_t first, uint64_t rows) { return {0, first, rows}; }
 
-// Returns the link that each row is read from; -1: none. Fails if a row is read
-// twice, or if spans are out of order.
+// Returns the link that each row is read from, or -1 for no link. Fails if a
+// row is read twice, or if spans are out of order.
 std::vector<int> LinkOfEachRow(const DensePlan& plan, uint64_t rows) {
   std::vector<int> link(rows, -1);
   for (const auto& [key, spans] : plan) {

@@ -1,5 +1,5 @@
-// Random trainings whose connections break all the time, against a plain model
-// that applies each push once.
+// Runs random trainings whose connections break all the time, and compares them
+// with a simple model that applies each push once.
 //
 // clang-format off
 //   Table     Its gradients                 What its values say
@@ -115,7 +115,7 @@ class Program {
     return staleness_ == 0 ? report.version : counted;
   }
 
-  // A synchronous step is the mean of its counted pushes: one or two.
+  // A synchronous step is the mean of one or two counted pushes.
   void CheckRows(const std::vector<uint64_t>& applied) {
     std::vector<double> sums(cluster_.size());
     for (uint32_t rank = 0; rank < workers_; ++rank) {

@@ -19,12 +19,12 @@ namespace {
 
 using tensor::Tensor;
 
-// The fewest bytes before a connection breaks: a greeting, a join, a push and a
-// pull, so that each connection makes some progress.
+// The fewest bytes before a connection breaks. Enough for a greeting, a join, a
+// push and a pull, so that each connection makes some progress.
 constexpr size_t kShortest = 4000;
-// Each connection carries kStep more bytes than the last, and begins again
-// after kMore more bytes. Connections thus break everywhere in a step of about
-// 1,000 bytes.
+// Each connection carries kStep more bytes than the last, and restarts after
+// kMore more bytes. Connections thus break everywhere in a step of about 1,000
+// bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
 constexpr size_t kFirst = 20000;  // also defines the model and its values
@@ -87,7 +87,7 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   }
   worker->Leave();
 
-  // There is no other worker, so no step is ever forgone.
+  // There is no other worker, so no step is ever skipped.
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
   // The connections have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);

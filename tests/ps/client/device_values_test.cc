@@ -1,4 +1,4 @@
-// Gradients and initial values on a GPU: the client reads none of them.
+// Gradients and initial values are on a GPU. The client must not read them.
 
 #include <gtest/gtest.h>
 

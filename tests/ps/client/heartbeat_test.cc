@@ -1,4 +1,5 @@
-// A worker's heartbeats reach each server, regardless of the other servers.
+// A worker's heartbeats must reach each server, regardless of the other
+// servers.
 
 #include "ps/client/heartbeat.h"
 
@@ -26,7 +27,7 @@
 namespace penstock::ps {
 namespace {
 
-// Also limits the good-bye.
+// Also limits the time of the good-bye.
 constexpr absl::Duration kLease = absl::Milliseconds(600);
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr uint64_t kRun = 4711;
@@ -184,7 +185,7 @@ TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
   EXPECT_EQ(server.service.good_byes(), 0);
 }
 
-// By the system's clock, the next heartbeat would be an hour away.
+// By the system clock, the next heartbeat would be an hour away.
 TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});
@@ -194,7 +195,8 @@ TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   SetClockBy(absl::ZeroDuration());
 }
 
-// With a clock that is ahead, the stream would seem to exceed its patience.
+// With a clock that was set forward, the stream would seem to exceed its
+// patience.
 TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});

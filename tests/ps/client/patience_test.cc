@@ -136,7 +136,7 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
   auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  // The push counted by the attempt whose answer was lost.
+  // The push counted in the attempt whose answer was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
   const auto sent = requests();
   ASSERT_EQ(sent.size(), 4u);

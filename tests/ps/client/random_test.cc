@@ -36,8 +36,8 @@ std::vector<float> Elements(const Tensor& tensor) {
   return elements;
 }
 
-// All expected values, from gradients summed by hand. Values are small
-// integers, exact in any order of additions and in bf16.
+// All expected values, from gradients that are summed by a simple loop. Values
+// are small integers, exact in any order of additions and in bf16.
 struct Oracle {
   std::map<std::string, std::vector<float>> dense;
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;

@@ -184,7 +184,7 @@ TEST(ReachTest, ARefusalIsAnAnswer) {
   EXPECT_TRUE(AwaitServers({refusing.Channel()}, kLong).ok());
 }
 
-// By the system's clock, the wait would take an hour longer.
+// By the system clock, the wait would take an hour longer.
 TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
   Port port;
   absl::Status reached;

@@ -1,4 +1,4 @@
-// A worker whose connections break all the time, and a record of its pushes.
+// A worker whose connections break all the time. Records its pushes.
 
 #ifndef PENSTOCK_TESTS_PS_CLIENT_TRAINEE_H_
 #define PENSTOCK_TESTS_PS_CLIENT_TRAINEE_H_
@@ -21,8 +21,8 @@
 
 namespace penstock::ps {
 
-// The fewest bytes before a connection breaks: a greeting, a join and any one
-// call, so that each connection makes some progress.
+// The fewest bytes before a connection breaks. Enough for a greeting, a join
+// and any one call, so that each connection makes some progress.
 inline constexpr size_t kShortest = 3000;
 inline constexpr size_t kMore = 2000;
 // Limits the wait for a worker that leaves while its connection breaks.

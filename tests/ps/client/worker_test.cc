@@ -117,7 +117,7 @@ TEST_F(WorkerTest, TheNextPullOverlapsAndIsThereWhenItIsWanted) {
   auto worker = Chief(TestModel(), 0);
   Awaited<absl::StatusOr<Pulled>> last;
   const auto on_last = last.Callback();
-  // Each callback starts the next step: nothing here waits in between.
+  // Each callback starts the next step. Nothing waits between the steps.
   std::function<void(uint64_t, const Pulled&)> step =
       [&](uint64_t at, const Pulled& pulled) {
         ExpectAll(pulled, -1.0f * at);
@@ -362,8 +362,8 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   }
 }
 
-// Heartbeats have a thread of their own. How long a callback has to take is
-// told by other members, which are silent: their leases end one after another.
+// Heartbeats have their own thread. The test measures the callback's time by
+// other members, which are silent: their leases end one after another.
 TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
   constexpr uint32_t kSilent = 3;
   absl::Mutex mu;

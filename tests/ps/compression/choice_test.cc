@@ -1,4 +1,4 @@
-// The choice of elements: the largest, or random ones.
+// Tests the choice of elements: the largest, or random elements.
 
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ TEST(TopKTest, TakesWhatSortingByMagnitudeAndIndexTakes) {
   Seeds& seeds = ChosenSeeds();
   for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
     std::mt19937_64 random(seed);
-    // Sometimes several tasks.
+    // Sometimes enough elements for several tasks.
     const size_t count = 1 + random() % (random() % 8 == 0 ? 400'000 : 600);
     const std::vector<float> values = SomeValues(count, &random);
     const size_t k = random() % (count + 1);

@@ -93,7 +93,7 @@ TEST(CompressorTest, NoneAndTheTypeItselfAreNotCopied) {
             half.bytes().data());
 }
 
-// bf16 has 8 digits and f16 has 11, and none below 2^-24.
+// bf16 has 8 digits, and f16 has 11, but none below 2^-24.
 TEST(CompressorTest, HalvesAreWithinHalfAUnitOfTheirLastPlace) {
   std::mt19937_64 random(ChosenSeeds().first());
   const auto values = optim::RandomValues<float>(200'001, &random);

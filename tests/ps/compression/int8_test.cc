@@ -133,8 +133,8 @@ TEST(Int8Test, ComesBackAsElementTimesScaleFromAnyAddress) {
   }
 }
 
-// The largest lie where a 127th, rounded, is often too much: of f32 with any
-// exponent, that is between 127 / 64 and 2 only.
+// Draws the largest magnitudes where a rounded 127th is often too large:
+// between 127 / 64 and 2, for any exponent of an f32.
 TEST(Int8Test, NoElementGrowsBeyondItsBlocksLargest) {
   std::mt19937_64 random(ChosenSeeds().first());
   std::uniform_real_distribution<float> below_two(127.0F / 64, 2);
@@ -150,10 +150,11 @@ TEST(Int8Test, NoElementGrowsBeyondItsBlocksLargest) {
   }
 }
 
-// A block is quantized in many steps. The error of a mean of N, in scales, has
-// a deviation of at most 1 / (2 sqrt(N)); of 256 elements none is five times
-// that, but for one seed in thousands, and the seed is fixed. The sum of all
-// errors is held, too: it would show a bias that each element hides.
+// Quantizes a block in many steps. The error of a mean of N values, in scales,
+// has a standard deviation of at most 1 / (2 sqrt(N)). Of 256 elements, none
+// deviates by five times as much, except for one seed in thousands, and the
+// seed is fixed. The sum of all errors is checked, too, because it would show a
+// bias that is invisible in single elements.
 TEST(Int8Test, ErrorsAre0OnAverage) {
   constexpr int kSteps = 20'000;
   std::mt19937_64 random(1);
@@ -176,7 +177,7 @@ TEST(Int8Test, ErrorsAre0OnAverage) {
   EXPECT_LT(std::abs(all), 5 * deviation * std::sqrt(double{kBlock}));
 }
 
-// Elements of a block, of a step, and of blocks side by side are rounded
+// Elements of a block, of a step, and of adjacent blocks are rounded
 // independently: the correlation of N pairs is within 5 / sqrt(N) of 0.
 TEST(Int8Test, ElementsAreRoundedIndependently) {
   constexpr int kSteps = 4000;

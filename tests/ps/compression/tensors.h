@@ -27,7 +27,7 @@ tensor::Tensor VectorOf(const std::vector<T>& values) {
   return Of<T>({static_cast<int64_t>(values.size())}, values);
 }
 
-// Returns the same elements at an odd address, as in a message.
+// Returns the same elements at an odd address, as in a received message.
 inline tensor::Tensor Unaligned(const tensor::Tensor& from) {
   auto copy = std::make_shared<std::string>("x");
   copy->append(from.bytes().data(), from.byte_size());

@@ -16,7 +16,7 @@ constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 constexpr WorkerId kFirst = {0, 1};
 constexpr WorkerId kSecond = {1, 1};
 
-// Two joined workers, and the policies that a test asks for.
+// Two joined workers, and the policies that a test selects.
 class CoordinatorTest : public testing::Test {
  protected:
   void Use(std::vector<ConsistencyPolicy::Options> policies) {

@@ -126,7 +126,7 @@ TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   EXPECT_EQ(shard.applied(1).size(), 4u);
 }
 
-// One table waits for the slower worker, the other table does not.
+// One table waits for the slower worker. The other table does not.
 TEST(CutTest, TablesOfDifferentBackupWorkersAreAtOneStep) {
   Shard shard(2, {{0, 0}, {0, 1}});
   shard.Push(0, 0);
@@ -162,7 +162,7 @@ TEST(CutTest, PushThatOneServerHasIsWaitedForAtTheOthers) {
   EXPECT_THAT(first.applied(0), ElementsAre(Pair(1, 0)));
 }
 
-// A server without a synchronous table is at the step of the others.
+// A server without a synchronous table is at the same step as the others.
 TEST(CutTest, AsynchronousServerWaitsForTheStepOfTheOthers) {
   Shard synchronous(2, {{0}});
   Shard other(2, {{kUnlimited}});

@@ -1,5 +1,5 @@
-// A simple model of the coordinator. The model forgets nothing, has no index,
-// and searches its whole history for each answer.
+// A simple model of the coordinator. Forgets nothing, has no index, and
+// searches its whole history for each answer.
 
 #ifndef PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
 #define PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_

@@ -30,7 +30,7 @@ Simulation::Simulation(uint64_t seed) : dice_(seed) {
     workers_[i].id.rank = static_cast<uint32_t>(i);
     workers_[i].speed = Chance(25) ? 1 : 8;
   }
-  // Two processes with one rank.
+  // Sometimes two processes have the same rank.
   if (Chance(10)) workers_.back().id.rank = 0;
 }
 

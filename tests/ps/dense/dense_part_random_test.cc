@@ -18,8 +18,8 @@ namespace {
 using optim::Rule;
 using tensor::Tensor;
 
-// A run at random of one rule: steps, readers, snapshots, restores. `expected`
-// follows by a plain loop: momentum in doubles.
+// A random run of one rule: steps, readers, snapshots, restores. A simple loop
+// computes `expected`: momentum in doubles.
 class RandomRun {
  public:
   explicit RandomRun(uint64_t seed)
@@ -84,7 +84,7 @@ class RandomRun {
     }
   }
 
-  // To the last snapshot, which the part then shares its memory with.
+  // Returns to the last snapshot. The part then shares the snapshot's memory.
   void GoBack() {
     if (kept_.empty()) return;
     const Kept& last = kept_.back();
@@ -99,7 +99,7 @@ class RandomRun {
   void ExpectIs(const Tensor& tensor, const std::vector<double>& expected) {
     const absl::Span<const float> elements = *tensor.flat<float>();
     for (size_t i = 0; i < size_; ++i) {
-      // Some forty roundings of numbers below 40.
+      // Allows for some forty roundings of numbers below 40.
       ASSERT_NEAR(elements[i], expected[i], 1e-4) << "element " << i;
     }
   }

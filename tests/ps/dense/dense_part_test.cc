@@ -78,8 +78,8 @@ TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
   EXPECT_EQ(part->Current().number, before.number + 1);
 }
 
-// Many parts, so that the moment in which they become current is long enough
-// for a reader to come between.
+// Uses many parts. The moment in which they become current is then long enough
+// for a reader to interrupt.
 TEST(DensePartTest, ReadersThatLockSeeTheStepsOfAllPartsOrOfNone) {
   constexpr uint64_t kSteps = 1000;
   absl::Mutex readers;
@@ -121,8 +121,8 @@ TEST(DensePartTest, RefusesWhatCannotBeTrained) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A gradient of that size is refused, but a training that diverges has such
-// values, and its checkpoint has to be read.
+// A gradient of this size is refused. But a diverging training has such values,
+// and its checkpoint must be readable.
 TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   constexpr float kLarge = 1e30f;
   for (const Rule rule : {Rule::kSgd, Rule::kMomentum}) {
@@ -235,7 +235,7 @@ TEST(DensePartTest, CountsWhatItHolds) {
   EXPECT_EQ(again->held_bytes(), 3 * 12u);
 }
 
-// For each rule and type: what was restored goes on bit for bit.
+// For each rule and type, a restored training must continue bit for bit.
 class RestoreTest : public ::testing::TestWithParam<std::tuple<Rule, DType>> {};
 
 Tensor Random(std::mt19937* random, DType dtype, int64_t count) {
@@ -248,7 +248,7 @@ Tensor Random(std::mt19937* random, DType dtype, int64_t count) {
     } else if (dtype == DType::kF32) {
       reinterpret_cast<float*>(bytes)[i] = static_cast<float>(element);
     } else {
-      // Below 1 and positive, in both 16-bit types.
+      // Positive and below 1 in both 16-bit types.
       reinterpret_cast<uint16_t*>(bytes)[i] =
           static_cast<uint16_t>(0x2c00 + (*random)() % 0x0800);
     }

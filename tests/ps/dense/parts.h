@@ -14,10 +14,10 @@
 
 namespace penstock::ps {
 
-// Two threads, for all parts.
+// Returns two threads, which all parts share.
 const optim::Workers& Threads();
 
-// Of a part "layer/kernel[0:3]" with learning rate 0.25.
+// Returns the options of a part "layer/kernel[0:3]" with learning rate 0.25.
 DensePart::Options OptionsOf(optim::Rule rule, double momentum = 0.5);
 
 tensor::Tensor F32(const std::vector<float>& elements);

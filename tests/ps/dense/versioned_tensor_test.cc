@@ -28,7 +28,7 @@ Tensor Filled(float value) {
   return *Tensor::Of<float>({kElements}, std::vector<float>(kElements, value));
 }
 
-// Each version has its number in all elements.
+// Writes a version. Each element of a version is the version's number.
 void Write(VersionedTensor* variable) {
   const auto number = static_cast<float>(variable->Current().number + 1);
   Tensor next = *variable->Next();
@@ -75,7 +75,7 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// As of a message, or of memory that the program has wrapped.
+// Like values in a message, or in memory that the program has wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;
@@ -124,7 +124,7 @@ class Counting final : public tensor::Allocator {
   std::set<const char*> given_;
 };
 
-// The first one's memory may be such as no device can send from.
+// Devices may be unable to send from the first version's memory.
 TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
   Counting allocator;
   VersionedTensor variable(Filled(0), &allocator);
@@ -134,8 +134,8 @@ TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
   }
 }
 
-// Readers come and go at random; a naive model says what each has to see, and
-// how much memory that takes.
+// Readers come and go at random. A naive model computes what each reader must
+// see, and how much memory is needed.
 void RunAtRandom(uint64_t seed) {
   std::mt19937 random(seed);
   VersionedTensor variable(Filled(0));
@@ -156,7 +156,7 @@ void RunAtRandom(uint64_t seed) {
     }
     ASSERT_GE(variable.held_bytes(), needed.size() * kBytes);
     if (choice != 0) continue;
-    // One more, for the next version.
+    // One version more than needed, for the next version.
     ASSERT_LE(variable.held_bytes(), (needed.size() + 1) * kBytes);
   }
 }

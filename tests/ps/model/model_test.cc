@@ -1,5 +1,5 @@
-// Models as messages: the conversion loses nothing, and invalid models are
-// refused by name.
+// Converts models to messages and back, without loss. Refuses invalid models by
+// name.
 
 #include "ps/model/model.h"
 
@@ -31,8 +31,7 @@ v1::Model Parse(const std::string& text) {
   return model;
 }
 
-// Each field of a message that a rule uses has another value than it would
-// have by itself.
+// A message in which each field that a rule uses differs from its default.
 constexpr char kFull[] = R"(
   tables {
     name: "layer/kernel"
@@ -98,8 +97,8 @@ TEST(ModelTest, WhatIsNotSetHasItsDefault) {
   EXPECT_EQ(model->Find("b"), nullptr);
 }
 
-// Clears the scalar field number `*left` of those that are set, in all messages
-// within `message`, and returns its name; empty if there are fewer.
+// Clears the set scalar field number `*left` in `message` and its submessages.
+// Returns the field's name. Returns "" if fewer fields are set.
 std::string ClearField(Message* message, int* left) {
   const auto* const reflection = message->GetReflection();
   std::vector<const FieldDescriptor*> fields;
@@ -206,7 +205,8 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
               HasSubstr("another one has its name"));
 }
 
-// A push asks each policy, so their number is bounded whatever a chief defines.
+// A push asks each policy. Therefore the number of policies is limited,
+// whatever a chief defines.
 TEST(ModelTest, PoliciesAreNotAsManyAsTables) {
   v1::Model model = Parse(kFull);  // of four
   const v1::Table table = model.tables(2);

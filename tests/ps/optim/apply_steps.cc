@@ -53,7 +53,7 @@ Schedule::Kind KindNamed(const std::string& name) {
   Fail("no schedule: " + name);
 }
 
-// Takes what it knows out of `arguments`.
+// Removes the keys that it knows from `arguments`.
 OptimizerConfig ConfigFrom(Arguments* arguments) {
   OptimizerConfig config;
   const std::map<std::string, double*> numbers = {

@@ -61,7 +61,7 @@ class Variable {
     }
   }
 
-  // Takes one step out of place.
+  // Takes one step into a separate output.
   absl::Status Step(absl::Span<const GradientView> gradients,
                     const Workers& workers) {
     const Scalars scalars = optimizer_->ScalarsOf(++step_);
@@ -143,7 +143,7 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
 
 TEST(ApplyDenseTest, TheMeanIsSummedByRankAndDividedOnce) {
   const Workers workers(1);
-  // Another order would keep the small values.
+  // A different order of additions would keep the small values.
   const std::vector<float> sent[] = {{1e8F, 9}, {1, 1}, {1, 0}, {-1e8F, 2}};
   std::vector<GradientView> views;
   for (const auto& one : sent) views.push_back({DType::kF32, one.data(), 2});

@@ -38,7 +38,7 @@ std::vector<uint16_t> AllBits() {
   return all;
 }
 
-// As f32, in pieces.
+// Returns the elements as f32. Converts them in pieces.
 std::vector<float> Widened(DType dtype, const std::vector<uint16_t>& bits) {
   std::vector<float> values(bits.size());
   Scratch<float> scratch;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Each step of each rule against its published formula, in a precision that is
-twice the kernel's for f32 and 11 bits more for f64 (x86's long double).
+"""Compares each step of each rule with its published formula. The formula is
+computed in twice the kernel's precision for f32, and with 11 more bits for f64
+(x86's long double).
 
 Each step starts from the kernel's own state, so errors do not add up. A result
 may differ from the formula's by TOLERANCE units in the last place of the
@@ -65,15 +66,15 @@ def rate_of(config, step):
 
 
 def quotient(above, below):
-    """0 where there is nothing to divide by."""
+    """Returns the quotient, or 0 for a zero divisor."""
     return numpy.divide(above, below, out=numpy.zeros_like(above),
                         where=below != 0)
 
 
 class Formula:
-    """What a step makes of a state, with the size of the largest term of each
-    result. Values follow from the slots that the kernel has made: each result
-    is judged by itself."""
+    """Computes a step from a state, with the size of the largest term of each
+    result. Values are computed from the kernel's own slots, so that each
+    result is checked by itself."""
 
     def __init__(self, config, dtype, step, raw, before, after):
         self.wide = WIDER[dtype]
@@ -156,7 +157,8 @@ class Formula:
         grown = n + self.g ** 2
         sigma = (numpy.sqrt(grown) - numpy.sqrt(n)) / self.rate
         if self.wide is numpy.longdouble:
-            # 11 more bits are too few for that difference. This form is equal.
+            # 11 more bits are too few for the difference in the published
+            # form. This form is equal.
             sigma = quotient(self.g ** 2, numpy.sqrt(grown) + numpy.sqrt(n))
             sigma /= self.rate
         size = quotient(self.size ** 2, numpy.sqrt(grown) + numpy.sqrt(n))
@@ -173,7 +175,7 @@ class Formula:
 
 
 def worst_error(dtype, config, states, gradients):
-    """In units in the last place, of all results of all steps."""
+    """The errors, in units in the last place, of all results of all steps."""
     own, worst = training.DTYPES[dtype], 0
     for step, raw in enumerate(gradients, 1):
         before, after = states[step - 1], states[step]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes torch_vectors.json anew: what PyTorch makes of some trainings in f64.
+"""Writes torch_vectors.json again: the results of PyTorch for some trainings
+in f64.
 
 Usage: make_torch_vectors.py >torch_vectors.json, where there is PyTorch
 (tools/setup --torch, and Debian's own Python).

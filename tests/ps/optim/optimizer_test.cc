@@ -39,7 +39,7 @@ struct State {
     }
   }
 
-  // Elements [begin, end), in place.
+  // Applies elements [begin, end), in place.
   void Apply(const Optimizer& optimizer, uint64_t step,
              const std::vector<T>& gradient, size_t begin, size_t end) {
     T* at[kMostSlots] = {};
@@ -226,7 +226,7 @@ TEST(OptimizerTest, WhatIsWrongIsRefusedByName) {
   const Wrong wrong[] = {
       {Rule::kSgd, &C::weight_decay, negative, "weight_decay"},
       {Rule::kSgd, &C::clip_value, negative, "clip_value"},
-      // As an f32, this value would be 0 and clip everything.
+      // As an f32, this value would be 0, and would clip everything.
       {Rule::kSgd, &C::clip_value, {1e-60}, "clip_value"},
       {Rule::kMomentum, &C::momentum, decays, "momentum"},
       {Rule::kNesterov, &C::momentum, decays, "momentum"},

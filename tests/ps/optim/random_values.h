@@ -25,7 +25,7 @@ inline uint64_t NewSeed() {
   return seed;
 }
 
-// Of magnitudes from 1e-6 to 1e3, and some zeros, of both signs.
+// Returns magnitudes from 1e-6 to 1e3, and some zeros, of both signs.
 template <typename T>
 std::vector<T> RandomValues(size_t count, std::mt19937_64* random) {
   std::uniform_real_distribution<double> exponent(-6, 3);

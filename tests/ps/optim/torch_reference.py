@@ -1,4 +1,4 @@
-"""What PyTorch makes of a value and its gradients."""
+"""Computes PyTorch's results for a value and its gradients."""
 
 import numpy
 import torch

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The kernels against a table of what PyTorch has made, see
-make_torch_vectors.py. torch_test.py asks PyTorch itself."""
+"""Compares the kernels with a table of PyTorch's results; see
+make_torch_vectors.py. torch_test.py runs PyTorch itself."""
 
 import json
 import pathlib

@@ -15,7 +15,7 @@ SLOTS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1,
 
 
 def new_seed():
-    """PENSTOCK_TEST_SEED, or one that differs from run to run."""
+    """The seed: PENSTOCK_TEST_SEED, or a new one for each run."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(1 << 32)))
     print(f"PENSTOCK_TEST_SEED={seed}", flush=True)
     return seed

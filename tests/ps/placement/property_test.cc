@@ -1,7 +1,7 @@
 // Maps of random tables and servers, changed at random, against a model that
 // has the server of each single row and shard.
 //
-// property_test [--seeds=N] [--first=S] runs more, or one again.
+// property_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
 #include <algorithm>
 #include <cstdint>

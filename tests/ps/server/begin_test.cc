@@ -114,7 +114,7 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
-// A worker pushes to all servers, whatever they have.
+// A worker pushes to all servers, even to servers that hold nothing.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

@@ -27,7 +27,7 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// Each push would find room if the check and the reservation were not one step.
+// Each push would find room if checking and reserving were not one step.
 TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
   constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
   Server::Options options = ForWorkers(2 * kEach + 1);
@@ -122,7 +122,7 @@ TEST(BoundsTest, NoMorePullsMayWait) {
   options.max_waiting_calls = 2;
   SmallServer server(options);
   StartToWait(&server);
-  // One pull of a worker, and one of a reader.
+  // One pull of a worker, and one pull of a reader.
   auto first = server.StartPull(kChief, 1);
   auto second = server.StartPull(absl::nullopt, 1);
   for (int i = 0; i < 3; ++i) {
@@ -162,8 +162,8 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
   }
 }
 
-// A worker that pushes only new ids is told to retry; a worker whose ids have
-// rows trains on.
+// A worker that pushes only new ids is told to retry. A worker whose ids have
+// rows continues to train.
 TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
   Server::Options options = ForWorkers(1);
   options.tables.max_sparse_bytes = size_t{8} << 20;

@@ -1,4 +1,4 @@
-// A checkpoint is of one cut, and a training goes on from there.
+// A checkpoint is of one cut, and a training continues from this cut.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
 }
 
-// A synchronous table and an asynchronous one; see cut_test.
+// A synchronous and an asynchronous table; see cut_test.
 TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
   Model model = {{DenseTable("w", {1}),
                   SparseTable("e", 1, ConsistencyPolicy::kUnlimited)}};

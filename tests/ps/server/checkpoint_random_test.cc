@@ -203,14 +203,14 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (int round = 0; points.size() < 12; ++round) {
     pushes.WaitForMore();
     const auto step = training.Checkpoint(round % 4 != 0);
-    // The server has accepted the new pushes, but has applied none yet.
+    // The server has accepted the new pushes, but has applied none of them.
     if (absl::IsAlreadyExists(step.status())) continue;
     ASSERT_TRUE(step.ok()) << step.status();
     SmallTraining restored(MovingModel(), &files, Of(1 + round % 3, 2, true));
     ASSERT_EQ(*restored.Define(), *step);
     const uint64_t taken = CheckMoved(restored.State());
     points.insert(taken);
-    // The clocks are of the same point.
+    // The clocks belong to the same cut.
     uint64_t clocks = 0;
     const auto manifest = checkpoint::ReadManifest(&files, *step);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
@@ -262,7 +262,7 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
         StepByChance(&training, &random);
       }
       if (random() % 3 == 0) {
-        // One of the servers writes its shard, and then the client dies.
+        // One server writes its shard, and then the client dies.
         const auto attempt = training.writer(0).Begin(random() % 4 > 0, 0);
         ASSERT_TRUE(attempt.ok()) << attempt.status();
         ASSERT_TRUE(training.writer(random() % 2).Write(*attempt, {}).ok());

@@ -125,7 +125,7 @@ TEST_F(CheckpointTest, AnAttemptThatFailedIsNoBase) {
   EXPECT_TRUE(Restored(1) == training.State());
 }
 
-// The two attempts have the same step, and so the same folder.
+// The two attempts have the same step, and therefore the same folder.
 TEST_F(CheckpointTest, AShardOfAnAttemptThatCameLateIsNoBase) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);

@@ -1,6 +1,6 @@
-// Two workers that die, come back, are replaced, repeat pushes and give up
-// calls, in random order; in the end each push has changed the values once, or
-// not at all, as its answers have said.
+// Two workers die, return, are replaced, repeat pushes and give up calls, in
+// random order. In the end, each push must have changed the values once or not
+// at all, according to its answers.
 
 #include <gtest/gtest.h>
 
@@ -233,7 +233,7 @@ class Program {
       const OnePush& push = pushes_[i];
       const bool may = push.has_counted && push.has_table[table];
       const bool is_synchronous = staleness_[table] == 0;
-      // Another table may have counted a push that was late for this one.
+      // Another table may have counted the push, which was late for this table.
       if (is_synchronous && staleness_.size() > 1 && may && rows[i] == 0) {
         continue;
       }

@@ -198,7 +198,7 @@ class Program {
       last = element;
       const bool will_help = random() % 4 != 0;
       auto pushed = StartPush(&server_, rank, step, will_help);
-      // Some callers forget to help, and some help late.
+      // Some callers never help, and some help late.
       if (will_help && random() % 16 != 0) {
         if (random() % 4 == 0) std::this_thread::yield();
         server_->Help();

@@ -46,7 +46,7 @@ class SmallMemory final : public tensor::Allocator {
 
 class MemoryTest : public testing::Test {
  protected:
-  // Begins a training of one worker, whose first push finds no memory.
+  // Begins a training of one worker whose first push finds no memory.
   void PushWithoutMemory(absl::Duration max_wait) {
     Server::Options options;
     options.membership.expected_workers = 1;
@@ -95,8 +95,7 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   }
 }
 
-// The limit for a variable of 8 bytes: its value, the next version, and the
-// same again.
+// The limit for a variable of 8 bytes: its value and the next version, twice.
 TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   Server::Options options;
   options.membership.expected_workers = 1;

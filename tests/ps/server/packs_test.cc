@@ -1,4 +1,4 @@
-// Small variables that share a part: users know them by their own names.
+// Small variables that share a part. Users see them under their own names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

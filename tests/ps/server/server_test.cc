@@ -79,7 +79,7 @@ TEST(ServerTest, AsynchronousPushIsAppliedByItself) {
   const auto before_chief_is_done = server.Pull(kOther, 0);
   ASSERT_TRUE(before_chief_is_done.ok());
   ASSERT_TRUE(server->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
-  // A push is applied before the next one of its worker is taken.
+  // A worker's push is applied before its next push is taken.
   ASSERT_EQ(*server.Push(kChief, 3, {}), Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kOther, 0)->bundle.tensors[0].tensor),
               ElementsAre(7, 20));
@@ -159,7 +159,7 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
     EXPECT_EQ(server.log().back(), refused.status().message());
   }
   EXPECT_EQ(server->report().pushes.refused, cases.size());
-  // No refused push has changed anything.
+  // No refused push may have changed anything.
   EXPECT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kChief, 1)->bundle.tensors[0].tensor),

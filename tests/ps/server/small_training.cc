@@ -22,7 +22,7 @@ size_t RowElements(const LocalRange& range) {
   return elements;
 }
 
-// Where a piece's elements are in its table.
+// Returns the index of a piece's first element in its table.
 size_t FirstOf(const LocalRange& range) {
   return range.first_row * RowElements(range);
 }

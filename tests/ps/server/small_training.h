@@ -54,8 +54,8 @@ class SmallTraining {
   // All tables must be f32. `files` outlive the training.
   SmallTraining(Model model, checkpoint::Files* files, const Options& options);
 
-  // Defines the model at all servers, the first of them first, as a chief does.
-  // Returns the step that was restored.
+  // Defines the model at all servers in order, like a chief. Returns the
+  // restored step.
   absl::StatusOr<uint64_t> Define();
   // Joins all workers, and gives dense tables that `first` does not have zeros.
   absl::Status Begin(const TableValues& first = {});

@@ -105,7 +105,7 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
               HasSubstr("start the servers anew from a checkpoint"));
 }
 
-// A pull must not return initial values in place of the lost ones.
+// A pull must not return initial values instead of the lost values.
 TEST(ServerSpillTest, ADiskThatCannotBeReadEndsATrainingThatIsOnlyRead) {
   std::unique_ptr<SmallServer> server;
   MemoryTier* tier = nullptr;

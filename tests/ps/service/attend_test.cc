@@ -22,7 +22,7 @@ constexpr WorkerId kWorker = {3, 11};
 
 class AttendTest : public testing::Test {
  protected:
-  // One stream of a worker.
+  // One Attend stream of a worker.
   struct Stream {
     explicit Stream(const std::shared_ptr<grpc::Channel>& channel)
         : stub(v1::ParameterServer::NewStub(channel)),

@@ -212,7 +212,7 @@ TEST_F(CheckpointServiceTest, WhoWaitsIsToldHowMuchOfAllServersIsWritten) {
   Start(2, on_held_files);
   Step(0);
   ASSERT_TRUE(worker_->Pull(1).ok());
-  // Each with a slot: the tables, and two rows.
+  // The bytes of the tables and of two rows, each with a slot.
   constexpr uint64_t kAll = 2 * (2000 * 1000 + 1 + 2 * 2) * sizeof(float);
   CheckpointOptions options;
   options.timeout = absl::Minutes(1);
@@ -274,8 +274,8 @@ TEST_F(CheckpointServiceTest, RequestOfAnotherRunIsRefused) {
             grpc::StatusCode::ABORTED);
 }
 
-// Without the cancellation, the server would wait for an hour, and could do no
-// other checkpoint call.
+// Without the cancellation, the server would wait for an hour, and could answer
+// no other checkpoint call.
 TEST_F(CheckpointServiceTest, CallerWhoGivesUpFreesTheServer) {
   Start(1, WithFolder());
   Step(0);
@@ -337,7 +337,7 @@ TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   EXPECT_FALSE(taken->is_incremental);
 }
 
-// Each server is past a version before the message with the version arrives.
+// Each server is past a version before the message with that version arrives.
 TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
   rows_of_big_ = 1;
   Start(2, WithFolder());

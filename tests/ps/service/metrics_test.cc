@@ -56,7 +56,7 @@ ServerReport SomeReport() {
   return report;
 }
 
-// {"name{label="value"}": value}
+// The metrics of a report, by name and labels: {"name{label="value"}": value}.
 std::map<std::string, double> Figures(const ServerReport& report) {
   std::map<std::string, double> figures;
   for (const MetricFamily& family : MetricsOf(report)) {

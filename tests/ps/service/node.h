@@ -32,7 +32,7 @@ class Node {
     bool restore = false;
     std::shared_ptr<RestoreSource> source;  // in place of `files`
     Access* access = nullptr;
-    // Of the server and of those who connect to it.
+    // The credentials of the server and of its clients.
     std::shared_ptr<grpc::ServerCredentials> security =
         grpc::InsecureServerCredentials();
     std::shared_ptr<grpc::ChannelCredentials> peers_security =

@@ -258,7 +258,7 @@ TEST(RawTest, WhateverComesIsAnsweredAndTheServerTrainsOn) {
   EXPECT_GT(counts[grpc::StatusCode::OK], 0);
 }
 
-// A client could not parse a reply with such a name.
+// A client could not parse a reply that contains such a name.
 TEST(RawTest, NamesThatAreNotUtf8AreNotTaken) {
   Victim victim(1);
   v1::DefineRequest request;

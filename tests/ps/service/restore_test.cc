@@ -1,5 +1,5 @@
-// The beginning of a training at servers of this process: all servers restore
-// one cut, or none does.
+// Tests the beginning of a training at servers in this process: either all
+// servers restore one cut, or none does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -163,7 +163,7 @@ TEST_F(RestoreTest, ServerThatIsNotToRestoreIsRefusedBesideOneThatIs) {
   }
 }
 
-// Two trainings that came to the same step.
+// Two trainings that have reached the same step.
 TEST_F(RestoreTest, CutOfTheSameStepAndAnotherTrainingIsRefused) {
   Train(&empty_);
   Train(&files_);
@@ -203,7 +203,7 @@ TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   EXPECT_EQ(defined_.connection->run(), 77u);
 }
 
-// Server 0 died after the others had restored, and now has other flags.
+// Server 0 died after the others had restored, and now has different flags.
 TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   Train(&files_, 2);
   StartNode(1, On(&files_, true));

@@ -41,7 +41,7 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
   EXPECT_EQ(Pull(table.get(), {2999, 8999}), (Floats{3, 1}));
 }
 
-// Swaps each row of the tier with one in memory.
+// Swaps each row in the tier with a row in memory.
 TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -64,7 +64,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   for (const auto& [id, value] : before) EXPECT_EQ(value, 2) << id;
   EXPECT_EQ(Pull(table.get(), {0, 499, 500, 1499, 1500, 2999}),
             (Floats{2, 2, 3, 3, 2, 2}));
-  // One more row is refused, with all others of its push.
+  // One row too many is refused, with all other rows of its push.
   EXPECT_EQ(Push(table.get(), Range(0, 3001)).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), {0, 2999, 3000}), (Floats{2, 2, 0}));
@@ -75,7 +75,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// These rows would need each other's room on a disk that has none.
+// Each of these rows would need the other's room on a full disk.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -85,7 +85,7 @@ TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("nor on disk"));
   EXPECT_LE(tier.size(), 3500u);
-  // Two reservations that fit alone, but not together.
+  // Two reservations that fit separately, but not together.
   std::vector<Reservation> promised;
   absl::Status status;
   for (uint64_t id = 3000; status.ok() && id < 30'000; id += 1000) {

@@ -59,7 +59,7 @@ TEST(AdmissionTest, ThoseOftenSeenOutlastAFloodOfOthers) {
   EXPECT_TRUE(Admit(&admission, 1));
 }
 
-// Pushes ids of one set of eight, once each.
+// Pushes each id of one set of eight once.
 TEST(AdmissionTest, OfThoseSeenAsOftenTheFirstMakesRoom) {
   Admission admission(3, 8, SystemMemory());
   for (uint64_t id = 0; id < 9; ++id) EXPECT_FALSE(Admit(&admission, id));

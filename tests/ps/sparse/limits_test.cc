@@ -28,7 +28,7 @@ TEST(TableBudgetTest, APushForWhichThereIsNoRoomChangesNothing) {
   EXPECT_EQ(table->counters().rows, id);
   EXPECT_EQ(table->counters().refused, 1u);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
-  // A refused push with new and old ids leaves the old ones unchanged.
+  // A refused push with new and old ids must leave the old rows unchanged.
   Ids mixed = Range(0, id);
   for (uint64_t more = id; more < id + 1000; ++more) mixed.push_back(more);
   EXPECT_EQ(Push(table.get(), mixed).status().code(),
@@ -52,7 +52,7 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
-// One id is in the first shard; the others, too many, are in the last.
+// One id is in the first shard. The others, too many, are in the last shard.
 TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   Ids first;
@@ -87,7 +87,7 @@ TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
   }
 }
 
-// Either push alone would make no row; both together do.
+// Neither push alone would make a row, but both together do.
 TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   Options options = BudgetOptions(AboveBudget::kRefuse);
   options.min_count = 2;
@@ -230,7 +230,7 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
     if (id % 20 != 0) gone.push_back(id);
   }
   EXPECT_EQ(table->Remove(gone), gone.size());
-  // The removed rows lay in all slabs; Maintain() compacts the others.
+  // The removed rows were in all slabs. Maintain() compacts the remaining rows.
   EXPECT_GT(memory.held(), size_t{60} << 20);
   while (table->Maintain(At(0))) {
   }
@@ -263,7 +263,7 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
     memory.FailAfter(budget ? INT64_MAX : 0);
     uint64_t id = 20000;
     while (Push(table.get(), {id}).ok()) ++id;
-    // Rows of 4 KiB, and less than a quarter of a slab of 2 MiB is not used.
+    // Rows have 4 KiB, and less than a quarter of a 2 MiB slab may be unused.
     const size_t room = budget ? options.budget_bytes : held;
     EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }
@@ -279,7 +279,7 @@ TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
       attacks[1].push_back(i * 0x9e3779b97f4a7c15);  // golden ratio
       attacks[2].push_back(i << 6);                  // multiples
     }
-    // Ids of one shard, near one place, by a seed other than the table's.
+    // Ids that a different seed maps to one shard and nearly one place.
     if (known(i) >> 60 == 3 && (known(i) & 3) == 0) attacks[3].push_back(i);
   }
   for (uint64_t seed = 2; seed < 6; ++seed) {

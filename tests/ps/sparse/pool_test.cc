@@ -59,7 +59,7 @@ TEST(PoolTest, TablesTogetherAreRefusedAtTheLimit) {
     EXPECT_TRUE(Push(one.get(), Range(0, 1000)).ok());
     EXPECT_TRUE(Push(other.get(), Range(0, rows)).ok());
     EXPECT_EQ(Pull(other.get(), {0, rows - 1, rows}), (Floats{2, 2, 0}));
-    // A table can use the memory that another one frees.
+    // A table can use memory that another table has freed.
     one.reset();
     EXPECT_GT(Fill(other.get(), rows, &refused), 900u);
     EXPECT_LE(pool.bytes(), kLimit);
@@ -76,7 +76,7 @@ TEST(PoolTest, ATableWithABudgetTakesNothingOfIt) {
   EXPECT_EQ(pool.bytes(), 0u);
 }
 
-// Each thread may exceed the limit by its last step: pages of rows, or an
+// Each thread may exceed the limit by its last growth: pages of rows, or an
 // index.
 TEST(PoolTest, ThreadsTogetherStayAtTheLimit) {
   Pool pool(kLimit, "");

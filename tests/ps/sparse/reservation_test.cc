@@ -60,7 +60,7 @@ TEST(ReservationTest, AReservationThatIsNotUsedIsGivenBack) {
   EXPECT_TRUE(Push(table.get(), Range(0, 1500)).ok());
 }
 
-// Two pushes with common ids, each with its own reservation.
+// Two pushes with common ids. Each has its own reservation.
 TEST(ReservationTest, MergedReservationsServeOnePush) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   ASSERT_TRUE(Push(table.get(), Range(0, 100)).ok());
@@ -113,7 +113,7 @@ TEST(ReservationTest, OnlyAnIdThatLosesItsRowMeanwhileIsDropped) {
   Reservation none = *table->Reserve(Range(0, 200), At(0));
   EXPECT_EQ(none.rows(), 0u);
   table->Remove(Range(0, 200));
-  // Other pushes reserve and use all the room.
+  // Other pushes reserve and use up all the room.
   Reservation all;
   Ids ids;
   for (uint64_t id = 1000; id < 10000; ++id) {

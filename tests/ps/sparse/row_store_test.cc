@@ -97,7 +97,7 @@ TEST(RowStoreTest, EmptySlabsGoBackToTheSystem) {
   for (int i = 0; i < 1270; ++i) ASSERT_NE(Take(&rows), kNoRow);
 }
 
-// Keeps one row in ten, in all slabs.
+// Keeps one row in ten, spread over all slabs.
 TEST(RowStoreTest, DrainingLeavesAsManySlabsAsRowsNeed) {
   FailingMemory memory;
   RowStore rows(kElements, &memory);

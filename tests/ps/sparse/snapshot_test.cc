@@ -54,8 +54,8 @@ std::unique_ptr<Table> Make(const Options& options) {
   return *Table::Create(options);
 }
 
-// Moves amounts between rows: the sum over all rows is 0 after each push, but
-// never during one.
+// Moves amounts between rows. The sum over all rows is 0 after each push, but
+// not during a push.
 void MoveMoney(Table* table, uint64_t seed, const std::atomic<bool>* stop) {
   std::mt19937_64 random(seed);
   while (!*stop) {

@@ -206,8 +206,8 @@ class InterruptedTier : public MemoryTier {
   std::function<void()> meanwhile;
 };
 
-// Otherwise rows moved to the tier are given twice: as a copy and from the
-// tier.
+// Otherwise a row that moves to the tier would be given twice: as a copy, and
+// from the tier.
 TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   InterruptedTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -227,8 +227,8 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   EXPECT_EQ(RowsOf(snapshot.get(), 248).size(), 5000u);
 }
 
-// Runs many threads while rows move and snapshots are taken. Each snapshot has
-// only whole pushes, all of the same 50 rows.
+// Runs many threads while rows move and snapshots are taken. Each snapshot must
+// contain only whole pushes. All pushes are to the same 50 rows.
 TEST(SpillTest, SnapshotsHaveWholePushesWhileRowsMove) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

@@ -81,7 +81,7 @@ class Program {
     return options;
   }
 
-  // Gives memory room for some rows, and the tier for all others.
+  // Gives memory room for some rows, and the tier room for all others.
   void LetSpill(Options* options) {
     options->shards = 1;
     options->time_to_live = absl::InfiniteDuration();
@@ -110,7 +110,7 @@ class Program {
       case 3:
         return Compare();
       case 4:
-        // Most of all ids, so that slabs run empty.
+        // Removes most of all ids, so that slabs become empty.
         return Once(5) ? RemoveMost() : Remove();
       case 5:
       case 6:
@@ -171,7 +171,7 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Without a look into the tier, the count may be too high.
+    // Without searching the tier, the count may be too high.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));
@@ -267,7 +267,7 @@ class Program {
                                     counters.over_capacity + counters.removed);
   }
 
-  // Begins a full snapshot, or one since the last that was read to its end.
+  // Begins a full snapshot, or one since the last complete snapshot.
   void BeginSnapshot() {
     SnapshotOptions options;
     options.copy_bytes = size_t{1} << 30;

@@ -206,7 +206,7 @@ TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
                                   counters.over_budget + counters.removed);
 }
 
-// At its budget, a table refuses pushes; accepted ones are complete.
+// At its budget, a table refuses pushes. Accepted pushes must be complete.
 TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
   Options options = SharedTable();
   options.max_removals = 0;
@@ -230,7 +230,7 @@ TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
         ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
         ++refused;
       }
-      // Two reservations, applied as one, later, or never.
+      // Two reservations that are applied as one, later, or never.
       auto first = table->Reserve(ids, absl::UnixEpoch());
       auto second = table->Reserve(ids, absl::UnixEpoch());
       refused += !first.ok() + !second.ok();

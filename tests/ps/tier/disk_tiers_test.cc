@@ -103,7 +103,8 @@ TEST_F(DiskTiersTest, RowsOfTablesAndShardsAreApart) {
   EXPECT_FALSE(one->Get({3, 0}, longer.data(), longer.size()).ok());
 }
 
-// More rows than the memory has room for, to and fro, against a map.
+// Moves more rows than memory has room for between memory and disk, and
+// compares with a map.
 TEST_F(DiskTiersTest, RandomProgramsDoWhatTheyDoToAMap) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -154,7 +155,7 @@ uint64_t BytesRead() {
   return bytes;
 }
 
-// Not all that tells where rows are, for which memory has no room.
+// Memory has no room for the whole index of the files.
 TEST_F(DiskTiersTest, ARowIsFoundByAFewBlocks) {
   const auto tiers = Open();
   const auto tier = tiers->NewTier();
@@ -205,7 +206,7 @@ TEST_F(DiskTiersTest, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   ExpectRow(tier.get(), {0, 1});
 }
 
-// A folder whose remover is killed can still be removed later.
+// If the remover of a folder is killed, the folder can still be removed later.
 TEST_F(DiskTiersTest, TheLockIsRemovedLast) {
   auto tiers = Open();
   const std::string folder =
@@ -268,7 +269,7 @@ void Add(const float* gradient, float* value, float* slots) {
 
 constexpr uint64_t kIds = 20'000;
 
-// With memory for a tenth of its rows.
+// Returns a table with memory for a tenth of its rows.
 std::unique_ptr<sparse::Table> TableOn(sparse::Tier* tier) {
   sparse::Options options;
   options.name = "words";
@@ -304,7 +305,7 @@ void PushFromTwoThreads(sparse::Table* table) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Of all rows, as a snapshot has them.
+// Returns the sum of all rows in a snapshot.
 double SumOf(sparse::Table* table) {
   auto snapshot = *table->BeginSnapshot({});
   sparse::RowBlock block;
@@ -332,7 +333,7 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   const auto tiers = Open();
   const auto tier = tiers->NewTier();
   const auto table = TableOn(tier.get());
-  // Until the disk has no room for more.
+  // Adds rows until the disk is full.
   uint64_t rows = 0;
   while (rows < 2 * kIds && PushOnes(table.get(), {rows}).ok()) ++rows;
   ASSERT_GE(rows, kIds);
@@ -342,7 +343,7 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
   EXPECT_EQ(table->counters().rows, rows);
   EXPECT_LE(tiers->bytes(), options_.max_bytes);
-  // One may have had its row's room taken by the other.
+  // One thread may have taken the room of the other's row.
   EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 

@@ -15,7 +15,7 @@
 
 namespace penstock::ps {
 
-// The kernel's disk, until told otherwise. Thread-safe.
+// Calls the kernel's disk functions, until told to fail. Thread-safe.
 class FailingDisk : public DiskCalls {
  public:
   // Makes each of these calls fail with an errno; 0: the call works.

@@ -1,5 +1,5 @@
-// Rows on a disk that is full. RocksDB's threads are of the mount namespace in
-// which the first database was opened, so this is a program of its own.
+// Rows on a full disk. RocksDB's threads belong to the mount namespace in which
+// the first database was opened, so this test has its own program.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::string RowOf(uint64_t id) {
   return row;
 }
 
-// A tier on a disk of its own, of 8 MiB, full of rows with the ids from 0 on.
+// A tier on its own disk of 8 MiB, which is full of rows with ids from 0.
 class FullDiskTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {

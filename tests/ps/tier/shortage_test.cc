@@ -1,4 +1,4 @@
-// Writers that wait for a disk, and that continue.
+// Tests writers that wait for a disk, and then continue.
 
 #include "ps/tier/shortage.h"
 
@@ -27,7 +27,8 @@ Shortage::Pace Quick() {
   return pace;
 }
 
-// Whose compactions begin again by their time only if nothing else wakes them.
+// Returns a pace at which compactions restart only after a long time, unless
+// something else wakes them.
 Shortage::Pace Patient() {
   Shortage::Pace pace = Quick();
   pace.first_backoff = absl::Hours(1);
@@ -76,7 +77,7 @@ TEST_F(ShortageTest, AFailedTableIsToldUntilOneOfItsKindIsDone) {
   EXPECT_TRUE(shortage->status().ok());
 }
 
-// As when nothing is left to compact.
+// Nothing is left to compact.
 TEST_F(ShortageTest, AFailureIsForgotten) {
   Shortage::Pace pace = Quick();
   pace.memory = absl::Milliseconds(5);

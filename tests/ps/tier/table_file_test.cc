@@ -137,7 +137,7 @@ TEST_F(TableFileTest, ACompactionThatCannotMakeItsFileGivesUp) {
   EXPECT_TRUE(Sync(file.get()).GetRetryable());
 }
 
-// The kernel may have dropped what it could not write.
+// The kernel may have dropped the bytes that it could not write.
 TEST_F(TableFileTest, AFailedSyncIsNotTriedAgain) {
   for (const Kind kind : {Kind::kFlush, Kind::kCompaction}) {
     const auto file = Make(kind);

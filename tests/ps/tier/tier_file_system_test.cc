@@ -1,4 +1,5 @@
-// Failures that TierFileSystem reports to RocksDB, except those of tables.
+// Tests the failures that TierFileSystem reports to RocksDB, except failures of
+// tables.
 
 #include "ps/tier/tier_file_system.h"
 
@@ -54,7 +55,7 @@ class UnreadableFile : public rocksdb::FSRandomAccessFile {
   }
 };
 
-// A kernel all of whose files fail.
+// A file system whose files always fail.
 class FailingKernel : public rocksdb::FileSystemWrapper {
  public:
   FailingKernel() : FileSystemWrapper(FileSystem::Default()) {}

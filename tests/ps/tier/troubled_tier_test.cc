@@ -1,5 +1,5 @@
-// Rows on a disk that fails for a while: writes are refused, nothing is lost,
-// and nobody starts the server anew.
+// Rows on a disk that fails for a while. Writes are refused, nothing may be
+// lost, and nobody restarts the server.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr size_t kRow = 1000;
-// More than the memory for rows that wait has room for.
+// More rows than the memory for waiting rows can hold.
 constexpr uint64_t kMost = 4000;
 
 std::string RowOf(uint64_t id) {
@@ -57,7 +57,7 @@ class TroubledTierTest : public testing::Test {
     if (status.ok()) rows_.insert(id);
     return status;
   }
-  // Puts rows until one is refused. Returns why.
+  // Puts rows until a row is refused. Returns the reason.
   absl::Status PutUntilRefused() {
     absl::Status status;
     for (uint64_t i = 0; i < kMost && status.ok(); ++i) status = Put(next_++);
@@ -138,7 +138,7 @@ TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
   ExpectRows();
 }
 
-// RocksDB's threads are the same for all of a process.
+// All databases of a process share RocksDB's threads.
 TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());
