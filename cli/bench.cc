@@ -8,8 +8,8 @@
 namespace penstock::cli {
 namespace {
 
-// A program of its own: it starts itself again as its servers, and is linked to
-// what no other command needs.
+// Bench is a separate program: it starts itself again as its servers, and is
+// linked to libraries that no other command needs.
 constexpr char kName[] = "penstock bench";
 
 class Bench final : public Command {

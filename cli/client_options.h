@@ -21,7 +21,7 @@ class ClientOptions {
   // Adds --timeout and the TLS options.
   void Declare(CLI::App* app);
   // Returns INVALID_ARGUMENT for a timeout that cannot be parsed, and for a TLS
-  // option that needs another one.
+  // option without the option that it needs.
   absl::Status Check();
 
   absl::Duration timeout() const { return timeout_; }

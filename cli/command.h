@@ -73,8 +73,8 @@ class Command {
   virtual void Declare(CLI::App* app) = 0;
   // Checks what CLI11 cannot. An error is a wrong command line.
   virtual absl::Status Check() { return absl::OkStatus(); }
-  // Does it. Returns an exit code after it has written its answer, or an error,
-  // whose message the caller prints. Throws nothing, and does not exit.
+  // Runs the command. Returns an exit code after writing the answer, or an
+  // error whose message the caller prints. Throws nothing, and does not exit.
   virtual absl::StatusOr<int> Run(const Context& context) = 0;
 };
 

@@ -58,7 +58,7 @@ absl::StatusOr<PsServers::Channels> InOrder(
                        " has no model yet: there is nothing to write before "
                        "worker 0 has defined one"));
     }
-    // Problems() has excluded two servers in one place.
+    // Problems() has excluded two servers in the same place.
     if (report.servers() != servers.size() ||
         report.server() >= servers.size()) {
       return absl::InvalidArgumentError(absl::StrCat(

@@ -80,7 +80,7 @@ absl::StatusOr<PsServers::Channels> PsServers::Open() const {
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);
   if (!secret.ok()) return secret.status();
-  // Two names of one server stay two connections.
+  // Two names of one server make two connections.
   const grpc::ChannelArguments arguments = client_.Arguments();
   Channels channels;
   channels.reserve(names_.size());

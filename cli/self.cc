@@ -35,9 +35,9 @@ absl::Status BecomeCompanion(const Companion& companion,
   const std::string folder =
       std::filesystem::path(OwnFile()).parent_path().string();
   const std::string places[] = {
-      // For /usr/bin/penstock.
+      // The path next to /usr/bin/penstock.
       absl::StrCat(folder, "/../libexec/penstock/", companion.name),
-      // For bazel-bin/cli/penstock.
+      // The path next to bazel-bin/cli/penstock.
       absl::StrCat(folder, "/../", companion.target, "/", companion.name),
   };
   for (const std::string& place : places) {

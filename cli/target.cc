@@ -79,7 +79,7 @@ absl::Status ParseFabrics(const std::string& text, Options* options) {
     }
   }
   options->fabrics = fabrics;
-  // The values are valid one by one, so only repetition can be wrong.
+  // Each value is valid by itself, so only a repetition can be wrong.
   return ResolveSettings(*options).status();
 }
 

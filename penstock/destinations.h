@@ -55,8 +55,8 @@ class Destinations {
 
   // How long devices may keep the ranges registered. Registering takes tens of
   // microseconds, plus some time for each page. Therefore kOnce registers only
-  // ranges above 256 KiB. Smaller ranges are used only in memory of Allocator,
-  // or in memory that RegisterMemory() has declared.
+  // ranges above 256 KiB. Smaller ranges are used only if they are in memory of
+  // Allocator, or in memory that RegisterMemory() has declared.
   enum class Use {
     kOnce,
     // As long as this object lives. Make the object once, and attach it to one

@@ -1,4 +1,4 @@
-"""static_library: one archive of all that a cc_library is made of."""
+"""static_library: one archive of a cc_library and all its dependencies."""
 
 # All objects are merged into one, so that a program that links the archive also
 # gets the registrations, to which nothing refers. Symbols that the version

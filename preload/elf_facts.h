@@ -13,7 +13,8 @@ namespace penstock::preload {
 
 struct ElfFacts {
   bool is_native = false;  // for this kind of processor
-  // For a 32-bit mode or another 32-bit processor; not native.
+  // True for a 32-bit mode or another 32-bit processor. Such a file is not
+  // native.
   bool is_32_bit = false;
   bool is_dynamic = false;  // started by a loader, which supports LD_PRELOAD
   std::string loader;       // "/lib64/ld-linux-x86-64.so.2", or empty

@@ -77,9 +77,10 @@ Environment OwnEnvironment() {
 absl::StatusOr<Libraries> FindLibraries(const std::string& self) {
   const std::string folder = self.substr(0, self.rfind('/'));
   const Libraries places[] = {
-      // For /usr/bin/penstock; the loader finds the library.
+      // The place next to /usr/bin/penstock. The loader finds the library
+      // itself.
       {absl::StrCat(folder, "/../lib/", kMultiarch, "/penstock/", kStub), ""},
-      // For bazel-bin/cli/penstock.
+      // The place next to bazel-bin/cli/penstock.
       {absl::StrCat(folder, "/../preload/", kStub),
        absl::StrCat(folder, "/../penstock/libpenstock.so.0")},
   };

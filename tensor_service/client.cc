@@ -126,7 +126,8 @@ absl::StatusOr<Bundle> TensorClient::GetAny(
     const std::vector<std::string>& names, absl::Span<Destination> destinations,
     const PostedRanges* posted, DeviceTensors device_tensors) {
   Attempt attempt(*this);
-  // Not in parts, because streams receive on the host. See also Put().
+  // Does not receive in parts, because streams receive on the host. See also
+  // Put().
   const bool to_devices =
       device_tensors == DeviceTensors::kKeep || HasDevices(destinations);
   absl::StatusOr<Bundle> bundle =

@@ -39,7 +39,8 @@ class ClientShares {
     size_t amount_ = 0;
   };
 
-  // `share` is above 0 and at most 1. With 1, one client may use everything.
+  // `share` is above 0 and at most 1. With share 1, one client may use
+  // everything.
   ClientShares(size_t limit, double share);
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;

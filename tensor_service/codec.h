@@ -50,7 +50,7 @@ inline constexpr size_t kLendAtLeast = 64 << 10;
 // sender. Stock HTTP/2 aligns nothing.
 inline constexpr size_t kPayloadAlignment = 64;
 
-// The largest element size. In bytes.
+// The largest element size, in bytes.
 inline constexpr size_t kPartAlignment = 8;
 
 // The upper bound of a gRPC message: its length prefix has 32 bits.

@@ -107,7 +107,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
     CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
     absl::Duration timeout, Destination* destination,
     DeviceTensors device_tensors) {
-  // The key has the tensor's name; the message has none.
+  // The key contains the tensor's name, so the message has none.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);

@@ -192,8 +192,8 @@ const uint8_t* SliceReader::SharedAt() {
     shared_ = std::make_shared<grpc::Slice>(current);
     parts_.emplace(shared_, std::max(size_, kReceiveBlockBytes));
   }
-  // A short slice keeps its bytes in its handle, so the shared slice has
-  // others.
+  // A short slice keeps its bytes in its handle, so the copy that is shared has
+  // its own bytes.
   return shared_->begin() + (at_ - current.begin());
 }
 

@@ -154,7 +154,7 @@ class SliceReader {
   std::shared_ptr<Buffer> OnDevice(size_t count);
 
   std::vector<grpc::Slice> slices_;
-  // One per slice; empty if all slices lie on the host.
+  // One device per slice. Empty if all slices are on the host.
   std::vector<Device> devices_;
   size_t next_slice_ = 0;
   // The current slice, for the buffers that share it. Null if no buffer does.
@@ -163,7 +163,7 @@ class SliceReader {
   // Parts of shared_, set together with shared_.
   absl::optional<BufferParts> parts_;
   bool on_device_ = false;  // of the current slice
-  // Of the current slice on a device; null if no buffer shares the slice.
+  // The whole current slice, if it is on a device. Null if no buffer shares it.
   std::shared_ptr<Buffer> whole_;
   const uint8_t* at_ = nullptr;  // within the current slice
   size_t left_ = 0;              // bytes from at_; 0 only at the message's end

@@ -31,7 +31,7 @@ def begin_with(header, arguments):
 _STANDARD = "//third_party/precompiled:standard"
 
 def cc_library(precompiled = _STANDARD, **kwargs):
-    """native.cc_library.
+    """Like native.cc_library.
 
     Args:
       precompiled: None for sources whose compiler options differ in more than
@@ -41,5 +41,5 @@ def cc_library(precompiled = _STANDARD, **kwargs):
     native.cc_library(**begin_with(precompiled, kwargs))
 
 def cc_binary(precompiled = _STANDARD, **kwargs):
-    """native.cc_binary; `precompiled` as in cc_library."""
+    """Like native.cc_binary. `precompiled` is as in cc_library."""
     native.cc_binary(**begin_with(precompiled, kwargs))

@@ -5,7 +5,7 @@
 # The period of the lines in seconds, if standard error is not a terminal.
 readonly CLOCK_PERIOD_S=10
 
-# Prints the last line of a log, cut to the width of a line of the clock.
+# Prints the last line of a log, cut to the width of the terminal.
 last_line() {
   tail -c 400 "$1" 2>/dev/null | tr -d '\r' | sed '/^ *$/d' | tail -n 1 |
     cut -c 1-70
@@ -40,8 +40,8 @@ run_clock() {
 # Usage: with_clock TEXT LOG COMMAND [ARGUMENT...]
 with_clock() {
   local status=0
-  # The clock ends when this shell closes the pipe, or is gone. No signal is
-  # sent: an early signal would make the clock run this shell's traps.
+  # The clock ends when this shell closes the pipe or ends. No signal is sent,
+  # because an early signal would make the clock run this shell's traps.
   exec 8> >(exec 9>&-; run_clock "$1" "$2")
   "${@:3}" 8>&- || status=$?
   exec 8>&-

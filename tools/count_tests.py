@@ -63,7 +63,7 @@ def read_result(label, result):
     if status in ("PASSED", "FLAKY"):
         return cases if reports else [("passed", "", "")]
     if status == "TIMEOUT":
-        # Bazel wrote the report in place of the test, with an odd exit code.
+        # Bazel wrote the report instead of the test, with an odd exit code.
         cases = [("failed", "", "timed out")]
     if not any(outcome == "failed" for outcome, _, _ in cases):
         # The report was written, and then the process failed.

@@ -114,7 +114,7 @@ def python_pieces(text):
         elif found["long"] and alone and is_docstring(text, found.start()):
             for number, body in enumerate(found["body"].split("\n"),
                                           start=line):
-                # Of no column, so that no comment continues it.
+                # Without a column, so that no comment continues it.
                 yield Piece(number, -1, True, body)
 
 

@@ -35,7 +35,8 @@ KINDS = {
     "VM": "wall",
     "demo": "wall",
 }
-# Steps whose details are in the tables above: their total time.
+# Steps whose details are in the tables above. Only their total time is
+# printed.
 STEP = "step"
 KIND_OF_VERB = {
     "Linting": "lint",
@@ -46,7 +47,7 @@ KIND_OF_VERB = {
 TEST_SOURCE = re.compile(r"(^|/)tests?/|_test\.\w+$")
 PROGRAMS_RUN = "local action execution"
 
-# cached: Bazel had the result, and only fetched it.
+# cached: Bazel had the result already, and only fetched it.
 Entry = collections.namedtuple("Entry", "kind name seconds cached")
 
 
@@ -63,8 +64,8 @@ def decompress(data):
 
 
 def parse_events(text):
-    """Returns the events. Bazel writes one a line, so that a truncated file
-    has whole lines."""
+    """Returns the events. Bazel writes one event per line, so even a truncated
+    file has whole lines."""
     events = []
     for line in text.splitlines():
         try:

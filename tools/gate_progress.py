@@ -6,7 +6,7 @@ Pure: reads no clock and no file. gate_watch.py and vm_tests.py are the users.
 import json
 
 BAR_WIDTH = 20
-# From this share of the work on, only the speed of this run counts.
+# When this share of the work is done, only the speed of this run counts.
 TRUSTED_SHARE = 0.5
 # Without an earlier run, the first targets give no useful estimate.
 FIRST_SHARE = 0.05
@@ -78,7 +78,7 @@ class BazelProgress:
                 self._built.add(target)
                 if not event.get("completed", {}).get("success"):
                     self._failed.add(label)
-                    # Has no summary of its own.
+                    # A test that did not build has no summary.
                     self._tested |= self._tests & {label}
             else:
                 self._tested.add(label)

@@ -71,7 +71,7 @@ plan_steps() {
   done < <([[ -z $tier ]] || cat "$times" 2>/dev/null)
 }
 
-# Usage: expected_s STEP
+# Prints the expected seconds of a step. Usage: expected_s STEP
 expected_s() {
   local minutes=${USUAL_MINUTES[$tier:$1]:-${USUAL_MINUTES[$1]:-0}}
   echo "${step_times[$1]:-$((minutes * 60))}"

@@ -9,7 +9,7 @@ import unittest
 
 STEPS = pathlib.Path(__file__).resolve().parent / "gate_steps.sh"
 
-# Bash's variables for the time become ordinary ones once they are unset.
+# Bash's time variables become ordinary once they are unset.
 CLOCK = """unset EPOCHSECONDS EPOCHREALTIME
 EPOCHSECONDS=1000 EPOCHREALTIME=1000.000000"""
 

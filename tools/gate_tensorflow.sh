@@ -17,7 +17,8 @@ prepare_tensorflow() {
   tensorflow=false
 }
 
-# Prints nothing on success. Never fails: a later build reports what is missing.
+# Prints nothing on success. Never fails, because a later build reports what is
+# missing.
 sync_tensorflow() {
   run_bazel sync --only=tensorflow >"$work/log" 2>&1 || cat "$work/log" >&2
 }

@@ -35,7 +35,8 @@ CHATTER = re.compile(
     rb"(?:Loading|Analyzing): |\[[\d,]+ / [\d,]+\] |"
     rb"There were tests whose specified size is too big")
 
-# Bazel's exit code. Tests that were running then count as failed, wrongly.
+# Bazel's exit code after an interruption. Tests that were running are wrongly
+# reported as failed.
 INTERRUPTED = 8
 
 
@@ -64,7 +65,8 @@ class Screen:
     """
 
     def __init__(self, line, describe):
-        """describe: returns what is done, in words, and the share of it."""
+        """describe: returns the progress in words, and as a share of the
+        whole."""
         self._line, self._describe = line, describe
         self._terminal = sys.stderr.isatty()
         self._bar = False
@@ -131,7 +133,7 @@ class Output:
 
 
 def start(command):
-    # Bazel's client is told, however this process ends.
+    # Bazel's client gets a signal, however this process ends.
     if shutil.which("setpriv"):
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL,

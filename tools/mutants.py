@@ -17,7 +17,7 @@ LOGIC = {" && ": " || ", " || ": " && ", " + ": " - ", " - ": " + "}
 TRUTH = {"true": "false", "false": "true"}
 CONSTANT = re.compile(r"(?<![\w.'])(\d+)(?=[uU]?[lL]{0,2}\b)(?!['.])")
 WORD = re.compile(r"\b(?:true|false)\b")
-# On one line, up to the parenthesis that closes it.
+# A condition on one line, up to its closing parenthesis.
 CONDITION = re.compile(r"\b((?:if|while) )\((.*)\)( .*;| \{)$")
 # A call, an assignment or a step, but not a declaration or a return.
 STATEMENT = re.compile(

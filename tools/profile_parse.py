@@ -131,7 +131,7 @@ def read_callgrind(lines):
         elif key == "fn":
             function = (CLONE.sub("", functions.read(value)), library)
         elif key == "cfn":
-            # Without cob: in the same object.
+            # Without "cob", the called function is in the same object.
             called = (CLONE.sub("", functions.read(value)),
                       called_library or library)
             called_library = None

@@ -82,7 +82,7 @@ class CallgrindTest(unittest.TestCase):
     def test_calls_are_counted_with_all_that_they_cost(self):
         self.assertEqual(dict(self.profile.calls), {
             (GRPC, RUN): [5, 900],
-            # A level of recursion is the same function.
+            # A recursive call counts for the same function.
             (RUN, TAKE): [3, 75],
         })
         self.assertEqual(self.profile.with_callees(TAKE), (3, 75))

@@ -15,7 +15,7 @@ old
 <!-- tools/results: end -->
 after
 """
-# Each transport takes ten times as long as the next one.
+# Each transport takes ten times as long as the next one in the list.
 FAKE = """#!/usr/bin/python3
 import json, sys
 flags = dict(word[2:].split("=", 1) for word in sys.argv[1:])

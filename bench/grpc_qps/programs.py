@@ -14,7 +14,7 @@ import time
 # required, because gRPC's driver uses HTTP/2 to the workers. The client's log
 # shows the paths of the channels.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
-# The reader of each one-way stream.
+# The side that reads, for each one-way stream.
 READERS = {"STREAMING_FROM_CLIENT": "server",
            "STREAMING_FROM_SERVER": "client"}
 # The number of batches after which messages are read; setup takes fewer.

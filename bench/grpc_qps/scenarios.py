@@ -61,7 +61,8 @@ class Scenario(NamedTuple):
         size = {"req_size": SIZES[self.size], "resp_size": SIZES[self.size]}
         payload = {"bytebuf_params" if self.kind == "generic" else
                    "simple_params": size}
-        # One thread for one call at a time; otherwise as many as cores.
+        # One thread suffices for one call at a time. Otherwise there are as
+        # many threads as cores.
         threads = 1 if self.channels * self.outstanding == 1 else 0
         client = {
             "client_type": f"{self.api.upper()}_CLIENT",

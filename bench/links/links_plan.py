@@ -25,10 +25,10 @@ Group = collections.namedtuple("Group", "variable values runs settling others")
 
 CHUNKS = Group(
     "PENSTOCK_CHUNK", (16 * KIB, 64 * KIB, 256 * KIB, MIB),
-    # Tiny calls while a large one is always in progress.
+    # Measures tiny calls while a large call is always in progress.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
-# The bytes of one frame. The size that is not scored is for the tuner, which
+# The bytes of one frame. The size without a score serves the tuner, which
 # compares with announced messages.
 FRAME = 16352
 EAGER = Group(
@@ -36,7 +36,7 @@ EAGER = Group(
     (Run("latency", (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB,
                      256 * KIB),
          (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB), 30, 1),
-     # Tiny calls during a larger one that may be eager.
+     # Measures tiny calls during a larger call that may be eager.
      Run("beside", (60 * KIB, 120 * KIB), None, 4, 1)),
     settling=400, others=12)
 

@@ -13,7 +13,8 @@ FAILED = math.inf
 
 
 def cost(samples, names):
-    """Returns the geometric mean of the times; infinite if one is missing."""
+    """Returns the geometric mean of the times. Infinite if a time is
+    missing."""
     if not names or any(name not in samples for name in names):
         return FAILED
     return statistics.geometric_mean(samples[name] for name in names)

@@ -17,8 +17,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Messages of one direction, in memory that both threads see. Like in the
-// arena, they rotate through a MiB.
+// Messages of one direction, in memory that both threads see. They rotate
+// through a MiB, as in the arena.
 class Messages {
  public:
   explicit Messages(size_t words)
@@ -35,7 +35,7 @@ class Messages {
   std::vector<uint64_t> memory_;
 };
 
-// Another thread, which calls `work(round)` whenever it has the turn.
+// A second thread that calls `work(round)` whenever it has the turn.
 class Other {
  public:
   explicit Other(std::function<void(int64_t)> work)

@@ -59,7 +59,8 @@ uint64_t Sum(const uint8_t* data, int64_t size) {
 
 // One segment, mapped by its owner and by a reader.
 struct BothSides {
-  // Maps a segment like the arena. Without reserved pages, uses other ones.
+  // Maps a segment like the arena. Uses other pages if there are no reserved
+  // pages.
   static absl::StatusOr<BothSides> Map(int64_t pages, int64_t payload) {
     const int64_t size = std::max(payload, kSegmentBytes);
     constexpr HugePages kAll[] = {HugePages::kOff, HugePages::kTransparent,
@@ -98,8 +99,9 @@ void CopiedAndReadInPages(benchmark::State& state) {
 }
 BENCHMARK(CopiedAndReadInPages)->ArgsProduct({{0, 1, 2}, {kMiB, 64 * kMiB}});
 
-// The same with the first message in a segment. Includes making, passing and
-// checking the segment, and the first page faults on both sides.
+// Like the benchmark above, with the first message in a segment. Includes
+// making, passing and checking the segment, and the first page faults on both
+// sides.
 void FirstCopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   const memory::Block from = memory::AllocateBlock(size).value();

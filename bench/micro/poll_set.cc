@@ -41,8 +41,8 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
-// The same for a spinning thread after a long idle period: it no longer polls
-// the idle paths.
+// Like the benchmark above, for a spinning thread after a long idle period: the
+// thread no longer polls the idle paths.
 void PollHotAmongIdlePaths(benchmark::State& state) {
   constexpr int kSpinsForLong = 1000;
   progress::PollSet set(1);

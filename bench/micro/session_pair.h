@@ -63,7 +63,7 @@ class SessionPeer : public session::SessionEvents,
 
   const std::string metadata_;
   uint32_t stream_ = 0;
-  // A stream of the peer's that is not attached yet; 0 for none.
+  // A stream that the peer has opened and that is not attached yet. 0 for none.
   uint32_t opened_ = 0;
   session::Session session_;
 };

@@ -87,7 +87,7 @@ void ArenaPayload(benchmark::State& state) {
 }
 BENCHMARK(ArenaPayload)->Arg(64 << 10)->Arg(1 << 20);
 
-// Only the copy, for comparison.
+// Measures only the copy, for comparison.
 void Memcpy(benchmark::State& state) {
   const std::vector<uint8_t> from(state.range(0), 'p');
   std::vector<uint8_t> to(state.range(0));

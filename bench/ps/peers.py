@@ -48,7 +48,8 @@ def free_ports(count):
 
 
 class Peer:
-    """Processes, the last of which measures. They end when their input ends."""
+    """Processes of which the last one measures. They end when their input
+    ends."""
 
     def __init__(self, python, commands):
         self._tasks = [subprocess.Popen(
@@ -110,7 +111,8 @@ def start_tensorflow(elements):
 
 
 def start(name, make, elements, count):
-    """Returns the peer once it has run each operation, or None."""
+    """Returns the peer once it has run each operation. Returns None on
+    failure."""
     peer = None
     try:
         peer = make(elements)

@@ -10,8 +10,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The size of each of ten buffers of kSkew: an index into three sizes, from the
-// smallest. Large buffers alternate with the others, like a model's variables.
+// The size of each of ten buffers of kSkew, as an index into three sizes in
+// ascending order. Large buffers alternate with the others, as in a model.
 constexpr size_t kSkewed[] = {2, 1, 2, 2, 0, 2, 1, 2, 2, 1};
 
 // An arbitrary seed, equal in all processes.

@@ -4,7 +4,7 @@ namespace penstock {
 namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
-  // All other benchmarks are unary.
+  // All other benchmarks make unary calls.
   const bool stream =
       benchmark == Benchmark::kStream || benchmark == Benchmark::kResend;
   switch (api) {

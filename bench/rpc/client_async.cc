@@ -23,7 +23,7 @@ using grpc::internal::RpcMethod;
 class Call {
  public:
   virtual ~Call() = default;
-  // Starts the first operation. Returns false if there is nothing to do.
+  // Starts the first operation. Returns false if there is none.
   virtual bool Begin() = 0;
   // Handles a completed operation. Returns false if it was the last one.
   virtual bool Proceed(bool ok) = 0;

@@ -30,8 +30,8 @@ absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
 // has a watchdog. `cell` is for error messages.
 absl::StatusOr<RoundResult> ReadResult(const Cell& cell, ChildProcess* process);
 
-// The main function of a client process. `options` have one benchmark,
-// transport and API.
+// The main function of a client process. `options` contain one benchmark, one
+// transport and one API.
 [[noreturn]] void RunClientRole(const RunOptions& options);
 
 }  // namespace bench

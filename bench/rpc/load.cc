@@ -118,7 +118,8 @@ bool Load::Next(Clock::time_point now) {
   if (stopped_.load(std::memory_order_relaxed)) return false;
   const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
   if (plan_.rpcs > 0) return index < plan_.rpcs;
-  // Always start the first message: a burst without one has no median.
+  // Always starts the first message, because a burst without messages has no
+  // median.
   return index == 0 || now < end_;
 }
 

@@ -86,7 +86,7 @@ class Lane {
   std::vector<double> latencies_us_;
   std::vector<double> reads_us_;
   grpc::ByteBuffer resent_;
-  // For a handover: always the same buffer, so its pages are warm.
+  // For a handover. Always the same buffer, so that its pages are warm.
   Allocator::Buffer pooled_;
   StreamTally tally_;
 };

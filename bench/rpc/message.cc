@@ -116,7 +116,7 @@ grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
   if (message.ok()) return *std::move(message);
   std::fprintf(stderr, "rpc: make a message: %s\n",
                message.status().ToString().c_str());
-  // Not exit(): other threads are in calls.
+  // exit() would run destructors while other threads are in calls.
   _exit(1);
 }
 

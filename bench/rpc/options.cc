@@ -97,7 +97,7 @@ bool MayLieOnDevice(const RunOptions& options) {
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
-  // At least two channels, to subtract the memory of the first.
+  // At least two channels, because the memory of the first is subtracted.
   status.Update(CheckRange("--channels", options.channels,
                            HasIdle(options) ? 2 : 1, 1000));
   status.Update(CheckRange("--threads", options.threads, 1, 256));

@@ -59,10 +59,11 @@ struct RunOptions {
   double speed = kMaxSpeed;
   // The file to which each server process records its calls; empty for none.
   std::string record_path;
-  // For kServers: the numbers of processes.
+  // The numbers of server and client processes, for kServers.
   int servers = 2;
   int workers = 2;
-  // The servers of a client of kServers; empty if the client starts one.
+  // The servers that a client of kServers connects to. Empty if the client
+  // starts a server.
   std::vector<std::string> server_addresses;
   // Roles of child processes, with one transport and API each. A client also
   // has one benchmark.

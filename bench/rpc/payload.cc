@@ -54,7 +54,7 @@ grpc::ByteBuffer MakeTimes(const HandoverTimes& times) {
   });
 }
 
-// Returns the first word, or nothing if the message is too short.
+// Returns the first word of a message, or nothing if the message is too short.
 absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
   std::vector<grpc::Slice> slices;
   if (!message.Dump(&slices).ok() || slices.empty() ||

@@ -32,7 +32,7 @@ def size_text(size):
     return f"{size:g} TiB"
 
 
-# A plot has exactly one value of each.
+# The properties of which a plot shows exactly one value each.
 CHOICES = ("benchmark", "api", "buffers", "scheme")
 
 

@@ -42,8 +42,9 @@ struct RecordedCall {
 // The calls, in the order in which they began. Not empty.
 struct Recording {
   // Limits of a replay, which uses a channel per client and a thread per open
-  // call. Clients above the limit share the channels of the first ones in turn.
-  // If connections come and go, most sharers are then no longer connected.
+  // call. Clients above the limit share the channels of earlier clients. If
+  // connections come and go, most of these earlier clients are no longer
+  // connected.
   static constexpr size_t kMaxClients = 256;
   static constexpr size_t kMaxOpenCalls = 512;
 

@@ -219,7 +219,7 @@ class Client {
       End(i, status);
     }
     const std::lock_guard<std::mutex> lock(mu_);
-    // Another client may have failed; wakes waiting lanes.
+    // Another client may have failed, so wake waiting lanes.
     changed_.notify_all();
     bytes_ += caller.bytes();
     latencies_us_.insert(latencies_us_.end(), latencies_us.begin(),

@@ -24,13 +24,13 @@ struct RoundResult {
   double rpcs = 0;      // measured RPCs, or messages of a stream
   double read_us = 0;   // median, for kHandover
   double seconds = 0;   // from the first to the last call, for kReplay
-  // Per RPC or message, of client and server together, including the
-  // benchmark's own work. 0 for kBeside.
+  // Page faults per RPC or message, of client and server together, including
+  // the benchmark's own work. 0 for kBeside.
   double page_faults = 0;
   // CPU time of client and server together, including their filling and
   // reading. 0 for kBeside and kIdle.
   double cpu_us = 0;  // per RPC or message
-  // For kIdle, of client and server together.
+  // For kIdle: the CPU time of client and server together.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
   // The settings of the first channel's client at the end; 0 without Penstock.

@@ -41,7 +41,7 @@ class Runner {
 
   const RunOptions options_;
   std::map<std::string, std::vector<RoundResult>> results_;  // by ToString()
-  // With the reason.
+  // The unavailable transports, with the reason.
   std::map<std::pair<Api, Transport>, std::string> unavailable_;
 };
 

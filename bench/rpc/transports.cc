@@ -48,7 +48,7 @@ absl::string_view ExpectedPath(Transport transport) {
 
 absl::optional<Options> RequireVerbs(const std::string& device) {
   Options options = Require(Fabric::kVerbs);
-  // Without a device, the environment decides.
+  // Without `device`, the environment decides.
   if (!device.empty()) options.verbs_device = device;
   return options;
 }

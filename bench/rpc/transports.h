@@ -32,7 +32,7 @@ std::string ListenAddress(Transport transport, const std::string& host);
 std::string ConnectAddress(const std::string& listen_address, int port);
 
 // Makes an unconnected channel to `address` with its own connection, without a
-// limit on message size. `device` is as above. Not for inproc.
+// limit on message size. See PenstockOptions() for `device`. Not for inproc.
 std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
                                            const std::string& address,
                                            const std::string& device);

@@ -58,7 +58,7 @@ def addresses(hosts, **counts):
 
 
 class Task:
-    """One process of a cluster. Ends when its input ends."""
+    """One process of a cluster. The process ends when its input ends."""
 
     def __init__(self, program, cluster, job, index, protocol, variables):
         self.name = f"{job} {index}"
@@ -88,7 +88,7 @@ class Task:
 
 
 class Contender:
-    """One cluster, for some of the operations."""
+    """One cluster, which runs some of the operations."""
 
     def __init__(self, name, kind, site, flags):
         protocol, variables = SETTINGS[name]
@@ -105,7 +105,7 @@ class Contender:
             task.hear()
 
     def _ask(self, request):
-        """Asks all measuring tasks, and returns the first one's answer."""
+        """Asks all measuring tasks. Returns the first task's answer."""
         for task in self._measuring:
             task.tell(request)
         return [task.hear() for task in self._measuring][0]

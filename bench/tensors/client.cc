@@ -33,7 +33,8 @@ constexpr int kFirstSteps = 3;
 // The minimal number of measured steps.
 constexpr size_t kLeastSteps = 5;
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-// The timeout for the right path: a connection may start on a worse one.
+// The timeout for getting the right path. A connection may start on a worse
+// path.
 constexpr int64_t kPathTimeoutNs = 2000000000;
 constexpr absl::string_view kUnavailablePrefix = "unavailable: ";
 constexpr absl::string_view kErrorPrefix = "error: ";
@@ -182,7 +183,7 @@ class RpcStepper final : public Stepper {
   const Contender contender_;
   const tensor::Bundle* const variables_;
   StepServer server_;
-  // After the server, so that the channel is closed first.
+  // Declared after the server, so that the channel is destroyed first.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Step::Stub> stub_;
   tensor::v1::Bundle message_;

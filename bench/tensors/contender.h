@@ -38,8 +38,8 @@ struct Contender {
 // Returns true if a device of the machine is involved.
 bool UsesDevice(const Contender& contender);
 
-// Returns all contenders, in the table's order. Others are compared with the
-// first one.
+// Returns all contenders, in the table's order. The table compares the others
+// with the first contender.
 const std::vector<Contender>& AllContenders();
 
 // Returns the contender with this name. The error lists all names.

@@ -16,7 +16,8 @@ import time
 
 SMALL, LARGE = 8, 1 << 20
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
-# By the guest's clock, the time from a server's start until it listens.
+# Limits, by the guest's clock, the time from a server's start until it
+# listens.
 LISTEN_S = 10
 # The first run of a program may still access a file on the host.
 WARM_UPS = 5
@@ -63,7 +64,7 @@ def listens(port):
 
 
 def perftest(program, size, count):
-    """Returns typical microseconds one way, or MB/s (10^6 bytes)."""
+    """Returns typical microseconds for one way, or MB/s (10^6 bytes)."""
     arguments = [program, "-x", "1", "-e", "-s", str(size), "-n", str(count)]
     server = subprocess.Popen(arguments + ["-d", "rxe1"],
                               stdin=subprocess.DEVNULL,
@@ -159,7 +160,7 @@ class Guest:
                           perftest(f"ib_{program}_bw", size, 40))
 
     def calls(self, name, program):
-        # The default messages: small ones through every API.
+        # Measures the default messages: small messages through every API.
         cells = rpc(program, transports="tcp,inproc,verbs", sizes=SMALL,
                     rounds=1, rpcs=self.plan["small"])
         cells.update(rpc(program, transports="tcp,inproc,verbs", sizes=LARGE,

@@ -25,7 +25,7 @@ std::string Name(absl::string_view text) {
   return base::Printable(text, kMaxNameBytes);
 }
 
-// One port, and its folder in /sys.
+// One port, with its folder in /sys.
 struct Port {
   std::string device;
   std::string number;

@@ -17,7 +17,7 @@ namespace {
 namespace verbs = fabric::verbs;
 
 constexpr char kGroup[] = "RDMA";
-// In the order of their dependencies.
+// The modules, in the order of their dependencies.
 constexpr const char* kModules[] = {"ib_uverbs", "rdma_cm", "rdma_ucm"};
 constexpr const char* kSoftware[] = {"rdma_rxe", "siw"};
 constexpr char kContainerRemedy[] =

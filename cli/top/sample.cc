@@ -20,7 +20,8 @@
 namespace penstock::cli {
 namespace {
 
-// A metric of Penstock's. The port's HTTP library has metrics of its own.
+// The prefix of Penstock's metrics. The port's HTTP library has its own
+// metrics.
 constexpr char kOwnMetric[] = "penstock_sessions";
 
 absl::StatusOr<MetricsText> ParseOwn(absl::string_view text) {

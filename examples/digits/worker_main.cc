@@ -115,7 +115,7 @@ class Lap {
   absl::Time last_ = absl::Now();
 };
 
-// Takes one step, and sets `step` to the next one.
+// Takes one step, and increments `step`.
 absl::Status TrainStep(const Flags& flags, const Part& part,
                        const Images& train, ps::Worker* worker,
                        uint64_t* step) {

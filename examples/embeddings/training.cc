@@ -94,7 +94,7 @@ absl::StatusOr<Step> Compute(const Batch& batch, const ps::Pulled& pulled) {
   return Step{*std::move(in_gradients), *std::move(out_gradients), loss};
 }
 
-// Takes one step, sets `step` to the next one, and returns the mean loss.
+// Takes one step, increments `step`, and returns the mean loss.
 absl::StatusOr<double> TakeStep(const Vocabulary& vocabulary,
                                 const Batch& batch, ps::Worker* worker,
                                 uint64_t* step) {

@@ -37,7 +37,7 @@ absl::StatusOr<ps::Model> ModelOf(const TrainingOptions& options) {
   return ps::Model{{table}};
 }
 
-// Takes one step, sets `step` to the next one, and returns the mean loss.
+// Takes one step, increments `step`, and returns the mean loss.
 absl::StatusOr<double> TakeStep(const std::vector<Example>& batch,
                                 ps::Worker* worker, uint64_t* step) {
   const std::vector<uint64_t> ids = FeaturesOf(batch);

@@ -48,8 +48,8 @@ absl::Status TooLarge() {
 // difference.
 constexpr size_t kMostWholeBytes = (size_t{1} << 31) - (1 << 20);
 
-// The cost of parsing a byte of a string, in copied bytes: strings and similar
-// elements are parsed one by one.
+// The cost of parsing a byte of a string, relative to copying a byte. Strings
+// and similar elements are parsed one by one.
 constexpr size_t kCopiesPerParsed = 16;
 
 absl::StatusOr<rpc::Response> EncodeWhole(const RecvTensorResponse& whole) {

@@ -23,8 +23,7 @@ struct Symbols {
   abi::Result (*cuDeviceGet)(abi::DeviceId*, int) = nullptr;
   abi::Result (*cuDeviceGetName)(char*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetUuid)(abi::Uuid*, abi::DeviceId) = nullptr;
-  // From CUDA 11.4 on; otherwise null. Distinguishes the instances (MIG) of a
-  // device.
+  // Null before CUDA 11.4. Distinguishes the instances (MIG) of a device.
   abi::Result (*cuDeviceGetUuid_v2)(abi::Uuid*, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetAttribute)(int*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDevicePrimaryCtxRetain)(abi::Context*,
@@ -56,10 +55,10 @@ struct Symbols {
   abi::Result (*cuIpcOpenMemHandle_v2)(abi::Address*, abi::IpcMemHandle,
                                        unsigned) = nullptr;
   abi::Result (*cuIpcCloseMemHandle)(abi::Address) = nullptr;
-  // From CUDA 11.7 on; otherwise null.
+  // Null before CUDA 11.7.
   abi::Result (*cuMemGetHandleForAddressRange)(void*, abi::Address, size_t, int,
                                                unsigned long long) = nullptr;
-  // From CUDA 11.3 on; otherwise null.
+  // Null before CUDA 11.3.
   abi::Result (*cuFlushGPUDirectRDMAWrites)(int, int) = nullptr;
   abi::Result (*cuDeviceCanAccessPeer)(int*, abi::DeviceId,
                                        abi::DeviceId) = nullptr;

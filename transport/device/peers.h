@@ -12,8 +12,8 @@
 namespace penstock {
 namespace device {
 
-// The devices to which one device writes without a copy through the host.
-// Thread-safe.
+// The devices to which one device can write directly, without a copy through
+// the host. Thread-safe.
 class Peers {
  public:
   // `device` must outlive this object.

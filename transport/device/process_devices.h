@@ -35,9 +35,9 @@ namespace device {
 // functions fail, as CUDA does.
 class ProcessDevices : public memory::DeviceAccess {
  public:
-  // The limit of open allocations: more than the processes of a host have
-  // messages for one process in flight. In the driver, each takes some of the
-  // device's addresses, and an entry of a table.
+  // Limits the open allocations: more than the messages in flight to one
+  // process from all processes of a host. In the driver, each open allocation
+  // takes some of the device's addresses, and an entry of a table.
   static constexpr size_t kMaxOpen = 1024;
 
   // `devices` must outlive this object, which must outlive everything that it

@@ -28,9 +28,9 @@ class Reducer {
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  // Queues the reduction, whose arrays are on the device, in `stream`, and does
-  // not wait. The inputs and the output must stay valid until it has run.
-  // Returns INVALID_ARGUMENT as kernels::Check() does.
+  // Queues the reduction in `stream`, and does not wait. The arrays are on the
+  // device, and must stay valid until the reduction has run. Returns
+  // INVALID_ARGUMENT as kernels::Check() does.
   absl::Status Queue(const kernels::Reduction& reduction, abi::Stream stream);
 
  private:

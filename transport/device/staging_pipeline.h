@@ -26,8 +26,8 @@ namespace device {
 // A step of a chunk begins when three conditions hold: its stage has begun all
 // earlier chunks, the previous stage has ended this chunk, and, in the first
 // stage, a slot is free. A chunk keeps its slot through all stages. A stage
-// ends its steps in the order in which they began, as a stream of a device
-// does. Not thread-safe.
+// ends its steps in the order in which they began, like a stream of a device.
+// Not thread-safe.
 class StagingPipeline {
  public:
   struct Shape {

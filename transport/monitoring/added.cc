@@ -81,8 +81,8 @@ class Functions {
   uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Of this process, not of its parent, whose lock may have been held during the
-// fork. Never destroyed: it may be answering as the process ends.
+// Belongs to this process only: the parent's lock may have been held during the
+// fork. Never destroyed, because it may be answering while the process ends.
 std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }

@@ -11,8 +11,8 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// No lock, because another thread may hold it during a fork. A place that is
-// taken and not yet filled has 0, and is skipped.
+// Uses no lock, because another thread may hold it during a fork. A place that
+// is taken but not yet filled contains 0, and is skipped.
 constexpr size_t kPlaces = 16;
 std::array<std::atomic<int>, kPlaces> descriptors;
 std::atomic<size_t> taken{0};

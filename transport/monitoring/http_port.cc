@@ -62,7 +62,7 @@ absl::StatusOr<int> ServeHttp(const HttpAddress& address) {
   absl::StatusOr<base::UniqueFd> listening = Listen(address);
   if (!listening.ok()) return listening.status();
   const int fd = listening->get();
-  // Never destroyed: it may be answering as the process ends.
+  // Never destroyed, because it may be answering while the process ends.
   auto* const scrapes = new Scrapes(*loop, &MetricsAsText);
   const absl::StatusOr<std::shared_ptr<progress::Acceptor>> acceptor =
       progress::Acceptor::Begin(

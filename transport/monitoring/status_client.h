@@ -51,10 +51,10 @@ struct StatusOwner {
 // wait to be accepted.
 absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);
 
-// A process uses the first of its names that is free: "penstock-status-4711",
-// then "penstock-status-4711.1" and so on. A process of another pid namespace
-// may have the same pid in the same network namespace, and anybody may take a
-// name. `process` is the pid that the process itself sees.
+// A process uses the first free one of its names: "penstock-status-4711", then
+// "penstock-status-4711.1" and so on. A process of another pid namespace may
+// have the same pid in the same network namespace, and anybody may take a name.
+// `process` is the pid that the process itself sees.
 constexpr int kStatusNames = 8;
 std::string StatusSocketName(pid_t process, int name = 0);
 // Writes the socket's address, an abstract name. Returns the address's size.

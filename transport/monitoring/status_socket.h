@@ -11,11 +11,11 @@ namespace monitoring {
 // without connections needs no descriptors and threads for it.
 //
 // Answers processes of the same user and of root, 8 at a time, each for at most
-// 5 s. EventLoop::Get() carries bytes, and the thread of Aside::kStatus
-// collects, so that nobody else waits. Closes sockets aside, because anybody
-// can connect, and leave descriptors in the socket that take for ever to close.
-// The child of a fork does not answer for its parent, but for itself, from its
-// own first connection on. Thread-safe.
+// 5 s. EventLoop::Get() moves the bytes, and the thread of Aside::kStatus
+// collects them, so nobody else waits. Closes sockets aside: anybody can
+// connect, and can leave descriptors in the socket that take forever to close.
+// The child of a fork answers only for itself, from its own first connection
+// on. Thread-safe.
 //
 //   question         answer
 //   metrics\n        metrics in Prometheus' text format

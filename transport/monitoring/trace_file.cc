@@ -160,7 +160,7 @@ class TraceFile {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Never destroyed: its thread runs until the process ends.
+// Never destroyed, because its thread runs until the process ends.
 TraceFile* of_process = nullptr;
 
 }  // namespace

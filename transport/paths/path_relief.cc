@@ -10,7 +10,7 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Caps the connections that begin without a check of the descriptors, after a
+// Caps the connections that begin without a check of the descriptors after a
 // check found room for paths. These connections take far fewer descriptors than
 // were free at the check.
 constexpr int kUnseen = 8;

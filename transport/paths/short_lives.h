@@ -20,8 +20,8 @@ namespace paths {
 // gains nothing. While many connections end soon, a new connection begins on
 // tcp, and tries a side path after kShort.
 //
-// Thread-safe without locks, because a thread of a fork's parent may be in a
-// function. One of several concurrent ends may go unnoticed.
+// Thread-safe without locks, because a fork's parent may have had a thread in a
+// function here. Concurrent ends may be counted once.
 class ShortLives {
  public:
   // The upper bound of a short life. Setting up a side path takes less than 1

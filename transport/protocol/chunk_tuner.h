@@ -7,8 +7,8 @@
 //   time = latency + bytes up to the end of the read / bandwidth
 //
 // (L and G of LogGP; Alexandrov and others, SPAA 1995). A line through these
-// points gives both values. With n reads at once, two rules give the size of a
-// piece:
+// points gives both values. With n concurrent reads, two rules give the size of
+// a piece:
 //
 // - n pieces hold kPipes times the capacity of the path, which is latency times
 //   bandwidth. The path then stays busy while the next pieces are requested.
@@ -43,8 +43,8 @@ namespace protocol {
 // and for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // The limit of the time that one piece may take on the path, beyond its share
-  // of the latency. The size may exceed the estimate by SteppedSize::kMargin,
+  // Limits the time that one piece may take on the path, beyond its share of
+  // the latency. The size may exceed the estimate by SteppedSize::kMargin,
   // which makes the limit a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
   // The number of pieces in flight, in capacities of the path. Two keep the

@@ -16,11 +16,11 @@ constexpr double kEnough = 8;
 // together, the fixed part is mostly noise.
 constexpr double kMinSpread = 0.25;
 constexpr double kOdd = 2;
-// The number of odd points in a row that are believed. A thread that did not
+// The number of consecutive odd points that are believed. A thread that did not
 // run delays all points of that time, four or eight. This number covers several
 // such times in a row.
 constexpr int kOddAreTheTruth = 32;
-// The upper bound of the ratio of the deviation from the line to the mean of y:
+// The upper bound of the deviation from the line, relative to the mean of y:
 // twice the noise of points that are not odd.
 constexpr double kMaxDeviation = 0.5;
 

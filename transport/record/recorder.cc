@@ -10,7 +10,7 @@ namespace penstock {
 namespace record {
 namespace {
 
-// gRPC's CANCELLED.
+// The code of CANCELLED in gRPC.
 constexpr int kCancelled = 1;
 constexpr int kUnknown = 2;
 constexpr int kMaxStatus = 16;

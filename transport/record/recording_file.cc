@@ -27,7 +27,7 @@ constexpr absl::Duration kPause = absl::Milliseconds(100);
 // The interval between syncs. Each sync costs some bytes of the file.
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 
-// Never destroyed: its thread may use it until the process ends.
+// Never destroyed, because its thread may use it until the process ends.
 std::atomic<RecordingFile*> of_process{nullptr};
 pid_t pid_of_process = 0;  // of the creator of `of_process`, not of the child
                            // of a fork

@@ -25,7 +25,7 @@ namespace record {
 // Thread-safe.
 class RecordingFile {
  public:
-  // The limit of the compressed file. One more line may follow.
+  // Limits the compressed file. One more line may follow.
   static constexpr int64_t kMaxFileBytes = 64 * 1024 * 1024;
 
   // Opens `path` by base::OpenOutputFile(), and writes the header. `recorder`

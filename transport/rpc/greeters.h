@@ -21,11 +21,11 @@
 namespace penstock {
 namespace rpc {
 
-// The connections of clients that have not shown the token yet. Drops excess
-// connections: the oldest connection of the host with the most connections.
-// Serves clients with the token first and never drops them. Logs dropped
-// connections with a log limit of its own, so that strangers do not use up the
-// process's log lines. Lives on the loop's thread.
+// The connections of clients that have not shown the token yet. If there are
+// too many, drops the oldest connection of the host with the most connections.
+// Serves clients with the token first, and never drops them. Logs dropped
+// connections with its own log limit, so that strangers do not use up the
+// process's log lines. Runs on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
   // Called for each client that has shown the token.

@@ -117,7 +117,8 @@ class Training {
     return model;
   }
 
-  // Returns gradients of one dense variable in turn; the first time of all.
+  // Returns gradients of one dense variable, each time of the next one. The
+  // first call returns gradients of all variables.
   tensor::Bundle Gradients() {
     tensor::Bundle bundle;
     if (gradient_.byte_size() == 0) {

@@ -14,11 +14,12 @@ namespace penstock::bench {
 // figure.
 struct Figures {
   double pull = 0;  // until all values have arrived
-  // As `pull`, and until all values are tensors and have been read.
+  // Like `pull`, until all values are tensors and have been read.
   double read = 0;
   double push = 0;  // until the push is acknowledged
-  // From the end of one pull to the end of the next: values are read, gradients
-  // are pushed and applied, and the new values arrive.
+  // The time from the end of one pull to the end of the next. In between,
+  // values are read, gradients are pushed and applied, and the new values
+  // arrive.
   double step = 0;
   double cpu = 0;  // CPU time of a step: of all threads of worker and server
 };

@@ -7,7 +7,7 @@
 
 namespace penstock::device::kernels {
 
-// The limit of inputs of one sum. Eight is a machine's usual number of devices.
+// Limits the inputs of one sum. Eight is a machine's usual number of devices.
 // The input addresses are part of the arguments, so that kernels read no
 // addresses from memory.
 inline constexpr uint32_t kMaxFanIn = 8;

@@ -76,11 +76,12 @@ PENSTOCK_HOST_DEVICE float ToFloat(Half value) {
 #else
   const uint32_t sign = (value.bits & 0x8000u) << 16;
   const uint32_t magnitude = value.bits & 0x7fffu;
-  // Exponents grow by 127 - 15; those of infinity and NaN by twice as much.
+  // Exponents grow by 127 - 15. The exponents of infinity and NaN grow by twice
+  // as much.
   const uint32_t rebias = (magnitude < 0x7c00 ? 112u : 224u) << 23;
   const uint32_t normal = (magnitude << 13) + rebias;
-  // In units of 2^-24. Avoids subnormals of f32, because a thread may have told
-  // its processor to treat them as zero.
+  // Computes in units of 2^-24, which avoids subnormals of f32: a thread may
+  // have told its processor to treat subnormals as zero.
   const uint32_t subnormal =
       BitsOf(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
   return FloatOf(sign | (magnitude < 0x400 ? subnormal : normal));
@@ -99,9 +100,9 @@ PENSTOCK_HOST_DEVICE float FromFloat<float>(float value) {
 template <>
 PENSTOCK_HOST_DEVICE Bfloat16 FromFloat<Bfloat16>(float value) {
   const uint32_t bits = BitsOf(value);
-  // Adds half of the last place, less a bit if the last place is even. A carry
-  // into the exponent is right; beyond the largest number the result is
-  // infinity.
+  // Adds half of the last place, minus one bit if the last place is even. A
+  // carry into the exponent is correct. Beyond the largest number, the result
+  // is infinity.
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return {static_cast<uint16_t>(value == value ? rounded : 0x7fc0)};
 }

@@ -7,7 +7,7 @@
 
 namespace penstock::device::kernels {
 
-// __grid_constant__ leaves the arguments in the device's constant memory.
+// __grid_constant__ keeps the arguments in the device's constant memory.
 // Otherwise each thread would copy them, because it indexes the inputs.
 #define PENSTOCK_KERNEL(name, operation, Element)                         \
   extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)          \

@@ -20,8 +20,8 @@ struct Reduction {
   Operation operation = Operation::kSum;
   ElementType type = ElementType::kF32;
   uint64_t count = 0;
-  // 1 to kMaxFanIn inputs; one for a scaled add. A longer sum is made of
-  // several sums, each of which rounds to `type`.
+  // The inputs: 1 to kMaxFanIn, and one for a scaled add. A longer sum is made
+  // of several sums, each of which rounds to `type`.
   absl::Span<const void* const> inputs;
   void* output = nullptr;
   float scale = 1;  // of a scaled add
