@@ -145,7 +145,7 @@ class Serve final : public Command {
   }
 
  private:
-  // Finds the reason, which gRPC only logs.
+  // Returns why the server cannot listen. gRPC only logs the reason.
   absl::Status WhyNot() const {
     const std::string why = base::WhyCannotListen(address_.host, port_);
     return absl::UnavailableError(absl::StrCat(

@@ -131,8 +131,8 @@ void Print(const Flags& flags) {
   }
 }
 
-// Prints transfers by CUDA IPC: a call, and then the receiver's copy, which no
-// other copy waits for.
+// Prints transfers by CUDA IPC: a call, and then the receiver's copy. The
+// copies are not pipelined.
 void PrintInPlace(const Flags& flags) {
   const std::vector<double> rates = {300, 1500, 2500};  // of L4, A100, H100
   std::printf(

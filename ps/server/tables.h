@@ -200,7 +200,8 @@ class Tables {
   absl::Status MakeSparseTables();
   absl::Status CheckDenseBytes();
   DensePart::Options OptionsOf(size_t part) const;
-  // Returns the part with the missing pieces of `first`.
+  // Returns the restored part. Takes the pieces that the checkpoint lacks from
+  // `first`.
   absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
                                                       const DensePart& first,
                                                       Incomplete rest) const;

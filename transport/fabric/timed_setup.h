@@ -15,7 +15,7 @@
 namespace penstock {
 namespace fabric {
 
-// Begins, has a time limit, and ends once: with an endpoint, with an error, or,
+// A setup has a time limit and ends once: with an endpoint, with an error, or,
 // if the attempt was cancelled, without a callback. The subclass does the work
 // in between. Launch() may be called on any thread; everything else runs on the
 // event loop's thread. The timer holds a reference to this object until the

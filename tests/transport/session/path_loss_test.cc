@@ -76,8 +76,8 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
-// All threads may be asleep, and no doorbell comes for a loss that was found
-// here.
+// A loss that this side finds while sending causes no doorbell. All threads may
+// be asleep, so the session must act without a poll.
 TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   OpenWithPath();
   fast().FailNthSend(kClient, 1);

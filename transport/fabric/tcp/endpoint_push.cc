@@ -49,8 +49,9 @@ void Endpoint::ServePushes() {
   }
 }
 
-// A chunk that has already arrived, and was dropped because no read waited,
-// must be read.
+// Returns true if the peer pushes this chunk and the push has yet to come. If
+// the push has come and was dropped, because no read waited, returns false: the
+// chunk must be requested.
 bool Endpoint::WillBePushed(const RemotePart& part, uint64_t offset,
                             size_t size) const {
   return (part.key & kPushed) != 0 && part.offset == 0 && offset == 0 &&
