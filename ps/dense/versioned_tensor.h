@@ -27,7 +27,7 @@ namespace penstock::ps {
 // Publish().
 class VersionedTensor {
  public:
-  // Takes version 0. Its memory may belong to a message, and is never written
+  // Takes version 0. The memory may belong to a message, and is never written
   // to. All later versions are in memory of `allocator`, which outlives all
   // readers. Null: tensor::DefaultAllocator().
   explicit VersionedTensor(tensor::Tensor first,

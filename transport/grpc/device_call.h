@@ -91,7 +91,7 @@ class DeviceCall {
   grpc_closure on_cancelled_;
   grpc_closure end_in_combiner_;
 
-  bool accepts_ = false;       // whether the receiver accepts device slices
+  bool accepts_ = false;       // the receiver accepts device slices
   grpc_error_handle failure_;  // of a received message
   grpc_metadata_batch* initial_metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;

@@ -6,9 +6,9 @@ computed in twice the kernel's precision for f32, and with 11 more bits for f64
 Each step starts from the kernel's own state, so errors do not add up. A result
 may differ from the formula's by TOLERANCE units in the last place of the
 largest of the terms that it is the sum of. The longest way is that of FTRL's z
-with L2, through 14 roundings, constants' included, of half a unit each; where a
-factor is just above a power of two, one counts up to twice. 5.6 is the most that
-some hundred trials of each rule had. What is not the formula is off by thousands.
+with L2: 14 roundings, including constants, of half a unit each. If a factor is
+just above a power of two, a rounding counts up to twice. 5.6 is the most that
+some hundred trials of each rule had. Any other formula is off by thousands.
 """
 
 import random
