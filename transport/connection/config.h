@@ -26,7 +26,7 @@ struct Config {
   Settings settings;
   // The peer's address, for logs.
   std::string peer;
-  // See paths::SidePaths.
+  // True if the connection's security promises privacy. See paths::SidePaths.
   bool is_private = false;
   memory::DeviceAccess* devices = nullptr;
   Keepalive::Config keepalive;

@@ -135,8 +135,9 @@ class Connection : public session::SessionEvents,
   // Call when `path` has woken a thread.
   void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
   // Delivers the input that the peer sent over the fast path before the end of
-  // the byte stream, then reports the result of `cause` to the lifeline. The
-  // input may have the cause, as a GOAWAY. Call when the byte stream has ended.
+  // the byte stream. Then reports the result of `cause` to the lifeline: the
+  // input, such as a GOAWAY, may explain the end. Call when the byte stream has
+  // ended.
   void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -174,7 +175,7 @@ class Connection : public session::SessionEvents,
   std::atomic<int> refs_{1};
 
  protected:
-  // Not gRPC's mutex, because gRPC's checks for deadlocks on each use.
+  // base::Mutex, because gRPC's mutex checks for deadlocks on each use.
   base::Mutex mu_;
 
  private:

@@ -115,7 +115,7 @@ void SessionSetup::LimitSettling() {
 
 void SessionSetup::OnSettleTimer(uint32_t epoch) {
   if (!session_->negotiates_path()) return;
-  // A later attempt has begun. The later attempt has its own timer.
+  // A later attempt, with its own timer, has begun.
   if (epoch != session_->path_epoch()) return;
   session_->Close(absl::DeadlineExceededError(
       absl::StrCat("the peer agreed on no path within ",

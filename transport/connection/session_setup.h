@@ -53,7 +53,7 @@ class SessionSetup {
   // Cancels all timers and attempts. Call when the session has ended.
   void End();
 
-  // Handlers of the session's events of the same names.
+  // Handle the session's events of the same names.
   //
   // Returns true if the session begins on the lifeline and the side path is
   // connected later.

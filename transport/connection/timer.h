@@ -20,7 +20,7 @@ class Host {
  public:
   virtual ~Host() = default;
   virtual Executor* executor() const = 0;
-  // Returns a share of the connection. Any thread may drop the share.
+  // Returns a reference to the connection. Any thread may drop the reference.
   virtual std::shared_ptr<Host> Share() = 0;
   // Calls `work` under the connection's lock, then sends the output that `work`
   // added. The caller holds a share and no locks.

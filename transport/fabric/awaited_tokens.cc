@@ -52,7 +52,7 @@ bool AwaitedTokens::Keep(const std::string& name,
                          std::shared_ptr<Attempt> attempt) {
   base::MutexLock lock(&mu_);
   std::shared_ptr<Attempt>& place = waiting_[name];
-  // A cancelled attempt may not have been forgotten yet.
+  // The previous attempt may be cancelled but not forgotten yet.
   if (place != nullptr && place->pending()) return false;
   place = std::move(attempt);
   return true;

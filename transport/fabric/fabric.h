@@ -29,8 +29,8 @@
 namespace penstock {
 namespace fabric {
 
-// The bounds of a size that a session adapts by measuring. If both are zero,
-// the size stays at its start.
+// The bounds of a size that a session adapts by measuring. If both bounds are
+// zero, the size never changes.
 struct SizeRange {
   size_t least = 0;
   size_t most = 0;
@@ -193,9 +193,9 @@ class Endpoint {
   // After false, input for Poll() announces that the answer has changed.
   virtual bool IsDrained() { return true; }
 
-  // Returns true if a call has found the endpoint dead, but only Poll() will
-  // report it by OnBroken(). Poll before you unlock, because no other thread is
-  // woken to do it.
+  // Returns true if a call has found the endpoint dead, but OnBroken() is still
+  // to come, from Poll(). Call Poll() before unlocking, because no other thread
+  // is woken to do so.
   virtual bool HasFailed() const { return false; }
 
   // Returns true if Expose() would leave device memory in place now. Safe
@@ -250,7 +250,7 @@ class Fabric {
   // Waits for the peer that presents `token`, for as long as the fabric allows.
   virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,
                                                  ConnectCallback done) = 0;
-  // Reaches the peer that made `offer`, and presents `token` to it.
+  // Connects to the peer that made `offer`, and presents `token` to it.
   virtual std::unique_ptr<PendingConnect> Connect(absl::string_view offer,
                                                   absl::string_view token,
                                                   ConnectCallback done) = 0;

@@ -54,7 +54,7 @@ class Encoder {
     PutNumber(trait, set.ToLegacyBitmask());
   }
   // Omits GrpcLbClientStatsMetadata: only load balancers send it, and its
-  // Encode() aborts.
+  // Encode() aborts the process.
   void Encode(grpc_core::GrpcLbClientStatsMetadata,
               grpc_core::GrpcLbClientStats*) {}
   // Omits GrpcInternalEncodingRequest, which is for the filters of this

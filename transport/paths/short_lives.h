@@ -27,7 +27,7 @@ class ShortLives {
   // The upper bound of a short life. Setting up a side path takes less than 1
   // ms on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // The number of short lives within kWindow from which short lives are usual.
+  // The number of short lives within kWindow from which they count as usual.
   // Below this rate, side paths cost less than a fifth of a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);

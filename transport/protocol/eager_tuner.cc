@@ -36,7 +36,8 @@ void EagerTuner::Settle() {
   const double waiting = peer_asks_ ? releasing_.fixed() / 2 : 0;
   const double fixed = waiting + 2 * announcing_.fixed();
   const double per_byte = 2 * copying_.ratio() - announcing_.slope();
-  // If exposing a byte costs more than copying it twice, no size is too large.
+  // If exposing a byte costs more than copying it twice, any size may be sent
+  // eagerly.
   const double wanted = Quotient(fixed, per_byte);
   size_.Propose(peer_asks_ ? std::min(wanted, FairSize(waiting)) : wanted);
 }

@@ -23,7 +23,7 @@ class Inbox {
   struct Item {
     Kind kind = Kind::kMessage;
     std::string bytes;  // of kHeaders, kTrailers and a short kMessage
-    // The bytes of a long kMessage, once it is ready; otherwise null.
+    // The bytes of a long kMessage, once ready. Otherwise null.
     std::unique_ptr<const memory::Payload> message;
     bool compressed = false;  // of kMessage
     bool ready = true;        // false: still being read

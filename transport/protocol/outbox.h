@@ -24,7 +24,7 @@ struct Batch {
   size_t answer_bytes = 0;     // the part of `bytes` that answers the peer
 };
 
-// Returns the bytes of the frames, one or several, for `payload_bytes`.
+// Returns the size of `payload_bytes` in frames, including all headers.
 size_t FramedBytes(size_t payload_bytes);
 
 // Queues frames for one session. Not thread-safe.

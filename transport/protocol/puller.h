@@ -10,7 +10,7 @@
 //   kDone, kFailed             terminal: no read is in flight, and the caller
 //                              may use or free the destination
 //
-//   * kFailed, if no read is in flight
+// * or kFailed, if no read is in flight
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_

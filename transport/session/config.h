@@ -32,8 +32,8 @@ struct Config {
   // no limit.
   int64_t max_receive_bytes = -1;
   // Limits the unread bytes that the peer may have in flight on one stream.
-  // Holds two messages of the largest common tensor chunk. A larger window only
-  // delays the reader's push-back.
+  // Holds two messages of the largest common tensor chunk. With a larger
+  // window, the sender would notice a slow reader later.
   uint32_t stream_window = 4 * 1024 * 1024;
   // Lets messages be used in the peer's memory, if the fabric supports it.
   bool load_in_place = true;

@@ -37,7 +37,7 @@ namespace session {
 // a moment later. Otherwise, calls of that moment would fail. A client in kGone
 // opens nothing.
 //
-// Thread-compatible, as the session is. Does nothing if the session is closed.
+// Thread-compatible, like the session. Does nothing if the session is closed.
 class Departure {
  public:
   // `session` must outlive this object. A client's stream ids start at
@@ -60,7 +60,7 @@ class Departure {
   // Records a stream that the client opened. Returns false after the last
   // GOAWAY: the stream is not served then.
   bool OnStreamOpened(uint32_t stream);
-  // Excludes streams from `first` on from those that are served.
+  // Excludes the streams from `first` on, which are not served.
   void TakeBack(uint32_t first) { last_opened_ = first - 1; }
 
   // For clients. Returns INVALID_ARGUMENT if the server raises the last stream

@@ -51,7 +51,7 @@ class Exposures {
   // Withdraws the message. Returns nullopt if `id` is unknown.
   absl::optional<Exposed> Release(uint64_t id);
 
-  // Forgets the fast path, which takes its exposures along.
+  // Forgets the fast path, whose exposures end with it.
   void LoseFastPath();
   // Forgets all messages. Call before the endpoints are destroyed.
   void Clear() { exposed_.clear(); }

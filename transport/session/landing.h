@@ -31,8 +31,8 @@ class Landing {
       const std::shared_ptr<memory::Destinations>& destinations,
       fabric::Endpoint* path);
 
-  // Returns the parts to read: those of the region. Parts that are adjacent
-  // both at the peer and here are merged.
+  // Returns the parts to read: those of the region, except that parts that are
+  // adjacent both at the peer and here are merged.
   const fabric::RemoteRegion& parts() const { return parts_; }
   std::vector<uint64_t> lengths() const;
   // Returns the memory for `length` bytes of a part.
@@ -44,7 +44,7 @@ class Landing {
   memory::Payload Message() const;
 
  private:
-  // A part in its destination, or several in the block.
+  // One part in its destination, or several parts in the block.
   struct Piece {
     uint64_t size = 0;
     uint64_t at_block = 0;
@@ -52,7 +52,8 @@ class Landing {
   };
 
   Landing() = default;
-  // Finds a destination for each part. Prepares and takes the ones found.
+  // Finds a destination for each part. Prepares and takes the destinations that
+  // it finds.
   std::vector<const memory::Destination*> Match(
       const fabric::RemoteRegion& region,
       const std::shared_ptr<memory::Destinations>& destinations,

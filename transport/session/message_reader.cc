@@ -281,7 +281,8 @@ void MessageReader::Abandon(uint32_t stream) {
        it != of_streams_.end() && it->first == stream; ++it) {
     ids.push_back(it->second);
   }
-  // Keeps the abandoned reads from starting in the room of one another.
+  // Keeps abandoned reads from starting in the room that other abandoned reads
+  // free.
   const bool starting = std::exchange(starting_deferred_, true);
   for (uint64_t id : ids) AbandonPull(id);
   starting_deferred_ = starting;

@@ -160,7 +160,7 @@ void Session::SendAdded() {
     output().SendCongested();
   }
   AcknowledgeIfDue();
-  // Rings for sent data, and for a peer that waits for its data to be received.
+  // Rings if data was sent, or if the peer waits until its data is received.
   const bool wanted = fast_ != nullptr && fast_->TakeDoorbellRequest();
   if (wanted || rings_lifeline_) {
     rings_lifeline_ = false;

@@ -313,7 +313,8 @@ class Session {
   absl::optional<uint64_t> held_pong_;  // the unanswered ping
   Counters counters_;
   const Recorder recorder_;
-  // The start of the current send stall, and its fabric; 0: no stall.
+  // The start of the current send stall, and its fabric. 0 if there is no
+  // stall.
   uint64_t stalled_ns_ = 0;
   metrics::Fabric stalled_ = metrics::Fabric::kTcp;
   FrameWriter writer_;

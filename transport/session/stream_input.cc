@@ -208,7 +208,7 @@ absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
     DeliverMetadata(stream->events, kind, AsText(metadata));
     return absl::OkStatus();
   }
-  // An honest stream has headers and one or two ends.
+  // An honest stream has headers, and one or two items that end it.
   constexpr size_t kMaxMetadata = 8;
   if (stream->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");

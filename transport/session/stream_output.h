@@ -118,7 +118,8 @@ class StreamOutput {
   void UseWindow(Stream* stream, size_t bytes);
   void AddEager(uint32_t id, Stream* stream, absl::string_view message,
                 uint8_t flags);
-  // Returns false if the message could not be sent; the stream has ended then.
+  // Adds the message. Returns false if it could not be sent; the stream has
+  // ended then.
   bool AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
   // Returns false if the message cannot be exposed.

@@ -40,8 +40,8 @@ class Link {
   bool Step(Side to);
   // Makes up to `n` steps. Returns the number of steps.
   int Deliver(int n);
-  // Steps until no event waits, or until the ends seem to answer one another
-  // for ever. Returns the number of steps.
+  // Steps until no event waits, or until the ends seem to answer each other
+  // forever. Returns the number of steps.
   int StepAll();
   // Returns the number of events that wait for `to`.
   size_t waiting(Side to) const { return medium_->waiting(to); }

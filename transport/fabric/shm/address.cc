@@ -29,7 +29,7 @@ namespace {
 
 constexpr char kPrefix[] = "penstock-";
 constexpr size_t kNameBytes = sizeof kPrefix - 1 + 2 * base::kTokenBytes;
-// The limit of connections that wait for accept(); the kernel refuses more.
+// Limits the connections that wait for accept(). The kernel refuses more.
 constexpr int kBacklog = 64;
 static_assert(kMaxDirectoryBytes + 1 + kNameBytes <
                   sizeof(sockaddr_un::sun_path),
@@ -100,7 +100,8 @@ absl::Status ConnectError(int error, const SocketAddress& address) {
   }
 }
 
-// Returns "net:[4026531840]", of the calling thread; empty if unreadable.
+// Returns the network namespace of the calling thread, as "net:[4026531840]".
+// Empty if unreadable.
 std::string NetworkNamespace() {
   char text[64];
   const ssize_t size = readlink("/proc/thread-self/ns/net", text, sizeof text);

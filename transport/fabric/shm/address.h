@@ -1,5 +1,5 @@
-// Addresses of UNIX sockets, and the offers that tell them to a peer. A socket
-// has an abstract name, or is a file.
+// Addresses of UNIX sockets, and the offers that tell a peer these addresses. A
+// socket has an abstract name, or is a file.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
@@ -15,8 +15,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The limit of a directory: with a name it fills the 107 bytes of a socket's
-// path.
+// Limits the length of a directory. With the file's name, the directory fills
+// the 107 bytes of a socket's path.
 constexpr size_t kMaxDirectoryBytes = 65;
 
 struct SocketAddress {

@@ -35,8 +35,9 @@ constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
 // first-level cache. About as much as second-level caches hold in addition to
 // the application's data.
 constexpr uint64_t kRovingBytes = kMiB;
-// The pause after a failed attempt, which may have cleared most of a segment
-// first. Otherwise each large message would cause another attempt.
+// The pause after a failed attempt to grow, which may have cleared most of a
+// segment first. Without the pause, each large message would cause another
+// attempt.
 constexpr absl::Duration kGrowthPause = absl::Seconds(1);
 
 // Process-wide, so that a peer of two arenas never sees the same id twice.
@@ -89,7 +90,7 @@ struct ArenaSegment {
   const Segment memory;
   const uint32_t id;
   const bool has_reserved_pages;
-  // Both end before `memory`.
+  // Both members end before `memory`.
   PrivateInChild private_in_child;
   std::unique_ptr<memory::StableMemory> stable;
   // Guarded by the arena's mutex:

@@ -25,7 +25,7 @@ namespace shm {
 class Arena;
 struct ArenaSegment;
 
-// The place of memory of an arena, for a peer.
+// Tells a peer where memory of an arena is: the segment and the offset.
 struct Place {
   uint32_t segment_id = 0;
   int segment_fd = -1;  // owned by the arena; open while the memory is leased
@@ -110,7 +110,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // caller keeps the lease of the bytes.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
-  // Tells `watcher` of returned segments, until it is destroyed.
+  // Tells `watcher` of returned segments, as long as `watcher` exists.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
 
   // Return the bytes in leases, and in segments.
@@ -165,7 +165,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // The size of watchers_ when last counted.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
   bool said_why_not_ ABSL_GUARDED_BY(mu_) = false;
-  // The last failure to grow, and the time until which it is returned again.
+  // The last failure to grow, and the time until which Allocate() returns this
+  // failure again.
   absl::Status no_memory_ ABSL_GUARDED_BY(mu_);
   absl::Time next_growth_ ABSL_GUARDED_BY(mu_);
   Segments segments_ ABSL_GUARDED_BY(mu_);

@@ -12,7 +12,8 @@ namespace shm {
 std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
     memory::DeviceAccess* devices, uint64_t size, std::string handle,
     std::weak_ptr<Connection> connection, uint32_t id) {
-  // In a forked child no driver works, so the allocation is left alone.
+  // In a forked child no driver works, so the allocation is neither used nor
+  // closed.
   return std::shared_ptr<BorrowedDevice>(
       new BorrowedDevice(devices, size, std::move(handle)),
       [fork_count = progress::ForkCount(), weak = std::move(connection),

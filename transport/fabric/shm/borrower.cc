@@ -12,8 +12,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The limit of messages that a flooding peer gets processed before other peers
-// have their turn.
+// Limits the messages of a flooding peer that are processed before other peers
+// get a turn.
 constexpr int kTakeInBudget = 16;
 
 // Returns OK if the part is within `size` bytes.
@@ -93,7 +93,8 @@ absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
     absl::Status received = ReceiveOneLocked();
     if (absl::IsNotFound(received)) {
       if (!refused_.ok()) return refused_;
-      // The lender passes a segment before it names a region of it.
+      // An honest lender passes a segment before it names a region of the
+      // segment.
       return absl::InvalidArgumentError(absl::StrCat(
           "the peer names segment ", wanted, ", which it does not lend"));
     }
@@ -115,7 +116,7 @@ Borrower::TakenIn Borrower::TakeIn() {
 
 absl::Status Borrower::ReceiveOneLocked() {
   if (!violation_.ok()) return violation_;
-  // Each segment causes tasks, and a peer may lend and take back at will.
+  // Each segment causes tasks, and a peer can lend and take back without end.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
         "too many segments wait to be unmapped to map a further one");
@@ -165,7 +166,8 @@ bool Borrower::TakeBackLocked(uint32_t id) {
 
 bool Borrower::TakeDeviceBackLocked(uint32_t id) {
   const auto found = device_allocations_.find(id);
-  // The allocation was closed with all others, before the peer heard of this.
+  // An unknown allocation is an error, unless CloseDevices() has closed it and
+  // the peer did not know yet.
   if (found == device_allocations_.end()) return devices_closed_;
   if (std::exchange(found->second.is_taken_back, true)) return false;
   found->second.device.reset();

@@ -75,7 +75,7 @@ class Borrower {
   TakenIn TakeIn();
 
   // Forgets all segments, because the peer is dead and Find() is not called any
-  // more. Loans stay readable, but their surroundings need not stay mapped.
+  // more. Loans stay readable; other parts of the segments may be unmapped.
   void LetGo();
 
   // Ends the loan with this key: this side no longer reads it. Makes no system
@@ -152,8 +152,8 @@ class Borrower {
   uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
-  // The peer's violation of the protocol for devices' memory. Afterwards
-  // nothing more is received.
+  // The peer's violation of the protocol for device memory. After a violation
+  // nothing is received.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
   // The reason why the last received message was unusable.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);

@@ -58,8 +58,8 @@ absl::Status Connector::Reach() {
   socket_ = *std::move(socket);
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
   if (!peer.ok()) return peer.status();
-  // Checked before the token is sent: anybody who can change the directory can
-  // replace the peer's socket.
+  // Check this before sending the token: anybody who can change the directory
+  // can replace the peer's socket.
   if (!address_.directory.empty()) {
     absl::Status safe = CheckDirectory(address_.directory, peer->uid);
     if (!safe.ok()) return safe;
@@ -99,8 +99,8 @@ absl::Status Connector::Wait() {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   if (has_ended()) return absl::CancelledError("ended");
-  // Unwatches before the socket goes to the endpoint's link, which watches it
-  // itself.
+  // Unwatches before the socket moves to the endpoint's link, which watches the
+  // socket itself.
   loop()->Unwatch(watch_);
   absl::StatusOr<ReceivedSetup> welcome = ReceiveSetup(socket_.get());
   if (absl::IsUnavailable(welcome.status())) {

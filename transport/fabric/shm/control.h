@@ -28,9 +28,9 @@ constexpr uint32_t kOpensDevices = 2;
 // releases never overflows.
 constexpr uint32_t kMaxLoans = 1024;
 
-// The beginning of a control segment, before the ring. The owner writes it. The
-// peer has mapped it read-only, and checks every value. Fields that different
-// threads write at different times are on separate cache lines.
+// The beginning of a control segment, before the ring. The owner writes it; the
+// peer maps it read-only, and checks every value. Fields that different threads
+// write at different times are on separate cache lines.
 struct ControlPage {
   uint32_t magic;
   uint32_t version;

@@ -55,7 +55,7 @@ absl::optional<DeviceLender::Lent> DeviceLender::Lend(
   reason_ = std::string(passed.message());
   if (!passed.ok()) return absl::nullopt;
   Passed& allocation = passed_[shared->id];
-  // Also for declined allocations, which are retried only after a long time
+  // Also for declined allocations. They are retried only after a long time
   // without use.
   allocation.last_used = base::SteadyNow();
   if (allocation.is_declined) {
@@ -188,7 +188,7 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // A peer whose endpoint is gone sends this unasked.
+  // A peer whose endpoint is gone closes allocations without being asked.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);

@@ -79,7 +79,7 @@ class DeviceLender {
   // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
   // it was not open, or if the peer has said so before.
   absl::Status OnClosed(uint32_t segment_id);
-  // Lends nothing from now on, because nobody would hear a refusal.
+  // Lends nothing from now on, because nobody would receive a refusal.
   void StopUnheard();
   // Forgets all allocations, because the peer is gone.
   void End();
@@ -155,7 +155,7 @@ class DeviceLender {
   // The passed allocations, by SharedAllocation::id.
   PassedById passed_ ABSL_GUARDED_BY(mu_);
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // By the segment's number.
+  // The allocations that the peer must still close, by their number.
   std::map<uint32_t, Closing> closing_ ABSL_GUARDED_BY(mu_);
   uint64_t closing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);

@@ -17,8 +17,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The limit of packets per Poll(): some tens of microseconds, after which the
-// poller checks its other connections.
+// Limits the packets per Poll(): some tens of microseconds. Then the poller
+// checks its other connections.
 constexpr int kPollBudget = 64;
 // The eager limit. Above this size, one copy into the arena and no copy out of
 // it costs less than two copies through the ring, including the announcement.
@@ -126,8 +126,8 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
       unannounced_ = true;
       return true;
     case RingSender::Result::kFull:
-      // A sleeping peer has read everything, so its tail is invalid: the peer
-      // finds this out when it wakes.
+      // A sleeping peer has read everything. If the ring is full nevertheless,
+      // the peer's tail is invalid. The peer finds this out when it wakes.
       unannounced_ = true;
       return false;
     case RingSender::Result::kNoMemory:
@@ -234,8 +234,8 @@ bool ShmEndpoint::Poll() {
   }
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asked before checking the ring: packets that a peer wrote before its end
-  // are delivered before the end.
+  // Asks this before checking the ring, so that packets that a peer wrote
+  // before its end are delivered before the end.
   const bool gone = link_->PeerIsGone();
   Lender* lender = link_->lender();
   if (lender->count() > 0) {

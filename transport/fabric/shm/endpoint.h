@@ -67,7 +67,7 @@ class ShmEndpoint : public Endpoint {
   bool HasInput() const override;
   void SetArmed(bool armed) override;
   bool TakeDoorbellRequest() override;
-  // Does nothing: this is no lifeline.
+  // Does nothing, because the endpoint is not a lifeline.
   void RingDoorbell() override;
 
  private:

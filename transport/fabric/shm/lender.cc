@@ -147,7 +147,7 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   message.segment_id = place.segment_id;
   absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
-    // The payload takes another path; the next payload may try again.
+    // The message takes another path. The next message may try again.
     return absl::ResourceExhaustedError(sent.message());
   }
   sent_segments_.insert(place.segment_id);
@@ -211,7 +211,7 @@ void Lender::EndAll() {
     ended.swap(loans_);
     count_.store(0, std::memory_order_relaxed);
   }
-  // Last, so that memory of the loans is freed on another thread.
+  // Ends last, so that memory of the loans is freed on another thread.
   devices_->End();
 }
 

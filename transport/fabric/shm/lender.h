@@ -69,11 +69,11 @@ class Lender {
   // Keeps lent memory from being reused.
   using Owner = std::shared_ptr<const void>;
 
-  // The memory that is lent as one part.
+  // Memory that is lent as one part.
   struct Part {
     Place place;
     memory::Bytes bytes;
-    // Keeps the allocation passed; null: memory of the arena.
+    // Keeps the allocation passed to the peer. Null for memory of the arena.
     std::shared_ptr<const void> device;
   };
   using Parts = absl::InlinedVector<Part, 1>;
@@ -118,7 +118,7 @@ class Lender {
   uint64_t reclaimed_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint32_t, Owner> loans_ ABSL_GUARDED_BY(mu_);
   std::set<uint32_t> sent_segments_ ABSL_GUARDED_BY(mu_);
-  // Segments of which the peer has not been told yet.
+  // Returned segments that the peer has not been told about yet.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
 };
 

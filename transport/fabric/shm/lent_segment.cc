@@ -25,8 +25,8 @@ namespace {
 // The device and inode of a file. Unique while somebody has the file mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
-// A child makes its own registry, although it has the parent's mappings: nobody
-// searches the rest of them there.
+// A child makes its own registry. The parent's mappings exist in the child, but
+// nobody looks them up there.
 struct Registry {
   base::Mutex mu;
   std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);
@@ -70,7 +70,8 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
   std::shared_ptr<LentSegment> known =
       it == registry->segments.end() ? nullptr : it->second.lock();
   if (known != nullptr && known->AddUser()) return known;
-  // Not advised, because the owner decides if the pages are huge.
+  // Gives no advice about page sizes, because the owner decides if the pages
+  // are huge.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();

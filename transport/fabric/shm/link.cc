@@ -16,9 +16,9 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The delay of the first look for returned loans, which ring no doorbell. A
-// poll notices them. If there is no poll, a look does, this long after memory
-// was lent, and then less and less often.
+// The delay of the first look for returned loans, because their return rings no
+// doorbell. A poll notices returned loans. Without a poll, a look notices them,
+// this long after memory was lent, and then less and less often.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // The pause while this process has too much to unmap, because the socket stays
 // readable.
@@ -94,7 +94,8 @@ void Link::OnSocket(uint32_t events) {
   if ((events & ~uint32_t{EPOLLIN}) != 0) {
     return OnHangUp((events & (EPOLLHUP | EPOLLERR)) != 0);
   }
-  // If Create() has not stored the id yet, the next call does this.
+  // If Create() has not stored the watch's id yet, leaves the messages to the
+  // next call.
   if (watch_.load() != 0) TakeIn();
 }
 
@@ -107,7 +108,7 @@ void Link::TakeIn() {
   if (taken == Borrower::TakenIn::kSome) return;
   loop_->SetEvents(watch_.load(), EPOLLRDHUP);
   if (taken == Borrower::TakenIn::kNever) {
-    // The endpoint finds the reason, if it needs the unreceived message.
+    // If the endpoint needs the unreceived message, it finds the reason itself.
     return device_lender_.StopUnheard();
   }
   std::weak_ptr<Link> weak = shared_from_this();

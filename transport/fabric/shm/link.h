@@ -1,4 +1,4 @@
-// The shared state of two connected processes, which lives as long as either
+// The shared state of two connected processes. Lives as long as one of them
 // needs it.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LINK_H_

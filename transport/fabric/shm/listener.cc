@@ -91,7 +91,7 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 
 void Listener::AcceptOnLoop() {
   for (;;) {
-    // Each connection costs a task, and is not this side's choice.
+    // Each connection costs a task, and this side cannot choose how many come.
     if (progress::IsBusyAside()) return PauseOnLoop();
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

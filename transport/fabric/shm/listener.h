@@ -68,7 +68,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // Decides on the half-open connection `key`, which has sent, hung up or run
   // out of time.
   void DecideOnLoop(uint64_t key);
-  // Returns an object without a socket if there is none of that key.
+  // Removes and returns the half-open connection with this key. Returns an
+  // object without a socket if there is none.
   HalfOpen TakeHalfOpen(uint64_t key);
   // Answers the peer, and makes the endpoint.
   absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(HalfOpen half_open,

@@ -53,7 +53,7 @@ struct Options {
   // connection that has not shown a token. A thousand times their usual
   // duration on a busy machine.
   absl::Duration setup_timeout = absl::Seconds(2);
-  // The limit of accepted connections that have not shown a token yet.
+  // Limits the accepted connections that have not shown a token yet.
   size_t max_half_open = 64;
 };
 

@@ -27,7 +27,7 @@ namespace shm {
 // uses. Thread-safe.
 class PrivateInChild {
  public:
-  // `segment` must keep its descriptor, and outlive this.
+  // `segment` must keep its descriptor, and outlive this object.
   PrivateInChild(const Segment& segment, bool has_reserved_pages);
   PrivateInChild(const PrivateInChild&) = delete;
   PrivateInChild& operator=(const PrivateInChild&) = delete;

@@ -15,8 +15,9 @@ uint64_t Footprint(uint64_t length) {
 }  // namespace
 
 RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
-  // An odd number without a pattern: each input bit changes many of the upper
-  // half. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
+  // An odd number without a pattern, so that each input bit changes many of the
+  // upper half's bits. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3,
+  // 6.4).
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
   return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
@@ -98,7 +99,7 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
   Room room = MakeRoom(need);
   if (room == Room::kTooLittle) {
     was_full_ = true;
-    // Room for the packet, or for growing if that is less.
+    // The room that is needed: for the packet, or for growing if that is less.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));

@@ -142,7 +142,7 @@ absl::Status CheckPeer(int fd, uint64_t size, uint64_t part) {
   return CheckAllocated(fd, size, part);
 }
 
-// Returns `size` in whole pages, if such a size is allowed.
+// Returns `size`, rounded up to whole pages, if such a size is allowed.
 absl::StatusOr<uint64_t> WholePages(uint64_t size, uint64_t page) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::ResourceExhaustedError(
@@ -297,7 +297,8 @@ absl::StatusOr<PeerSegment> PeerSegment::Map(progress::ForeignFd fd,
   absl::Status good = CheckPeer(fd.get(), size, size);
   if (good.ok()) good = CheckForHoles(fd.get(), size);
   if (!good.ok()) return good;
-  // Not advised, because the owner decides if the pages are huge.
+  // Gives no advice about page sizes, because the owner decides if the pages
+  // are huge.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();

@@ -53,8 +53,8 @@ class Segment {
   // pages are impossible.
   static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
                                         HugePages huge_pages = HugePages::kOff);
-  // Makes a segment of ordinary pages, as Create() does, but allocates only the
-  // first `part` bytes. Populate() the rest before accessing it.
+  // Makes a segment of ordinary pages, like Create(), but allocates only the
+  // first `part` bytes. Call Populate() before accessing the rest.
   static absl::StatusOr<Segment> CreatePart(const char* name, uint64_t size,
                                             uint64_t part);
 
@@ -83,8 +83,8 @@ class PeerSegment {
   // `fd` is a memfd of exactly `size` bytes in which no access can fail:
   // sealed, and allocated.
   static absl::StatusOr<PeerSegment> Map(progress::ForeignFd fd, uint64_t size);
-  // Maps as Map() does, but the peer needs to have allocated only the first
-  // `part` bytes. Populate() the rest before accessing it.
+  // Maps like Map(), but the peer needs to have allocated only the first `part`
+  // bytes. Call Populate() before accessing the rest.
   static absl::StatusOr<PeerSegment> MapPart(progress::ForeignFd fd,
                                              uint64_t size, uint64_t part);
 

@@ -38,7 +38,7 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  // Without the padding, which would give the kernel room for a second
+  // Excludes the padding, which would give the kernel room for a second
   // descriptor.
   header.msg_controllen = CMSG_LEN(sizeof(int));
   do {
@@ -70,7 +70,8 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
     return absl::UnavailableError("the peer hung up");
   }
-  // There was room for the control data of an honest peer.
+  // There was room for the control data of an honest peer, so truncation means
+  // that this process had no descriptor left.
   if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "no descriptor is left for a peer's memory; raise the limit of open "

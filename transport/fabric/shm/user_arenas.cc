@@ -39,8 +39,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   return arena;
 }
 
-// The child of a fork makes other arenas, because both processes would allocate
-// the same bytes in the parent's.
+// The child of a fork makes its own arenas. In the parent's arenas, both
+// processes would allocate the same bytes.
 struct Shared {
   base::Mutex mu;
   Arenas arenas ABSL_GUARDED_BY(mu);

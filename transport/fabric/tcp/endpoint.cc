@@ -11,13 +11,13 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// The limit of queued bytes. Beyond this the session keeps its packets, where
-// they can still be merged.
+// Limits the queued bytes. Beyond this limit the session keeps its packets,
+// because it can still merge them.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
 // From this size on, a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// The limit of a peer's reads that wait here; far above the number that our own
-// side requests.
+// Limits a peer's reads that wait here. Far more than this project's endpoints
+// request.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
 // The smallest chunk. For smaller chunks, the two unit headers would be a

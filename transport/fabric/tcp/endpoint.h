@@ -124,7 +124,7 @@ class Endpoint : public fabric::Endpoint {
   bool wants_credit_ = false;
   bool doorbell_queued_ = false;
 
-  // The incoming unit.
+  // The state of the incoming unit.
   std::string header_bytes_;
   bool in_body_ = false;
   UnitHeader unit_;

@@ -23,7 +23,7 @@ namespace verbs {
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   int status = 0;
-  // From the peer, in CONNECT_REQUEST, ESTABLISHED and REJECTED.
+  // The peer's data, in CONNECT_REQUEST, ESTABLISHED and REJECTED.
   std::string private_data;
   uint32_t qp_number = 0;
   uint8_t responder_resources = 0;
@@ -54,7 +54,7 @@ class CmChannel : public std::enable_shared_from_this<CmChannel> {
   // Passes events of `id` to `handler` from now on, while the handler exists.
   // Events of an identifier without a handler are dropped.
   void SetHandler(rdma_cm_id* id, std::weak_ptr<CmHandler> handler);
-  // Forgets the handler of `id`. Call it before destroying `id`.
+  // Removes the handler of `id`. Call Forget() before destroying `id`.
   void Forget(rdma_cm_id* id);
 
  private:

@@ -83,7 +83,8 @@ int Completions::Take(ibv_wc* out, int max) {
     first_ += part;
     taken += part;
     count_.store(count - part, std::memory_order_release);
-    // Not full: the device had no further completions just now.
+    // If less than kKept was full, the device had no further completions just
+    // now.
     if (first_ < kKept) break;
   }
   return taken == 0 && failed_ ? -1 : taken;

@@ -120,7 +120,7 @@ absl::Status Connection::MakeQueuePair() {
   attr.cap.max_inline_data = kInlineBytes;
   attr.qp_type = IBV_QPT_RC;
   if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
-    // Some devices have less inline room.
+    // Retries without inline data, because some devices have less inline room.
     attr.cap.max_inline_data = 0;
     if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
       return CallFailed(api_, errno, "create a queue pair", id_->verbs);
@@ -132,7 +132,8 @@ absl::Status Connection::MakeQueuePair() {
 
 Connection::~Connection() {
   if (fork_count_ != progress::ForkCount()) {
-    // The parent owns everything: destroying it here would destroy it there.
+    // The parent owns all of this. Destroying it here would also destroy it in
+    // the parent.
     new CmId(std::move(id_));
     new std::shared_ptr<Domain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
@@ -235,8 +236,8 @@ void Connection::OnTick() {
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Nobody polls, as in a client between two calls, so silence does not mean
-    // that the device hangs.
+    // Nobody polls, for example because a client is between two calls. The
+    // silence then does not mean that the device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {

@@ -67,10 +67,10 @@ class Connection : public CmHandler, public Supervised {
   // the connection is established. The connection manager's own setting would
   // let the peer write, too.
   absl::Status PermitReads();
-  // Returns, for people, "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2,
-  // windows", or "staged: " and the reason instead of "windows". Adds the path
-  // of GPU memory, once it is known, and counters of registrations if there
-  // were any.
+  // Returns a description for people: "rxe0/1, GID 1, RoCE v2, mtu 4096, to
+  // 10.9.0.2, windows". Without windows, ends with "staged: " and the reason.
+  // Adds the path of GPU memory, once it is known, and counters of
+  // registrations if there were any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
@@ -133,8 +133,8 @@ class Connection : public CmHandler, public Supervised {
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};
-  // Used on the loop: the count at the last progress, and the number of ticks
-  // in a row with work in flight and no progress.
+  // Used on the loop: the count at the last progress, and the number of
+  // consecutive ticks with requests in flight but no progress.
   uint64_t ended_then_ = 0;
   int idle_ticks_ = 0;
 

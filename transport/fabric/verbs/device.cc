@@ -98,8 +98,8 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
-// Returns an identifier without a device if the address is on none, as most
-// are.
+// Returns an identifier without a device if the address is not on a device.
+// Most addresses are not.
 absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
                           const std::vector<Address>& known) {
   absl::StatusOr<CmId> id = channel->NewId();

@@ -32,7 +32,7 @@ GpuKeeping GpuKeepingOf(const Options& options) {
   return keeping;
 }
 
-// Memory of the program, which keeps its pages during reads into it.
+// Memory of the program that keeps its pages while READs write to it.
 struct PreparedMemory {
   // Null if the program made the promise.
   std::unique_ptr<memory::StableMemory> promise;
@@ -98,7 +98,8 @@ std::shared_ptr<const void> Domain::PrepareHost(
   if (memory::FindStable(into.data, into.size) == nullptr &&
       private_pool_->FindRegion(into.data, into.size) == nullptr) {
     if (into.size <= kCopyMaxBytes) return nullptr;
-    // Lets each READ of a part find the one registration.
+    // Declares the whole range, so that each READ of a part finds the same
+    // registration.
     absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
         memory::StableMemory::Declare(into.data, into.size);
     if (!promise.ok()) return nullptr;  // a part is declared by the program

@@ -25,12 +25,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The largest size that is copied rather than registered for one use. The
+// The largest size that is copied instead of registered for a single use. The
 // system calls that pin and unpin pages take tens of microseconds, plus some
-// time for each page. A copy takes 10 for 100 KiB.
+// time for each page. A copy takes 10 us for 100 KiB.
 constexpr size_t kCopyMaxBytes = 256 * 1024;
-// In a message of several pieces, smaller pieces are copied: a window's two
-// requests and a separate READ cost more.
+// The minimum size of a part. Smaller pieces of a message are copied, because a
+// window's two requests and a separate READ cost more.
 constexpr size_t kMinPartBytes = 64 * 1024;
 
 // A region that stays registered as long as this object, or, in a pool, as long

@@ -263,7 +263,8 @@ bool VerbsEndpoint::Poll() {
 
 void VerbsEndpoint::Handle(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) {
-    // A flushed request is an effect; the cause may be known already.
+    // A flushed request is an effect of an earlier failure, whose cause may be
+    // known already.
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
     if (flushed && connection_->is_lost()) return Break(connection_->cause());
     metrics::Registry::Get()->Count(metrics::Metric::kCompletionErrors,

@@ -222,7 +222,8 @@ RemotePart Exposer::Keep(const memory::Bytes& bytes, uint64_t address,
 
 void Exposer::Withdraw(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
-    // The first of the copied parts has their window's address.
+    // The first copied part has the address of the window that all copied parts
+    // share.
     auto it = exposed_.find({part.key, part.offset});
     if (it == exposed_.end()) continue;
     if (it->second.window) to_invalidate_.push_back(std::move(it->second));
@@ -234,7 +235,8 @@ void Exposer::Withdraw(const RemoteRegion& region) {
 void Exposer::Invalidate() {
   while (!to_invalidate_.empty() && !queue_->full()) {
     Exposed& oldest = to_invalidate_.front();
-    // The owner of memory that is not ours may be waiting for it.
+    // Signals at once unless the memory is a copy: the owner of other memory
+    // may be waiting for it.
     ibv_send_wr* request = queue_->Add(
         SendQueue::Kind::kInvalidation, 0,
         oldest.is_copy ? SendQueue::Signal::kWhenDue : SendQueue::Signal::kNow);

@@ -103,7 +103,7 @@ class Exposer {
 
   Connection* const connection_;
   SendQueue* const queue_;
-  // By key and address.
+  // The exposures, by their key and address.
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // the queue had no room yet

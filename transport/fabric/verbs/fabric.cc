@@ -97,8 +97,8 @@ std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
   return parts->listener->Expect(std::move(attempt));
 }
 
-// Uses the device that the user has named as the source. Otherwise the system's
-// routes decide, which have more information.
+// If the user has named a device, uses its address as the source. Otherwise the
+// system's routes decide, because the system knows more.
 absl::StatusOr<std::vector<Route>> VerbsFabric::RoutesTo(
     absl::string_view offer, const Listener& listener) const {
   absl::StatusOr<std::vector<Address>> destinations = ParseOffer(offer);

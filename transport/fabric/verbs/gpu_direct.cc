@@ -69,8 +69,8 @@ std::string GpuDirect::Describe(bool with_windows) const {
           known.second.get());
     }
   }
-  // Without this lock, because a thread that tries may hold the lock of a reach
-  // for long.
+  // Describes without the lock, because a thread that tries may hold the lock
+  // of a reach for long.
   std::set<std::string> texts;
   std::vector<std::string> named;
   for (const auto& known : all) {

@@ -87,8 +87,8 @@ absl::Status GpuReach::TryLocked(GpuUse use, Attempt attempt) {
     absl::StrAppend(&why, why.empty() ? "" : "; ", NameOf(way), ": ",
                     status.message());
   }
-  // Not the original code, because the caller may react to that code by freeing
-  // regions and retrying.
+  // Uses its own code instead of the original, because the caller may react to
+  // the original code by freeing regions and retrying.
   tried.why = absl::FailedPreconditionError(why);
   if (++tried.tries >= kMaxTries) {
     tried.refused_until = absl::ToUnixNanos(base::SteadyNow() + pause_);

@@ -66,7 +66,8 @@ class GpuReach {
 
  private:
   enum class State { kUnknown, kByDmabuf, kByPeermem };
-  // Guarded by the lock; the first two may also be read without it.
+  // The known state, guarded by the lock. The first two members may also be
+  // read without the lock.
   struct Known {
     std::atomic<State> state{State::kUnknown};
     std::atomic<int64_t> refused_until{0};  // in ns of SteadyNow()

@@ -30,8 +30,8 @@ void Invert(const uint8_t* bytes, size_t size, uint8_t* out) {
                  [](uint8_t byte) { return static_cast<uint8_t>(~byte); });
 }
 
-// Members are destroyed from the last to the first: the window before the pair
-// through which it is bound.
+// Members are destroyed from the last to the first. The window must be
+// destroyed before the pair through which it is bound.
 class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}

@@ -233,7 +233,7 @@ class LibraryApi : public Api {
   const Symbols call_;
 };
 
-// Fills in symbols until the first missing one.
+// Fills in symbols until one is missing.
 class Loader {
  public:
   void Open(const char* library, const char* package) {

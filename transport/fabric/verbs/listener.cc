@@ -42,7 +42,7 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
     FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
-  // Grants `request`, after the start. Ends with the error if there is one.
+  // Grants `request`, after the start. Ends with the error if granting fails.
   absl::Status Grant(const CmEvent& request) {
     absl::Status granted = connection_->Accept(
         request,

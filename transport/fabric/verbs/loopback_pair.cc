@@ -26,8 +26,8 @@ constexpr uint8_t kRnrTimer = 12;
 // software device needs the processor for other threads.
 constexpr absl::Duration kPause = absl::Microseconds(50);
 
-// Returns a higher number for a better entry. The best is v2 with an address
-// that is not link-local, which the connection manager uses.
+// Returns a higher number for a better entry. The best is a v2 entry with an
+// address that is not link-local, as the connection manager uses.
 int Rank(const ibv_gid_entry& entry) {
   const bool is_link_local =
       entry.gid.raw[0] == 0xfe && (entry.gid.raw[1] & 0xc0) == 0x80;

@@ -43,7 +43,7 @@ struct Options {
   // The limit of each Connect(), each Listen(), and each accepted connection
   // that is not established.
   absl::Duration setup_timeout = absl::Seconds(5);
-  // The limit of accepted connections that are not established yet.
+  // Limits the accepted connections that are not established yet.
   size_t max_half_open = 64;
 
   Windows windows = Windows::kWhereTrusted;
@@ -54,11 +54,11 @@ struct Options {
   // over tcp instead.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
-  // The limit of the program's declared stable memory that stays registered,
-  // with windows. Less stays registered if little may be locked.
+  // Limits the declared stable memory of the program that stays registered,
+  // with windows. Less stays registered if little memory may be locked.
   uint64_t cache_bytes = uint64_t{1} << 30;
-  // The limit of GPUs' memory that stays registered while unused, in one
-  // protection domain.
+  // Limits the GPU memory that stays registered while unused, in one protection
+  // domain.
   uint64_t gpu_cache_bytes = uint64_t{1} << 30;
   // The smallest memory of a GPU that is registered for one message. A smaller
   // copy to the host costs less. An estimate, never measured: the system calls

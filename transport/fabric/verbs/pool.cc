@@ -17,8 +17,8 @@ namespace verbs {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-// The limit of a segment. Holds a few large messages; smaller segments would
-// cause more registrations.
+// Limits the size of a segment. A segment holds a few large messages; smaller
+// segments would cause more registrations.
 constexpr uint64_t kMaxSegmentBytes = 4 * 1024 * 1024;
 
 uint64_t RoundUpToPages(uint64_t size) {
@@ -78,7 +78,8 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
 
 Pool::~Pool() {
   if (fork_count_ == progress::ForkCount()) return;
-  // The parent owns the registrations: ending them here would end them there.
+  // The parent owns the registrations. Ending them here would also end them in
+  // the parent.
   new std::vector<Segment>(std::move(segments_));
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }

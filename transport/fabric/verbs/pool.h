@@ -87,7 +87,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
  private:
   friend class PoolLease;
-  // Owns memory of the system, and unmaps it.
+  // Owns memory mapped from the system, and unmaps it.
   struct Mapping {
     explicit Mapping(uint64_t size);
     ~Mapping();

@@ -83,8 +83,8 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
         (entry.access & access) != access) {
       continue;
     }
-    // Copies only the returned reference: the last one must not be released in
-    // this function.
+    // Copies the returned reference, because the last reference must not be
+    // released in this function.
     SharedRegistration found = entry.region.lock();
     if (found == nullptr) {
       it = entries_.erase(it);
@@ -145,7 +145,8 @@ absl::StatusOr<MemoryRegion> RegistrationCache::Register(const Extent& extent,
   const uint64_t size = extent.end - extent.begin;
   absl::StatusOr<MemoryRegion> region =
       RegMr(api_, domain_->get(), begin, size, access);
-  // The limit of locked memory is reached; kept regions count, too.
+  // The limit of locked memory is reached, and kept regions count against it.
+  // Drops one and retries.
   if (absl::IsResourceExhausted(region.status()) && EndUnused()) {
     region = RegMr(api_, domain_->get(), begin, size, access);
   }
@@ -159,8 +160,8 @@ void RegistrationCache::Insert(Entry entry) {
     it = it->second.region.expired() ? entries_.erase(it) : std::next(it);
   }
   if (entry.promise != nullptr) {
-    // The promise ended while the region was made. OnOver() has run or is about
-    // to run, and finds nothing.
+    // The promise has ended while the region was made. OnOver() has run or is
+    // about to run, and finds nothing, so keep nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;
     if (EvictLocked(size, &evicted)) {

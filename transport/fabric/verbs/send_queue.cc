@@ -40,7 +40,7 @@ absl::Status SendQueue::Post(ibv_qp* qp) {
 }
 
 bool SendQueue::Pop(uint64_t wr_id, Done* done) {
-  // Also false for an id that was never posted.
+  // Returns false also for an id that was never posted.
   if (ended_ == posted_ || wr_id - ended_ >= posted_ - ended_) return false;
   *done = At(ended_).done;
   ++ended_;

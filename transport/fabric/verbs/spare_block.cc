@@ -13,7 +13,8 @@ namespace verbs {
 // Heap memory that this class owns: nobody remaps it before it is freed.
 struct SpareBlock::Stable {
   memory::Block block;
-  // Destroyed first. Null if the memory is declared already, which is as good.
+  // Destroyed first. Null if the memory is already declared, which has the same
+  // effect.
   std::unique_ptr<memory::StableMemory> promise;
 };
 

@@ -50,7 +50,7 @@ class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
   const uint64_t limit_;
   const absl::Duration idle_;
   base::Mutex mu_;
-  // Null if there is none.
+  // The kept block. Null if there is none.
   std::shared_ptr<Stable> kept_ ABSL_GUARDED_BY(mu_);
   absl::Time kept_since_ ABSL_GUARDED_BY(mu_);
 };

@@ -79,7 +79,7 @@ void Supervisor::WatchDeviceLocked(ibv_context* device) {
           self->ReadEventsOnLoop(device);
         }
       });
-  // Without the watch, a failure is noticed by missing completions.
+  // Without a watch, missing completions reveal the failure.
   if (watch.ok()) devices_[device] = *watch;
 }
 

@@ -13,7 +13,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The limit of a trial. Adapters take milliseconds.
+// Limits the time of a trial. Adapters take milliseconds.
 constexpr absl::Duration kWindowTrialLimit = absl::Seconds(1);
 
 // The memory that a device's windows protect.
