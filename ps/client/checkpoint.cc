@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "ps/client/checkpoint_turn_keeper.h"
 #include "ps/client/fanout.h"
 #include "ps/client/write_watch.h"
 #include "ps/consistency/cut.h"
@@ -19,6 +21,10 @@ namespace penstock::ps {
 namespace {
 
 constexpr int kMaxAttempts = 5;
+// The pauses between two questions whether another caller's turn has ended.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr absl::Duration kGiveUpTimeout = absl::Seconds(5);
 
 // One call of TakeCheckpoint().
 class Attempts {
@@ -33,9 +39,7 @@ class Attempts {
 
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
-    if (!incremental_ || !absl::IsFailedPrecondition(result.status())) {
-      return result;
-    }
+    if (!incremental_ || !absl::IsNotFound(result.status())) return result;
     // A server lacks the base to continue from.
     Say(absl::StrCat("takes a full one: ", result.status().message()));
     incremental_ = false;
@@ -58,16 +62,71 @@ class Attempts {
   }
 
   absl::StatusOr<CheckpointResult> Try() {
+    const auto attempt = Begin();
+    if (!attempt.ok()) return attempt.status();
+    if (attempt->committed()) return Joined(*attempt);
+    absl::StatusOr<CheckpointResult> result;
+    {
+      const CheckpointTurnKeeper keeper(connection_, *attempt);
+      result = Write(*attempt);
+    }
+    if (!result.ok()) GiveUp(*attempt);
+    return result;
+  }
+
+  // Returns an attempt of this caller, or a committed one of another caller.
+  absl::StatusOr<v1::CheckpointAttempt> Begin() {
     v1::BeginCheckpointRequest begin;
     *begin.mutable_view() = connection_.view();
     begin.set_incremental(incremental_);
     begin.set_keep(options_.keep);
     absl::Status described = AddClocks(&begin);
     if (!described.ok()) return described;
-    auto attempts =
-        Ask<v1::CheckpointAttempt>(&coordinator_, "BeginCheckpoint", begin);
-    if (!attempts.ok()) return attempts.status();
-    const v1::CheckpointAttempt& attempt = attempts->front();
+    absl::Duration pause = kFirstPause;
+    while (true) {
+      auto attempts =
+          Ask<v1::CheckpointAttempt>(&coordinator_, "BeginCheckpoint", begin);
+      if (!attempts.ok()) return attempts.status();
+      v1::CheckpointAttempt& attempt = attempts->front();
+      if (!attempt.running()) return std::move(attempt);
+      if (!begin.has_waited()) {
+        Say(absl::StrCat("waits for step ", attempt.step(),
+                         ", which another caller writes"));
+      }
+      begin.set_has_waited(true);
+      if (base::SteadyNow() + pause > limit_) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("checkpoint: another caller still writes step ",
+                         attempt.step(), ": allow more time"));
+      }
+      absl::SleepFor(pause);
+      pause = std::min(2 * pause, kLongestPause);
+    }
+  }
+
+  CheckpointResult Joined(const v1::CheckpointAttempt& attempt) const {
+    Say(absl::StrCat("step ", attempt.step(),
+                     ": has everything, and another caller has written it"));
+    CheckpointResult result;
+    result.step = attempt.step();
+    result.is_incremental = attempt.incremental();
+    result.is_joined = true;
+    result.bytes = attempt.bytes();
+    return result;
+  }
+
+  // Lets other callers begin, without the wait for the end of the lease.
+  void GiveUp(const v1::CheckpointAttempt& attempt) {
+    v1::AttendCheckpointRequest give_up;
+    *give_up.mutable_view() = connection_.view();
+    *give_up.mutable_attempt() = attempt;
+    give_up.set_give_up(true);
+    coordinator_.Call("AttendCheckpoint", give_up, kGiveUpTimeout)
+        .status()
+        .IgnoreError();
+  }
+
+  absl::StatusOr<CheckpointResult> Write(const v1::CheckpointAttempt& attempt) {
     const auto cut = ChooseCut();
     if (!cut.ok()) {
       EndHold();

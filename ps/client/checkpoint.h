@@ -33,6 +33,8 @@ struct CheckpointOptions {
 struct CheckpointResult {
   uint64_t step = 0;  // names the checkpoint
   bool is_incremental = false;
+  // True if another caller has written this checkpoint, with its own options.
+  bool is_joined = false;
   uint64_t bytes = 0;  // of all servers
   std::vector<uint64_t> removed_steps;
 };
@@ -44,8 +46,12 @@ struct CheckpointResult {
 // cut, retries, up to five attempts in all. If a server cannot continue from
 // the base, retries with a full checkpoint.
 //
-// Any process may call this function, one at a time: another call ends this
-// call. Returns OUT_OF_RANGE if a server was past the cut in each attempt,
+// Any process and thread may call this function at any time. If another caller
+// writes a checkpoint, waits for its end. Returns that checkpoint if it has all
+// pushes that had counted before this call; else writes the next one. A caller
+// that is silent for 30 seconds loses its turn: its call returns ABORTED.
+//
+// Returns OUT_OF_RANGE if a server was past the cut in each attempt,
 // DEADLINE_EXCEEDED after the timeout, and the servers' errors. An error leaves
 // no checkpoint. The next attempt removes leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(

@@ -42,6 +42,7 @@ void PeriodicCheckpoints::TakeOne() const {
   const auto taken = TakeCheckpoint(**connection, options_.checkpoint);
   if (absl::IsAlreadyExists(taken.status())) return;
   if (!taken.ok()) return Report(taken.status());
+  if (taken->is_joined) return;
   options_.log(absl::StrCat("checkpoint of step ", taken->step, ": ",
                             base::BytesText(taken->bytes)));
 }

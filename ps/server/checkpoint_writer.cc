@@ -13,6 +13,7 @@
 #include "ps/server/checkpoint_model.h"
 #include "ps/server/pace.h"
 #include "transport/base/log.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -27,6 +28,12 @@ constexpr size_t kLeastCopyBytes = 1 << 20;
 
 absl::Status Refused(absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("checkpoint: ", why));
+}
+
+absl::Status NotCurrent(const CheckpointWriter::Attempt& attempt) {
+  return absl::AbortedError(absl::StrCat(
+      "checkpoint: ", StepFolder(attempt.step),
+      " was given up, as its caller was silent for too long or has ended it"));
 }
 
 std::vector<WorkerClock> ToRecords(const std::vector<RankClock>& clocks) {
@@ -46,12 +53,16 @@ uint64_t Highest(const std::vector<WorkerClock>& clocks) {
   return highest;
 }
 
-bool SameSteps(const std::vector<WorkerClock>& a,
-               const std::vector<WorkerClock>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const WorkerClock& one, const WorkerClock& other) {
-                      return one.rank == other.rank && one.clock == other.clock;
-                    });
+// Returns true if a checkpoint with the clocks `cut` has all pushes before
+// `clocks`.
+bool HasAll(const std::vector<WorkerClock>& cut,
+            const std::vector<WorkerClock>& clocks) {
+  std::map<uint32_t, uint64_t> by_rank;
+  for (const WorkerClock& each : cut) by_rank[each.rank] = each.clock;
+  return std::all_of(clocks.begin(), clocks.end(),
+                     [&](const WorkerClock& each) {
+                       return each.clock <= by_rank[each.rank];
+                     });
 }
 
 // Takes the highest clock of each rank, so that no server takes a step twice.
@@ -77,31 +88,52 @@ checkpoint::CutRecord Merge(
 
 CheckpointWriter::CheckpointWriter(checkpoint::Files* files, Server* server,
                                    Options options)
-    : files_(files), server_(server), options_(std::move(options)) {}
+    : files_(files),
+      server_(server),
+      options_(std::move(options)),
+      turn_(options_.lease) {}
 
-absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
-    bool incremental, size_t keep, const absl::optional<Clocks>& of_all) {
+absl::StatusOr<CheckpointWriter::Begun> CheckpointWriter::Begin(
+    bool incremental, size_t keep, const absl::optional<Clocks>& of_all,
+    bool has_waited) {
   absl::MutexLock lock(&mu_);
   const auto applied = server_->AppliedClocks();
   if (!applied.ok()) return applied.status();
   const Training training = server_->training();
-  if (training->server != 0) {
-    return Refused(absl::StrCat("this is server ", training->server,
+  absl::Status status = Prepare(*training);
+  if (!status.ok()) return status;
+  if (attempt_.has_value() && turn_.IsTaken(base::SteadyNow())) {
+    return Begun{Begun::State::kRunning, *attempt_};
+  }
+  EndAttempt();
+  const Clocks clocks = ToRecords(*applied);
+  const uint64_t newest = newest_.attempt.step;
+  if (newest > 0 && HasAll(newest_clocks_, of_all.value_or(clocks))) {
+    if (has_waited) return newest_;
+    return absl::AlreadyExistsError(
+        absl::StrCat("checkpoint: no step was taken since ", StepFolder(newest),
+                     ", which has everything"));
+  }
+  auto begun = BeginNext(*training, clocks, incremental);
+  if (begun.ok()) keep_ = keep;
+  return begun;
+}
+
+// Checks that this server can begin checkpoints.
+absl::Status CheckpointWriter::Prepare(const Server::Training& training) {
+  if (training.server != 0) {
+    return Refused(absl::StrCat("this is server ", training.server,
                                 "; server 0 begins and commits them"));
   }
   absl::Status status = Open();
   if (status.ok() && !has_gone_on_) status = GoOnFromRestored();
-  if (!status.ok()) return status;
-  has_gone_on_ = true;
-  const Clocks clocks = ToRecords(*applied);
-  if (newest_step_ > 0 && SameSteps(of_all.value_or(clocks), newest_clocks_)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("checkpoint: no step was taken since ",
-                     StepFolder(newest_step_), ", which has everything"));
-  }
-  repository_->Abort();
-  attempt_.reset();
-  auto wanted = Describe(*training, clocks);
+  if (status.ok()) has_gone_on_ = true;
+  return status;
+}
+
+absl::StatusOr<CheckpointWriter::Begun> CheckpointWriter::BeginNext(
+    const Server::Training& training, const Clocks& clocks, bool incremental) {
+  auto wanted = Describe(training, clocks);
   if (!wanted.ok()) return wanted.status();
   if (incremental && last_step_ > 0) wanted->base_step = last_step_;
   auto begun = repository_->Begin(*wanted);
@@ -112,8 +144,25 @@ absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
   }
   if (!begun.ok()) return begun.status();
   attempt_ = {begun->step, begun->id, wanted->base_step};
-  keep_ = keep;
-  return *attempt_;
+  turn_.Begin(begun->id, base::SteadyNow());
+  return Begun{Begun::State::kBegun, *attempt_};
+}
+
+absl::Status CheckpointWriter::Renew(const Attempt& attempt) {
+  if (turn_.Renew(attempt.id, base::SteadyNow())) return absl::OkStatus();
+  return NotCurrent(attempt);
+}
+
+void CheckpointWriter::GiveUp(const Attempt& attempt) {
+  absl::MutexLock lock(&mu_);
+  if (attempt_.has_value() && attempt_->id == attempt.id) EndAttempt();
+}
+
+void CheckpointWriter::EndAttempt() {
+  if (!attempt_.has_value()) return;
+  turn_.End(attempt_->id);
+  attempt_.reset();
+  repository_->Abort();
 }
 
 absl::Status CheckpointWriter::Claim() {
@@ -134,7 +183,8 @@ absl::Status CheckpointWriter::GoOnFromRestored() {
   if (restored > 0) {
     const auto manifest = checkpoint::ReadManifest(files_, restored);
     if (!manifest.ok()) return manifest.status();
-    newest_step_ = restored;
+    newest_.state = Begun::State::kCommitted;
+    newest_.attempt = {restored, manifest->attempt.id, absl::nullopt};
     newest_clocks_ = manifest->cut.clocks;
     const auto aside = repository_->SetAsideNewer(restored);
     if (!aside.ok()) return aside.status();
@@ -161,7 +211,7 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointWriter::Describe(
   auto model = CheckpointModelOf(tables.model().model());
   if (!model.ok()) return model.status();
   checkpoint::NewCheckpoint wanted;
-  wanted.step = std::max(Highest(clocks), newest_step_ + 1);
+  wanted.step = std::max(Highest(clocks), newest_.attempt.step + 1);
   wanted.model = *std::move(model);
   wanted.run = training.run;
   wanted.servers = tables.placement().servers();
@@ -213,8 +263,9 @@ absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
                each.attempt.id == manifest->attempt.id;
       });
   if (base == written_.end()) {
-    return Refused(absl::StrCat(
-        "this server cannot go on from ", StepFolder(*attempt.base_step), ": ",
+    return absl::NotFoundError(absl::StrCat(
+        "checkpoint: this server cannot go on from ",
+        StepFolder(*attempt.base_step), ": ",
         manifest.ok() ? "it has not written its shard in this process"
                       : manifest.status().message(),
         "; take a full one"));
@@ -288,18 +339,21 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
   absl::MutexLock lock(&mu_);
   if (!attempt_.has_value() || attempt_->step != attempt.step ||
       attempt_->id != attempt.id) {
-    return Refused(absl::StrCat(
-        StepFolder(attempt.step),
-        " is not being written, or another attempt has been begun since"));
+    return NotCurrent(attempt);
   }
+  Begun committed{Begun::State::kCommitted, *attempt_};
   attempt_.reset();
+  turn_.End(attempt.id);
   std::vector<checkpoint::ShardInfo> infos;
   infos.reserve(shards.size());
-  for (const Shard& shard : shards) infos.push_back(shard.info);
+  for (const Shard& shard : shards) {
+    infos.push_back(shard.info);
+    committed.bytes += shard.info.bytes;
+  }
   checkpoint::CutRecord cut = Merge(shards);
   absl::Status status = repository_->Commit(std::move(infos), cut);
   if (!status.ok()) return status;
-  newest_step_ = attempt.step;
+  newest_ = committed;
   newest_clocks_ = std::move(cut.clocks);
   last_step_ = attempt.step;
   return Prune();

@@ -25,14 +25,19 @@
 #include "ps/checkpoint/shard_writer.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/checkpoint_shard.h"
+#include "ps/server/checkpoint_turn.h"
 #include "ps/server/server.h"
 
 namespace penstock::ps {
 
 // A writer of checkpoints for one server. A checkpoint takes three steps:
 //   1. Server 0 calls Begin().
-//   2. Each server calls Write() for its shard.
+//   2. Each server calls Write() for its shard. Meanwhile the caller renews its
+//      turn at server 0.
 //   3. Server 0 calls Commit(). The checkpoint exists from then on.
+//
+// One caller at a time has its turn. An attempt without a renewal for
+// Options::lease is given up when another caller begins.
 //
 // All servers use one folder, which their hosts share. A shard has the server's
 // state between two steps of training. Training goes on while a shard is
@@ -55,6 +60,8 @@ class CheckpointWriter {
     size_t copy_bytes = size_t{1} << 30;
     // Limits the share of processor time during training; see Pace.
     double share = 0.05;
+    // Limits the time for which a caller that is silent keeps its turn.
+    absl::Duration lease = absl::Seconds(30);
     // Limits the time that Write() waits for its cut.
     absl::Duration max_wait = absl::Minutes(1);
     // See checkpoint::NewCheckpoint.
@@ -67,6 +74,16 @@ class CheckpointWriter {
     uint64_t step = 0;
     uint64_t id = 0;
     absl::optional<uint64_t> base_step;  // nullopt: a full checkpoint
+  };
+  struct Begun {
+    enum class State {
+      kBegun,      // the caller has its turn, and writes `attempt`
+      kRunning,    // another caller writes `attempt`: begin again later
+      kCommitted,  // `attempt` is committed, and has everything
+    };
+    State state = State::kBegun;
+    Attempt attempt;
+    uint64_t bytes = 0;  // of a committed attempt
   };
   struct Shard {
     checkpoint::ShardInfo info;
@@ -84,8 +101,10 @@ class CheckpointWriter {
   // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim();
 
-  // Begins a checkpoint, and gives up an earlier attempt. Begins an incremental
-  // checkpoint if `incremental` is true and there is a base; else a full one.
+  // Begins a checkpoint, unless another caller has its turn. Begins an
+  // incremental checkpoint if `incremental` is true and there is a base; else a
+  // full one. `has_waited` is true if the caller got kRunning before: returns
+  // kCommitted instead of ALREADY_EXISTS.
   // Commit() will remove all but the newest `keep` checkpoints; 0: removes
   // none. The first call removes the checkpoints newer than the restored one.
   //
@@ -99,12 +118,21 @@ class CheckpointWriter {
   //   FAILED_PRECONDITION  this is not server 0; another process has locked the
   //                        folder; or the folder has another training
   //   ALREADY_EXISTS       no step was taken since the last checkpoint
-  absl::StatusOr<Attempt> Begin(bool incremental, size_t keep,
-                                const absl::optional<Clocks>& clocks = {});
+  absl::StatusOr<Begun> Begin(bool incremental, size_t keep,
+                              const absl::optional<Clocks>& clocks = {},
+                              bool has_waited = false);
+
+  // Renews the turn of the caller that began `attempt`. Does not block. Returns
+  // ABORTED if the attempt is not the current one.
+  absl::Status Renew(const Attempt& attempt);
+
+  // Ends an attempt that its caller does not finish, and removes its files.
+  // Ignores an attempt that is not the current one.
+  void GiveUp(const Attempt& attempt);
 
   // Writes this server's shard; see Server::TakeSnapshot() for `cut`. Fails
   // with:
-  //   FAILED_PRECONDITION  the base cannot be used: begin a full checkpoint
+  //   NOT_FOUND            this server lacks the base: begin a full checkpoint
   //   OUT_OF_RANGE         the server is past the cut
   //   DEADLINE_EXCEEDED    the server did not reach the cut in time
   //   RESOURCE_EXHAUSTED   the disk, or copy_bytes, is full
@@ -114,9 +142,8 @@ class CheckpointWriter {
                               Cancellation* cancellation = nullptr);
 
   // Commits the attempt, with the shards of all servers. Returns the steps of
-  // the removed checkpoints. Returns FAILED_PRECONDITION if `attempt` is not
-  // the last one that was begun. Returns DATA_LOSS, and gives the attempt up,
-  // if a shard is missing.
+  // the removed checkpoints. Returns ABORTED if the attempt was given up.
+  // Returns DATA_LOSS, and gives the attempt up, if a shard is missing.
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<Shard>& shards);
 
@@ -138,6 +165,12 @@ class CheckpointWriter {
 
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status GoOnFromRestored() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Prepare(const Server::Training& training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Begun> BeginNext(const Server::Training& training,
+                                  const Clocks& clocks, bool incremental)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<checkpoint::NewCheckpoint> Describe(
       const Server::Training& training, const Clocks& clocks) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -161,6 +194,7 @@ class CheckpointWriter {
   const Options options_;
   std::atomic<uint64_t> last_step_{0};
   ShardProgress progress_;
+  CheckpointTurn turn_;
 
   absl::Mutex mu_;
   // Ordered from the oldest to the newest.
@@ -172,9 +206,9 @@ class CheckpointWriter {
   bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
-  // The step and the clocks of this training's newest checkpoint, which may be
-  // the restored one.
-  uint64_t newest_step_ ABSL_GUARDED_BY(mu_) = 0;
+  // This training's newest checkpoint, which may be the restored one. Step 0:
+  // none.
+  Begun newest_ ABSL_GUARDED_BY(mu_);
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -141,14 +141,31 @@ void CheckpointCalls::ThreadLoop() {
 
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
+                             Cancellation* cancellation,
                              v1::CheckpointAttempt* reply) {
   if (writer == nullptr) return NoFolder();
   absl::optional<CheckpointWriter::Clocks> clocks;
   if (request.clocks_size() > 0) clocks = ClocksIn(request.clocks());
-  const auto attempt =
-      writer->Begin(request.incremental(), request.keep(), clocks);
-  if (!attempt.ok()) return attempt.status();
-  *reply = ToMessage(*attempt);
+  const auto begun = writer->Begin(request.incremental(), request.keep(),
+                                   clocks, request.has_waited());
+  if (!begun.ok()) return begun.status();
+  using State = CheckpointWriter::Begun::State;
+  if (begun->state == State::kBegun && cancellation->is_cancelled()) {
+    writer->GiveUp(begun->attempt);
+  }
+  *reply = ToMessage(begun->attempt);
+  reply->set_running(begun->state == State::kRunning);
+  reply->set_committed(begun->state == State::kCommitted);
+  reply->set_bytes(begun->bytes);
+  return absl::OkStatus();
+}
+
+absl::Status AttendCheckpoint(CheckpointWriter* writer,
+                              const v1::AttendCheckpointRequest& request) {
+  if (writer == nullptr) return NoFolder();
+  const CheckpointWriter::Attempt attempt = AttemptIn(request.attempt());
+  if (!request.give_up()) return writer->Renew(attempt);
+  writer->GiveUp(attempt);
   return absl::OkStatus();
 }
 

@@ -54,7 +54,10 @@ class CheckpointCalls {
 // FAILED_PRECONDITION, with the missing flag, if `writer` is null.
 absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              const v1::BeginCheckpointRequest& request,
+                             Cancellation* cancellation,
                              v1::CheckpointAttempt* reply);
+absl::Status AttendCheckpoint(CheckpointWriter* writer,
+                              const v1::AttendCheckpointRequest& request);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,

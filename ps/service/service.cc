@@ -27,10 +27,11 @@ using v1::ParameterServer;
 
 using CheckpointBase = ParameterServer::WithCallbackMethod_ChooseCut<
     ParameterServer::WithCallbackMethod_BeginCheckpoint<
-        ParameterServer::WithCallbackMethod_HoldSteps<
-            ParameterServer::WithCallbackMethod_WriteShard<
-                ParameterServer::WithCallbackMethod_CommitCheckpoint<
-                    ParameterServer::Service>>>>>;
+        ParameterServer::WithCallbackMethod_AttendCheckpoint<
+            ParameterServer::WithCallbackMethod_HoldSteps<
+                ParameterServer::WithCallbackMethod_WriteShard<
+                    ParameterServer::WithCallbackMethod_CommitCheckpoint<
+                        ParameterServer::Service>>>>>>;
 // Methods that carry tensors are raw: they bypass protobuf's parser.
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
@@ -127,9 +128,29 @@ class ServiceImpl final : public Base {
   ServerUnaryReactor* BeginCheckpoint(CallbackServerContext* context,
                                       const v1::BeginCheckpointRequest* request,
                                       v1::CheckpointAttempt* reply) override {
-    return StartCheckpointCall(context, request->view(), [=](Cancellation*) {
-      return ps::BeginCheckpoint(options_.checkpoints, *request, reply);
-    });
+    return StartCheckpointCall(
+        context, request->view(), [=](Cancellation* cancellation) {
+          return ps::BeginCheckpoint(options_.checkpoints, *request,
+                                     cancellation, reply);
+        });
+  }
+
+  // Keeps a turn on the calling thread, so that the call does not wait for a
+  // shard that is being written.
+  ServerUnaryReactor* AttendCheckpoint(
+      CallbackServerContext* context,
+      const v1::AttendCheckpointRequest* request,
+      v1::AttendCheckpointReply* reply) override {
+    const auto attend = [=](Cancellation*) {
+      return ps::AttendCheckpoint(options_.checkpoints, *request);
+    };
+    if (request->give_up()) {
+      return StartCheckpointCall(context, request->view(), attend);
+    }
+    absl::Status status = Check(*context, Permission::kAdminister);
+    if (status.ok()) status = server_->CheckView(ViewIn(request->view()));
+    if (status.ok()) status = attend(nullptr);
+    return Finish(context, status);
   }
 
   // Runs on the calling thread, so that a hold does not wait for a shard that

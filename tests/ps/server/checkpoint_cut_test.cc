@@ -73,11 +73,11 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
     server->Leave(kLeaves);
     for (uint64_t step = 3; step < kSteps; ++step) push(&server, kStays, step);
     while (server->report().held_bytes > 0) std::this_thread::yield();
-    const auto attempt = writer.Begin(false, 0);
-    ASSERT_TRUE(attempt.ok()) << attempt.status();
-    const auto shard = writer.Write(*attempt, absl::nullopt);
+    const auto begun = writer.Begin(false, 0);
+    ASSERT_TRUE(begun.ok()) << begun.status();
+    const auto shard = writer.Write(begun->attempt, absl::nullopt);
     ASSERT_TRUE(shard.ok()) << shard.status();
-    ASSERT_TRUE(writer.Commit(*attempt, {*shard}).ok());
+    ASSERT_TRUE(writer.Commit(begun->attempt, {*shard}).ok());
   }
   options.restore = RestoreFrom(&files_);
   SmallServer server(options);
@@ -108,7 +108,7 @@ TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
     std::this_thread::yield();  // until one table has it
   }
   CheckpointWriter& writer = training.writer(0);
-  const auto attempt = writer.Begin(false, 0);
+  const auto attempt = training.BeginAttempt();
   ASSERT_TRUE(attempt.ok()) << attempt.status();
   const auto held = training.server(0).HoldSteps(training.view());
   ASSERT_TRUE(held.ok()) << held.status();

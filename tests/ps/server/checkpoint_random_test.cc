@@ -263,7 +263,7 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
       }
       if (random() % 3 == 0) {
         // One server writes its shard, and then the client dies.
-        const auto attempt = training.writer(0).Begin(random() % 4 > 0, 0);
+        const auto attempt = training.BeginAttempt(random() % 4 > 0);
         ASSERT_TRUE(attempt.ok()) << attempt.status();
         ASSERT_TRUE(training.writer(random() % 2).Write(*attempt, {}).ok());
       }

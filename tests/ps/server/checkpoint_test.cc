@@ -110,17 +110,17 @@ TEST_F(CheckpointTest, AnAttemptThatFailedIsNoBase) {
   Step(&training);
   ASSERT_TRUE(training.Checkpoint().ok());
   Step(&training);
-  const auto given_up = training.writer(0).Begin(true, 0);
+  const auto given_up = training.BeginAttempt(true);
   ASSERT_TRUE(given_up.ok());
   ASSERT_TRUE(training.writer(1).Write(*given_up, {}).ok());
   Step(&training);
-  const auto attempt = training.writer(0).Begin(true, 0);
+  const auto attempt = training.BeginAttempt(true);
   ASSERT_TRUE(attempt.ok()) << attempt.status();
   EXPECT_EQ(attempt->base_step, 1u);
   auto shards = training.WriteShards(*attempt);
   ASSERT_TRUE(shards.ok()) << shards.status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(
-      training.writer(0).Commit(*given_up, *shards).status()));
+  EXPECT_TRUE(
+      absl::IsAborted(training.writer(0).Commit(*given_up, *shards).status()));
   ASSERT_TRUE(training.writer(0).Commit(*attempt, *shards).ok());
   EXPECT_TRUE(Restored(1) == training.State());
 }
@@ -130,7 +130,7 @@ TEST_F(CheckpointTest, AShardOfAnAttemptThatCameLateIsNoBase) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
   Step(&training);
-  const auto given_up = training.writer(0).Begin(false, 0);
+  const auto given_up = training.BeginAttempt();
   ASSERT_EQ(*training.Checkpoint(), 1u);
   Step(&training);
   ASSERT_TRUE(training.writer(0).Write(*given_up, {}).ok());
@@ -146,12 +146,66 @@ TEST_F(CheckpointTest, AServerThatDidNotWriteTheBaseRefuses) {
   Step(&training);
   ASSERT_TRUE(training.Checkpoint().ok());
   Step(&training);
-  const auto attempt = training.writer(0).Begin(true, 0);
+  const auto attempt = training.BeginAttempt(true);
   ASSERT_TRUE(attempt.ok());
   CheckpointWriter started_anew(&files_, &training.server(1), {});
   const absl::Status status = started_anew.Write(*attempt, {}).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("take a full one"));
+}
+
+// The second caller gets the first one's checkpoint only if it has everything.
+TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
+  SmallTraining::Options options = Of(1);
+  options.checkpoints.lease = absl::InfiniteDuration();
+  SmallTraining training(SmallModel(), &files_, options);
+  Start(&training);
+  Step(&training);
+  CheckpointWriter& writer = training.writer(0);
+  const auto first = training.BeginAttempt();
+  const auto shards = training.WriteShards(*first);
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  using State = CheckpointWriter::Begun::State;
+  const CheckpointWriter::Clocks before = {{0, 0, 1}};
+  const auto waiting = writer.Begin(false, 0, before);
+  ASSERT_TRUE(waiting.ok()) << waiting.status();
+  EXPECT_EQ(waiting->state, State::kRunning);
+  EXPECT_EQ(waiting->attempt.step, 1u);
+  ASSERT_TRUE(writer.Renew(*first).ok());
+  ASSERT_TRUE(writer.Commit(*first, *shards).ok());
+
+  const auto joined = writer.Begin(false, 0, before, true);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_EQ(joined->state, State::kCommitted);
+  EXPECT_EQ(joined->attempt.step, 1u);
+  EXPECT_EQ(joined->bytes, (*shards)[0].info.bytes);
+  Step(&training);
+  const CheckpointWriter::Clocks after = {{0, 0, 2}};
+  const auto next = writer.Begin(false, 0, after, true);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->state, State::kBegun);
+  EXPECT_EQ(next->attempt.step, 2u);
+
+  // An attempt that is given up lets the next caller begin.
+  writer.GiveUp(*first);  // not the current one
+  EXPECT_EQ(writer.Begin(false, 0, after)->state, State::kRunning);
+  writer.GiveUp(next->attempt);
+  EXPECT_TRUE(absl::IsAborted(writer.Renew(next->attempt)));
+  EXPECT_EQ(*training.Checkpoint(), 2u);
+}
+
+TEST_F(CheckpointTest, CallerWhoseLeaseIsOverLosesItsTurn) {
+  SmallTraining training(SmallModel(), &files_, Of(1));  // without leases
+  Start(&training);
+  Step(&training);
+  const auto dead = training.BeginAttempt();
+  const auto shards = training.WriteShards(*dead);
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  ASSERT_EQ(*training.Checkpoint(), 1u);
+  EXPECT_TRUE(absl::IsAborted(training.writer(0).Renew(*dead)));
+  EXPECT_TRUE(
+      absl::IsAborted(training.writer(0).Commit(*dead, *shards).status()));
+  EXPECT_TRUE(Restored(1) == training.State());
 }
 
 TEST_F(CheckpointTest, VersionThatHasPassedOrNeverComesIsAnError) {
@@ -161,7 +215,7 @@ TEST_F(CheckpointTest, VersionThatHasPassedOrNeverComesIsAnError) {
   Start(&training);
   Step(&training);
   Step(&training);
-  const auto attempt = training.writer(0).Begin(false, 0);
+  const auto attempt = training.BeginAttempt();
   CheckpointWriter& writer = training.writer(0);
   EXPECT_TRUE(absl::IsOutOfRange(
       writer.Write(*attempt, CutPoint::OfVersion(1)).status()));
@@ -174,7 +228,7 @@ TEST_F(CheckpointTest, VersionIsWaitedFor) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
   Step(&training);
-  const auto attempt = training.writer(0).Begin(false, 0);
+  const auto attempt = training.BeginAttempt();
   absl::StatusOr<CheckpointWriter::Shard> shard;
   std::thread caller([&] {
     shard = training.writer(0).Write(*attempt, CutPoint::OfVersion(3));
@@ -190,7 +244,7 @@ TEST_F(CheckpointTest, VersionIsWaitedFor) {
 TEST_F(CheckpointTest, CallThatIsCancelledEndsItsWait) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
-  const auto attempt = training.writer(0).Begin(false, 0);
+  const auto attempt = training.BeginAttempt();
   Cancellation before;
   before.Cancel();
   CheckpointWriter& writer = training.writer(0);

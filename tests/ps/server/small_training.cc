@@ -222,6 +222,13 @@ TrainingState SmallTraining::State() {
   return state;
 }
 
+absl::StatusOr<CheckpointWriter::Attempt> SmallTraining::BeginAttempt(
+    bool incremental, size_t keep) {
+  const auto begun = writers_[0]->Begin(incremental, keep);
+  if (!begun.ok()) return begun.status();
+  return begun->attempt;
+}
+
 absl::StatusOr<std::vector<CheckpointWriter::Shard>> SmallTraining::WriteShards(
     const CheckpointWriter::Attempt& attempt) {
   std::vector<CheckpointWriter::Shard> shards;
@@ -245,10 +252,10 @@ absl::StatusOr<std::vector<CheckpointWriter::Shard>> SmallTraining::WriteShards(
 
 absl::StatusOr<uint64_t> SmallTraining::Checkpoint(bool incremental,
                                                    size_t keep) {
-  auto attempt = writers_[0]->Begin(incremental, keep);
+  const auto attempt = BeginAttempt(incremental, keep);
   if (!attempt.ok()) return attempt.status();
   auto shards = WriteShards(*attempt);
-  if (absl::IsFailedPrecondition(shards.status()) && incremental) {
+  if (absl::IsNotFound(shards.status()) && incremental) {
     return Checkpoint(false, keep);
   }
   if (!shards.ok()) return shards.status();

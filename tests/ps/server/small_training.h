@@ -41,13 +41,19 @@ struct TrainingState {
 
 class SmallTraining {
  public:
+  static CheckpointWriter::Options WithoutLease() {
+    CheckpointWriter::Options options;
+    options.lease = absl::ZeroDuration();
+    return options;
+  }
   struct Options {
     size_t servers = 1;
     uint32_t workers = 1;
     bool restore = false;
     uint64_t step = 0;  // to restore; 0: the newest
     bool drop_tables = false;
-    CheckpointWriter::Options checkpoints;
+    // Without a lease, each attempt ends the one before.
+    CheckpointWriter::Options checkpoints = WithoutLease();
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
@@ -71,6 +77,9 @@ class SmallTraining {
   // Takes a checkpoint at the present version of the synchronous tables.
   absl::StatusOr<uint64_t> Checkpoint(bool incremental = false,
                                       size_t keep = 0);
+  // Begins a checkpoint at server 0.
+  absl::StatusOr<CheckpointWriter::Attempt> BeginAttempt(
+      bool incremental = false, size_t keep = 0);
   absl::StatusOr<std::vector<CheckpointWriter::Shard>> WriteShards(
       const CheckpointWriter::Attempt& attempt);
 

@@ -31,6 +31,8 @@ class Node {
     checkpoint::Files* files = nullptr;
     bool restore = false;
     std::shared_ptr<RestoreSource> source;  // in place of `files`
+    // Without a lease, each attempt of a checkpoint ends the one before.
+    absl::Duration lease = absl::ZeroDuration();
     Access* access = nullptr;
     // The credentials of the server and of its clients.
     std::shared_ptr<grpc::ServerCredentials> security =
@@ -51,6 +53,7 @@ class Node {
     if (options.files != nullptr) {
       CheckpointWriter::Options checkpoints;
       checkpoints.max_wait = absl::Hours(1);
+      checkpoints.lease = options.lease;
       writer_ = std::make_unique<CheckpointWriter>(options.files, core_.get(),
                                                    checkpoints);
       service.checkpoints = writer_.get();

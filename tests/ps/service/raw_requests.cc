@@ -209,6 +209,13 @@ std::string Requests::ForCheckpoint(const std::string& method) {
   request.mutable_attempt()->set_id(Number());
   request.mutable_attempt()->set_incremental(Chance(50));
   request.mutable_attempt()->set_base_step(Number());
+  if (method == "AttendCheckpoint") {
+    v1::AttendCheckpointRequest attend;
+    *attend.mutable_view() = request.view();
+    *attend.mutable_attempt() = request.attempt();
+    attend.set_give_up(Chance(50));
+    return attend.SerializeAsString();
+  }
   if (method == "WriteShard") {
     v1::WriteShardRequest write;
     *write.mutable_view() = request.view();

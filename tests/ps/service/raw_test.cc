@@ -42,6 +42,7 @@ constexpr const char* kMethods[] = {"Define",
                                     "Describe",
                                     "WriteShard",
                                     "BeginCheckpoint",
+                                    "AttendCheckpoint",
                                     "CommitCheckpoint"};
 
 ByteBuffer BytesOf(const std::string& text) {
