@@ -53,7 +53,7 @@ grpc::ChannelArguments ClientOptions::Arguments() const {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // Otherwise a few compressed bytes could decompress to gigabytes.
+  // Limits decompression: a few compressed bytes could decompress to gigabytes.
   arguments.SetInt("penstock.max_decompressed_bytes", 64 << 20);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

@@ -13,7 +13,7 @@
 namespace penstock::cli {
 namespace {
 
-// Enough calls for a median, taking a few milliseconds in total.
+// Enough calls for a median. They take a few milliseconds in total.
 constexpr int kCalls = 20;
 
 class Doctor final : public Command {

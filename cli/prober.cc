@@ -78,7 +78,7 @@ bool IsEqual(const grpc::ByteBuffer& reply, const grpc::ByteBuffer& request) {
       reply.Length() != request.Length()) {
     return false;
   }
-  // The sent payload is one slice.
+  // The payload was sent as one slice.
   const uint8_t* wanted = sent.empty() ? nullptr : sent.front().begin();
   for (const grpc::Slice& slice : got) {
     if (slice.size() == 0) continue;

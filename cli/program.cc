@@ -125,7 +125,7 @@ std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app) {
 void Complain(const std::string& name, absl::string_view message) {
   Output out(STDERR_FILENO);
   std::string text = absl::StrCat(name, ": ", message);
-  // For a script, write a single line.
+  // Does not wrap if the output goes to a script: writes a single line.
   if (out.is_terminal()) text = Wrapped(text, 0, out.columns());
   out.Write(text + "\n");
 }
@@ -137,7 +137,7 @@ Program::Program(std::vector<std::unique_ptr<Command>> commands)
   for (const std::unique_ptr<Command>& command : commands_) {
     CLI::App* const app = AppFor(command->manual());
     command->Declare(app);
-    // Otherwise CLI11 accepts "--json=0" and numbers.
+    // Rejects what CLI11 would accept: "--json=0" and numbers.
     for (CLI::Option* each : app->get_options()) {
       if (each->get_items_expected_max() == 0) each->disable_flag_override();
     }

@@ -23,7 +23,7 @@ struct ServerFlags {
   double wait_seconds = 600;
   uint64_t memory = uint64_t{16} << 30;         // bytes
   uint64_t held_gradients = uint64_t{4} << 30;  // bytes
-  // Bytes of sparse tables without a budget_bytes; 0: no limit.
+  // Limits the bytes of sparse tables that have no budget_bytes. 0: no limit.
   uint64_t sparse_memory = UsableMemory() / 2;
   uint64_t held_answers = uint64_t{4} << 30;  // bytes
   std::string spill;          // the folder of rows without room; empty: none

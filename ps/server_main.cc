@@ -303,7 +303,8 @@ int Run(ServerFlags flags) {
   if (!complete.ok()) return Fail(complete.message());
   const sigset_t signals =
       BlockSignals(flags);  // before there are other threads
-  // A file that grows beyond `ulimit -f` fails its write instead of the server.
+  // Ignores SIGXFSZ: a file that grows beyond `ulimit -f` then fails its write
+  // instead of ending the server.
   signal(SIGXFSZ, SIG_IGN);
   if (!flags.record.empty()) {
     const absl::Status status = RecordCalls(flags.record);

@@ -18,7 +18,8 @@ namespace penstock::ps {
 // crashes.
 void KeepTlsAtExit();
 
-// Paths of PEM files; empty: not given. Making credentials reads the files.
+// Paths of PEM files. An empty path means that none was given. Making
+// credentials reads the files.
 struct TlsFiles {
   std::string ca;    // the authorities that sign the certificates of peers
   std::string cert;  // this process's own certificate

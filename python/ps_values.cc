@@ -177,7 +177,7 @@ std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
   for (const ps::RowsWanted& rows : spec.rows) tables.push_back(rows.table);
   return [pending = std::move(pending),
           tables](absl::StatusOr<ps::Pulled> pulled) {
-    // In a shared pointer, because a std::function is copied.
+    // Uses a shared pointer, because a std::function is copied.
     const auto kept =
         std::make_shared<absl::StatusOr<ps::Pulled>>(std::move(pulled));
     pending->End([kept, tables] {

@@ -21,7 +21,7 @@ import sys
 import zlib
 
 TOP = 20
-# In the order of the output.
+# The kinds, in the order of the output.
 KINDS = {
     "set-up": "wall",
     "lint": "lane",

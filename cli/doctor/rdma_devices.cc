@@ -133,7 +133,7 @@ Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
   absl::ConsumePrefix(&rest, absl::StrCat(port.Subject(), ", "));
   std::string text = absl::StrCat(local.address, ": ", rest);
   const std::string rate = host.files.Line(absl::StrCat(port.folder, "/rate"));
-  // Omit the rate of a software device, which reports an arbitrary one.
+  // Omits the rate of a software device, which reports an arbitrary rate.
   const bool is_software =
       host.files.Exists(absl::StrCat(kDevices, "/", port.device, "/parent"));
   if (!rate.empty() && !is_software) absl::StrAppend(&text, ", ", rate);

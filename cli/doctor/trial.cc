@@ -58,7 +58,7 @@ absl::Status ConnectToSelf(const Settings& settings,
   auto ends = std::make_shared<BothEnds>();
   const paths::SidePaths::Done done =
       [ends](const std::string&, EndpointOr end) { ends->Add(std::move(end)); };
-  // The same steps as both sides of a connection.
+  // Takes the same steps as both sides of a connection.
   paths::SidePaths server(settings, /*is_private=*/false, /*devices=*/nullptr);
   paths::SidePaths client(settings, /*is_private=*/false, /*devices=*/nullptr);
   server.Listen({offer}, *token, done);

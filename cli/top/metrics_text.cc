@@ -123,7 +123,7 @@ double QuantileBetween(const std::vector<Bucket>& before,
                        const std::vector<Bucket>& after, double share) {
   if (after.empty()) return 0;
   const auto count = [&](size_t i) {
-    // Ignore the earlier counts if another process has taken the place of the
+    // Ignores the earlier counts if another process has taken the place of the
     // first.
     const bool fits = before.size() == after.size() &&
                       before.back().count <= after.back().count;

@@ -28,7 +28,7 @@ class PoolAllocator final : public ::tensorflow::Allocator {
   void DeallocateRaw(void* data) override;
 
  private:
-  // Deallocations look up the lease on any thread; each lock guards one part.
+  // Each lock guards one part of the leases, because any thread may deallocate.
   static constexpr size_t kParts = 16;
   struct Part {
     base::Mutex mu;

@@ -22,7 +22,7 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// All servers of the process.
+// All servers of this process.
 struct Servers {
   base::Mutex mu;
   std::set<const Server*> all ABSL_GUARDED_BY(mu);

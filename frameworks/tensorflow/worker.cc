@@ -52,7 +52,8 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
       std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
-  // Without the pool, the bytes are copied immediately.
+  // Without the pool, the bytes are copied immediately, so the step does not
+  // wait.
   if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }

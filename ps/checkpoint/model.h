@@ -44,7 +44,7 @@ struct Model {
 size_t Streams(const TableDefinition& table);
 tensor::DType StreamType(const TableDefinition& table, size_t stream);
 
-// Dense tables only.
+// Returns the number of rows. For dense tables only.
 uint64_t Rows(const TableDefinition& table);
 uint64_t RowElements(const TableDefinition& table);
 // Returns the bytes of a row's value and slots together. A sparse table stores

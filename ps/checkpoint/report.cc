@@ -39,7 +39,7 @@ uint64_t Bytes(const Manifest& manifest) {
   return bytes;
 }
 
-// A checkpoint's own content of a table, without its bases.
+// The content of a table in one checkpoint, without its bases.
 struct Content {
   uint64_t parts = 0;
   uint64_t rows = 0;

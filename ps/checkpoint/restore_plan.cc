@@ -30,7 +30,7 @@ absl::Status CheckWanted(const Model& model, const Wanted::Rows& wanted) {
       NameOf(model, wanted.table), ", which has ", rows));
 }
 
-// Disjoint spans: the end of each by its first row.
+// Disjoint spans: maps the first row of each span to its end.
 using Spans = std::map<uint64_t, uint64_t>;
 // The rows not found yet, by table.
 using Open = std::map<size_t, Spans>;

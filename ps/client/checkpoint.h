@@ -16,13 +16,14 @@
 namespace penstock::ps {
 
 struct CheckpointOptions {
-  // Writes the changes since the newest checkpoint, if that can be the base.
+  // Writes only the changes since the newest checkpoint, if that checkpoint can
+  // be the base.
   bool incremental = false;
   // Keeps this many of the newest checkpoints, and removes the others. 0:
   // removes none.
   uint64_t keep = 0;
   absl::Duration timeout = absl::Minutes(10);  // of the whole checkpoint
-  // Called with a line for people at each stage. May be empty.
+  // Called at each stage, with a line of text for people. May be empty.
   std::function<void(absl::string_view)> progress;
   // Called repeatedly while the servers write, on another thread. Takes the
   // bytes that all servers have written, and the expected total. The total may

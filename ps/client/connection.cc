@@ -198,7 +198,7 @@ std::vector<std::string> Connection::names() const {
 absl::Status Connection::Explain(absl::string_view what, size_t server,
                                  const absl::Status& error) const {
   std::string remedy;
-  // gRPC's own message, which does not name the cause.
+  // gRPC's own message does not name the cause.
   if (absl::IsDeadlineExceeded(error) &&
       absl::StrContains(error.message(), "Deadline Exceeded")) {
     remedy =

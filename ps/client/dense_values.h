@@ -103,7 +103,7 @@ class TableAssembly {
   std::vector<size_t> split_;                   // the wanted split tables
   std::vector<size_t> parts_;
   std::vector<tensor::Tensor> received_;  // by part
-  // By table: the tensors of split tables. Empty if no table is split.
+  // The tensors of split tables, by table. Empty if no table is split.
   std::vector<tensor::Tensor> whole_;
   std::vector<bool> is_abandoned_;  // by table
 };

@@ -49,8 +49,8 @@ class HeartbeatSender::Stream {
     if (state_ == State::kClosed || state_ == State::kIdle) Beat();
   }
 
-  // Cancels the stream. The stream ends with the event of the operation under
-  // way, which comes immediately.
+  // Cancels the stream. The event of the operation in flight comes immediately,
+  // and ends the stream.
   void BreakOff() {
     is_broken_off_ = true;
     if (state_ == State::kClosed) state_ = State::kEnded;

@@ -84,7 +84,7 @@ tensor::Bundle Pulled::AllDense() const { return dense_.Tables(); }
 
 // A pull under way. Used in the loop's callbacks, except in Start().
 struct PullCall::State : std::enable_shared_from_this<State> {
-  // The call to one server.
+  // The state of the call to one server.
   struct AtServer {
     size_t server;
     std::vector<size_t> parts;

@@ -76,7 +76,7 @@ struct Puller {
   CallLoop* loop;
   absl::optional<v1::WorkerId> worker;  // none: a reader
   sparse::HashKey hash;
-  // Makes a worker a member again; may be empty.
+  // Makes a worker a member again. May be empty.
   std::function<PatientCall::Rejoin(size_t server)> rejoin;
 };
 

@@ -79,8 +79,8 @@ grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
       &context, v1::DescribeRequest(), &report);
 }
 
-// Makes gRPC reconnect at the next call. gRPC's backoff grows to two minutes,
-// and calls meanwhile return the error of the last attempt.
+// Makes gRPC reconnect at the next call. gRPC's backoff grows to two minutes.
+// During the backoff, calls return the error of the last attempt.
 void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }

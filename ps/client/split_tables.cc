@@ -42,8 +42,9 @@ absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
                    ", and was given ", given.ToString()));
 }
 
-// Returns the given tensors by table of the layout; null: not given. Tables
-// mostly come in the order of the model, and then need no lookup.
+// Returns the given tensors, by the layout's tables. Null for a table that was
+// not given. Tables mostly come in the order of the model, and then need no
+// lookup.
 absl::StatusOr<std::vector<const Tensor*>> ByTable(const Layout& layout,
                                                    const tensor::Bundle& tables,
                                                    DenseKind kind) {

@@ -221,7 +221,7 @@ absl::StatusOr<std::vector<Tensor>> Compressor::Quantize(const Tensor& gradient,
   ForEachPiece(count_, *workers_, [&](size_t begin, size_t count) {
     optim::Scratch<float> piece;
     Widen(from, begin, count, &piece);
-    // Pads the last block; only whole blocks are quantized.
+    // Pads the last block, because only whole blocks are quantized.
     const size_t some = BlocksOf(count);
     std::fill(piece.data + count, piece.data + some * kBlock, 0.0F);
     int8_t rounded[kPiece];

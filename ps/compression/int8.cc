@@ -13,7 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/compression/int8.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come first.
+// foreach_target.h must be the first include.
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -34,7 +34,7 @@ struct Threshold {
   size_t ties = 0;
 };
 
-// Counts of a part, later the positions of its indices.
+// The counts of one part. Later, the positions of its indices.
 struct Counts {
   size_t above = 0;
   size_t equal = 0;

@@ -27,7 +27,7 @@ struct CutPoint {
 
 // The steps of a server that applies nothing new.
 struct HeldSteps {
-  // The highest of its synchronous tables.
+  // The highest version of the synchronous tables.
   uint64_t version = 0;
   // One entry per rank: 1 + the clock of the last push that a table has begun
   // to apply.

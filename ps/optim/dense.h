@@ -51,7 +51,8 @@ struct DenseStep {
   const Scalars* scalars = nullptr;
   tensor::DType dtype = tensor::DType::kF32;
   size_t count = 0;
-  // Ordered by worker rank, ascending. Each must have passed CheckGradient().
+  // The gradients, by worker rank, ascending. Each must have passed
+  // CheckGradient().
   absl::Span<const GradientView> gradients;
   const void* value = nullptr;    // not read if f16 or bf16
   void* updated = nullptr;        // `value`, or disjoint from it

@@ -11,7 +11,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ps/optim/elements.cc"
 #include "hwy/foreach_target.h"
-// foreach_target.h must come first.
+// foreach_target.h must be the first include.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ps/optim/formats-inl.h"
@@ -189,7 +189,8 @@ struct FindPass {
     return count;
   }
 
-  // Call only if there is such an element.
+  // Returns the first element beyond the limit. Call only if there is such an
+  // element.
   template <class Format, class V>
   static size_t First(const uint8_t* from, V most, size_t begin, size_t end) {
     const hn::ScalableTag<typename Format::Own> d;

@@ -55,8 +55,8 @@ std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
   return is_new;
 }
 
-// Returns an error of a restore. Replaces NOT_FOUND, which would mean that
-// there is no checkpoint: here a file of the checkpoint is missing.
+// Returns the error of a restore. Replaces NOT_FOUND, which would mean that
+// there is no checkpoint. Here a file of the checkpoint is missing.
 absl::Status Failed(const CutId& cut, const absl::Status& status) {
   return absl::Status(
       absl::IsNotFound(status) ? absl::StatusCode::kDataLoss : status.code(),

@@ -64,7 +64,7 @@ class CheckpointWriter {
     absl::Duration lease = absl::Seconds(30);
     // Limits the time that Write() waits for its cut.
     absl::Duration max_wait = absl::Minutes(1);
-    // See checkpoint::NewCheckpoint.
+    // Limits the length of a chain; see checkpoint::NewCheckpoint.
     uint32_t max_depth = 16;
     // Called with each line for the operator. If empty, the lines go to
     // Penstock's log.

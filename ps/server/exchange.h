@@ -85,7 +85,7 @@ class Exchange final : public StepSource {
       const Options& options, std::shared_ptr<const Training> training,
       const RestoredModel& restored, const RowClock* clock, Steps* steps);
 
-  // See Server.
+  // Like Server::Join().
   absl::StatusOr<Joined> Join(const WorkerId& worker);
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);

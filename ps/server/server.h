@@ -212,8 +212,8 @@ class Server {
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
   absl::optional<CutId> cut_ ABSL_GUARDED_BY(mu_);  // restored
-  // Ordered by deadline as well as by ticket, because all have the same
-  // timeout.
+  // By ticket. This is also the order of the deadlines, because all calls have
+  // the same timeout.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   Steps steps_;
 };

@@ -72,7 +72,8 @@ class Steps {
     // True if the caller calls Help() soon.
     bool will_help = false;
   };
-  // Takes over `news`. Ignores a source that Begin() has replaced.
+  // Takes over the changes in `news`. Ignores a source that Begin() has
+  // replaced.
   void Update(const StepSource* source, News news);
 
   // Applies a waiting step in the caller's thread, if the step is small. Waking

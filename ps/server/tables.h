@@ -249,7 +249,7 @@ class Tables {
   const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
       std::make_shared<std::atomic<size_t>>(0);
   absl::flat_hash_map<std::string, size_t> part_of_;
-  // By table of the model.
+  // The optimizers, by table of the model.
   std::vector<std::shared_ptr<const optim::Optimizer>> optimizers_;
   std::vector<bool> is_new_;
 

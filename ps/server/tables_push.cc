@@ -170,8 +170,8 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
 
 absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
                            absl::Time now) {
-  // Does everything that may fail for lack of memory before any step. The rows
-  // have their room already.
+  // Makes everything that may fail for lack of memory, before any step begins.
+  // The rows already have their room.
   std::vector<std::pair<size_t, RowStep>> steps;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
     if (model_.rows()[rows].policy != policy) continue;

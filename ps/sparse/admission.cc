@@ -41,7 +41,7 @@ bool Admission::Admit(uint64_t id, uint32_t tag) {
       candidate->count = 0;
       return true;
     }
-    // Ages are differences, so that the count may wrap.
+    // Compares ages as differences, so that the count may wrap.
     if (candidate->count < rarest->count ||
         (candidate->count == rarest->count &&
          counted_ - candidate->since > counted_ - rarest->since)) {

@@ -51,7 +51,7 @@ class Batch {
   size_t Begin(size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
   size_t End(size_t shard) const { return ends_[shard]; }
 
-  // Hashes by place in the groups.
+  // Returns the hashes of the ids, in the order of the groups.
   const uint64_t* hashes() const { return hashes_.data(); }
   uint32_t tag(size_t place) const {
     return static_cast<uint32_t>(hashes_[place]);

@@ -12,8 +12,7 @@ namespace penstock::ps::sparse {
 namespace {
 
 // Returns ln(x) of a positive normal number: x = m * 2^e with m around 1, and
-// ln(m) = 2 * artanh((m - 1) / (m + 1)). The first term left out is below
-// 1e-15.
+// ln(m) = 2 * artanh((m - 1) / (m + 1)). The first omitted term is below 1e-15.
 double Log(double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);

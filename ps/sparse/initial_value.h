@@ -35,7 +35,7 @@ struct Initial {
 // differ between machines. No normal value is more than 5.9 standard deviations
 // from the mean.
 //
-// Immutable, thread-safe.
+// Immutable and thread-safe.
 class InitialValue {
  public:
   InitialValue(const Initial& initial, uint64_t seed, absl::string_view table);

@@ -12,9 +12,9 @@ namespace penstock::ps::sparse {
 
 class Table;
 
-// The room that Table::Reserve() has set aside in each shard. Other callers
-// cannot use this room. The destructor returns the unused rest. Blocks neither
-// calls nor snapshots.
+// Room that Table::Reserve() has set aside in each shard. Other callers cannot
+// use this room. The destructor returns unused room. Blocks neither calls nor
+// snapshots.
 //
 // The table must outlive this object. For one thread at a time; other threads
 // may use the table meanwhile, also with their own reservations.

@@ -83,7 +83,7 @@ class RowStore {
   // Returns the number of rows in use.
   size_t size() const { return size_; }
   size_t bytes() const { return bytes_; }
-  // Returns the bytes from one row to the next.
+  // Returns the distance from one row to the next, in bytes.
   size_t stride() const { return stride_; }
   static size_t StrideOf(size_t elements);
 

@@ -94,8 +94,8 @@ class Shard {
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
     return NumberOf(id, tag) == kNoRow;
   }
-  // Returns true if Update() needs new room, when the tier is full and its rows
-  // can be swapped with rows in memory. Asks the tier for the id.
+  // Returns true if Update() needs new room while the tier is full and its rows
+  // can only be swapped with rows in memory. Asks the tier for the id.
   bool UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now);
   // Returns true if rows can be swapped with the tier.
   bool CanSwap() const;
@@ -191,8 +191,8 @@ class Shard {
     row->changed = epoch_;
   }
   void Use(uint32_t number, Row* row, uint32_t now) {
-    // Most uses fall into the second already stored, which keeps the line
-    // clean.
+    // Most uses happen in the second that is stored already. Not writing then
+    // keeps the line clean.
     if (row->last_use < now) row->last_use = now;
     if (keeps_order_) recency_.Use(number);
   }

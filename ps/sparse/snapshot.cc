@@ -22,7 +22,8 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
-  // Reads rows in memory first: until then, their changes are copied.
+  // Reads rows in memory first, because changes of these rows are copied until
+  // then.
   if (block->ids.empty() && block->removed.empty()) AddSpilled(limit, block);
   absl::Status tier = table_->TierStatus();
   if (!tier.ok()) {

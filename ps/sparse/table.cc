@@ -297,7 +297,8 @@ bool Table::Sweep(uint32_t now) {
   if (sweep_ == nullptr) {
     if (now < next_sweep_) return false;
     sweep_ = spill_->Begin();
-    // An expired row may stay an eighth of its time to live too long.
+    // Sweeps often enough that an expired row stays at most an eighth of its
+    // time to live too long.
     next_sweep_ = SecondsOf(absl::FromUnixSeconds(now) + absl::Seconds(1) +
                             options_.time_to_live / 8);
   }

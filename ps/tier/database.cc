@@ -171,7 +171,8 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch) {
     const absl::Time now = base::SteadyNow();
     if (end == absl::InfiniteFuture()) end = now + options_.longest_stall;
     if (now > end) {
-      // Spares later writes the same wait for this disk.
+      // Records the failure, so that later writes need not wait as long for
+      // this disk.
       shortage_.OnFailed(Shortage::Kind::kFlush, ETIME, 0);
       return absl::ResourceExhaustedError(
           absl::StrCat("the disk has taken no rows for ",
