@@ -7,10 +7,11 @@ namespace penstock {
 namespace memory {
 
 constexpr uint64_t RangeAllocator::kGranule;
+constexpr int RangeAllocator::kNearby;
 
 RangeAllocator::RangeAllocator(uint64_t capacity, uint64_t roving_bytes)
     : capacity_(capacity / kGranule * kGranule), roving_bytes_(roving_bytes) {
-  if (capacity_ > 0) free_[0] = capacity_;
+  if (capacity_ > 0) AddFree(0, capacity_);
 }
 
 uint64_t RangeAllocator::RoundUp(uint64_t length) {
@@ -18,11 +19,11 @@ uint64_t RangeAllocator::RoundUp(uint64_t length) {
   return (length + kGranule - 1) / kGranule * kGranule;
 }
 
-absl::optional<uint64_t> RangeAllocator::Find(uint64_t from,
-                                              uint64_t want) const {
+absl::optional<uint64_t> RangeAllocator::FindNear(uint64_t from,
+                                                  uint64_t want) const {
   auto it = free_.upper_bound(from);
   if (it != free_.begin()) --it;  // `from` may be inside it
-  for (; it != free_.end(); ++it) {
+  for (int i = 0; i < kNearby && it != free_.end(); ++i, ++it) {
     const uint64_t end = it->first + it->second;
     const uint64_t begin = std::max(it->first, from);
     if (begin < end && end - begin >= want) return begin;
@@ -30,22 +31,38 @@ absl::optional<uint64_t> RangeAllocator::Find(uint64_t from,
   return absl::nullopt;
 }
 
+absl::optional<uint64_t> RangeAllocator::FindBest(uint64_t want) const {
+  const auto it = by_length_.lower_bound({want, 0});
+  if (it == by_length_.end()) return absl::nullopt;
+  return it->second;
+}
+
 void RangeAllocator::Take(uint64_t offset, uint64_t size) {
-  auto it = std::prev(free_.upper_bound(offset));
-  const uint64_t end = it->first + it->second;
-  if (offset + size < end) free_[offset + size] = end - (offset + size);
-  if (it->first < offset) {
-    it->second = offset - it->first;
-  } else {
-    free_.erase(it);
-  }
+  const auto it = std::prev(free_.upper_bound(offset));
+  const uint64_t begin = it->first;
+  const uint64_t end = begin + it->second;
+  RemoveFree(it);
+  if (begin < offset) AddFree(begin, offset - begin);
+  if (offset + size < end) AddFree(offset + size, end - (offset + size));
+}
+
+void RangeAllocator::AddFree(uint64_t offset, uint64_t size) {
+  free_.emplace(offset, size);
+  by_length_.emplace(size, offset);
+}
+
+RangeAllocator::Ranges::iterator RangeAllocator::RemoveFree(
+    Ranges::iterator range) {
+  by_length_.erase({range->second, range->first});
+  return free_.erase(range);
 }
 
 absl::optional<uint64_t> RangeAllocator::Allocate(uint64_t length) {
   if (length > capacity_) return absl::nullopt;  // keeps RoundUp from wrapping
   const uint64_t want = RoundUp(length);
-  absl::optional<uint64_t> offset = Find(next_, want);
-  if (!offset.has_value()) offset = Find(0, want);
+  absl::optional<uint64_t> offset = FindNear(next_, want);
+  if (!offset.has_value()) offset = FindNear(0, want);
+  if (!offset.has_value()) offset = FindBest(want);
   if (!offset.has_value()) return absl::nullopt;
   Take(*offset, want);
   used_ += want;
@@ -60,16 +77,17 @@ void RangeAllocator::Free(uint64_t offset, uint64_t length) {
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && next->first == offset + size) {
     size += next->second;
-    next = free_.erase(next);
+    next = RemoveFree(next);
   }
   if (next != free_.begin()) {
-    auto previous = std::prev(next);
+    const auto previous = std::prev(next);
     if (previous->first + previous->second == offset) {
-      previous->second += size;
-      return;
+      offset = previous->first;
+      size += previous->second;
+      RemoveFree(previous);
     }
   }
-  free_[offset] = size;
+  AddFree(offset, size);
 }
 
 }  // namespace memory

@@ -6,22 +6,29 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "absl/types/optional.h"
 
 namespace penstock {
 namespace memory {
 
-// Allocates ranges of [0, capacity). Uses first fit by address, and joins free
-// neighbours (Knuth, TAOCP vol. 1, section 2.5). Within the first
-// `roving_bytes`, a search begins after the range that was allocated last
-// (exercise 6 there). Walks the free ranges, which are few: one range lives for
-// each large message. Not thread-safe.
+// Allocates ranges of [0, capacity), and joins free neighbours (Knuth, TAOCP
+// vol. 1, section 2.5). Takes the first fit by address among kNearby free
+// ranges, and otherwise the best fit. Within the first `roving_bytes`, a search
+// begins after the range that was allocated last (exercise 6 there). Both
+// operations take a time logarithmic in the number of free ranges. An
+// application that keeps every other one of its slices makes as many free
+// ranges as it has slices. Not thread-safe.
 class RangeAllocator {
  public:
   // The granule of offsets and lengths: a cache line, which is also the
   // alignment for vector loads of tensors.
   static constexpr uint64_t kGranule = 64;
+  // The number of free ranges that a search looks at in the order of addresses.
+  // First fit keeps the ranges of few large messages together.
+  static constexpr int kNearby = 16;
 
   explicit RangeAllocator(uint64_t capacity, uint64_t roving_bytes = 0);
 
@@ -37,15 +44,25 @@ class RangeAllocator {
  private:
   static uint64_t RoundUp(uint64_t length);
 
-  // Returns the first offset from `from` on at which `want` bytes are free.
-  absl::optional<uint64_t> Find(uint64_t from, uint64_t want) const;
+  using Ranges = std::map<uint64_t, uint64_t>;  // offset -> length
+
+  // Returns the first offset from `from` on at which `want` bytes are free,
+  // looking at kNearby free ranges.
+  absl::optional<uint64_t> FindNear(uint64_t from, uint64_t want) const;
+  // Returns the offset of the shortest free range of at least `want` bytes.
+  absl::optional<uint64_t> FindBest(uint64_t want) const;
   void Take(uint64_t offset, uint64_t size);
+  void AddFree(uint64_t offset, uint64_t size);
+  // Returns the range after the removed one.
+  Ranges::iterator RemoveFree(Ranges::iterator range);
 
   const uint64_t capacity_;
   const uint64_t roving_bytes_;
   uint64_t used_ = 0;
-  uint64_t next_ = 0;                  // where the next roving search begins
-  std::map<uint64_t, uint64_t> free_;  // offset -> length, never adjacent
+  uint64_t next_ = 0;  // where the next roving search begins
+  Ranges free_;        // never adjacent
+  // The same ranges as (length, offset).
+  std::set<std::pair<uint64_t, uint64_t>> by_length_;
 };
 
 }  // namespace memory

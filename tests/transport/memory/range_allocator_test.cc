@@ -101,6 +101,22 @@ TEST(RangeAllocator, LargestCapacityWorks) {
   EXPECT_EQ(ranges.used(), 0u);
 }
 
+// An application keeps every other one of its slices. The only gap for a longer
+// range is far behind the others, and is the shortest one that is long enough.
+TEST(RangeAllocator, TheBestFitIsFoundBehindAnyNumberOfFreeRanges) {
+  constexpr uint64_t kCount = 40000;
+  RangeAllocator ranges(kCount * kGranule);
+  for (uint64_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(ranges.Allocate(1), i * kGranule);
+  }
+  for (uint64_t i = 0; i < kCount; i += 2) ranges.Free(i * kGranule, 1);
+  EXPECT_FALSE(ranges.Allocate(2 * kGranule).has_value());
+  for (uint64_t i : {30001, 35001, 35003}) ranges.Free(i * kGranule, 1);
+  EXPECT_EQ(ranges.Allocate(3 * kGranule), 30000 * kGranule);
+  EXPECT_EQ(ranges.Allocate(2 * kGranule), 35000 * kGranule);
+  EXPECT_EQ(ranges.Allocate(1), 0u);
+}
+
 // A map of granules, which is searched granule by granule.
 class Reference {
  public:
