@@ -92,8 +92,8 @@ absl::Status Connector::ResolveRoute() {
 
 absl::Status Connector::Connect() {
   state_ = State::kConnecting;
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Create(site_, std::move(id_));
+  absl::StatusOr<std::shared_ptr<CmConnection>> connection =
+      CmConnection::Create(site_, std::move(id_));
   if (!connection.ok()) return connection.status();
   connection_ = *std::move(connection);
   return connection_->Connect(MakeRequest(connection_->terms(),
@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
     return absl::PermissionDeniedError(
         "the process at the peer's RDMA address does not know the token");
   }
-  Connection::Begin(connection_, *peer);
+  CmConnection::Begin(connection_, *peer);
   return VerbsEndpoint::Create(std::move(connection_));
 }
 

@@ -14,7 +14,7 @@
 #include "transport/fabric/timed_setup.h"
 #include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/cm_channel.h"
-#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/cm_connection.h"
 #include "transport/fabric/verbs/site.h"
 
 namespace penstock {
@@ -70,7 +70,7 @@ class Connector : public CmHandler, public TimedSetup {
   State state_ = State::kIdle;
   std::vector<Route> routes_;  // the next one last
   CmId id_;                    // none once there is a connection
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<CmConnection> connection_;
 };
 
 }  // namespace verbs

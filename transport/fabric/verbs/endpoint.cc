@@ -52,7 +52,7 @@ Capabilities CapabilitiesOf(int max_reads) {
 
 // Returns the number of reads that the device may have in flight: as many as
 // this side starts and the peer serves.
-int MaxReads(const Connection& connection) {
+int MaxReads(const CmConnection& connection) {
   return std::min(connection.terms().reads, connection.peer().reads);
 }
 
@@ -63,7 +63,7 @@ uint64_t AddressOf(const void* data) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
-    std::shared_ptr<Connection> connection) {
+    std::shared_ptr<CmConnection> connection) {
   absl::Status permitted = connection->PermitReads();
   if (!permitted.ok()) return permitted;
   absl::StatusOr<std::shared_ptr<PoolLease>> buffers =
@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
       new VerbsEndpoint(std::move(connection), *std::move(buffers)));
 }
 
-VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
+VerbsEndpoint::VerbsEndpoint(std::shared_ptr<CmConnection> connection,
                              std::shared_ptr<PoolLease> send_buffers)
     : connection_(std::move(connection)),
       capabilities_(CapabilitiesOf(MaxReads(*connection_))),
@@ -332,7 +332,7 @@ void VerbsEndpoint::GrantIfDue() {
 void VerbsEndpoint::Break(absl::Status cause) {
   // Keeps the connection until the memory of the reads is released, even if an
   // event destroys this endpoint.
-  const std::shared_ptr<Connection> connection = connection_;
+  const std::shared_ptr<CmConnection> connection = connection_;
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends immediately

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
-#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/cm_connection.h"
 #include "transport/fabric/verbs/credits.h"
 #include "transport/fabric/verbs/exposer.h"
 #include "transport/fabric/verbs/packet.h"
@@ -34,7 +34,7 @@ class VerbsEndpoint : public Endpoint {
  public:
   // `connection` is established, and has begun.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
-      std::shared_ptr<Connection> connection);
+      std::shared_ptr<CmConnection> connection);
   ~VerbsEndpoint() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -82,7 +82,7 @@ class VerbsEndpoint : public Endpoint {
     memory::DeviceAccess* gpu = nullptr;  // the owner of that memory
   };
 
-  VerbsEndpoint(std::shared_ptr<Connection> connection,
+  VerbsEndpoint(std::shared_ptr<CmConnection> connection,
                 std::shared_ptr<PoolLease> send_buffers);
 
   // Returns true if there is a credit, a buffer, and a place in the queue.
@@ -108,7 +108,7 @@ class VerbsEndpoint : public Endpoint {
   void EndOldestRead();
   void Break(absl::Status cause);
 
-  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<CmConnection> connection_;
   const Capabilities capabilities_;
   EndpointEvents* events_ = nullptr;
   std::atomic<bool> broken_{false};  // OnBroken() has been delivered

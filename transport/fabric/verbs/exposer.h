@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/gather.h"
-#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/cm_connection.h"
 #include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/send_queue.h"
@@ -43,7 +43,7 @@ class Exposer {
  public:
   // Adds its requests to `queue`. `connection` and `queue` must outlive this
   // object.
-  Exposer(Connection* connection, SendQueue* queue)
+  Exposer(CmConnection* connection, SendQueue* queue)
       : connection_(connection), queue_(queue) {}
 
   // Exposes `payload` in at most `max_parts` parts, and posts the queue.
@@ -101,7 +101,7 @@ class Exposer {
   RemotePart Keep(const memory::Bytes& bytes, uint64_t address, uint32_t rkey,
                   Exposed exposed);
 
-  Connection* const connection_;
+  CmConnection* const connection_;
   SendQueue* const queue_;
   // The exposures, by their key and address.
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;

@@ -21,7 +21,7 @@ constexpr int kBacklog = 128;
 // A granted request, until the connection is established or lost.
 class Listener::Acceptance : public CmHandler, public TimedSetup {
  public:
-  Acceptance(const Site& site, std::shared_ptr<Connection> connection,
+  Acceptance(const Site& site, std::shared_ptr<CmConnection> connection,
              const Terms& peer, std::shared_ptr<Attempt> attempt,
              std::shared_ptr<int> half_open)
       : TimedSetup(site.loop, std::move(attempt), site.options.setup_timeout,
@@ -38,7 +38,7 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
       return FinishOnLoop(CmStatus(event.type, event.status));
     }
     if (has_ended()) return;
-    Connection::Begin(connection_, peer_);
+    CmConnection::Begin(connection_, peer_);
     FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
@@ -64,7 +64,7 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
   }
 
   const Site site_;
-  std::shared_ptr<Connection> connection_;  // null after the end
+  std::shared_ptr<CmConnection> connection_;  // null after the end
   const Terms peer_;
   const std::shared_ptr<int> half_open_;
 };
@@ -156,8 +156,8 @@ absl::Status Listener::Accept(CmEvent* request) {
   }
   absl::Status status =
       SetIdOptions(site_.api, request->request.get(), site_.options);
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      status.ok() ? Connection::Create(site_, std::move(request->request))
+  absl::StatusOr<std::shared_ptr<CmConnection>> connection =
+      status.ok() ? CmConnection::Create(site_, std::move(request->request))
                   : status;
   if (!connection.ok()) {
     attempt->Finish(connection.status());

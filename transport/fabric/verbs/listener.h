@@ -12,7 +12,7 @@
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/awaited_tokens.h"
 #include "transport/fabric/verbs/cm_channel.h"
-#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/cm_connection.h"
 #include "transport/fabric/verbs/device.h"
 #include "transport/fabric/verbs/site.h"
 

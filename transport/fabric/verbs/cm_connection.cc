@@ -1,4 +1,4 @@
-#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/cm_connection.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -45,9 +45,9 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(const Site& site,
-                                                               CmId id) {
-  std::shared_ptr<Connection> self(new Connection(site, std::move(id)));
+absl::StatusOr<std::shared_ptr<CmConnection>> CmConnection::Create(
+    const Site& site, CmId id) {
+  std::shared_ptr<CmConnection> self(new CmConnection(site, std::move(id)));
   absl::Status made = base::Descriptors::Now().CheckForPath();
   if (made.ok()) made = self->LookAtDevice();
   if (made.ok()) made = self->MakeDomain();
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(const Site& site,
   return self;
 }
 
-Connection::Connection(const Site& site, CmId id)
+CmConnection::CmConnection(const Site& site, CmId id)
     : site_(site),
       api_(site.api),
       fork_count_(progress::ForkCount()),
@@ -64,14 +64,14 @@ Connection::Connection(const Site& site, CmId id)
       exposed_quota_(std::make_shared<Quota>(site.options.exposed_bytes)),
       read_quota_(std::make_shared<Quota>(site.options.read_bytes)) {}
 
-void Connection::Begin(const std::shared_ptr<Connection>& self,
-                       const Terms& peer) {
+void CmConnection::Begin(const std::shared_ptr<CmConnection>& self,
+                         const Terms& peer) {
   self->peer_ = peer;
   self->site_.channel->SetHandler(self->id_.get(), self);
   self->site_.supervisor->Add(self);
 }
 
-absl::Status Connection::LookAtDevice() {
+absl::Status CmConnection::LookAtDevice() {
   ibv_device_attr device = {};
   const int error = api_->QueryDevice(id_->verbs, &device);
   if (error != 0) return CallFailed(api_, error, "query", id_->verbs);
@@ -89,7 +89,7 @@ absl::Status Connection::LookAtDevice() {
   return absl::OkStatus();
 }
 
-absl::Status Connection::MakeDomain() {
+absl::Status CmConnection::MakeDomain() {
   const Options& options = site_.options;
   absl::StatusOr<std::shared_ptr<Domain>> domain =
       windows_.ok()
@@ -110,7 +110,7 @@ absl::Status Connection::MakeDomain() {
   return absl::OkStatus();
 }
 
-absl::Status Connection::MakeQueuePair() {
+absl::Status CmConnection::MakeQueuePair() {
   ibv_qp_init_attr attr = {};
   attr.send_cq = completions_->queue();
   attr.recv_cq = completions_->queue();
@@ -130,7 +130,7 @@ absl::Status Connection::MakeQueuePair() {
   return absl::OkStatus();
 }
 
-Connection::~Connection() {
+CmConnection::~CmConnection() {
   if (fork_count_ != progress::ForkCount()) {
     // The parent owns all of this. Destroying it here would also destroy it in
     // the parent.
@@ -145,14 +145,14 @@ Connection::~Connection() {
   DestroyQueuePair();
 }
 
-absl::Status Connection::Connect(absl::string_view private_data) {
+absl::Status CmConnection::Connect(absl::string_view private_data) {
   rdma_conn_param param = ParamsFor(site_.options, terms_, private_data);
   if (api_->Connect(id_.get(), &param) == 0) return absl::OkStatus();
   return CallFailed(api_, errno, "connect", id_->verbs);
 }
 
-absl::Status Connection::Accept(const CmEvent& request,
-                                absl::string_view private_data) {
+absl::Status CmConnection::Accept(const CmEvent& request,
+                                  absl::string_view private_data) {
   rdma_conn_param param = ParamsFor(site_.options, terms_, private_data);
   param.responder_resources =
       std::min(param.responder_resources, request.initiator_depth);
@@ -162,7 +162,7 @@ absl::Status Connection::Accept(const CmEvent& request,
   return CallFailed(api_, errno, "accept", id_->verbs);
 }
 
-absl::Status Connection::PermitReads() {
+absl::Status CmConnection::PermitReads() {
   ibv_qp_attr attr = {};
   attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
   const int error = api_->ModifyQp(id_->qp, &attr, IBV_QP_ACCESS_FLAGS);
@@ -170,7 +170,7 @@ absl::Status Connection::PermitReads() {
   return CallFailed(api_, error, "set a queue pair's access", id_->verbs);
 }
 
-std::string Connection::Describe() const {
+std::string CmConnection::Describe() const {
   std::string text = absl::StrCat(DescribeDevice(api_, *id_), ", to ",
                                   AddressText(id_->route.addr.dst_addr));
   if (!windows_.ok()) {
@@ -191,14 +191,14 @@ std::string Connection::Describe() const {
   return text;
 }
 
-void Connection::DestroyQueuePair() {
+void CmConnection::DestroyQueuePair() {
   if (id_->qp == nullptr) return;
   // Tells the peer. An error means that the peer is gone already.
   (void)api_->Disconnect(id_.get());
   api_->DestroyQp(id_.get());
 }
 
-void Connection::Lose(const absl::Status& cause) {
+void CmConnection::Lose(const absl::Status& cause) {
   {
     base::MutexLock lock(&mu_);
     if (!cause_.ok()) return;
@@ -208,12 +208,12 @@ void Connection::Lose(const absl::Status& cause) {
   completions_->Wake();
 }
 
-absl::Status Connection::cause() const {
+absl::Status CmConnection::cause() const {
   base::MutexLock lock(&mu_);
   return cause_;
 }
 
-void Connection::Post(SendQueue* queue) {
+void CmConnection::Post(SendQueue* queue) {
   if (is_lost()) return;
   absl::Status posted = queue->Post(queue_pair());
   if (!posted.ok()) Lose(posted);
@@ -221,7 +221,7 @@ void Connection::Post(SendQueue* queue) {
   ended_.store(queue->ended(), std::memory_order_relaxed);
 }
 
-void Connection::OnTick() {
+void CmConnection::OnTick() {
   domain()->OnTick(base::SteadyNow());
   const uint64_t ended = ended_.load(std::memory_order_relaxed);
   if (ended == posted_.load(std::memory_order_relaxed) ||
@@ -247,7 +247,7 @@ void Connection::OnTick() {
   }
 }
 
-void Connection::OnCmEvent(CmEvent event) {
+void CmConnection::OnCmEvent(CmEvent event) {
   // Ignores events after the end, and events without consequences.
   if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT ||
       event.type == RDMA_CM_EVENT_ESTABLISHED) {

@@ -1,7 +1,7 @@
 // A queue pair with all its resources, from the set-up to the end.
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CONNECTION_H_
 
 #include <atomic>
 #include <cstdint>
@@ -41,12 +41,12 @@ constexpr uint32_t kSendRequests = 128;
 // The endpoint and running callbacks share the connection, which lives as long
 // as either of them. Memory of its pools may be held for longer. Touches
 // nothing in a forked child. Thread-safe where noted.
-class Connection : public CmHandler, public Supervised {
+class CmConnection : public CmHandler, public Supervised {
  public:
   // Makes the queue pair of `id`, which has a device, and posts the receives.
-  static absl::StatusOr<std::shared_ptr<Connection>> Create(const Site& site,
-                                                            CmId id);
-  ~Connection() override;
+  static absl::StatusOr<std::shared_ptr<CmConnection>> Create(const Site& site,
+                                                              CmId id);
+  ~CmConnection() override;
 
   rdma_cm_id* id() const { return id_.get(); }
   ibv_qp* queue_pair() const { return id_->qp; }
@@ -61,7 +61,8 @@ class Connection : public CmHandler, public Supervised {
   // Ends the set-up. The peer has proven that it knows the token, and has the
   // capabilities `peer`. From now on the connection handles its own events, and
   // the supervisor monitors it.
-  static void Begin(const std::shared_ptr<Connection>& self, const Terms& peer);
+  static void Begin(const std::shared_ptr<CmConnection>& self,
+                    const Terms& peer);
   const Terms& peer() const { return peer_; }
   // Lets the peer read exposed memory, by regions and by windows. Call it once
   // the connection is established. The connection manager's own setting would
@@ -108,7 +109,7 @@ class Connection : public CmHandler, public Supervised {
   void OnTick() override;
 
  private:
-  Connection(const Site& site, CmId id);
+  CmConnection(const Site& site, CmId id);
   absl::Status LookAtDevice();
   absl::Status MakeDomain();
   absl::Status MakeQueuePair();
@@ -147,4 +148,4 @@ class Connection : public CmHandler, public Supervised {
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CONNECTION_H_
