@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/mutex.h"
 #include "transport/progress/event_loop.h"
+#include "transport/rpc/call_connection.h"
 #include "transport/rpc/client_call.h"
-#include "transport/rpc/connection.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/loop_executor.h"
 #include "transport/rpc/opening.h"
@@ -28,7 +28,7 @@ connection::Keepalive::Config DefaultKeepalive() {
 
 // The state that callbacks share with the client. A thread with the
 // connection's lock may take mu_, but never the reverse.
-class Client::Core final : public Connection::Events,
+class Client::Core final : public CallConnection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
   Core(Options options, progress::EventLoop* loop, Closed closed)
@@ -45,7 +45,7 @@ class Client::Core final : public Connection::Events,
     base::MutexLock lock(&mu_);
     return !over_.ok();
   }
-  std::shared_ptr<Connection> connection() {
+  std::shared_ptr<CallConnection> connection() {
     base::MutexLock lock(&mu_);
     return connection_;
   }
@@ -57,9 +57,10 @@ class Client::Core final : public Connection::Events,
   };
 
   void OnOpened(absl::StatusOr<Opened> opened);
-  void OnSettled(Connection* connection) override;
-  void OnStream(Connection*, uint32_t) override {}  // servers open no streams
-  void OnClosed(Connection* connection, const absl::Status& why) override;
+  void OnSettled(CallConnection* connection) override;
+  void OnStream(CallConnection*, uint32_t) override {
+  }  // servers open no streams
+  void OnClosed(CallConnection* connection, const absl::Status& why) override;
 
   // Ends the client. No calls can be sent afterwards. Soon reports the calls
   // that were not sent.
@@ -83,7 +84,7 @@ class Client::Core final : public Connection::Events,
   base::Mutex mu_;
   Closed closed_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Opening> opening_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<CallConnection> connection_ ABSL_GUARDED_BY(mu_);
   bool settled_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status over_ ABSL_GUARDED_BY(mu_);  // not OK: the client is over
   std::map<CallId, Entry> calls_ ABSL_GUARDED_BY(mu_);
@@ -104,14 +105,14 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
     Finish(opened.status());
     return PostClosed(opened.status());
   }
-  Connection::Config config;
+  CallConnection::Config config;
   config.is_client = true;
   config.version = opened->version;
   config.settings = options_.settings;
   config.peer = opened->peer;
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
-  std::shared_ptr<Connection> connection = Connection::Create(
+  std::shared_ptr<CallConnection> connection = CallConnection::Create(
       config, loop_, executor_, std::move(opened->socket), shared_from_this());
   {
     base::MutexLock lock(&mu_);
@@ -128,7 +129,7 @@ std::vector<std::shared_ptr<ClientCall>> Client::Core::CallsLocked() {
   return calls;
 }
 
-void Client::Core::OnSettled(Connection* connection) {
+void Client::Core::OnSettled(CallConnection* connection) {
   std::vector<std::shared_ptr<ClientCall>> calls;
   {
     base::MutexLock lock(&mu_);
@@ -164,7 +165,8 @@ void Client::Core::PostClosed(const absl::Status& why) {
   });
 }
 
-void Client::Core::OnClosed(Connection* connection, const absl::Status& why) {
+void Client::Core::OnClosed(CallConnection* connection,
+                            const absl::Status& why) {
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("connection to ", options_.target, ": ", why.message()));
   Finish(status);
@@ -202,7 +204,7 @@ Client::CallId Client::Core::Call(Request request, Done done) {
   auto call =
       std::make_shared<ClientCall>(*std::move(head), std::move(request.payload),
                                    Forgetting(id, std::move(done)));
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<CallConnection> connection;
   absl::Status over;
   {
     base::MutexLock lock(&mu_);
@@ -215,7 +217,7 @@ Client::CallId Client::Core::Call(Request request, Done done) {
   if (!over.ok()) {
     PostReport(call->TakeUnsent(), over);
   } else if (connection != nullptr) {
-    Connection::Section section(connection.get());
+    CallConnection::Section section(connection.get());
     call->Start(connection.get());
   }
   return id;
@@ -234,7 +236,7 @@ void Client::Core::AddLocked(CallId id, std::shared_ptr<ClientCall> call,
 
 void Client::Core::End(CallId id, const absl::Status& why) {
   std::shared_ptr<ClientCall> call;
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<CallConnection> connection;
   {
     base::MutexLock lock(&mu_);
     auto it = calls_.find(id);
@@ -243,7 +245,7 @@ void Client::Core::End(CallId id, const absl::Status& why) {
     connection = connection_;
     if (connection == nullptr) return PostReport(call->TakeUnsent(), why);
   }
-  Connection::Section section(connection.get());
+  CallConnection::Section section(connection.get());
   call->Cancel(why);
   PostReport(call->TakeUnsent(), why);
 }
@@ -251,7 +253,7 @@ void Client::Core::End(CallId id, const absl::Status& why) {
 void Client::Core::Destroy() {
   if (loop_->IsForeign()) return;  // the connection belongs to the parent
   const absl::Status why = absl::CancelledError("the client was destroyed");
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<CallConnection> connection;
   std::shared_ptr<Opening> opening;
   Closed closed;  // destroyed outside the lock
   {
@@ -292,13 +294,13 @@ void Client::Cancel(CallId call) {
 bool Client::is_over() const { return core_->is_over(); }
 
 absl::optional<session::PathDescription> Client::DescribePath() const {
-  std::shared_ptr<Connection> connection = core_->connection();
+  std::shared_ptr<CallConnection> connection = core_->connection();
   if (connection == nullptr) return absl::nullopt;
   return connection->DescribePath();
 }
 
 session::Counters Client::counters() const {
-  std::shared_ptr<Connection> connection = core_->connection();
+  std::shared_ptr<CallConnection> connection = core_->connection();
   return connection == nullptr ? session::Counters() : connection->counters();
 }
 

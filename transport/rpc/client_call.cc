@@ -7,7 +7,7 @@
 namespace penstock {
 namespace rpc {
 
-void ClientCall::Start(Connection* connection) {
+void ClientCall::Start(CallConnection* connection) {
   if (state_ != State::kWaiting) return;
   state_ = State::kOpen;
   connection_ = connection;

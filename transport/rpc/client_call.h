@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/rpc/call.h"
-#include "transport/rpc/connection.h"
+#include "transport/rpc/call_connection.h"
 
 namespace penstock {
 namespace rpc {
@@ -38,7 +38,7 @@ class ClientCall final : public session::StreamEvents,
         payload_(std::move(payload)),
         done_(std::move(done)) {}
 
-  void Start(Connection* connection);
+  void Start(CallConnection* connection);
   void Cancel(const absl::Status& why);
   // Returns the report of a call that was never started, for the caller to run.
   // Returns null if the call was started or has reported.
@@ -67,7 +67,7 @@ class ClientCall final : public session::StreamEvents,
   memory::Payload payload_;
   Done done_;
   State state_ = State::kWaiting;
-  Connection* connection_ = nullptr;
+  CallConnection* connection_ = nullptr;
   std::shared_ptr<ClientCall> self_;  // set while the call is open
   uint32_t stream_ = 0;
   bool has_message_ = false;

@@ -9,7 +9,7 @@
 #include "transport/progress/acceptor.h"
 #include "transport/progress/event_loop.h"
 #include "transport/record/recorder.h"
-#include "transport/rpc/connection.h"
+#include "transport/rpc/call_connection.h"
 #include "transport/rpc/greeters.h"
 #include "transport/rpc/greeting.h"
 #include "transport/rpc/loop_executor.h"
@@ -55,7 +55,7 @@ absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
 
 // The state that callbacks share with the server. A thread with a connection's
 // lock may take mu_, but never the reverse.
-class Server::Core final : public Connection::Events,
+class Server::Core final : public CallConnection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
   Core(Options options, progress::EventLoop* loop, Handler handler)
@@ -67,14 +67,14 @@ class Server::Core final : public Connection::Events,
   absl::Status Listen();
   void Stop();
   int port() const { return acceptor_->port(); }
-  std::vector<std::shared_ptr<Connection>> connections();
+  std::vector<std::shared_ptr<CallConnection>> connections();
 
  private:
   void OnGreeted(Greeted greeted);
   void Handle(std::shared_ptr<ServerCall> call);
-  void OnSettled(Connection*) override {}
-  void OnStream(Connection* connection, uint32_t stream) override;
-  void OnClosed(Connection* connection, const absl::Status& why) override;
+  void OnSettled(CallConnection*) override {}
+  void OnStream(CallConnection* connection, uint32_t stream) override;
+  void OnClosed(CallConnection* connection, const absl::Status& why) override;
 
   const Options options_;
   progress::EventLoop* const loop_;
@@ -86,7 +86,7 @@ class Server::Core final : public Connection::Events,
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   // Changed and called on the loop's thread. Null when stopped.
   Handler handler_ ABSL_GUARDED_BY(mu_);
-  std::map<Connection*, std::shared_ptr<Connection>> connections_
+  std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);
 };
 
@@ -115,7 +115,7 @@ absl::Status Server::Core::Listen() {
 
 void Server::Core::OnGreeted(Greeted greeted) {
   Opened& opened = greeted.opened;
-  Connection::Config config;
+  CallConnection::Config config;
   config.version = opened.version;
   config.settings = options_.settings;
   config.peer = opened.peer;
@@ -126,7 +126,7 @@ void Server::Core::OnGreeted(Greeted greeted) {
   if (record::Recorder* const recorder = record::Recorder::OfProcess()) {
     config.recorded_client = recorder->NextClient();
   }
-  std::shared_ptr<Connection> connection = Connection::Create(
+  std::shared_ptr<CallConnection> connection = CallConnection::Create(
       config, loop_, executor_, std::move(opened.socket), shared_from_this());
   {
     base::MutexLock lock(&mu_);
@@ -136,9 +136,9 @@ void Server::Core::OnGreeted(Greeted greeted) {
   connection->Start(opened.received);
 }
 
-void Server::Core::OnStream(Connection* connection, uint32_t stream) {
+void Server::Core::OnStream(CallConnection* connection, uint32_t stream) {
   std::shared_ptr<Core> self = shared_from_this();
-  std::shared_ptr<Connection> shared;
+  std::shared_ptr<CallConnection> shared;
   {
     base::MutexLock lock(&mu_);
     auto it = connections_.find(connection);
@@ -162,7 +162,7 @@ void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
   if (handler != nullptr) handler(std::move(incoming));
 }
 
-void Server::Core::OnClosed(Connection* connection, const absl::Status&) {
+void Server::Core::OnClosed(CallConnection* connection, const absl::Status&) {
   base::MutexLock lock(&mu_);
   auto it = connections_.find(connection);
   if (it == connections_.end()) return;
@@ -170,8 +170,8 @@ void Server::Core::OnClosed(Connection* connection, const absl::Status&) {
   connections_.erase(it);
 }
 
-std::vector<std::shared_ptr<Connection>> Server::Core::connections() {
-  std::vector<std::shared_ptr<Connection>> result;
+std::vector<std::shared_ptr<CallConnection>> Server::Core::connections() {
+  std::vector<std::shared_ptr<CallConnection>> result;
   base::MutexLock lock(&mu_);
   for (const auto& entry : connections_) result.push_back(entry.second);
   return result;
@@ -188,7 +188,7 @@ void Server::Core::Stop() {
     handler = std::move(handler_);
     handler_ = nullptr;
   }
-  for (const std::shared_ptr<Connection>& connection : connections()) {
+  for (const std::shared_ptr<CallConnection>& connection : connections()) {
     connection->Close(absl::UnavailableError("the server was stopped"));
   }
   if (loop_->IsCurrent()) return;
@@ -230,7 +230,8 @@ int Server::port() const { return core_->port(); }
 
 std::vector<Server::Description> Server::Describe() const {
   std::vector<Description> descriptions;
-  for (const std::shared_ptr<Connection>& connection : core_->connections()) {
+  for (const std::shared_ptr<CallConnection>& connection :
+       core_->connections()) {
     descriptions.push_back({connection->peer(), connection->DescribePath(),
                             connection->counters()});
   }

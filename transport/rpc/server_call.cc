@@ -67,7 +67,7 @@ void ServerCall::OnReset(const absl::Status&, bool) {
 }
 
 void ServerCall::OnCancel(std::function<void()> cancelled) {
-  Connection::Section section(connection_.get());
+  CallConnection::Section section(connection_.get());
   if (cancelled_) {
     connection_->RunLater(std::move(cancelled));
   } else if (state_ != State::kOver) {
@@ -85,7 +85,7 @@ void ServerCall::Respond(absl::StatusOr<Response> response) {
         absl::StrCat("the answer's metadata has ", response->metadata.size(),
                      " bytes, and ", kMaxMetadataBytes, " at most are sent"));
   }
-  Connection::Section section(connection_.get());
+  CallConnection::Section section(connection_.get());
   if (state_ == State::kOver) return;
   Send(std::move(response));
 }

@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/record/recorder.h"
 #include "transport/rpc/call.h"
-#include "transport/rpc/connection.h"
+#include "transport/rpc/call_connection.h"
 
 namespace penstock {
 namespace rpc {
@@ -32,7 +32,7 @@ class ServerCall final : public session::StreamEvents,
   // Called on the loop's thread, without locks, when the request has arrived.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
-  ServerCall(std::shared_ptr<Connection> connection, uint32_t stream,
+  ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
              Handler handler)
       : connection_(std::move(connection)),
         stream_(stream),
@@ -64,7 +64,7 @@ class ServerCall final : public session::StreamEvents,
   void Send(absl::StatusOr<Response> response);
   void Finish();
 
-  const std::shared_ptr<Connection> connection_;
+  const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   Handler handler_;
   // Guarded by the connection's lock, except request_ after its arrival.

@@ -1,7 +1,7 @@
 // The connection of the rpc front end: a socket, and the calls on the socket.
 
-#ifndef PENSTOCK_TRANSPORT_RPC_CONNECTION_H_
-#define PENSTOCK_TRANSPORT_RPC_CONNECTION_H_
+#ifndef PENSTOCK_TRANSPORT_RPC_CALL_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_RPC_CALL_CONNECTION_H_
 
 #include <cstdint>
 #include <functional>
@@ -29,7 +29,7 @@ namespace rpc {
 //
 // Reference-counted. Each possible caller holds a reference. All references are
 // released when the session ends, at the latest after Close().
-class Connection final : public connection::Connection {
+class CallConnection final : public connection::Connection {
  public:
   struct Config : connection::Config {
     Config() { max_metadata_bytes = kMaxHeadBytes; }
@@ -46,17 +46,18 @@ class Connection final : public connection::Connection {
    public:
     virtual ~Events() = default;
     // Called once, when a path that satisfies the settings carries the session.
-    virtual void OnSettled(Connection* connection) = 0;
+    virtual void OnSettled(CallConnection* connection) = 0;
     // Called on a server when the client has opened a call. Must attach the
     // stream.
-    virtual void OnStream(Connection* connection, uint32_t stream) = 0;
+    virtual void OnStream(CallConnection* connection, uint32_t stream) = 0;
     // The last event, after the events of the streams.
-    virtual void OnClosed(Connection* connection, const absl::Status& why) = 0;
+    virtual void OnClosed(CallConnection* connection,
+                          const absl::Status& why) = 0;
   };
 
   // Returns a connection on a socket on which both sides have sent a greeting.
   // `executor` runs its tasks on `loop`.
-  static std::shared_ptr<Connection> Create(
+  static std::shared_ptr<CallConnection> Create(
       const Config& config, progress::EventLoop* loop,
       std::shared_ptr<connection::Executor> executor, base::UniqueFd socket,
       std::shared_ptr<Events> events);
@@ -71,7 +72,7 @@ class Connection final : public connection::Connection {
   // the connection's state, and unlocks.
   class ABSL_SCOPED_LOCKABLE Section {
    public:
-    explicit Section(Connection* connection, Entry entry = Entry::kCall)
+    explicit Section(CallConnection* connection, Entry entry = Entry::kCall)
         ABSL_EXCLUSIVE_LOCK_FUNCTION(connection->mu_)
         : connection_(connection), entry_(entry) {
       connection_->Lock();
@@ -80,7 +81,7 @@ class Connection final : public connection::Connection {
 
    private:
     LateOwners late_owners_;  // destroyed last, after unlocking
-    Connection* const connection_;
+    CallConnection* const connection_;
     const Entry entry_;
   };
 
@@ -108,10 +109,11 @@ class Connection final : public connection::Connection {
   uint64_t recorded_client() const { return recorded_client_; }
 
  private:
-  Connection(const Config& config, progress::EventLoop* loop,
-             std::shared_ptr<connection::Executor> executor,
-             std::unique_ptr<Socket> socket, std::shared_ptr<Events> events);
-  ~Connection() override = default;
+  CallConnection(const Config& config, progress::EventLoop* loop,
+                 std::shared_ptr<connection::Executor> executor,
+                 std::unique_ptr<Socket> socket,
+                 std::shared_ptr<Events> events);
+  ~CallConnection() override = default;
 
   void FinishAndUnlock(Entry entry) ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -163,4 +165,4 @@ class Connection final : public connection::Connection {
 }  // namespace rpc
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_RPC_CONNECTION_H_
+#endif  // PENSTOCK_TRANSPORT_RPC_CALL_CONNECTION_H_

@@ -1,4 +1,4 @@
-#include "transport/rpc/connection.h"
+#include "transport/rpc/call_connection.h"
 
 #include <sys/epoll.h>
 
@@ -21,34 +21,35 @@ constexpr int kReadsPerTurn = 4;
 
 }  // namespace
 
-std::shared_ptr<Connection> Connection::Create(
+std::shared_ptr<CallConnection> CallConnection::Create(
     const Config& config, progress::EventLoop* loop,
     std::shared_ptr<connection::Executor> executor, base::UniqueFd socket,
     std::shared_ptr<Events> events) {
   paths::PathRelief::Get()->OnConnection();
-  auto* connection = new Connection(config, loop, std::move(executor),
-                                    std::make_unique<Socket>(std::move(socket)),
-                                    std::move(events));
-  std::shared_ptr<Connection> result = connection->ShareAs<Connection>();
+  auto* connection = new CallConnection(
+      config, loop, std::move(executor),
+      std::make_unique<Socket>(std::move(socket)), std::move(events));
+  std::shared_ptr<CallConnection> result =
+      connection->ShareAs<CallConnection>();
   connection->Unref();  // the constructor's reference
   connection->Register();
   return result;
 }
 
-Connection::Connection(const Config& config, progress::EventLoop* loop,
-                       std::shared_ptr<connection::Executor> executor,
-                       std::unique_ptr<Socket> socket,
-                       std::shared_ptr<Events> events)
+CallConnection::CallConnection(const Config& config, progress::EventLoop* loop,
+                               std::shared_ptr<connection::Executor> executor,
+                               std::unique_ptr<Socket> socket,
+                               std::shared_ptr<Events> events)
     : connection::Connection(config, std::move(executor), std::move(socket)),
       loop_(loop),
       recorded_client_(config.recorded_client),
       socket_(static_cast<Socket*>(stream())),
       events_(std::move(events)) {}
 
-void Connection::Start(absl::string_view received) {
+void CallConnection::Start(absl::string_view received) {
   Section section(this);
   if (session_->closed()) return;
-  std::shared_ptr<Connection> self = ShareAs<Connection>();
+  std::shared_ptr<CallConnection> self = ShareAs<CallConnection>();
   watched_events_ = EPOLLIN;
   absl::StatusOr<progress::EventLoop::Id> watch =
       loop_->Watch(socket_->fd(), watched_events_,
@@ -60,7 +61,7 @@ void Connection::Start(absl::string_view received) {
       {reinterpret_cast<const uint8_t*>(received.data()), received.size()});
 }
 
-void Connection::FinishAndUnlock(Entry entry) {
+void CallConnection::FinishAndUnlock(Entry entry) {
   AcceptOpened();
   Flush(base::SteadyNow);
   PumpSocket();
@@ -82,22 +83,22 @@ void Connection::FinishAndUnlock(Entry entry) {
   Unref();  // the Section's reference, perhaps the last reference
 }
 
-void Connection::Close(const absl::Status& why) {
+void CallConnection::Close(const absl::Status& why) {
   Section section(this);
   session_->Close(why);
 }
 
-void Connection::Enter(absl::FunctionRef<void()> work) {
+void CallConnection::Enter(absl::FunctionRef<void()> work) {
   Section section(this);
   work();
 }
 
-bool Connection::PollPath() {
+bool CallConnection::PollPath() {
   Section section(this, Entry::kInput);
   return session_->Poll();
 }
 
-void Connection::OnSocket(uint32_t events) {
+void CallConnection::OnSocket(uint32_t events) {
   std::shared_ptr<fabric::Endpoint> path;
   {
     Section section(this, Entry::kInput);
@@ -111,7 +112,7 @@ void Connection::OnSocket(uint32_t events) {
   if (path != nullptr && path->HasInput()) SchedulePolling();
 }
 
-void Connection::ReadSocket() {
+void CallConnection::ReadSocket() {
   static thread_local std::unique_ptr<uint8_t[]> buffer(
       new uint8_t[kReadBytes]);
   for (int i = 0; i < kReadsPerTurn; ++i) {
@@ -126,7 +127,7 @@ void Connection::ReadSocket() {
   }
 }
 
-void Connection::PumpSocket() {
+void CallConnection::PumpSocket() {
   while (!stream_ended()) {
     const absl::StatusOr<bool> ended = socket_->Pump();
     if (!ended.ok()) return OnSocketBroken(ended.status());
@@ -135,12 +136,12 @@ void Connection::PumpSocket() {
   }
 }
 
-void Connection::OnSocketBroken(const absl::Status& cause) {
+void CallConnection::OnSocketBroken(const absl::Status& cause) {
   OnStreamClosed([&cause] { return cause; });
   EndNow();
 }
 
-void Connection::EndStream() {
+void CallConnection::EndStream() {
   // Release all resources here, because calls that wait for an answer keep the
   // connection.
   if (watch_ != 0) {  // the connection was started
@@ -152,7 +153,7 @@ void Connection::EndStream() {
 
 // Updates the watched events of the socket. Does not read while the peer leaves
 // answers of this side unread.
-void Connection::SyncWatch() {
+void CallConnection::SyncWatch() {
   if (stream_ended()) return;
   uint32_t events = 0;
   if (session_->closed() || session_->reads()) events |= EPOLLIN;
@@ -162,11 +163,12 @@ void Connection::SyncWatch() {
   loop_->SetEvents(watch_, events);
 }
 
-void Connection::OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path) {
+void CallConnection::OnPathChanged(
+    const std::shared_ptr<fabric::Endpoint>& path) {
   for (progress::EventLoop::Id watch : path_watches_) loop_->Unwatch(watch);
   path_watches_.clear();
   if (path == nullptr) return;
-  std::shared_ptr<Connection> self = ShareAs<Connection>();
+  std::shared_ptr<CallConnection> self = ShareAs<CallConnection>();
   for (int fd : path->wakeup_fds()) {
     absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
         fd, EPOLLIN, [self, path](uint32_t) { self->OnWakeup(path); });
@@ -179,7 +181,7 @@ void Connection::OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path) {
   }
 }
 
-uint32_t Connection::NextStream() {
+uint32_t CallConnection::NextStream() {
   mu_.AssertHeld();
   if (next_stream_ == UINT32_MAX) {
     session_->Close(absl::UnavailableError(
@@ -189,19 +191,21 @@ uint32_t Connection::NextStream() {
   return next_stream_++;
 }
 
-session::PathDescription Connection::DescribePath() {
+session::PathDescription CallConnection::DescribePath() {
   base::MutexLock lock(&mu_);
   return session_->DescribePath();
 }
 
-session::Counters Connection::counters() {
+session::Counters CallConnection::counters() {
   base::MutexLock lock(&mu_);
   return session_->counters();
 }
 
-void Connection::OnStreamOpened(uint32_t stream) { opened_.push_back(stream); }
+void CallConnection::OnStreamOpened(uint32_t stream) {
+  opened_.push_back(stream);
+}
 
-void Connection::AcceptOpened() {
+void CallConnection::AcceptOpened() {
   if (opened_.empty() || !MayAccept()) return;
   std::vector<uint32_t> opened = std::move(opened_);
   opened_.clear();
@@ -215,21 +219,21 @@ void Connection::AcceptOpened() {
   }
 }
 
-void Connection::OnSettled(const absl::Status& status) {
+void CallConnection::OnSettled(const absl::Status& status) {
   if (status.ok()) events_->OnSettled(this);
 }
 
-void Connection::OnGoaway(uint32_t, const absl::Status& status) {
+void CallConnection::OnGoaway(uint32_t, const absl::Status& status) {
   session_->Close(absl::UnavailableError(
       absl::StrCat("the peer goes away: ", status.message())));
 }
 
 // Fails, because this front end neither sends nor uses entries of metadata.
-absl::Status Connection::OnEntry(uint32_t, absl::string_view) {
+absl::Status CallConnection::OnEntry(uint32_t, absl::string_view) {
   return absl::InvalidArgumentError("the peer sent an entry of metadata");
 }
 
-void Connection::OnEnded(const absl::Status& cause) {
+void CallConnection::OnEnded(const absl::Status& cause) {
   opened_.clear();
   // Delay the release of the listener, because the listener may be the caller.
   std::shared_ptr<Events> events = std::move(events_);
