@@ -14,7 +14,7 @@
 #include "cli/text/units.h"
 #include "nlohmann/json.hpp"
 #include "ps/client/checkpoint.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "transport/base/printable.h"
 
 namespace penstock::cli {
@@ -119,11 +119,11 @@ class PsCheckpoint final : public Command {
     if (!channels.ok()) return channels.status();
     auto in_order = InOrder(*channels, servers_.Describe(*channels));
     if (!in_order.ok()) return in_order.status();
-    ps::Connection::Options how;
+    ps::TrainingConnection::Options how;
     how.servers = *std::move(in_order);
     how.timeout = servers_.timeout();
     how.wait_for_values = false;
-    const auto connection = ps::Connection::Open(how);
+    const auto connection = ps::TrainingConnection::Open(how);
     if (!connection.ok()) return Printable(connection.status());
     const auto result = Take(**connection);
     if (!result.ok()) return Printable(result.status());
@@ -134,7 +134,8 @@ class PsCheckpoint final : public Command {
 
  private:
   // Progress goes to a terminal only; scripts read the result.
-  absl::StatusOr<ps::CheckpointResult> Take(const ps::Connection& connection) {
+  absl::StatusOr<ps::CheckpointResult> Take(
+      const ps::TrainingConnection& connection) {
     ProgressLine line;
     options_.progress = [&line](absl::string_view text) {
       line.Say(base::Printable(text, kMaxTextBytes));

@@ -169,7 +169,7 @@ absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
 
 // Returns a function that makes a channel to each server. The function returns
 // no channels unless this is server 0 and has values.
-absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
+absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
     const ServerFlags& flags, const Server* server) {
   auto security = ClientSecurity(flags.tls);
   if (!security.ok()) return security.status();
@@ -180,7 +180,7 @@ absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
     // Reads the secret again, because the file may have changed. SIGHUP reports
     // an unreadable secret.
     secret = ReadSecretToSend(path).value_or(secret);
-    Connection::Channels channels;
+    TrainingConnection::Channels channels;
     const auto training = server->training();
     if (training == nullptr || training->server != 0 || !server->has_values()) {
       return channels;

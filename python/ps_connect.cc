@@ -59,7 +59,8 @@ PsServers PsServersOf(const py::dict& arguments) {
   return servers;
 }
 
-absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers) {
+absl::StatusOr<ps::TrainingConnection::Channels> Connect(
+    const PsServers& servers) {
   absl::StatusOr<std::string> secret = ps::ReadSecretToSend(servers.secret);
   if (!secret.ok()) return secret.status();
   auto security = ps::ClientSecurity(servers.tls);
@@ -70,7 +71,7 @@ absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers) {
   } else {
     UsePool();
   }
-  ps::Connection::Channels channels;
+  ps::TrainingConnection::Channels channels;
   channels.reserve(servers.addresses.size());
   for (const std::string& address : servers.addresses) {
     channels.push_back(grpc::experimental::CreateCustomChannelWithInterceptors(
@@ -81,9 +82,9 @@ absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers) {
   return channels;
 }
 
-py::tuple TakeCheckpoint(std::shared_ptr<const ps::Connection> connection,
-                         py::handle incremental, py::handle keep,
-                         py::handle timeout) {
+py::tuple TakeCheckpoint(
+    std::shared_ptr<const ps::TrainingConnection> connection,
+    py::handle incremental, py::handle keep, py::handle timeout) {
   ps::CheckpointOptions options;
   options.incremental = FlagOf(incremental, "incremental");
   options.keep = WholeOf(keep, "keep", std::numeric_limits<uint64_t>::max());

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "ps/tls.h"
 
 namespace penstock::python {
@@ -30,13 +30,15 @@ PsServers PsServersOf(const pybind11::dict& arguments);
 // Makes a channel to each server; describe_paths() reports on these channels.
 // Reads the TLS files and the secret. Returns the errors of ClientSecurity()
 // and ReadSecretToSend(). Call it without the GIL.
-absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers);
+absl::StatusOr<ps::TrainingConnection::Channels> Connect(
+    const PsServers& servers);
 
 // Makes a connection's servers write a checkpoint. Returns (step,
 // is_incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
-pybind11::tuple TakeCheckpoint(std::shared_ptr<const ps::Connection> connection,
-                               pybind11::handle incremental,
-                               pybind11::handle keep, pybind11::handle timeout);
+pybind11::tuple TakeCheckpoint(
+    std::shared_ptr<const ps::TrainingConnection> connection,
+    pybind11::handle incremental, pybind11::handle keep,
+    pybind11::handle timeout);
 
 }  // namespace penstock::python
 

@@ -29,10 +29,10 @@ namespace py = pybind11;
 
 // A connection and its reader. Destroy it Unlocked.
 struct Viewer {
-  explicit Viewer(std::shared_ptr<const ps::Connection> to)
+  explicit Viewer(std::shared_ptr<const ps::TrainingConnection> to)
       : connection(std::move(to)), reader(connection) {}
 
-  const std::shared_ptr<const ps::Connection> connection;
+  const std::shared_ptr<const ps::TrainingConnection> connection;
   ps::Reader reader;
 };
 
@@ -62,7 +62,7 @@ class PsReader final : public Closable {
   py::tuple Tables() const { return TablesOf(model_); }
   py::tuple Checkpoint(py::handle incremental, py::handle keep,
                        py::handle timeout) {
-    std::shared_ptr<const ps::Connection> connection;
+    std::shared_ptr<const ps::TrainingConnection> connection;
     Share([&](const Viewer& viewer) { connection = viewer.connection; });
     return TakeCheckpoint(std::move(connection), incremental, keep, timeout);
   }
@@ -92,14 +92,15 @@ std::shared_ptr<PsReader> Open(const py::dict& arguments) {
   CheckGrpc("reader of " + absl::StrJoin(servers.addresses, ","));
   const absl::Duration timeout = SecondsOf(arguments["timeout"], "timeout");
   const bool wait = FlagOf(arguments["wait_for_values"], "wait_for_values");
-  auto viewer = ValueOf(RunInterruptibly(
-      [servers, timeout, wait]() -> absl::StatusOr<std::unique_ptr<Viewer>> {
-        auto channels = Connect(servers);
-        if (!channels.ok()) return channels.status();
-        auto connection = ps::Connection::Open({*channels, timeout, wait});
-        if (!connection.ok()) return connection.status();
-        return std::make_unique<Viewer>(*std::move(connection));
-      }));
+  auto viewer = ValueOf(RunInterruptibly([servers, timeout, wait]()
+                                             -> absl::StatusOr<
+                                                 std::unique_ptr<Viewer>> {
+    auto channels = Connect(servers);
+    if (!channels.ok()) return channels.status();
+    auto connection = ps::TrainingConnection::Open({*channels, timeout, wait});
+    if (!connection.ok()) return connection.status();
+    return std::make_unique<Viewer>(*std::move(connection));
+  }));
   auto reader = std::make_shared<PsReader>(
       "reader of " + absl::StrJoin(servers.addresses, ","), std::move(viewer));
   CloseAtExit(reader);

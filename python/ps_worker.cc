@@ -51,7 +51,7 @@ struct Member {
     if (worker != nullptr) worker->Leave();
   }
 
-  std::shared_ptr<const ps::Connection> connection;
+  std::shared_ptr<const ps::TrainingConnection> connection;
   std::unique_ptr<ps::Worker> worker;
   uint64_t restored_step = 0;
 };
@@ -86,7 +86,7 @@ absl::StatusOr<ps::Defined> Connected(const Start& start) {
     return ps::Define(
         {*channels, start.servers.addresses, *start.model, start.timeout});
   }
-  auto connection = ps::Connection::Open({*channels, start.timeout});
+  auto connection = ps::TrainingConnection::Open({*channels, start.timeout});
   if (!connection.ok()) return connection.status();
   ps::Defined defined;
   defined.connection = *std::move(connection);
@@ -174,7 +174,7 @@ class PsWorker final : public Closable {
   py::tuple Tables() const { return TablesOf(model_); }
   py::tuple Checkpoint(py::handle incremental, py::handle keep,
                        py::handle timeout) {
-    std::shared_ptr<const ps::Connection> connection;
+    std::shared_ptr<const ps::TrainingConnection> connection;
     Check([&] {
       return member_.Share(
           [&](const Member& member) { connection = member.connection; });

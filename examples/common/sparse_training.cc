@@ -9,8 +9,8 @@
 #include "absl/time/time.h"
 #include "examples/common/connection.h"
 #include "grpcpp/security/credentials.h"
-#include "ps/client/connection.h"
 #include "ps/client/define.h"
+#include "ps/client/training_connection.h"
 #include "ps/consistency/policy.h"
 
 namespace penstock::examples {
@@ -18,7 +18,8 @@ namespace {
 
 constexpr absl::Duration kReadTimeout = absl::Minutes(1);
 
-ps::Connection::Channels ChannelsTo(const std::vector<std::string>& servers) {
+ps::TrainingConnection::Channels ChannelsTo(
+    const std::vector<std::string>& servers) {
   return Connect(servers, grpc::InsecureChannelCredentials(), /*secret=*/"",
                  /*stock=*/false);
 }
@@ -43,7 +44,7 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   ps::Worker::Options options;
   options.rank = rank;
   if (rank != 0) {
-    auto connection = ps::Connection::Open({ChannelsTo(servers)});
+    auto connection = ps::TrainingConnection::Open({ChannelsTo(servers)});
     if (!connection.ok()) return connection.status();
     options.connection = *std::move(connection);
     return ps::Worker::Join(std::move(options));
@@ -72,7 +73,7 @@ absl::StatusOr<tensor::Tensor> ReadRows(const std::vector<std::string>& servers,
                                         const std::string& table,
                                         const std::vector<uint64_t>& ids,
                                         uint64_t step) {
-  auto connection = ps::Connection::Open({ChannelsTo(servers)});
+  auto connection = ps::TrainingConnection::Open({ChannelsTo(servers)});
   if (!connection.ok()) return connection.status();
   ps::Reader reader(*std::move(connection));
   ps::PullSpec spec;

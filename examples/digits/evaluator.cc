@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 
 namespace penstock::digits {
 namespace {
@@ -20,7 +20,7 @@ struct Progress {
   uint32_t live_workers = 0;
 };
 
-absl::StatusOr<Progress> ProgressOf(const ps::Connection& connection,
+absl::StatusOr<Progress> ProgressOf(const ps::TrainingConnection& connection,
                                     absl::Duration patience) {
   Progress progress;
   for (const auto& channel : connection.channels()) {

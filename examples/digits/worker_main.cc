@@ -30,9 +30,9 @@
 #include "examples/digits/model.h"
 #include "penstock/penstock.h"
 #include "ps/access/send_secret.h"
-#include "ps/client/connection.h"
 #include "ps/client/define.h"
 #include "ps/client/reader.h"
+#include "ps/client/training_connection.h"
 #include "ps/client/worker.h"
 #include "ps/cluster.h"
 #include "ps/tls.h"
@@ -147,7 +147,8 @@ absl::Status TrainStep(const Flags& flags, const Part& part,
 }
 
 void PrintPaths(const ps::Worker& worker) {
-  const ps::Connection::Channels& channels = worker.connection().channels();
+  const ps::TrainingConnection::Channels& channels =
+      worker.connection().channels();
   for (size_t i = 0; i < channels.size(); ++i) {
     printf("path %zu %s\n", i, examples::DescribePath(*channels[i]).c_str());
   }
@@ -201,7 +202,7 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
   ps::Worker::Options options;
   options.rank = part.rank;
   if (part.rank != 0) {
-    auto connection = ps::Connection::Open({part.channels});
+    auto connection = ps::TrainingConnection::Open({part.channels});
     if (!connection.ok()) return connection.status();
     options.connection = *connection;
     return ps::Worker::Join(std::move(options));
@@ -234,7 +235,8 @@ absl::Status RunWorker(const Flags& flags, const Part& part,
 absl::Status RunEvaluator(const Flags& flags, const Part& part,
                           const Dataset& digits) {
   EvaluatorOptions options;
-  auto connection = ps::Connection::Open({part.channels, options.patience});
+  auto connection =
+      ps::TrainingConnection::Open({part.channels, options.patience});
   if (!connection.ok()) return connection.status();
   ps::Reader reader(*connection);
   options.steps = flags.steps;

@@ -29,7 +29,8 @@ constexpr absl::Duration kGiveUpTimeout = absl::Seconds(5);
 // One call of TakeCheckpoint().
 class Attempts {
  public:
-  Attempts(const Connection& connection, const CheckpointOptions& options)
+  Attempts(const TrainingConnection& connection,
+           const CheckpointOptions& options)
       : connection_(connection),
         options_(options),
         limit_(base::SteadyNow() + options.timeout),
@@ -263,7 +264,7 @@ class Attempts {
     if (options_.progress) options_.progress(line);
   }
 
-  const Connection& connection_;
+  const TrainingConnection& connection_;
   const CheckpointOptions& options_;
   const absl::Time limit_;
   bool incremental_;
@@ -274,7 +275,7 @@ class Attempts {
 }  // namespace
 
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
-    const Connection& connection, const CheckpointOptions& options) {
+    const TrainingConnection& connection, const CheckpointOptions& options) {
   return Attempts(connection, options).Run();
 }
 

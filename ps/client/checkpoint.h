@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
@@ -56,7 +56,7 @@ struct CheckpointResult {
 // DEADLINE_EXCEEDED after the timeout, and the servers' errors. An error leaves
 // no checkpoint. The next attempt removes leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
-    const Connection& connection, const CheckpointOptions& options);
+    const TrainingConnection& connection, const CheckpointOptions& options);
 
 }  // namespace penstock::ps
 

@@ -177,7 +177,8 @@ absl::StatusOr<Defined> Define(const Definition& definition) {
     if (!replies.ok()) return replies.status();
   }
   defined.restored_step = replies->front().cut().step();
-  auto connection = Connection::FromReplies(definition.servers, *replies);
+  auto connection =
+      TrainingConnection::FromReplies(definition.servers, *replies);
   if (!connection.ok()) return connection.status();
   for (size_t i = 0; i < replies->size(); ++i) {
     if (!(*connection)->had_values(i)) defined.wants_values = true;

@@ -10,14 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "ps/model/model.h"
 
 namespace penstock::ps {
 
 struct Definition {
-  // One channel to each server; see Connection::Options.
-  Connection::Channels servers;
+  // One channel to each server; see TrainingConnection::Options.
+  TrainingConnection::Channels servers;
   // The addresses at which workers reach the servers, in the same order.
   std::vector<std::string> addresses;
   Model model;
@@ -27,7 +27,7 @@ struct Definition {
 };
 
 struct Defined {
-  std::shared_ptr<const Connection> connection;
+  std::shared_ptr<const TrainingConnection> connection;
   // True if the servers wait for Worker::Initialize(). False if an earlier
   // chief or a checkpoint has given all servers their values.
   bool wants_values = false;
@@ -45,7 +45,7 @@ struct Defined {
 // All servers restore the same cut concurrently. Server 0 chooses the cut, if
 // its flags ask for a restore. Fails if a server cannot begin with that cut.
 //
-// Returns the errors of Connection::Open(), and:
+// Returns the errors of TrainingConnection::Open(), and:
 // - DATA_LOSS if some servers have trained values and others were restarted;
 // - FAILED_PRECONDITION, with the difference, if the servers have another
 //   model, or if a server has another cut or none;

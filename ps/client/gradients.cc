@@ -14,8 +14,8 @@ constexpr size_t kMaxNameBytesShown = 100;
 
 }  // namespace
 
-GradientSplitter::GradientSplitter(std::shared_ptr<const Connection> connection,
-                                   sparse::HashKey hash)
+GradientSplitter::GradientSplitter(
+    std::shared_ptr<const TrainingConnection> connection, sparse::HashKey hash)
     : connection_(std::move(connection)), hash_(hash) {
   coders_.resize(connection_->layout().parts().size());
 }

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "ps/client/connection.h"
 #include "ps/client/sparse_rows.h"
+#include "ps/client/training_connection.h"
 #include "ps/optim/workers.h"
 #include "ps/sparse/hash.h"
 #include "tensor_service/tensor.h"
@@ -67,7 +67,7 @@ struct ServerGradients {
 // at a time may call Split().
 class GradientSplitter {
  public:
-  GradientSplitter(std::shared_ptr<const Connection> connection,
+  GradientSplitter(std::shared_ptr<const TrainingConnection> connection,
                    sparse::HashKey hash);
   // Makes all coders. Call before the first Split(). `make` may be empty.
   // Returns the first error of `make`.
@@ -94,7 +94,7 @@ class GradientSplitter {
                              const tensor::Tensor& gradients,
                              tensor::DType value) const;
 
-  const std::shared_ptr<const Connection> connection_;
+  const std::shared_ptr<const TrainingConnection> connection_;
   const sparse::HashKey hash_;
   const optim::Workers workers_;
   std::vector<std::unique_ptr<GradientCoder>> coders_;  // by part; or null

@@ -33,11 +33,11 @@ void PeriodicCheckpoints::ThreadLoop() {
 }
 
 void PeriodicCheckpoints::TakeOne() const {
-  Connection::Options to;
+  TrainingConnection::Options to;
   to.servers = options_.channels();
   if (to.servers.empty()) return;
   to.wait_for_values = false;
-  const auto connection = Connection::Open(to);
+  const auto connection = TrainingConnection::Open(to);
   if (!connection.ok()) return Report(connection.status());
   const auto taken = TakeCheckpoint(**connection, options_.checkpoint);
   if (absl::IsAlreadyExists(taken.status())) return;

@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ps/client/checkpoint.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -29,7 +29,7 @@ class PeriodicCheckpoints {
     CheckpointOptions checkpoint;
     // Returns a channel to each server. Returns none while there is no model,
     // or if another process takes the checkpoints.
-    std::function<Connection::Channels()> channels;
+    std::function<TrainingConnection::Channels()> channels;
     // Called with a line for people, on the object's thread.
     std::function<void(const std::string&)> log;
   };

@@ -47,7 +47,7 @@ struct NamedRequest {
 
 absl::StatusOr<std::vector<NamedRequest>> RowsOf(const Puller& puller,
                                                  const PullSpec& spec) {
-  const Connection& connection = *puller.connection;
+  const TrainingConnection& connection = *puller.connection;
   std::vector<NamedRequest> rows;
   rows.reserve(spec.rows.size());
   for (const RowsWanted& wanted : spec.rows) {
@@ -121,7 +121,7 @@ struct PullCall::State : std::enable_shared_from_this<State> {
 
 absl::StatusOr<PullCall::State::AtServer> PullCall::State::Prepare(
     size_t server, uint64_t clock, const PullSpec& spec, absl::Time deadline) {
-  const Connection& connection = *puller.connection;
+  const TrainingConnection& connection = *puller.connection;
   const std::vector<PlacedPart>& parts = connection.layout().parts();
   AtServer at;
   at.server = server;

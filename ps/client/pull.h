@@ -15,9 +15,9 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "ps/client/call_loop.h"
-#include "ps/client/connection.h"
 #include "ps/client/dense_values.h"
 #include "ps/client/patient_call.h"
+#include "ps/client/training_connection.h"
 #include "ps/sparse/hash.h"
 #include "ps/wire/ps.pb.h"
 #include "tensor_service/tensor.h"
@@ -60,10 +60,11 @@ class Pulled {
 
  private:
   friend class PullCall;
-  Pulled(std::shared_ptr<const Connection> connection, TableAssembly dense)
+  Pulled(std::shared_ptr<const TrainingConnection> connection,
+         TableAssembly dense)
       : connection_(std::move(connection)), dense_(std::move(dense)) {}
 
-  std::shared_ptr<const Connection> connection_;
+  std::shared_ptr<const TrainingConnection> connection_;
   TableAssembly dense_;
   std::vector<tensor::Tensor> rows_;
   uint64_t clock_ = UINT64_MAX;
@@ -72,7 +73,7 @@ class Pulled {
 
 // The worker or reader that pulls.
 struct Puller {
-  std::shared_ptr<const Connection> connection;
+  std::shared_ptr<const TrainingConnection> connection;
   CallLoop* loop;
   absl::optional<v1::WorkerId> worker;  // none: a reader
   sparse::HashKey hash;

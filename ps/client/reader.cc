@@ -8,7 +8,7 @@
 
 namespace penstock::ps {
 
-Reader::Reader(std::shared_ptr<const Connection> connection)
+Reader::Reader(std::shared_ptr<const TrainingConnection> connection)
     : connection_(std::move(connection)), hash_(RandomId()) {}
 
 void Reader::StartPull(uint64_t step, const PullSpec& spec,

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ps/client/call_loop.h"
-#include "ps/client/connection.h"
 #include "ps/client/pull.h"
+#include "ps/client/training_connection.h"
 #include "ps/sparse/hash.h"
 
 namespace penstock::ps {
@@ -21,7 +21,7 @@ namespace penstock::ps {
 // except for the destructor.
 class Reader {
  public:
-  explicit Reader(std::shared_ptr<const Connection> connection);
+  explicit Reader(std::shared_ptr<const TrainingConnection> connection);
 
   // See Worker::StartPull(). The servers answer independently. During training,
   // the values of two servers may be some steps apart.
@@ -32,10 +32,10 @@ class Reader {
   absl::StatusOr<Pulled> Pull(uint64_t step, const PullSpec& spec,
                               absl::Duration timeout);
 
-  const Connection& connection() const { return *connection_; }
+  const TrainingConnection& connection() const { return *connection_; }
 
  private:
-  const std::shared_ptr<const Connection> connection_;
+  const std::shared_ptr<const TrainingConnection> connection_;
   const sparse::HashKey hash_;
   CallLoop loop_;
 };

@@ -14,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ps/client/call_loop.h"
-#include "ps/client/connection.h"
 #include "ps/client/gradients.h"
 #include "ps/client/heartbeat.h"
 #include "ps/client/pull.h"
 #include "ps/client/push_queue.h"
+#include "ps/client/training_connection.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::ps {
@@ -26,7 +26,7 @@ namespace penstock::ps {
 // One worker of a training. Each rank has one worker at a time. A training
 // without error handling:
 //
-//   auto connection = *Connection::Open({channels});
+//   auto connection = *TrainingConnection::Open({channels});
 //   auto worker = *Worker::Join({connection, rank});
 //   for (uint64_t step = worker->clock(); step < last; ++step) {
 //     Pulled pulled = *worker->Pull(step);
@@ -71,7 +71,7 @@ namespace penstock::ps {
 class Worker {
  public:
   struct Options {
-    std::shared_ptr<const Connection> connection;
+    std::shared_ptr<const TrainingConnection> connection;
     uint32_t rank = 0;  // 0 is the chief
     // Distinguishes this run of the rank from earlier runs. 0: drawn at random.
     uint64_t incarnation = 0;
@@ -97,7 +97,7 @@ class Worker {
   // Returns the step to begin with. After a restart, returns the first step
   // that some server has not received from this rank.
   uint64_t clock() const { return first_step_; }
-  const Connection& connection() const { return *connection_; }
+  const TrainingConnection& connection() const { return *connection_; }
 
   // Sets the initial values of all dense tables. For rank 0 only. Servers that
   // have values keep their values. The given tensors may be views of one piece
@@ -144,7 +144,7 @@ class Worker {
                             absl::Time deadline);
 
   const Options options_;
-  const std::shared_ptr<const Connection> connection_;
+  const std::shared_ptr<const TrainingConnection> connection_;
   v1::WorkerId id_;
   const sparse::HashKey hash_;
   uint64_t first_step_ = 0;

@@ -17,7 +17,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(1);
 }  // namespace
 
 WriteWatch::WriteWatch(
-    const Connection& connection,
+    const TrainingConnection& connection,
     const std::function<void(uint64_t done, uint64_t total)>& written)
     : written_(written),
       servers_(connection.channels()),

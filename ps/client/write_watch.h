@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "ps/client/connection.h"
 #include "ps/client/fanout.h"
+#include "ps/client/training_connection.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -22,7 +22,7 @@ namespace penstock::ps {
 class WriteWatch {
  public:
   // `connection` and `written` must outlive the watch.
-  WriteWatch(const Connection& connection,
+  WriteWatch(const TrainingConnection& connection,
              const std::function<void(uint64_t done, uint64_t total)>& written);
   ~WriteWatch();
   WriteWatch(const WriteWatch&) = delete;

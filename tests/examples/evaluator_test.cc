@@ -81,7 +81,7 @@ class EvaluatorTest : public testing::Test {
     return bundle;
   }
 
-  std::shared_ptr<const ps::Connection> connection_;
+  std::shared_ptr<const ps::TrainingConnection> connection_;
   std::unique_ptr<ps::Server> core_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;

@@ -59,7 +59,7 @@ tensor::Bundle Zeros() {
 
 absl::StatusOr<std::unique_ptr<Worker>> Begin(
     uint32_t rank, const std::vector<std::string>& addresses) {
-  Connection::Options open;
+  TrainingConnection::Options open;
   for (const std::string& address : addresses) {
     open.servers.push_back(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Begin(
     if (!defined.ok()) return defined.status();
     options.connection = defined->connection;
   } else {
-    const auto connection = Connection::Open(open);
+    const auto connection = TrainingConnection::Open(open);
     if (!connection.ok()) return connection.status();
     options.connection = *connection;
   }

@@ -15,7 +15,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "ps/access/send_secret.h"
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 #include "tests/process/child.h"
 
 namespace penstock::ps {

@@ -111,8 +111,8 @@ class Cluster {
     return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
                                      transport_.credentials(), arguments);
   }
-  Connection::Channels Channels() const {
-    Connection::Channels channels;
+  TrainingConnection::Channels Channels() const {
+    TrainingConnection::Channels channels;
     for (const Node& node : nodes_) channels.push_back(ChannelTo(node.port));
     return channels;
   }

@@ -93,9 +93,9 @@ class Program {
         std::this_thread::yield();
       }
     }
-    Connection::Options open;
+    TrainingConnection::Options open;
     open.servers = cluster_.Channels();
-    reader_ = std::make_unique<Reader>(*Connection::Open(open));
+    reader_ = std::make_unique<Reader>(*TrainingConnection::Open(open));
     std::vector<uint64_t> applied(cluster_.size());
     for (size_t server = 0; server < cluster_.size(); ++server) {
       applied[server] = CheckCounts(server);

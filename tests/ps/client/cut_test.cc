@@ -91,9 +91,9 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
   // The connections have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);
-  Connection::Options open;
+  TrainingConnection::Options open;
   open.servers = cluster.Channels();
-  Reader reader(*Connection::Open(open));
+  Reader reader(*TrainingConnection::Open(open));
   auto pulled = reader.Pull(0, spec, absl::Minutes(1));
   ASSERT_TRUE(pulled.ok()) << pulled.status();
   const Layout& layout = reader.connection().layout();

@@ -67,7 +67,7 @@ class PatienceTest : public testing::Test {
             }) {}
 
   std::unique_ptr<Worker> Join(absl::Duration timeout = absl::Minutes(1)) {
-    auto connection = Connection::Open({{server_.Channel()}});
+    auto connection = TrainingConnection::Open({{server_.Channel()}});
     EXPECT_TRUE(connection.ok()) << connection.status();
     Worker::Options options;
     options.connection = *connection;

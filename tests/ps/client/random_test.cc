@@ -220,15 +220,15 @@ class Program {
   }
 
   // Checks all values, once all taken pushes are applied.
-  void Check(const Connection& connection) {
+  void Check(const TrainingConnection& connection) {
     for (size_t server = 0; server < connection.servers(); ++server) {
       while (cluster_.core(server).report().held_bytes > 0) {
         std::this_thread::yield();
       }
     }
-    Connection::Options open;
+    TrainingConnection::Options open;
     open.servers = cluster_.Channels();
-    Reader reader(*Connection::Open(open));
+    Reader reader(*TrainingConnection::Open(open));
     PullSpec spec;
     for (const TableSpec& table : model_.tables) {
       if (table.is_dense()) continue;

@@ -100,8 +100,8 @@ class Trainee {
   }
 
   // Returns a channel to each server, through the proxies.
-  Connection::Channels Channels() const {
-    Connection::Channels channels;
+  TrainingConnection::Channels Channels() const {
+    TrainingConnection::Channels channels;
     for (const auto& proxy : proxies_) {
       channels.push_back(cluster_.ChannelTo(proxy.port()));
     }
@@ -109,10 +109,11 @@ class Trainee {
   }
 
   void Join() {
-    Connection::Options open;
+    TrainingConnection::Options open;
     open.servers = Channels();
     open.wait_for_values = false;
-    auto connection = UntilItLasts([&] { return Connection::Open(open); });
+    auto connection =
+        UntilItLasts([&] { return TrainingConnection::Open(open); });
     ASSERT_TRUE(connection.ok()) << connection.status();
     Worker::Options options;
     options.connection = *connection;
@@ -142,7 +143,7 @@ class Trainee {
 
   // Returns the ids of the push of `step`. Each push has its own rows, one for
   // each server.
-  static std::vector<uint64_t> IdsOf(const Connection& connection,
+  static std::vector<uint64_t> IdsOf(const TrainingConnection& connection,
                                      uint32_t rank, uint64_t step) {
     const PlacedTable& rows = *connection.placement().Find("rows");
     std::vector<uint64_t> ids;

@@ -249,9 +249,9 @@ TEST_F(WorkerTest, TwoWorkersAreAveraged) {
     options.rank = rank;
     options.connection = defined->connection;
     if (rank != 0) {  // as another process, which waits for the chief
-      Connection::Options open;
+      TrainingConnection::Options open;
       open.servers = cluster.Channels();
-      auto opened = Connection::Open(open);
+      auto opened = TrainingConnection::Open(open);
       ASSERT_TRUE(opened.ok()) << opened.status();
       options.connection = *opened;
     }
@@ -309,7 +309,7 @@ TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
   const std::string name = absl::StrCat("server 1 (", cluster_.Address(1), ")");
   for (const absl::Status& status :
        {worker->Pull(1).status(), worker->Push(1, {Values(1), {}}).status(),
-        Connection::Open({cluster_.Channels(), absl::Seconds(60), false})
+        TrainingConnection::Open({cluster_.Channels(), absl::Minutes(1), false})
             .status(),
         Define(cluster_.DefinitionOf(TestModel())).status()}) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
@@ -320,12 +320,12 @@ TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
 
 TEST_F(WorkerTest, ChannelsInAnotherOrderAreNoticed) {
   auto worker = Chief(TestModel(), 5);
-  Connection::Channels channels = cluster_.Channels();
+  TrainingConnection::Channels channels = cluster_.Channels();
   std::swap(channels[0], channels[1]);
-  absl::Status status = Connection::Open({channels}).status();
+  absl::Status status = TrainingConnection::Open({channels}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   channels.pop_back();
-  status = Connection::Open({channels}).status();
+  status = TrainingConnection::Open({channels}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
@@ -342,7 +342,7 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   auto worker = Chief(TestModel(), 5);
   Worker::Options options;
   options.rank = 1;
-  options.connection = *Connection::Open({cluster_.Channels()});
+  options.connection = *TrainingConnection::Open({cluster_.Channels()});
   auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
   // Nobody does the steps before step 7.

@@ -1,7 +1,7 @@
 // A client's view of a training: the servers, the model, and the placement.
 
-#ifndef PENSTOCK_PS_CLIENT_CONNECTION_H_
-#define PENSTOCK_PS_CLIENT_CONNECTION_H_
+#ifndef PENSTOCK_PS_CLIENT_TRAINING_CONNECTION_H_
+#define PENSTOCK_PS_CLIENT_TRAINING_CONNECTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr char kServicePath[] = "/penstock.ps.v1.ParameterServer/";
 
 // The servers and the model of one training. Immutable and thread-safe. Any
 // number of workers and readers may share one connection.
-class Connection {
+class TrainingConnection {
  public:
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
@@ -50,11 +50,11 @@ class Connection {
   //   DATA_LOSS            some servers have a model, and others were restarted
   //   ABORTED              the servers belong to different trainings
   //   INTERNAL             a server's reply is inconsistent
-  static absl::StatusOr<std::shared_ptr<const Connection>> Open(
+  static absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
       const Options& options);
 
   // Makes a connection from the servers' replies.
-  static absl::StatusOr<std::shared_ptr<const Connection>> FromReplies(
+  static absl::StatusOr<std::shared_ptr<const TrainingConnection>> FromReplies(
       Channels servers, const std::vector<v1::GetModelReply>& replies);
 
   const Channels& channels() const { return channels_; }
@@ -79,9 +79,9 @@ class Connection {
                        const absl::Status& error) const;
 
  private:
-  Connection(Channels channels, uint64_t run, Model model,
-             PlacementMap placement, Layout layout,
-             std::vector<bool> had_values);
+  TrainingConnection(Channels channels, uint64_t run, Model model,
+                     PlacementMap placement, Layout layout,
+                     std::vector<bool> had_values);
 
   const Channels channels_;
   const uint64_t run_;
@@ -94,7 +94,8 @@ class Connection {
 
 // Asks all servers for their models, within the timeout.
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
-    const Connection::Channels& servers, bool wait, absl::Duration timeout);
+    const TrainingConnection::Channels& servers, bool wait,
+    absl::Duration timeout);
 
 // Asks one server for its report. Blocks until the reply is here. Returns
 // DEADLINE_EXCEEDED after `timeout`, even if the server is unreachable.
@@ -103,4 +104,4 @@ absl::StatusOr<v1::ServerReport> Describe(
 
 }  // namespace penstock::ps
 
-#endif  // PENSTOCK_PS_CLIENT_CONNECTION_H_
+#endif  // PENSTOCK_PS_CLIENT_TRAINING_CONNECTION_H_

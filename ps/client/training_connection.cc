@@ -1,4 +1,4 @@
-#include "ps/client/connection.h"
+#include "ps/client/training_connection.h"
 
 #include <algorithm>
 #include <utility>
@@ -116,9 +116,10 @@ int64_t LeastStaleness(const Model& model) {
 
 }  // namespace
 
-Connection::Connection(Channels channels, uint64_t run, Model model,
-                       PlacementMap placement, Layout layout,
-                       std::vector<bool> had_values)
+TrainingConnection::TrainingConnection(Channels channels, uint64_t run,
+                                       Model model, PlacementMap placement,
+                                       Layout layout,
+                                       std::vector<bool> had_values)
     : channels_(std::move(channels)),
       run_(run),
       model_(std::move(model)),
@@ -127,8 +128,8 @@ Connection::Connection(Channels channels, uint64_t run, Model model,
       least_staleness_(LeastStaleness(model_)),
       had_values_(std::move(had_values)) {}
 
-absl::StatusOr<std::shared_ptr<const Connection>> Connection::Open(
-    const Options& options) {
+absl::StatusOr<std::shared_ptr<const TrainingConnection>>
+TrainingConnection::Open(const Options& options) {
   const absl::Time limit = base::SteadyNow() + options.timeout;
   absl::Status reached = AwaitServers(options.servers, options.timeout);
   if (!reached.ok()) return reached;
@@ -138,8 +139,9 @@ absl::StatusOr<std::shared_ptr<const Connection>> Connection::Open(
   return FromReplies(options.servers, *replies);
 }
 
-absl::StatusOr<std::shared_ptr<const Connection>> Connection::FromReplies(
-    Channels servers, const std::vector<v1::GetModelReply>& replies) {
+absl::StatusOr<std::shared_ptr<const TrainingConnection>>
+TrainingConnection::FromReplies(Channels servers,
+                                const std::vector<v1::GetModelReply>& replies) {
   if (replies.empty()) {
     return absl::InvalidArgumentError("connect: there are no servers");
   }
@@ -172,31 +174,31 @@ absl::StatusOr<std::shared_ptr<const Connection>> Connection::FromReplies(
         absl::StrCat("the servers' replies are inconsistent: table ",
                      table.name, " is not placed"));
   }
-  return std::shared_ptr<const Connection>(new Connection(
+  return std::shared_ptr<const TrainingConnection>(new TrainingConnection(
       std::move(servers), first->run(), *std::move(model),
       *std::move(placement), *std::move(layout), std::move(had_values)));
 }
 
-v1::View Connection::view() const {
+v1::View TrainingConnection::view() const {
   v1::View view;
   view.set_run(run_);
   view.set_epoch(placement_.epoch());
   return view;
 }
 
-std::string Connection::NameOf(size_t server) const {
+std::string TrainingConnection::NameOf(size_t server) const {
   return Named(server, placement_.servers()[server]);
 }
 
-std::vector<std::string> Connection::names() const {
+std::vector<std::string> TrainingConnection::names() const {
   std::vector<std::string> names;
   names.reserve(servers());
   for (size_t i = 0; i < servers(); ++i) names.push_back(NameOf(i));
   return names;
 }
 
-absl::Status Connection::Explain(absl::string_view what, size_t server,
-                                 const absl::Status& error) const {
+absl::Status TrainingConnection::Explain(absl::string_view what, size_t server,
+                                         const absl::Status& error) const {
   std::string remedy;
   // gRPC's own message does not name the cause.
   if (absl::IsDeadlineExceeded(error) &&
@@ -211,7 +213,8 @@ absl::Status Connection::Explain(absl::string_view what, size_t server,
 }
 
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
-    const Connection::Channels& servers, bool wait, absl::Duration timeout) {
+    const TrainingConnection::Channels& servers, bool wait,
+    absl::Duration timeout) {
   v1::GetModelRequest request;
   request.set_wait(wait);
   auto replies = Fanout(servers).Call("GetModel", request, timeout);
