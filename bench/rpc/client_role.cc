@@ -10,8 +10,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "bench/rpc/child_process.h"
-#include "bench/rpc/connection.h"
 #include "bench/rpc/measure.h"
+#include "bench/rpc/server_channels.h"
 #include "bench/rpc/watchdog.h"
 
 namespace penstock {
@@ -60,16 +60,16 @@ bool RunCells(const RunOptions& options) {
             options.apis.front(), options.message_sizes().front()};
   Watchdog watchdog;
   watchdog.SetLabel(ToString(cell));
-  const auto connection = Connection::Open(options, cell.transport, cell.api);
-  if (absl::IsUnavailable(connection.status())) {
-    SendLine(absl::StrCat(kUnavailablePrefix, connection.status().message()));
+  const auto server = ServerChannels::Open(options, cell.transport, cell.api);
+  if (absl::IsUnavailable(server.status())) {
+    SendLine(absl::StrCat(kUnavailablePrefix, server.status().message()));
     return false;
   }
-  if (!connection.ok()) {
-    SendError(cell, connection.status());
+  if (!server.ok()) {
+    SendError(cell, server.status());
     return false;
   }
-  const absl::Status warm = WarmUpChannels(options, **connection, &watchdog);
+  const absl::Status warm = WarmUpChannels(options, **server, &watchdog);
   if (!warm.ok()) {
     SendError(cell, warm);
     return false;
@@ -81,7 +81,7 @@ bool RunCells(const RunOptions& options) {
       SendLine(EncodeResult({}));
       while (!AwaitGo()) watchdog.Progress();
     }
-    const auto result = MeasureCell(options, cell, **connection, &watchdog);
+    const auto result = MeasureCell(options, cell, **server, &watchdog);
     if (!result.ok()) {
       SendError(cell, result.status());
       return false;

@@ -61,9 +61,9 @@ LoadPlan WarmUp(LoadPlan plan) {
 
 // Runs the burst on all channels at once, each with its own callers.
 absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
-                                    const Connection& connection,
+                                    const ServerChannels& server,
                                     Watchdog* watchdog) {
-  const auto& channels = connection.channels();
+  const auto& channels = server.channels();
   std::vector<std::unique_ptr<Load>> loads;
   std::vector<std::thread> threads;
   for (size_t i = 0; i < channels.size(); ++i) {
@@ -91,9 +91,9 @@ absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
 // Makes tiny RPCs on the first channel while the plan's RPCs run. The times are
 // those of the tiny RPCs, and the MB/s those of the others.
 absl::StatusOr<RoundResult> RunBeside(const LoadPlan& plan, const Cell& cell,
-                                      const Connection& connection,
+                                      const ServerChannels& server,
                                       Watchdog* watchdog) {
-  const auto& channel = connection.channels().front();
+  const auto& channel = server.channels().front();
   const RunLoad run = ClientFor(cell.benchmark, cell.api);
   LoadPlan tiny_plan;
   tiny_plan.bytes = kMinPayload;
@@ -125,10 +125,10 @@ void Rest(double seconds, Watchdog* watchdog) {
 
 // Calls on one channel after another, to keep the callers' own memory small.
 absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
-                        const Connection& connection, Watchdog* watchdog) {
+                        const ServerChannels& server, Watchdog* watchdog) {
   plan.rpcs = 1;
   plan.threads = 1;
-  for (const auto& channel : connection.channels()) {
+  for (const auto& channel : server.channels()) {
     Load load(plan, watchdog);
     ClientFor(cell.benchmark, cell.api)(channel, &load);
     const absl::Status status = load.Finish().status();
@@ -140,16 +140,16 @@ absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
 // Makes one RPC of the cell's size on each channel, then nothing. The memory
 // difference is relative to the time with only one channel.
 absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
-                                    const Connection& connection,
+                                    const ServerChannels& server,
                                     Watchdog* watchdog) {
   const absl::Status called =
-      CallOnEach(PlanFor(options, cell), cell, connection, watchdog);
+      CallOnEach(PlanFor(options, cell), cell, server, watchdog);
   if (!called.ok()) return called;
   // Wait until follow-up work is done and pollers sleep.
   Rest(options.seconds / kWarmUpPart, watchdog);
-  const absl::StatusOr<Usage> before = connection.CurrentUsage();
+  const absl::StatusOr<Usage> before = server.CurrentUsage();
   Rest(options.seconds, watchdog);
-  const absl::StatusOr<Usage> after = connection.CurrentUsage();
+  const absl::StatusOr<Usage> after = server.CurrentUsage();
   if (!before.ok() || !after.ok()) {
     return before.ok() ? after.status() : before.status();
   }
@@ -157,25 +157,24 @@ absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
   result.rpcs = options.channels;
   result.cpu_percent = (after->cpu_s - before->cpu_s) / options.seconds * 100;
   result.kib_per_channel =
-      (after->memory_kib - connection.usage_of_first().memory_kib) /
+      (after->memory_kib - server.usage_of_first().memory_kib) /
       (options.channels - 1);
   return result;
 }
 
 // Replays the recording once at maximal speed as a warm-up, then measures.
 absl::StatusOr<RoundResult> RunReplay(const RunOptions& options,
-                                      const Connection& connection,
+                                      const ServerChannels& server,
                                       Watchdog* watchdog) {
   const Recording& recording = *options.recording;
-  auto replayed = Replay(recording, connection.channels(), kMaxSpeed, watchdog);
-  const absl::StatusOr<Usage> before = connection.CurrentUsage();
-  const absl::StatusOr<double> cpu_before = connection.CurrentCpuSeconds();
+  auto replayed = Replay(recording, server.channels(), kMaxSpeed, watchdog);
+  const absl::StatusOr<Usage> before = server.CurrentUsage();
+  const absl::StatusOr<double> cpu_before = server.CurrentCpuSeconds();
   if (replayed.ok()) {
-    replayed =
-        Replay(recording, connection.channels(), options.speed, watchdog);
+    replayed = Replay(recording, server.channels(), options.speed, watchdog);
   }
-  const absl::StatusOr<double> cpu_after = connection.CurrentCpuSeconds();
-  const absl::StatusOr<Usage> after = connection.CurrentUsage();
+  const absl::StatusOr<double> cpu_after = server.CurrentCpuSeconds();
+  const absl::StatusOr<Usage> after = server.CurrentUsage();
   for (const absl::Status& status :
        {replayed.status(), before.status(), cpu_before.status(),
         cpu_after.status(), after.status()}) {
@@ -196,21 +195,21 @@ absl::StatusOr<RoundResult> RunReplay(const RunOptions& options,
 
 absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
                                            const Cell& cell,
-                                           const Connection& connection,
+                                           const ServerChannels& server,
                                            Watchdog* watchdog) {
   if (cell.benchmark == Benchmark::kBeside) {
-    const auto warm = RunBeside(WarmUp(plan), cell, connection, watchdog);
+    const auto warm = RunBeside(WarmUp(plan), cell, server, watchdog);
     if (!warm.ok()) return warm;
-    return RunBeside(plan, cell, connection, watchdog);
+    return RunBeside(plan, cell, server, watchdog);
   }
   absl::StatusOr<LoadResult> load =
-      RunBurst(WarmUp(plan), cell, connection, watchdog);
-  const absl::StatusOr<Usage> before = connection.CurrentUsage();
+      RunBurst(WarmUp(plan), cell, server, watchdog);
+  const absl::StatusOr<Usage> before = server.CurrentUsage();
   // The inner pair of calls, because reading the usage costs CPU time.
-  const absl::StatusOr<double> cpu_before = connection.CurrentCpuSeconds();
-  if (load.ok()) load = RunBurst(plan, cell, connection, watchdog);
-  const absl::StatusOr<double> cpu_after = connection.CurrentCpuSeconds();
-  const absl::StatusOr<Usage> after = connection.CurrentUsage();
+  const absl::StatusOr<double> cpu_before = server.CurrentCpuSeconds();
+  if (load.ok()) load = RunBurst(plan, cell, server, watchdog);
+  const absl::StatusOr<double> cpu_after = server.CurrentCpuSeconds();
+  const absl::StatusOr<Usage> after = server.CurrentUsage();
   if (!load.ok()) return load.status();
   for (const absl::Status& status : {before.status(), cpu_before.status(),
                                      cpu_after.status(), after.status()}) {
@@ -225,7 +224,7 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
 }  // namespace
 
 absl::Status WarmUpChannels(const RunOptions& options,
-                            const Connection& connection, Watchdog* watchdog) {
+                            const ServerChannels& server, Watchdog* watchdog) {
   const std::vector<size_t> sizes = options.message_sizes();
   const double largest = *std::max_element(sizes.begin(), sizes.end());
   const double ratio = std::min(largest / kMinPayload, kWarmUpRatio);
@@ -236,7 +235,7 @@ absl::Status WarmUpChannels(const RunOptions& options,
     const double part = std::fmod(i * kGoldenRatio, 1);
     cell.bytes = static_cast<size_t>(largest / std::pow(ratio, part));
     const absl::Status status =
-        CallOnEach(PlanFor(options, cell), cell, connection, watchdog);
+        CallOnEach(PlanFor(options, cell), cell, server, watchdog);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -244,26 +243,25 @@ absl::Status WarmUpChannels(const RunOptions& options,
 
 absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
                                         const Cell& cell,
-                                        const Connection& connection,
+                                        const ServerChannels& server,
                                         Watchdog* watchdog) {
   watchdog->SetLabel(ToString(cell));
   if (cell.benchmark == Benchmark::kIdle) {
-    auto result = RunIdle(options, cell, connection, watchdog);
-    const absl::Status path = connection.CheckPaths();
+    auto result = RunIdle(options, cell, server, watchdog);
+    const absl::Status path = server.CheckPaths();
     if (result.ok() && !path.ok()) return path;
     return result;
   }
   auto result =
       cell.benchmark == Benchmark::kReplay
-          ? RunReplay(options, connection, watchdog)
-          : WarmAndMeasure(PlanFor(options, cell), cell, connection, watchdog);
+          ? RunReplay(options, server, watchdog)
+          : WarmAndMeasure(PlanFor(options, cell), cell, server, watchdog);
   if (!result.ok()) return result;
   // The path may have changed during the burst, whose times then belong to
   // neither path.
-  const absl::Status path = connection.CheckPaths();
+  const absl::Status path = server.CheckPaths();
   if (!path.ok()) return path;
-  for (const PathReport& report :
-       DescribePaths(*connection.channels().front())) {
+  for (const PathReport& report : DescribePaths(*server.channels().front())) {
     result->eager_max_bytes = report.eager_max_bytes;
     result->chunk_bytes = report.chunk_bytes;
   }

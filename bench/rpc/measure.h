@@ -6,9 +6,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
-#include "bench/rpc/connection.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
+#include "bench/rpc/server_channels.h"
 
 namespace penstock {
 namespace bench {
@@ -22,15 +22,15 @@ constexpr int kWarmUpPart = 5;
 // Makes options.warm_up RPCs of many sizes on each channel, one at a time, so
 // that a session's own measurements have settled.
 absl::Status WarmUpChannels(const RunOptions& options,
-                            const Connection& connection, Watchdog* watchdog);
+                            const ServerChannels& server, Watchdog* watchdog);
 
-// Measures a cell on all channels of `connection` at once, with
+// Measures a cell on all channels of `server` at once, with
 // `options.threads` callers per channel. The channels share --rpcs. Blocks.
 // Returns UNAVAILABLE if a channel did not use the cell's transport until the
 // end. Other errors are those of RPCs.
 absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
                                         const Cell& cell,
-                                        const Connection& connection,
+                                        const ServerChannels& server,
                                         Watchdog* watchdog);
 
 }  // namespace bench

@@ -1,7 +1,7 @@
-// The client's connections to its server, for one (transport, API).
+// The channels of a client to its server, for one (transport, API).
 
-#ifndef PENSTOCK_BENCH_RPC_CONNECTION_H_
-#define PENSTOCK_BENCH_RPC_CONNECTION_H_
+#ifndef PENSTOCK_BENCH_RPC_SERVER_CHANNELS_H_
+#define PENSTOCK_BENCH_RPC_SERVER_CHANNELS_H_
 
 #include <memory>
 #include <vector>
@@ -20,13 +20,13 @@ namespace bench {
 
 // Connected channels over the requested transport. The destructor closes the
 // channels, then ends the server.
-class Connection {
+class ServerChannels {
  public:
   // Starts a server and connects to it, or connects once to each of
   // options.server_addresses. Returns UNAVAILABLE, with the reason, if this
   // machine or build cannot connect over `transport`. Any other error means
   // that something is broken.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(
+  static absl::StatusOr<std::unique_ptr<ServerChannels>> Open(
       const RunOptions& options, Transport transport, Api api);
 
   // Returns the channels, as many as the options require. Each has its own
@@ -46,7 +46,7 @@ class Connection {
   const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:
-  explicit Connection(Transport transport) : transport_(transport) {}
+  explicit ServerChannels(Transport transport) : transport_(transport) {}
   absl::Status StartServer(const RunOptions& options, Api api);
   absl::Status AddChannel(const RunOptions& options);
   absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) const;
@@ -63,4 +63,4 @@ class Connection {
 }  // namespace bench
 }  // namespace penstock
 
-#endif  // PENSTOCK_BENCH_RPC_CONNECTION_H_
+#endif  // PENSTOCK_BENCH_RPC_SERVER_CHANNELS_H_

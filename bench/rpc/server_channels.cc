@@ -1,4 +1,4 @@
-#include "bench/rpc/connection.h"
+#include "bench/rpc/server_channels.h"
 
 #include <unistd.h>
 
@@ -25,33 +25,33 @@ constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
+absl::StatusOr<std::unique_ptr<ServerChannels>> ServerChannels::Open(
     const RunOptions& options, Transport transport, Api api) {
   const absl::Status memory = PrepareMemory(options);
   if (!memory.ok()) return memory;
-  std::unique_ptr<Connection> connection(new Connection(transport));
+  std::unique_ptr<ServerChannels> server(new ServerChannels(transport));
   if (!options.server_addresses.empty()) {
     for (const std::string& address : options.server_addresses) {
-      connection->remote_.address = address;
-      const absl::Status status = connection->AddChannel(options);
+      server->remote_.address = address;
+      const absl::Status status = server->AddChannel(options);
       if (!status.ok()) return status;
     }
-    return connection;
+    return server;
   }
-  absl::Status status = connection->StartServer(options, api);
-  if (status.ok()) status = connection->AddChannel(options);
+  absl::Status status = server->StartServer(options, api);
+  if (status.ok()) status = server->AddChannel(options);
   if (!status.ok()) return status;
-  const absl::StatusOr<Usage> usage = connection->CurrentUsage();
+  const absl::StatusOr<Usage> usage = server->CurrentUsage();
   if (!usage.ok()) return usage.status();
-  connection->usage_of_first_ = *usage;
+  server->usage_of_first_ = *usage;
   for (int i = 1; i < options.channels; ++i) {
-    status = connection->AddChannel(options);
+    status = server->AddChannel(options);
     if (!status.ok()) return status;
   }
-  return connection;
+  return server;
 }
 
-absl::Status Connection::StartServer(const RunOptions& options, Api api) {
+absl::Status ServerChannels::StartServer(const RunOptions& options, Api api) {
   if (transport_ == Transport::kInproc) {
     auto server = Server::Start(options, transport_, api);
     if (!server.ok()) return server.status();
@@ -64,7 +64,7 @@ absl::Status Connection::StartServer(const RunOptions& options, Api api) {
   return absl::OkStatus();
 }
 
-absl::Status Connection::AddChannel(const RunOptions& options) {
+absl::Status ServerChannels::AddChannel(const RunOptions& options) {
   if (in_process_ != nullptr) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
@@ -80,7 +80,7 @@ absl::Status Connection::AddChannel(const RunOptions& options) {
 
 // Makes one RPC, which connects the channel. The RPC is not wait_for_ready, so
 // it fails with the reason if the connection is refused.
-absl::Status Connection::Probe(
+absl::Status ServerChannels::Probe(
     const std::shared_ptr<grpc::Channel>& channel) const {
   const uint64_t seed = 1;
   const grpc::ByteBuffer request = MakePayload(kMinPayload, seed);
@@ -98,17 +98,17 @@ absl::Status Connection::Probe(
   return status;
 }
 
-absl::Status Connection::CheckPath(grpc::Channel& channel) const {
+absl::Status ServerChannels::CheckPath(grpc::Channel& channel) const {
   return bench::CheckPaths(transport_, DescribePaths(channel));
 }
 
-absl::Status Connection::CheckPaths() const {
+absl::Status ServerChannels::CheckPaths() const {
   absl::Status status;
   for (const auto& channel : channels_) status.Update(CheckPath(*channel));
   return status;
 }
 
-absl::StatusOr<Usage> Connection::CurrentUsage() const {
+absl::StatusOr<Usage> ServerChannels::CurrentUsage() const {
   absl::StatusOr<Usage> own = UsageOf(getpid());
   if (!own.ok() || remote_.process == nullptr) return own;
   const absl::StatusOr<Usage> servers = UsageOf(remote_.process->pid());
@@ -116,7 +116,7 @@ absl::StatusOr<Usage> Connection::CurrentUsage() const {
   return *own + *servers;
 }
 
-absl::StatusOr<double> Connection::CurrentCpuSeconds() const {
+absl::StatusOr<double> ServerChannels::CurrentCpuSeconds() const {
   absl::StatusOr<double> own = CpuSecondsOf(getpid());
   if (!own.ok() || remote_.process == nullptr) return own;
   const absl::StatusOr<double> servers = CpuSecondsOf(remote_.process->pid());
