@@ -70,9 +70,9 @@ struct Outcome {
   std::vector<std::string> blocks;  // the results of reads
 };
 
-class Connection {
+class FedEndpoint {
  public:
-  Connection() : endpoint_(&stream_) {
+  FedEndpoint() : endpoint_(&stream_) {
     endpoint_.Start(&events_);
     const auto exposed = std::make_shared<std::string>(kExposedBytes, 'e');
     const memory::Bytes bytes{AsBytes(*exposed).data(), exposed->size(),
@@ -110,14 +110,14 @@ class Connection {
 
 Outcome FeedParts(absl::Span<const uint8_t> bytes,
                   absl::Span<const uint8_t> cuts) {
-  Connection connection;
+  FedEndpoint endpoint;
   for (size_t i = 0; !bytes.empty(); ++i) {
     const size_t size = cuts.empty() ? 1 : 1 + cuts[i % cuts.size()];
     const absl::Span<const uint8_t> part = bytes.subspan(0, size);
-    connection.Feed(part);
+    endpoint.Feed(part);
     bytes.remove_prefix(part.size());
   }
-  return connection.End();
+  return endpoint.End();
 }
 
 void CheckHeader(absl::Span<const uint8_t> bytes) {
@@ -170,7 +170,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       input.Bytes(input.Number<uint8_t>() % 8);
   const absl::Span<const uint8_t> bytes = input.Rest();
   CheckHeader(bytes);
-  Connection whole;
+  FedEndpoint whole;
   whole.Feed(bytes);
   const Outcome expected = whole.End();
   const Outcome parts = FeedParts(bytes, cuts);

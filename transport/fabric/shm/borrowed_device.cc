@@ -11,15 +11,15 @@ namespace shm {
 
 std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
     memory::DeviceAccess* devices, uint64_t size, std::string handle,
-    std::weak_ptr<Connection> connection, uint32_t id) {
+    std::weak_ptr<Peer> peer, uint32_t id) {
   // In a forked child no driver works, so the allocation is neither used nor
   // closed.
   return std::shared_ptr<BorrowedDevice>(
       new BorrowedDevice(devices, size, std::move(handle)),
-      [fork_count = progress::ForkCount(), weak = std::move(connection),
+      [fork_count = progress::ForkCount(), weak = std::move(peer),
        id](BorrowedDevice* ended) {
         if (fork_count != progress::ForkCount()) return;
-        std::shared_ptr<Connection> told = weak.lock();
+        std::shared_ptr<Peer> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
         // An allocation that was never opened needs no driver. Closing it
         // counts as a task that strangers may cause, because passing many

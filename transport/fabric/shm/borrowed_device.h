@@ -21,10 +21,10 @@ namespace shm {
 // are slow. Thread-safe.
 class BorrowedDevice {
  public:
-  // The connection over which the allocation was lent.
-  class Connection {
+  // The peer that lent the allocation.
+  class Peer {
    public:
-    virtual ~Connection() = default;
+    virtual ~Peer() = default;
     // Returns a reference. While the reference exists, the peer does not
     // conclude that this side has closed everything. Returns null if the peer
     // may have concluded this already. Must not block.
@@ -34,9 +34,10 @@ class BorrowedDevice {
   };
 
   // `id`, `handle` and `size` came from the peer. `devices` must outlive this.
-  static std::shared_ptr<BorrowedDevice> Make(
-      memory::DeviceAccess* devices, uint64_t size, std::string handle,
-      std::weak_ptr<Connection> connection, uint32_t id);
+  static std::shared_ptr<BorrowedDevice> Make(memory::DeviceAccess* devices,
+                                              uint64_t size, std::string handle,
+                                              std::weak_ptr<Peer> peer,
+                                              uint32_t id);
   BorrowedDevice(const BorrowedDevice&) = delete;
   BorrowedDevice& operator=(const BorrowedDevice&) = delete;
 

@@ -192,13 +192,13 @@ absl::Status Borrower::AddDeviceLocked(const SetupMessage& message) {
   added.is_closed = devices_closed_;
   if (devices_closed_) return absl::OkStatus();
   added.device = BorrowedDevice::Make(devices_, message.size, message.handle,
-                                      connection_, message.segment_id);
+                                      peer_, message.segment_id);
   return absl::OkStatus();
 }
 
-void Borrower::Connect(std::weak_ptr<BorrowedDevice::Connection> connection) {
+void Borrower::Connect(std::weak_ptr<BorrowedDevice::Peer> peer) {
   base::MutexLock lock(&mu_);
-  connection_ = std::move(connection);
+  peer_ = std::move(peer);
 }
 
 void Borrower::LetGo() {

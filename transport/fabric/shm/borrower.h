@@ -53,9 +53,9 @@ class Borrower {
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
 
-  // Sets the connection that is told of closed allocations, and that OnClosed()
-  // gets. Call Connect() before the other functions.
-  void Connect(std::weak_ptr<BorrowedDevice::Connection> connection);
+  // Sets the peer that is told of closed allocations, and that OnClosed() gets.
+  // Call Connect() before the other functions.
+  void Connect(std::weak_ptr<BorrowedDevice::Peer> peer);
 
   // Returns the bytes of `part`. If the part's segment or allocation is
   // unknown, first receives messages from the socket. Returns an error if the
@@ -145,7 +145,7 @@ class Borrower {
   std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
       ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::weak_ptr<BorrowedDevice::Connection> connection_ ABSL_GUARDED_BY(mu_);
+  std::weak_ptr<BorrowedDevice::Peer> peer_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, DeviceAllocation> device_allocations_ ABSL_GUARDED_BY(mu_);
   uint64_t device_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Numbers of allocations only grow.

@@ -58,7 +58,7 @@ class ReadingShare;
 // have readers for long afterwards, and neither side may wait for the other's
 // socket to close. Thread-safe. Touches nothing in a forked child.
 class Link : public ArenaWatcher,
-             public BorrowedDevice::Connection,
+             public BorrowedDevice::Peer,
              public std::enable_shared_from_this<Link> {
  public:
   // Takes ownership of `socket`, a connected, non-blocking SOCK_SEQPACKET

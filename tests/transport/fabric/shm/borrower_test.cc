@@ -30,7 +30,7 @@ using Kind = SetupMessage::Kind;
 constexpr uint32_t kId = kDeviceBit | 5;
 
 // Counts the loans that are closed. Reports nothing to the peer.
-class CountingConnection : public BorrowedDevice::Connection {
+class CountingPeer : public BorrowedDevice::Peer {
  public:
   std::shared_ptr<const void> KeepReading() override { return nullptr; }
   void OnClosed(uint32_t) override { ++closed; }
@@ -49,7 +49,7 @@ class BorrowerTest : public ::testing::Test {
     lender_ = std::make_unique<DeviceLender>(socket_.get(), &ours_);
     borrower_ = std::make_unique<Borrower>(socket_.get(), page_.get(), &ours_,
                                            lender_.get());
-    borrower_->Connect(connection_);
+    borrower_->Connect(counting_);
     lent_ = theirs_.Put(std::string(memory::kMinDeviceBytes, 'x'));
   }
   void Say(Kind kind, uint32_t id) {
@@ -67,7 +67,7 @@ class BorrowerTest : public ::testing::Test {
     return borrower_->Find({RegionKey(id, 1), 0, lent_.size});
   }
   void AwaitClosed(int count) {
-    EXPECT_TRUE(WaitUntil([&] { return connection_->closed == count; }));
+    EXPECT_TRUE(WaitUntil([&] { return counting_->closed == count; }));
   }
   absl::optional<SetupMessage> Receive() {
     auto received = ReceiveSetup(peer_.get());
@@ -86,8 +86,7 @@ class BorrowerTest : public ::testing::Test {
   memory::FakeDeviceAccess theirs_;
   memory::FakeDeviceAccess ours_;
   memory::Bytes lent_;
-  std::shared_ptr<CountingConnection> connection_ =
-      std::make_shared<CountingConnection>();
+  std::shared_ptr<CountingPeer> counting_ = std::make_shared<CountingPeer>();
   std::unique_ptr<ControlPage> page_ = std::make_unique<ControlPage>();
   std::unique_ptr<DeviceLender> lender_;
   std::unique_ptr<Borrower> borrower_;
