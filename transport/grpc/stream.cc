@@ -79,7 +79,7 @@ void Stream::Accept(uint32_t id) {
 }
 
 void Stream::Open() {
-  id_ = transport_->NextStreamId();
+  id_ = transport_->goaway()->NextStreamId();
   attached_ = true;
   grpc_stream_ref(refcount_, "penstock");
   transport_->AddStream(this);
@@ -171,7 +171,7 @@ grpc_error_handle Stream::SendInitialMetadata(
         "Attempt to send initial metadata after stream was closed");
   }
   if (transport_->is_client()) {
-    if (!transport_->AcceptsStreams()) {
+    if (!transport_->goaway()->AcceptsStreams()) {
       BeginElsewhere();
       return absl::OkStatus();
     }
@@ -255,12 +255,12 @@ void Stream::OnSendAccepted() {
 // gRPC's retry, or the application's next call, would choose this connection
 // again.
 void Stream::BeginElsewhere() {
-  if (transport_->IsForeign() || !transport_->IsTellingChannel()) {
+  if (transport_->IsForeign() || !transport_->goaway()->IsTellingChannel()) {
     return CloseUnsent();
   }
   write_closed_ = true;
   grpc_stream_ref(refcount_, "penstock held");
-  transport_->CloseOnceTold(this);
+  transport_->goaway()->CloseOnceTold(this);
 }
 
 void Stream::CloseHeld() {

@@ -153,7 +153,7 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   const grpc_error_handle error = ErrorWithCode(
       status.message(), static_cast<grpc_status_code>(status.code()));
   if (session::IsRefusal(status) && transport_->is_client()) {
-    transport_->OnRefused();
+    transport_->goaway()->OnRefused();
     CloseUnseen(error);
   } else {
     Close(error);

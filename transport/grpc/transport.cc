@@ -36,15 +36,15 @@ void Transport::FinishAndUnlock() {
   Flush(Now);
   // Close before the next steps, which depend on the session's end: the path's
   // poller, the end of the connection, the next read.
-  CloseWhenDrained();
+  goaway_.CloseWhenDrained();
   Sync();
   ReadOn();
   // Accept without the lock, because gRPC accepts a stream by calling the
   // transport, which locks.
-  if (opened_.empty() || !MayGiveToGrpc()) {
-    mu_.unlock();
-  } else {
+  if (acceptor_.HasBatch() && MayAccept() && !ended_.TooMany()) {
     UnlockAndAccept();
+  } else {
+    mu_.unlock();
   }
   Unref();  // the Section's reference, perhaps the last reference
 }
@@ -66,10 +66,10 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
           std::string(grpc_endpoint_get_local_address(endpoint)), peer(),
           absl::StrCat("penstock ", peer()), config.security)),
-      departure_(session_.get()),
-      drain_timer_(this),
       settled_(std::move(settled)),
-      state_("penstock", GRPC_CHANNEL_READY) {
+      acceptor_(session_.get()),
+      goaway_(this, session_.get(), &streams_, &acceptor_),
+      pings_(session_.get()) {
   vtable = Vtable();
   stream_->read_buffer()->Swap(&received);
   TransportRegistry::Get()->Add(socket_node_->uuid(), this);
@@ -119,11 +119,6 @@ bool Transport::TakesDeviceMemory() {
   return session_->takes_device_memory();
 }
 
-bool Transport::AcceptsStreams() const {
-  mu_.AssertHeld();
-  return !departure_.gone() && !session_->closed();
-}
-
 absl::string_view Transport::Encode(const grpc_metadata_batch& metadata) {
   mu_.AssertHeld();
   EncodeMetadata(
@@ -148,7 +143,7 @@ void Transport::AddStream(Stream* stream) {
 void Transport::RemoveStream(Stream* stream) {
   mu_.AssertHeld();
   streams_.Remove(stream);
-  ended_.fetch_add(1, std::memory_order_relaxed);
+  ended_.Add();
 }
 
 void Transport::DeliverReadBuffer() {
@@ -164,9 +159,9 @@ void Transport::OnConnectionClosed(const grpc_error_handle& error) {
   OnStreamClosed([&] {
     mu_.AssertHeld();
     return absl::UnavailableError(
-        departure_.peer_reason().empty()
+        goaway_.peer_reason().empty()
             ? absl::StrCat("connection closed: ", error.message())
-            : absl::StrCat("GOAWAY received: ", departure_.peer_reason()));
+            : absl::StrCat("GOAWAY received: ", goaway_.peer_reason()));
   });
 }
 
@@ -227,21 +222,49 @@ void Transport::OnSettled(const absl::Status& status) {
 }
 
 void Transport::OnEnded(const absl::Status& cause) {
-  drain_timer_.Cancel();
-  // Leave the channel alone in a forked child, because the channel would
-  // reconnect. The new descriptors would go into the parent's epoll set, which
-  // would then use the child's pointers.
-  if (!IsForeign()) {
-    TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
-  }
-  for (auto& ping : pings_) {
-    grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);
-  }
-  pings_.clear();
+  goaway_.OnEnded(cause);
+  pings_.End(cause);
 }
 
 void Transport::EndStream() {
   stream_->Shutdown(GRPC_ERROR_CREATE("Penstock session closed"));
+}
+
+void Transport::OnDestroyed() {
+  if (ended_.Remove()) {
+    Section section(this);  // accepts the waiting streams
+  }
+}
+
+// Unlocks before accepting, because gRPC calls init_stream, which locks.
+void Transport::UnlockAndAccept() {
+  const StreamAcceptor::Batch batch = acceptor_.TakeBatch();
+  mu_.unlock();
+  for (uint32_t stream : batch.streams) {
+    StreamAcceptor::Give(this, batch.accept, stream);
+    Section section(this);
+    acceptor_.OnGiven(stream);
+  }
+}
+
+void Transport::OnStreamOpened(uint32_t stream) {
+  if (goaway_.OnStreamOpened(stream)) {
+    acceptor_.OnOpened(stream);
+  } else {
+    session_->DetachStream(stream);
+  }
+}
+
+void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
+  goaway_.OnGoaway(last_stream, status);
+}
+
+void Transport::OnPing() {
+  if (!is_client() && !liveness_.MayPing()) goaway_.EndForPings();
+}
+
+void Transport::OnPong(uint64_t cookie) {
+  if (!goaway_.OnPong(cookie)) pings_.OnPong(cookie);
 }
 
 }  // namespace core

@@ -3,12 +3,10 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,19 +14,20 @@
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
-#include "src/core/lib/transport/connectivity_state.h"
 #include "src/core/lib/transport/transport.h"
 #include "src/core/lib/transport/transport_impl.h"
 #include "transport/connection/connection.h"
-#include "transport/connection/timer.h"
 #include "transport/grpc/channel_limits.h"
+#include "transport/grpc/ended_calls.h"
 #include "transport/grpc/endpoint_stream.h"
+#include "transport/grpc/goaway.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/late_slices.h"
 #include "transport/grpc/metadata_table.h"
 #include "transport/grpc/path_waker.h"
+#include "transport/grpc/pings.h"
+#include "transport/grpc/stream_acceptor.h"
 #include "transport/grpc/stream_list.h"
-#include "transport/session/departure.h"
 #include "transport/session/session.h"
 
 namespace penstock {
@@ -49,6 +48,21 @@ class Transport final : public grpc_transport,
                         public connection::Connection,
                         public EndpointStreamEvents {
  public:
+  // A scope that holds the lock and a reference. Ends with FinishAndUnlock().
+  class ABSL_SCOPED_LOCKABLE Section {
+   public:
+    explicit Section(Transport* transport)
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(transport->mu_)
+        : transport_(transport) {
+      transport_->Lock();
+    }
+    ~Section() ABSL_UNLOCK_FUNCTION() { transport_->FinishAndUnlock(); }
+
+   private:
+    LateSlices late_slices_;  // destroyed last, after unlocking
+    Transport* const transport_;
+  };
+
   // Called once, from an ExecCtx, without locks. The status is OK if a path was
   // chosen that satisfies the settings. Otherwise the session is closed, and
   // the status is the reason.
@@ -100,40 +114,16 @@ class Transport final : public grpc_transport,
     mu_.AssertHeld();
     return received_entries_;
   }
-  // Returns true if a client may open another stream on this connection.
-  bool AcceptsStreams() const;
-  // Returns true while gRPC's channel is being told to leave this connection.
-  // Until then the channel may send further calls here.
-  bool IsTellingChannel() const {
+  Goaway* goaway() {
     mu_.AssertHeld();
-    return telling_ == Telling::kUnderWay;
+    return &goaway_;
   }
-  // Calls the stream's CloseHeld() once the channel was told. Requires
-  // IsTellingChannel().
-  void CloseOnceTold(Stream* stream);
-  uint32_t NextStreamId();
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
   // Call when gRPC has destroyed a stream, without the lock.
   void OnDestroyed();
-  // Call when the server has refused a client's stream.
-  void OnRefused();
 
  private:
-  // A scope that holds the lock and a reference. Ends with FinishAndUnlock().
-  class ABSL_SCOPED_LOCKABLE Section {
-   public:
-    explicit Section(Transport* transport)
-        ABSL_EXCLUSIVE_LOCK_FUNCTION(transport->mu_)
-        : transport_(transport) {
-      transport_->Lock();
-    }
-    ~Section() ABSL_UNLOCK_FUNCTION() { transport_->FinishAndUnlock(); }
-
-   private:
-    LateSlices late_slices_;  // destroyed last, after unlocking
-    Transport* const transport_;
-  };
   // The functions of the vtable, in transport_vtable.cc.
   struct Operations;
 
@@ -145,41 +135,8 @@ class Transport final : public grpc_transport,
   // Sends the output that was added under the lock, updates the transport's
   // state, and unlocks.
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
-  // The function with which gRPC accepts streams. gRPC withdraws the function,
-  // runs on_consumed, and then frees `argument`. Therefore on_consumed waits
-  // until no thread is in `function`.
-  struct Acceptor {
-    void (*function)(void*, grpc_transport*, const void*) = nullptr;
-    void* argument = nullptr;
-  };
-  void SetAcceptor(const Acceptor& acceptor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Unlocks, and then gives gRPC the streams that the peer has opened.
   void UnlockAndAccept() ABSL_UNLOCK_FUNCTION(mu_);
-  void AcceptStream(const Acceptor& acceptor, uint32_t id);
-  bool MayGiveToGrpc() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool HasTooManyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RefuseStream(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void RefuseOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Runs on_consumed of a transport operation at once or later; see Acceptor.
-  void Consume(grpc_closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-
-  // The functions of GOAWAY and pings, in transport_goaway.cc.
-  void BeginGoaway(const grpc_error_handle& error)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Disconnect(const grpc_error_handle& error)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void StartDrainTimer(absl::Duration limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnDrainTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SlowDown(absl::Status* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CloseUnseenStreams(uint32_t last_stream)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CloseBlockedStreams() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellChannel(grpc_connectivity_state state, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AwaitChannel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnChannelTold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Leave(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeliverReadBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -219,37 +176,18 @@ class Transport final : public grpc_transport,
   const ChannelLimits limits_;
   EndpointStream* const stream_;  // the byte stream
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
-  session::Departure departure_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<PathWaker>> wakers_
       ABSL_GUARDED_BY(mu_);  // of the path in use
-  connection::Timer drain_timer_ ABSL_GUARDED_BY(mu_);
   Settled settled_ ABSL_GUARDED_BY(mu_);
-  grpc_core::ConnectivityStateTracker state_ ABSL_GUARDED_BY(mu_);
-  // The progress of telling gRPC's channel to leave this connection.
-  enum class Telling { kNot, kUnderWay, kDone };
-  Telling telling_ ABSL_GUARDED_BY(mu_) = Telling::kNot;
-  bool is_watched_ ABSL_GUARDED_BY(mu_) = false;  // the channel watches state_
-  StreamList held_
-      ABSL_GUARDED_BY(mu_);  // streams that wait until the channel was told
-  Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
-  bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<uint32_t> opened_
-      ABSL_GUARDED_BY(mu_);  // streams that gRPC has not accepted yet
-  size_t accepting_ ABSL_GUARDED_BY(mu_) =
-      0;  // the number of streams that are being accepted
-  std::vector<grpc_closure*> consumed_
-      ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
-  // Counts ended streams that gRPC has not destroyed. gRPC keeps memory for a
-  // call until it destroys the call's stream.
-  std::atomic<int> ended_{0};
-  mutable std::atomic<bool> awaits_destruction_{false};
+  EndedCalls ended_;
   StreamList streams_ ABSL_GUARDED_BY(mu_);
+  StreamAcceptor acceptor_ ABSL_GUARDED_BY(mu_);
+  Goaway goaway_ ABSL_GUARDED_BY(mu_);
+  Pings pings_ ABSL_GUARDED_BY(mu_);
   bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // the next read may begin
   SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);
   ReceivedEntries received_entries_ ABSL_GUARDED_BY(mu_);
   std::string encoded_ ABSL_GUARDED_BY(mu_);
-  uint64_t next_ping_ ABSL_GUARDED_BY(mu_) = 1;
-  std::unordered_map<uint64_t, grpc_closure*> pings_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace core

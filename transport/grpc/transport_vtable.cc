@@ -60,26 +60,18 @@ struct Transport::Operations {
   static void PerformOp(grpc_transport* base, grpc_transport_op* op) {
     Transport* transport = From(base);
     Section section(transport);
-    if (op->start_connectivity_watch != nullptr) {
-      transport->state_.AddWatcher(op->start_connectivity_watch_state,
-                                   std::move(op->start_connectivity_watch));
-      transport->is_watched_ = true;
-      transport->AwaitChannel();
-    }
-    if (op->stop_connectivity_watch != nullptr) {
-      transport->state_.RemoveWatcher(op->stop_connectivity_watch);
-    }
+    transport->goaway_.Watch(op);
     if (op->set_accept_stream) {
-      transport->SetAcceptor(
+      transport->acceptor_.SetFunction(
           {op->set_accept_stream_fn, op->set_accept_stream_user_data});
     }
     BindPolling(transport, op);
     SendPing(transport, op);
-    if (!op->goaway_error.ok()) transport->BeginGoaway(op->goaway_error);
+    if (!op->goaway_error.ok()) transport->goaway_.Begin(op->goaway_error);
     if (!op->disconnect_with_error.ok()) {
-      transport->Disconnect(op->disconnect_with_error);
+      transport->goaway_.Disconnect(op->disconnect_with_error);
     }
-    transport->Consume(op->on_consumed);
+    transport->acceptor_.Consume(op->on_consumed);
   }
 
   static void BindPolling(Transport* transport, grpc_transport_op* op) {
@@ -96,13 +88,7 @@ struct Transport::Operations {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(transport->mu_) {
     RunNow(op->send_ping.on_initiate, absl::OkStatus());
     if (op->send_ping.on_ack == nullptr) return;
-    if (transport->session_->closed()) {
-      RunNow(op->send_ping.on_ack, absl::UnavailableError("session closed"));
-      return;
-    }
-    const uint64_t cookie = transport->next_ping_++;
-    transport->pings_[cookie] = op->send_ping.on_ack;
-    transport->session_->SendPing(cookie);
+    transport->pings_.Send(op->send_ping.on_ack);
   }
 
   static void DestroyStream(grpc_transport* base, grpc_stream* memory,

@@ -1,8 +1,10 @@
-// Handles GOAWAY and pings: the orderly end of a connection.
+#include "transport/grpc/goaway.h"
 
 #include <algorithm>
 #include <climits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
@@ -12,7 +14,6 @@
 #include "transport/grpc/errors.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport.h"
-#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace core {
@@ -57,8 +58,30 @@ std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
 
 }  // namespace
 
-void Transport::BeginGoaway(const grpc_error_handle& error) {
-  if (is_client()) return departure_.Leave();
+Goaway::Goaway(Transport* transport, session::Session* session,
+               const StreamList* streams, const StreamAcceptor* acceptor)
+    : transport_(transport),
+      session_(session),
+      streams_(streams),
+      acceptor_(acceptor),
+      departure_(session),
+      drain_timer_(transport),
+      state_("penstock", GRPC_CHANNEL_READY) {}
+
+void Goaway::Watch(grpc_transport_op* op) {
+  if (op->start_connectivity_watch != nullptr) {
+    state_.AddWatcher(op->start_connectivity_watch_state,
+                      std::move(op->start_connectivity_watch));
+    is_watched_ = true;
+    AwaitChannel();
+  }
+  if (op->stop_connectivity_watch != nullptr) {
+    state_.RemoveWatcher(op->stop_connectivity_watch);
+  }
+}
+
+void Goaway::Begin(const grpc_error_handle& error) {
+  if (transport_->is_client()) return departure_.Leave();
   bool graceful;
   const absl::Status why = DepartureStatus(error, &graceful);
   if (!graceful) return departure_.End(why);
@@ -67,41 +90,32 @@ void Transport::BeginGoaway(const grpc_error_handle& error) {
   }
 }
 
-void Transport::StartDrainTimer(absl::Duration limit) {
+void Goaway::StartDrainTimer(absl::Duration limit) {
   drain_timer_.Start(limit, [this] {
-    mu_.AssertHeld();
-    OnDrainTimer();
+    departure_.OnTimeLimit();
+    if (transport_->is_client()) CloseBlockedStreams();
   });
 }
 
-void Transport::OnDrainTimer() {
-  departure_.OnTimeLimit();
-  if (is_client()) CloseBlockedStreams();
-}
-
-// Ends the connection. On a server, tells the client which streams gRPC has not
-// accepted, so that the client may retry these streams on a different
-// connection.
-void Transport::Disconnect(const grpc_error_handle& error) {
-  if (!is_client()) {
+void Goaway::Disconnect(const grpc_error_handle& error) {
+  if (!transport_->is_client()) {
     bool graceful;
-    if (!opened_.empty()) departure_.TakeBack(opened_.front());
+    const uint32_t first = acceptor_->first_opened();
+    if (first != 0) departure_.TakeBack(first);
     departure_.End(DepartureStatus(error, &graceful));
   }
   session_->Close(absl::UnavailableError(grpc_core::StatusToString(error)));
 }
 
-// Closes the session after a GOAWAY, when the last call has ended and the peer
-// has received all output.
-void Transport::CloseWhenDrained() {
+void Goaway::CloseWhenDrained() {
   if (!departure_.gone() || session_->closed()) return;
-  if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
+  if (!streams_->empty() || !acceptor_->idle()) return;
   if (!session_->drained()) return;
   session_->Close(absl::UnavailableError("drained after GOAWAY"));
 }
 
-void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
-  if (!is_client()) return;
+void Goaway::OnGoaway(uint32_t last_stream, const absl::Status& status) {
+  if (!transport_->is_client()) return;
   const absl::Status valid =
       departure_.OnGoaway(last_stream, std::string(status.message()));
   if (!valid.ok()) return session_->Close(valid);
@@ -112,17 +126,12 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   CloseUnseenStreams(last_stream);
 }
 
-// Leaves the connection. Only a server that shuts down refuses calls, and its
-// GOAWAY may arrive later. gRPC retries a refused call only once, so the retry
-// must not choose this connection again.
-void Transport::OnRefused() {
-  mu_.AssertHeld();
+void Goaway::OnRefused() {
   departure_.Leave();
   Leave(absl::UnavailableError("the server refused a call"));
 }
 
-uint32_t Transport::NextStreamId() {
-  mu_.AssertHeld();
+uint32_t Goaway::NextStreamId() {
   const uint32_t id = departure_.OpenStream();
   if (departure_.gone()) {
     Leave(absl::UnavailableError("the connection has used all stream ids"));
@@ -132,53 +141,48 @@ uint32_t Transport::NextStreamId() {
 
 // Makes the channel use other connections. gRPC's HTTP/2 reports the same
 // state.
-void Transport::Leave(const absl::Status& why) {
+void Goaway::Leave(const absl::Status& why) {
   TellChannel(GRPC_CHANNEL_TRANSIENT_FAILURE, why);
   if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
 }
 
 // Closes blocked streams, which can start on another connection at once.
-void Transport::CloseBlockedStreams() {
+void Goaway::CloseBlockedStreams() {
   const auto is_blocked = [this](uint32_t id) {
-    mu_.AssertHeld();
     return session_->IsBlocked(id);
   };
-  for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
+  for (Stream* stream : Select(*streams_, is_blocked)) stream->CloseUnsent();
 }
 
-// Reports the state to the channel. The channel's threads see the state a
-// moment later, and start calls meanwhile. Each call that fails at once is
-// followed by the next. Therefore a connection that is being left carries these
-// calls, or holds them.
-void Transport::TellChannel(grpc_connectivity_state state,
-                            const absl::Status& why) {
+void Goaway::TellChannel(grpc_connectivity_state state,
+                         const absl::Status& why) {
   state_.SetState(state, why, "left");
   AwaitChannel();
 }
 
 // Runs OnChannelTold() after the channel's watchers. gRPC notifies watchers
 // with closures of the ExecCtx, which runs closures in order.
-void Transport::AwaitChannel() {
-  if (!is_client() || !is_watched_ || telling_ != Telling::kNot ||
+void Goaway::AwaitChannel() {
+  if (!transport_->is_client() || !is_watched_ || telling_ != Telling::kNot ||
       state_.state() == GRPC_CHANNEL_READY) {
     return;
   }
   telling_ = Telling::kUnderWay;
-  Ref();
+  transport_->Ref();
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([this](grpc_error_handle) {
                             {
-                              Section section(this);
+                              Transport::Section section(transport_);
                               OnChannelTold();
                             }
-                            Unref();
+                            transport_->Unref();
                           }),
                           absl::OkStatus());
 }
 
-void Transport::OnChannelTold() {
+void Goaway::OnChannelTold() {
   telling_ = Telling::kDone;
-  if (departure_.leaving() && !streams_.empty()) {
+  if (departure_.leaving() && !streams_->empty()) {
     StartDrainTimer(kLateCalls);
   } else {
     departure_.OnChannelLeft();
@@ -191,16 +195,13 @@ void Transport::OnChannelTold() {
   }
 }
 
-void Transport::CloseOnceTold(Stream* stream) {
-  mu_.AssertHeld();
-  held_.Add(stream);
-}
+void Goaway::CloseOnceTold(Stream* stream) { held_.Add(stream); }
 
-void Transport::CloseUnseenStreams(uint32_t last_stream) {
+void Goaway::CloseUnseenStreams(uint32_t last_stream) {
   const auto is_unseen = [last_stream](uint32_t id) {
     return id > last_stream;
   };
-  for (Stream* stream : Select(streams_, is_unseen)) {
+  for (Stream* stream : Select(*streams_, is_unseen)) {
     stream->CloseUnseen(ErrorWithCode(
         "GOAWAY received before the call was seen", GRPC_STATUS_UNAVAILABLE));
   }
@@ -208,10 +209,10 @@ void Transport::CloseUnseenStreams(uint32_t last_stream) {
 
 // Makes the channel's next connections ping half as often. gRPC's subchannel
 // reads the new interval from the state.
-void Transport::SlowDown(absl::Status* state) {
-  const absl::Duration time = limits_.keepalive.time;
+void Goaway::SlowDown(absl::Status* state) {
+  const absl::Duration time = transport_->limits().keepalive.time;
   base::LogError(absl::StrCat(
-      "connection to ", peer(),
+      "connection to ", transport_->peer(),
       ": the server counts too many pings; GRPC_ARG_KEEPALIVE_TIME_MS, now ",
       absl::FormatDuration(time), ", is doubled for the next connection"));
   const int64_t doubled =
@@ -220,19 +221,18 @@ void Transport::SlowDown(absl::Status* state) {
                     absl::Cord(absl::StrCat(doubled)));
 }
 
-void Transport::OnPing() {
-  if (is_client() || liveness_.MayPing()) return;
+void Goaway::EndForPings() {
   const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
   departure_.End(status);
   session_->Close(status);
 }
 
-void Transport::OnPong(uint64_t cookie) {
-  if (departure_.OnPong(cookie)) return;
-  auto it = pings_.find(cookie);
-  if (it == pings_.end()) return;
-  grpc_core::ExecCtx::Run(DEBUG_LOCATION, it->second, absl::OkStatus());
-  pings_.erase(it);
+void Goaway::OnEnded(const absl::Status& cause) {
+  drain_timer_.Cancel();
+  // Leave the channel alone in a forked child, because the channel would
+  // reconnect. The new descriptors would go into the parent's epoll set, which
+  // would then use the child's pointers.
+  if (!transport_->IsForeign()) TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
 }
 
 }  // namespace core
