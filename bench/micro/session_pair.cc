@@ -38,7 +38,7 @@ fabric::fake::LinkOptions LifelineOptions() {
 SessionPeer::SessionPeer(bool is_client,
                          std::unique_ptr<fabric::Endpoint> lifeline)
     : metadata_(kMetadataBytes, 'h'),
-      session_(MakeConfig(is_client), std::move(lifeline), this) {}
+      session_(MakeConfig(is_client), std::move(lifeline), this, this) {}
 
 void SessionPeer::Attach(uint32_t stream) {
   stream_ = stream;

@@ -20,6 +20,7 @@ namespace bench {
 // A session and its newest stream. Consumes incoming messages; the server also
 // answers them.
 class SessionPeer : public session::SessionEvents,
+                    public session::PathEvents,
                     public session::StreamEvents {
  public:
   SessionPeer(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline);

@@ -89,8 +89,8 @@ Victim::Victim(bool is_client, Manner manner,
                std::unique_ptr<fabric::Endpoint> lifeline)
     : is_client_(is_client),
       manner_(manner),
-      session_(std::make_unique<session::Session>(ConfigOf(is_client),
-                                                  std::move(lifeline), this)) {}
+      session_(std::make_unique<session::Session>(
+          ConfigOf(is_client), std::move(lifeline), this, this)) {}
 
 void Victim::OnStreamOpened(uint32_t stream) {
   Require(!is_client_ && stream > last_opened_, "streams open in order");

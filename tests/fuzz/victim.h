@@ -72,7 +72,7 @@ class VictimStream : public session::StreamEvents {
 };
 
 // Calls the session like its owner, as the input demands.
-class Victim : public session::SessionEvents {
+class Victim : public session::SessionEvents, public session::PathEvents {
  public:
   Victim(bool is_client, Manner manner,
          std::unique_ptr<fabric::Endpoint> lifeline);

@@ -18,8 +18,6 @@ constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
 }  // namespace
 
-constexpr int Connection::kPortions;  // C++14 requires a definition
-
 Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
                        std::unique_ptr<fabric::tcp::ByteStream> stream)
     : fork_count_(progress::ForkCount()),
@@ -34,14 +32,18 @@ Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
       lifeline_(new fabric::tcp::Endpoint(stream_.get())),
       session_(std::make_unique<session::Session>(
           SessionConfig(config, side_paths_),
-          std::unique_ptr<fabric::Endpoint>(lifeline_), this)),
+          std::unique_ptr<fabric::Endpoint>(lifeline_), this, &setup_)),
       liveness_(config, session_.get(), this,
                 [this] {
                   mu_.AssertHeld();
                   return HasCalls();
                 }),
-      setup_(config, began_, &side_paths_, session_.get(), this),
-      poller_(this),
+      poller_(this, executor_.get(), &mu_),
+      setup_(config, began_, &side_paths_, session_.get(), this,
+             [this](const absl::Status& status) {
+               mu_.AssertHeld();
+               Settle(status);
+             }),
       linger_timer_(this) {}
 
 Connection::~Connection() = default;
@@ -110,46 +112,11 @@ void Connection::GiveUpPath(const absl::Status& why) {
   Release();
 }
 
-void Connection::PollUntilEmpty(int portions) {
-  std::shared_ptr<fabric::Endpoint> path;
-  {
-    base::MutexLock lock(&mu_);
-    path = session_->fast_path();
-  }
-  if (path == nullptr || !path->HasInput()) return;
-  PollPath();
-  if (!path->HasInput()) return;
-  if (portions > 1) {
-    SchedulePolling(portions - 1);
-  } else {
-    LeaveInput();
-  }
-}
-
-void Connection::SchedulePolling(int portions) {
-  Ref();
-  executor_->Post([this, portions] {
-    PollUntilEmpty(portions);
-    Unref();
-  });
-}
-
-void Connection::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
-  {
-    base::MutexLock lock(&mu_);
-    if (path != watched_path_) return;
-    path->ClearWakeup();
-  }
-  PollPath();
-  if (path->HasInput()) SchedulePolling();
-}
-
 // Watches the session's present path. Adds the path to the PollSet, which arms
 // the path, before the front end watches for wake-ups.
 void Connection::WatchPath() {
-  watched_path_ = session_->fast_path();
-  poller_.Watch(watched_path_);
-  OnPathChanged(watched_path_);
+  poller_.Watch(session_->fast_path());
+  OnPathChanged(session_->fast_path());
 }
 
 void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
@@ -177,18 +144,6 @@ void Connection::EndNow() {
 
 void Connection::Settle(const absl::Status& status) {
   if (!std::exchange(settled_, true)) OnSettled(status);
-}
-
-void Connection::OnConnectWanted(const std::string& fabric,
-                                 const std::string& offer,
-                                 const std::string& token) {
-  if (setup_.OnConnectWanted(fabric, offer, token)) Settle(absl::OkStatus());
-}
-
-void Connection::OnListenWanted() { setup_.OnListenWanted(); }
-
-void Connection::OnPathChosen(const session::PathDescription& path) {
-  Settle(setup_.OnPathChosen(path));
 }
 
 void Connection::OnClosed(const absl::Status& cause) {

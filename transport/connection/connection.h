@@ -70,7 +70,6 @@ class Connection : public session::SessionEvents,
   Executor* executor() const final { return executor_.get(); }
   bool MayGiveUpPath() const final { return tolerates_tcp_; }
   void GiveUpPath(const absl::Status& why) final;
-  void SchedulePolling() final { SchedulePolling(kPortions); }
 
  protected:
   Connection(const Config& config, std::shared_ptr<Executor> executor,
@@ -100,7 +99,7 @@ class Connection : public session::SessionEvents,
   // Updates the connection after a change of the session: watches the new path,
   // starts the negotiation's timeout, or ends the stream. Call after Flush().
   void Sync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (session_->fast_path() != watched_path_) WatchPath();
+    if (session_->fast_path() != poller_.path()) WatchPath();
     if (session_->closed()) EndWhenWritten();
     setup_.Sync();
   }
@@ -127,13 +126,6 @@ class Connection : public session::SessionEvents,
         [](Connection* connection) { connection->Release(); });
   }
 
-  // Delivers all input after a doorbell, because perhaps no other thread polls.
-  // Polls in bounded portions, so that other tasks of the executor run between
-  // portions. Calls LeaveInput() if input remains after `portions` portions.
-  static constexpr int kPortions = 2;
-  void PollUntilEmpty(int portions = kPortions);
-  // Call when `path` has woken a thread.
-  void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
   // Delivers the input that the peer sent over the fast path before the end of
   // the byte stream. Then reports the result of `cause` to the lifeline: the
   // input, such as a GOAWAY, may explain the end. Call when the byte stream has
@@ -148,8 +140,6 @@ class Connection : public session::SessionEvents,
   virtual void Release() { Unref(); }
   // Polls the path in a section of the front end.
   bool PollPath() override = 0;
-  // Arranges for more polling, because input remains after PollUntilEmpty().
-  virtual void LeaveInput() = 0;
   // Watches only the wake-ups of `path`. Null means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
@@ -186,25 +176,17 @@ class Connection : public session::SessionEvents,
   fabric::tcp::Endpoint* const lifeline_;  // owned by session_
   const std::unique_ptr<session::Session> session_ ABSL_PT_GUARDED_BY(mu_);
   Liveness liveness_ ABSL_GUARDED_BY(mu_);
+  PathPoller poller_;
 
  private:
-  void SchedulePolling(int portions);
   void WatchPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWhenWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Settle(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void OnConnectWanted(const std::string& fabric, const std::string& offer,
-                       const std::string& token) final
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnListenWanted() final ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void OnPathChosen(const session::PathDescription& path) final
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnClosed(const absl::Status& cause) final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   SessionSetup setup_ ABSL_GUARDED_BY(mu_);
-  PathPoller poller_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<fabric::Endpoint> watched_path_ ABSL_GUARDED_BY(mu_);
   Timer linger_timer_ ABSL_GUARDED_BY(mu_);
   bool settled_ ABSL_GUARDED_BY(mu_) = false;
   bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;

@@ -36,6 +36,7 @@ class PathPoller::Polled : public progress::Pollable {
 };
 
 void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
+  mu_->AssertHeld();
   if (path == path_) return;
   if (path_ != nullptr) {
     WithdrawOffer();
@@ -46,7 +47,41 @@ void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
   slot_ =
       progress::PollSet::Get()->Add(std::make_shared<Polled>(owner_, path_));
   OfferToGiveUp();
-  if (path_->HasInput()) owner_->SchedulePolling();
+  if (path_->HasInput()) Schedule();
+}
+
+void PathPoller::PollUntilEmpty(int polls) {
+  std::shared_ptr<fabric::Endpoint> path;
+  {
+    base::MutexLock lock(mu_);
+    path = path_;
+  }
+  if (path == nullptr || !path->HasInput()) return;
+  owner_->PollPath();
+  if (!path->HasInput()) return;
+  if (polls > 1) {
+    Schedule(polls - 1);
+  } else {
+    owner_->LeaveInput();
+  }
+}
+
+void PathPoller::Schedule(int polls) {
+  owner_->Ref();
+  executor_->Post([this, polls] {
+    PollUntilEmpty(polls);
+    owner_->Unref();
+  });
+}
+
+void PathPoller::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
+  {
+    base::MutexLock lock(mu_);
+    if (path != path_) return;
+    path->ClearWakeup();
+  }
+  owner_->PollPath();
+  if (path->HasInput()) Schedule();
 }
 
 void PathPoller::OfferToGiveUp() {

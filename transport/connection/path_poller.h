@@ -1,10 +1,12 @@
-// Lets waiting threads poll a session's fast path.
+// Polls a session's fast path, on waiting threads and after doorbells.
 
 #ifndef PENSTOCK_TRANSPORT_CONNECTION_PATH_POLLER_H_
 #define PENSTOCK_TRANSPORT_CONNECTION_PATH_POLLER_H_
 
 #include <memory>
 
+#include "transport/base/mutex.h"
+#include "transport/connection/executor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/paths/path_relief.h"
 #include "transport/progress/poll_set.h"
@@ -13,7 +15,11 @@ namespace penstock {
 namespace connection {
 
 // A registration of a session's path in the process's PollSet and in
-// PathRelief. Call all functions under the owner's lock.
+// PathRelief. Thread-safe.
+//
+// A doorbell is followed by polls until the input is delivered, because perhaps
+// no other thread polls. Each poll is bounded, so that other tasks of the
+// executor run in between.
 class PathPoller {
  public:
   // The connection that owns the poller.
@@ -25,21 +31,43 @@ class PathPoller {
     // Delivers a bounded amount of the path's input. Returns true if there was
     // input. Called on any thread, without the lock.
     virtual bool PollPath() = 0;
-    // Schedules a poll of the path on the executor. Called under the lock.
-    virtual void SchedulePolling() = 0;
+    // Arranges for more polling, because input remains after several polls.
+    // Called without the lock.
+    virtual void LeaveInput() = 0;
     // Takes a reference. The PollSet holds a reference while it contains a
-    // path.
+    // path, and each scheduled poll holds one.
     void Ref() override = 0;
     virtual void Unref() = 0;
   };
 
-  explicit PathPoller(Owner* owner) : owner_(owner) {}
+  // The polls of one path after a doorbell, before LeaveInput().
+  static constexpr int kPolls = 2;
+
+  // `mu` is the owner's lock.
+  PathPoller(Owner* owner, Executor* executor, base::Mutex* mu)
+      : owner_(owner), executor_(executor), mu_(mu) {}
   ~PathPoller() { Watch(nullptr); }
 
   // Polls `path` instead of the previous path. Null means no path. A thread may
   // still be polling the previous path, and keeps that path alive. Schedules
-  // polling if `path` has input already, for which no doorbell rang.
+  // polling if `path` has input already, for which no doorbell rang. Call under
+  // the lock.
   void Watch(std::shared_ptr<fabric::Endpoint> path);
+  // Returns the watched path. Call under the lock.
+  const std::shared_ptr<fabric::Endpoint>& path() const {
+    mu_->AssertHeld();
+    return path_;
+  }
+
+  // Call the following functions without the lock.
+  //
+  // Delivers the path's input. Polls at most once itself, and schedules the
+  // rest. Calls LeaveInput() if input remains after `polls` polls.
+  void PollUntilEmpty(int polls = kPolls);
+  // Calls PollUntilEmpty() on the executor. May be called under the lock, too.
+  void Schedule(int polls = kPolls);
+  // Call when `path` has woken a thread.
+  void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
 
  private:
   class Polled;
@@ -48,7 +76,9 @@ class PathPoller {
   void WithdrawOffer();
 
   Owner* const owner_;
-  std::shared_ptr<fabric::Endpoint> path_;
+  Executor* const executor_;
+  base::Mutex* const mu_;
+  std::shared_ptr<fabric::Endpoint> path_ ABSL_GUARDED_BY(*mu_);
   progress::PollSet::SlotId slot_ = 0;
   paths::PathRelief* relief_ = nullptr;  // the issuer of relief_id_
   paths::PathRelief::Id relief_id_ = 0;

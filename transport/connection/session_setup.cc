@@ -67,13 +67,15 @@ session::Config SessionConfig(const Config& config,
 
 SessionSetup::SessionSetup(const Config& config, absl::Time began,
                            paths::SidePaths* side_paths,
-                           session::Session* session, Host* host)
+                           session::Session* session, Host* host,
+                           Settled settled)
     : is_client_(config.is_client),
       peer_(config.peer),
       settings_(config.settings),
       side_paths_(side_paths),
       session_(session),
       host_(host),
+      settled_(std::move(settled)),
       half_open_(config.half_open),
       defers_path_(config.is_client &&
                    config.settings.policy != Policy::kRequire &&
@@ -122,16 +124,15 @@ void SessionSetup::OnSettleTimer(uint32_t epoch) {
                    absl::ToInt64Seconds(kSettleLimit), " s")));
 }
 
-bool SessionSetup::OnConnectWanted(const std::string& fabric,
+void SessionSetup::OnConnectWanted(const std::string& fabric,
                                    const std::string& offer,
                                    const std::string& token) {
   if (!std::exchange(defers_path_, false)) {
-    side_paths_->Connect(fabric, offer, token, OnSidePath());
-    return false;
+    return side_paths_->Connect(fabric, offer, token, OnSidePath());
   }
   deferred_ = {session_->path_epoch(), fabric, offer, token};
   defer_timer_.Start(paths::ShortLives::kShort, [this] { OnDeferTimer(); });
-  return true;
+  settled_(absl::OkStatus());
 }
 
 // Connects the delayed side path, because the connection has lived long enough.
@@ -157,16 +158,16 @@ void SessionSetup::OnListenWanted() {
   session_->OfferPath(*token);
 }
 
-absl::Status SessionSetup::OnPathChosen(const session::PathDescription& path) {
+void SessionSetup::OnPathChosen(const session::PathDescription& path) {
   LogPath(path);
   hello_timer_.Cancel();
   settle_timer_.Cancel();
   half_open_ = nullptr;
   backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), base::SteadyNow());
-  absl::Status status = CheckPath(settings_, path);
+  const absl::Status status = CheckPath(settings_, path);
   if (!status.ok()) session_->Close(status);
   RetryLater();
-  return status;
+  settled_(status);
 }
 
 void SessionSetup::RetryLater() {

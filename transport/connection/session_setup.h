@@ -5,6 +5,7 @@
 #define PENSTOCK_TRANSPORT_CONNECTION_SESSION_SETUP_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -34,13 +35,19 @@ session::Config SessionConfig(const Config& config,
                               const paths::SidePaths& side_paths);
 
 // The setup of one session. Call all functions under the connection's lock.
-class SessionSetup {
+class SessionSetup : public session::PathEvents {
  public:
+  // Called when a path was chosen, or when the session begins on the lifeline
+  // and the side path is connected later. The status is OK if the settings
+  // allow the path. Otherwise the session is closed, and the status is the
+  // reason. Called under the lock.
+  using Settled = std::function<void(const absl::Status&)>;
+
   // `began` is the base::SteadyNow() at which the connection began. All
   // pointers must outlive this object.
   SessionSetup(const Config& config, absl::Time began,
                paths::SidePaths* side_paths, session::Session* session,
-               Host* host);
+               Host* host, Settled settled);
 
   // Sends the hello. On a server, also listens for side paths.
   void Start();
@@ -53,16 +60,10 @@ class SessionSetup {
   // Cancels all timers and attempts. Call when the session has ended.
   void End();
 
-  // Handle the session's events of the same names.
-  //
-  // Returns true if the session begins on the lifeline and the side path is
-  // connected later.
-  bool OnConnectWanted(const std::string& fabric, const std::string& offer,
-                       const std::string& token);
-  void OnListenWanted();
-  // Returns OK if the settings allow the path. Otherwise closes the session,
-  // and returns the session's error.
-  absl::Status OnPathChosen(const session::PathDescription& path);
+  void OnConnectWanted(const std::string& fabric, const std::string& offer,
+                       const std::string& token) override;
+  void OnListenWanted() override;
+  void OnPathChosen(const session::PathDescription& path) override;
 
  private:
   // The arguments of a delayed OnConnectWanted().
@@ -96,6 +97,7 @@ class SessionSetup {
   paths::SidePaths* const side_paths_;
   session::Session* const session_;
   Host* const host_;
+  const Settled settled_;
   paths::HalfOpen::Place half_open_;
   // True while the first side path must wait for defer_timer_; see
   // paths::ShortLives.

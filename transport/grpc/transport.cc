@@ -176,7 +176,7 @@ void Transport::OnRead(grpc_error_handle error) {
       wants_read_ = true;
     }
   }
-  PollUntilEmpty();
+  poller_.PollUntilEmpty();
   Unref();
 }
 
@@ -205,7 +205,8 @@ void Transport::OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path) {
   wakers_.clear();
   if (path == nullptr || path->wakeup_fds().empty()) return;
   std::shared_ptr<Transport> self = ShareAs<Transport>();
-  wakers_ = PathWaker::Start(path, [self, path] { self->OnWakeup(path); });
+  wakers_ =
+      PathWaker::Start(path, [self, path] { self->poller_.OnWakeup(path); });
 }
 
 void Transport::OnSettled(const absl::Status& status) {

@@ -109,7 +109,7 @@ void CallConnection::OnSocket(uint32_t events) {
     path = session_->fast_path();
   }
   // A doorbell may have rung for input of the path.
-  if (path != nullptr && path->HasInput()) SchedulePolling();
+  if (path != nullptr && path->HasInput()) poller_.Schedule();
 }
 
 void CallConnection::ReadSocket() {
@@ -171,7 +171,7 @@ void CallConnection::OnPathChanged(
   std::shared_ptr<CallConnection> self = ShareAs<CallConnection>();
   for (int fd : path->wakeup_fds()) {
     absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
-        fd, EPOLLIN, [self, path](uint32_t) { self->OnWakeup(path); });
+        fd, EPOLLIN, [self, path](uint32_t) { self->poller_.OnWakeup(path); });
     if (watch.ok()) {
       path_watches_.push_back(*watch);
     } else {

@@ -129,7 +129,7 @@ class CallConnection final : public connection::Connection {
   // Functions of connection::Connection.
   void Enter(absl::FunctionRef<void()> work) override;
   bool PollPath() override;
-  void LeaveInput() override { SchedulePolling(); }
+  void LeaveInput() override { poller_.Schedule(); }
   void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSettled(const absl::Status& status) override

@@ -52,7 +52,7 @@ struct PathDescription {
   metrics::Reason cause = metrics::Reason::kNone;
 };
 
-// Receives the session's own events, under its lock.
+// Receives the other events of a session, under its lock.
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
@@ -70,6 +70,14 @@ class SessionEvents {
   // Reports a ping from the peer. The session answers it.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
+  // Reports the end of the session, once. The streams' events came before.
+  virtual void OnClosed(const absl::Status& cause) = 0;
+};
+
+// Receives a session's events about its fast paths, under its lock.
+class PathEvents {
+ public:
+  virtual ~PathEvents() = default;
 
   // Asks the owner to connect to the peer over `fabric`, then to call
   // AddFastPath or FastPathFailed. Drop the result if path_epoch() changed
@@ -82,9 +90,6 @@ class SessionEvents {
   virtual void OnListenWanted() = 0;
   // Reports the first choice of a path, and each later change.
   virtual void OnPathChosen(const PathDescription& path) = 0;
-
-  // Reports the end of the session, once. The streams' events came before.
-  virtual void OnClosed(const absl::Status& cause) = 0;
 };
 
 }  // namespace session

@@ -21,9 +21,10 @@ metrics::End EndOf(const absl::Status& cause) {
 }  // namespace
 
 Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
-                 SessionEvents* events)
+                 SessionEvents* events, PathEvents* path_events)
     : config_(std::move(config)),
       events_(events),
+      path_events_(path_events),
       lifeline_events_(this, true),
       fast_events_(this, false),
       lifeline_(std::move(lifeline)),
@@ -215,18 +216,18 @@ void Session::EndStreams(const absl::Status& cause) {
   events_->OnClosed(cause);
 }
 
-void Session::PathEvents::OnPacket(absl::Span<const uint8_t> packet) {
+void Session::EndpointInput::OnPacket(absl::Span<const uint8_t> packet) {
   // The peer sent a malformed packet. Ignores the rest of this Poll().
   if (!is_lifeline_ && session_->fast_ == nullptr) return;
   session_->OnPacket(is_lifeline_, packet);
 }
 
-void Session::PathEvents::OnReadDone(uint64_t cookie,
-                                     const absl::Status& status) {
+void Session::EndpointInput::OnReadDone(uint64_t cookie,
+                                        const absl::Status& status) {
   session_->streams_.input().OnReadDone(cookie, status);
 }
 
-void Session::PathEvents::OnBroken(const absl::Status& cause) {
+void Session::EndpointInput::OnBroken(const absl::Status& cause) {
   if (is_lifeline_) {
     session_->OnLifelineBroken(cause);
   } else {

@@ -55,9 +55,9 @@ namespace session {
 
 class Session {
  public:
-  // `events` must outlive the session.
+  // `events` and `path_events` must outlive the session.
   Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
-          SessionEvents* events);
+          SessionEvents* events, PathEvents* path_events);
   ~Session();
 
   void Start();
@@ -218,9 +218,9 @@ class Session {
   void EndStreams(const absl::Status& cause);
 
   // Distinguishes the events of the two endpoints.
-  class PathEvents : public fabric::EndpointEvents {
+  class EndpointInput : public fabric::EndpointEvents {
    public:
-    PathEvents(Session* session, bool is_lifeline)
+    EndpointInput(Session* session, bool is_lifeline)
         : session_(session), is_lifeline_(is_lifeline) {}
     void OnPacket(absl::Span<const uint8_t> packet) override;
     void OnWritable() override { session_->sender_.Flush(); }
@@ -274,10 +274,11 @@ class Session {
 
   const Config config_;
   SessionEvents* const events_;
+  PathEvents* const path_events_;
   State state_ = State::kGreeting;
   bool started_ = false;  // nothing leaves before the hello
-  PathEvents lifeline_events_;
-  PathEvents fast_events_;
+  EndpointInput lifeline_events_;
+  EndpointInput fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   std::shared_ptr<fabric::Endpoint> fast_;
   // The object that fast_ shares ownership of: the path, and after its loss the

@@ -86,7 +86,7 @@ void Session::Apply(const PathHandshake::Actions& actions) {
   if (actions.use || actions.report) ReportPath();
   if (actions.listen) {
     negotiator_.Restart();
-    events_->OnListenWanted();
+    path_events_->OnListenWanted();
   }
 }
 
@@ -96,13 +96,13 @@ void Session::ReportPath() {
       metrics::Metric::kPathDecisions,
       {role(), metrics::PathOf(path.fabric), path.cause});
   PENSTOCK_PROBE(path_chosen, recorder_.connection(), path.fabric.c_str());
-  events_->OnPathChosen(path);
+  path_events_->OnPathChosen(path);
 }
 
 void Session::TryNextPath() {
   absl::optional<wire::FabricOffer> offer = negotiator_.Next();
   if (offer.has_value()) {
-    events_->OnConnectWanted(offer->fabric, offer->data, peer_token_);
+    path_events_->OnConnectWanted(offer->fabric, offer->data, peer_token_);
   } else if (negotiator_.HasCommonFabric()) {
     Apply(handshake_.OnLocalLost());  // the acceptor waits for a path
   } else {

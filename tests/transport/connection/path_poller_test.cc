@@ -1,7 +1,9 @@
 #include "transport/connection/path_poller.h"
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "transport/base/descriptors.h"
@@ -47,13 +49,33 @@ class FakePath : public fabric::Endpoint {
   const fabric::Capabilities capabilities_;
 };
 
+class FakeExecutor : public Executor {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch(); }
+  void Post(std::function<void()> task) override {
+    tasks.push_back(std::move(task));
+  }
+  Id RunAfter(absl::Duration, std::function<void(bool is_due)>) override {
+    return 0;
+  }
+  void Cancel(Id) override {}
+
+  void RunOne() {
+    const std::function<void()> task = std::move(tasks.front());
+    tasks.pop_front();
+    task();
+  }
+
+  std::deque<std::function<void()>> tasks;
+};
+
 class FakeOwner : public PathPoller::Owner {
  public:
   bool PollPath() override {
     ++polls;
     return true;
   }
-  void SchedulePolling() override { ++scheduled; }
+  void LeaveInput() override { ++left; }
   bool MayGiveUpPath() const override { return may_give_up; }
   void GiveUpPath(const absl::Status&) override {
     ++given_up;
@@ -63,7 +85,7 @@ class FakeOwner : public PathPoller::Owner {
   void Unref() override { --refs; }
 
   int polls = 0;
-  int scheduled = 0;
+  int left = 0;
   int given_up = 0;
   int refs = 0;
   bool may_give_up = true;
@@ -71,8 +93,10 @@ class FakeOwner : public PathPoller::Owner {
 
 class PathPollerTest : public testing::Test {
  protected:
+  FakeExecutor executor_;
   FakeOwner owner_;
-  PathPoller poller_{&owner_};
+  base::Mutex mu_;
+  PathPoller poller_{&owner_, &executor_, &mu_};
   const std::shared_ptr<FakePath> path_ = std::make_shared<FakePath>();
 };
 
@@ -92,16 +116,30 @@ TEST_F(PathPollerTest, PathIsPolledWhileItIsWatched) {
 TEST_F(PathPollerTest, WhatCameBeforeTheArmingIsScheduled) {
   path_->input = true;
   poller_.Watch(path_);
-  EXPECT_EQ(owner_.scheduled, 1);
+  EXPECT_EQ(executor_.tasks.size(), 1);
   poller_.Watch(path_);  // there is no new input
-  EXPECT_EQ(owner_.scheduled, 1);
+  EXPECT_EQ(executor_.tasks.size(), 1);
+}
+
+TEST_F(PathPollerTest, InputThatRemainsAfterSeveralPollsIsLeft) {
+  path_->input = true;
+  poller_.Watch(path_);
+  for (int poll = 1; poll <= PathPoller::kPolls; ++poll) {
+    EXPECT_EQ(owner_.left, 0);
+    EXPECT_EQ(owner_.refs, 2);  // the PollSet's and the task's
+    executor_.RunOne();
+    EXPECT_EQ(owner_.polls, poll);
+  }
+  EXPECT_EQ(owner_.left, 1);
+  EXPECT_EQ(owner_.refs, 1);
+  EXPECT_TRUE(executor_.tasks.empty());
 }
 
 // The peer saw an unarmed path, and therefore does not ring.
 TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);
-  EXPECT_EQ(owner_.scheduled, 1);
+  EXPECT_EQ(executor_.tasks.size(), 1);
 }
 
 base::Descriptors OneTooMany() {
@@ -140,7 +178,7 @@ TEST_F(PathPollerTest, RequiredPathIsNotGivenUp) {
 
 TEST_F(PathPollerTest, NothingIsScheduledForAPathWithoutInput) {
   poller_.Watch(path_);
-  EXPECT_EQ(owner_.scheduled, 0);
+  EXPECT_TRUE(executor_.tasks.empty());
 }
 
 }  // namespace

@@ -140,7 +140,8 @@ void StreamRecorder::Add(std::string line) {
 Lines StreamRecorder::Take() { return std::exchange(lines_, Lines()); }
 
 Peer::Peer(const Config& config, std::unique_ptr<fabric::Endpoint> lifeline)
-    : session_(std::make_unique<Session>(config, std::move(lifeline), this)) {}
+    : session_(
+          std::make_unique<Session>(config, std::move(lifeline), this, this)) {}
 
 void Peer::OnStreamOpened(uint32_t stream) {
   Add(absl::StrCat("opened ", stream));

@@ -81,7 +81,7 @@ class StreamRecorder : public StreamEvents {
 
 // One side: a session and its owner. The owner records "opened 1", "path shm"
 // and so on.
-class Peer : public SessionEvents {
+class Peer : public SessionEvents, public PathEvents {
  public:
   Peer(const Config& config, std::unique_ptr<fabric::Endpoint> lifeline);
 

@@ -41,7 +41,7 @@ class Simulation {
   // One side with its owner. The owner polls its fast path at random times.
   // While the path is armed, the owner polls only after a doorbell, or while
   // its own reads wait there.
-  struct Owner : public SessionEvents {
+  struct Owner : public SessionEvents, public PathEvents {
     void OnStreamOpened(uint32_t stream) override { opened.push_back(stream); }
     void OnGoaway(uint32_t, const absl::Status&) override {}
     void OnPing() override {}

@@ -13,7 +13,7 @@ void Simulation::MakeOwner(Side side) {
   Owner& made = owner(side);
   made.side = side;
   made.session = std::make_unique<Session>(RandomConfig(side),
-                                           lifeline_.Take(side), &made);
+                                           lifeline_.Take(side), &made, &made);
   made.session->Start();
 }
 
