@@ -6,31 +6,35 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ps/sparse/hash.h"
 #include "ps/sparse/memory.h"
 
 namespace penstock::ps::sparse {
 
 // Exact push counters for a bounded number of ids without rows. The counters
-// are grouped in sets of eight. If an id's set is full, the counter with the
-// lowest count is evicted; among equal counts, the oldest. No id is admitted
-// early. An id may be admitted late, or never if more ids alternate than there
-// is room for. This is intended: such ids are noise, and a counting sketch
-// would instead admit them.
+// are grouped in sets of eight. If an id's set is full, the number of sets
+// doubles. Beyond the limit, the counter with the lowest count is evicted;
+// among equal counts, the oldest. No id is admitted early. An id may be
+// admitted late, or never if more ids alternate than there is room for. This is
+// intended: such ids are noise, and a counting sketch would instead admit them.
 //
-// Allocates memory with the first id. Not thread-safe.
+// Allocates one set with the first id, and more with use. Not thread-safe.
 class Admission {
  public:
-  // Makes room for at least `candidates` ids. A `min_count` of 1 admits all ids
-  // at their first push.
-  Admission(uint32_t min_count, size_t candidates, Memory* memory);
+  // Makes room for at least `candidates` ids, if the caller lets bytes() grow
+  // so far. A `min_count` of 1 admits all ids at their first push. `hash` and
+  // `memory` outlive this object.
+  Admission(uint32_t min_count, size_t candidates, const HashKey* hash,
+            Memory* memory);
   ~Admission();
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Counts one push of `id`, whose hash is `tag`. Returns true for the
-  // min_count-th push, and then forgets the id. Returns false if memory cannot
-  // be allocated.
-  bool Admit(uint64_t id, uint32_t tag);
+  // Counts one push of `id`. `tag` is the low half of the id's hash. Returns
+  // true for the min_count-th push, and then forgets the id. Returns false if
+  // memory cannot be allocated. Grows only if bytes() stays within
+  // `byte_limit`.
+  bool Admit(uint64_t id, uint32_t tag, size_t byte_limit);
   // Undoes Admit(), which admitted `id` although there is no room for its row.
   // The id's next push admits it again. Returns false if pushes are not
   // counted.
@@ -38,29 +42,54 @@ class Admission {
   // Returns the result of Admit() without counting.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
 
-  // Returns the bytes that Admission allocates with the first candidate.
+  // Returns the most bytes that counters of so many candidates take.
   static size_t BytesFor(size_t candidates);
-  size_t bytes() const { return candidates_ == nullptr ? 0 : bytes_; }
+  // Includes the first set from the start, because a table without any set
+  // would admit nobody.
+  size_t bytes() const { return min_count_ > 1 ? sets_ * kSetBytes : 0; }
 
  private:
   static constexpr size_t kWays = 8;
+  // The number of sets is at most 2^29, for 2^32 candidates.
+  static constexpr size_t kMaxPieces = 30;
 
   struct Candidate {
     uint64_t id;
     uint32_t count;  // 0: free
     uint32_t since;  // the push count at insertion
   };
+  static constexpr size_t kSetBytes = kWays * sizeof(Candidate);
 
-  Candidate* SetOf(uint32_t tag) const {
-    return candidates_ + (tag & mask_) * kWays;
+  // The sets lie in pieces, so that doubling allocates the new half only. Piece
+  // 0 has set 0. Each later piece has as many sets as all pieces before it.
+  static size_t PieceOf(size_t set) {
+    return set == 0 ? 0 : 64 - static_cast<size_t>(__builtin_clzll(set));
   }
-  bool Prepare();
+  static size_t SetsIn(size_t piece) {
+    return piece == 0 ? 1 : size_t{1} << (piece - 1);
+  }
+  Candidate* SetAt(size_t set) const {
+    const size_t piece = PieceOf(set);
+    return pieces_[piece] + (set - (piece == 0 ? 0 : SetsIn(piece))) * kWays;
+  }
+  Candidate* SetOf(uint32_t tag) const { return SetAt(tag & (sets_ - 1)); }
+  bool AddPiece(size_t piece);
+  // Doubles the number of sets. Returns false, and changes nothing, if that is
+  // above a limit or memory cannot be allocated.
+  bool Grow(size_t byte_limit);
+  // Moves the counters of a set that belong to `other`, which is new.
+  void Split(size_t set, size_t other);
+  // Returns null if the set is full.
+  Candidate* FindFree(uint32_t tag) const;
+  // Returns the counter to evict from a full set.
+  Candidate* Rarest(uint32_t tag) const;
 
   const uint32_t min_count_;
+  const HashKey& hash_;
   Memory* const memory_;
-  const size_t bytes_;
-  const size_t mask_;  // number of sets - 1
-  Candidate* candidates_ = nullptr;
+  const size_t max_sets_;
+  size_t sets_ = 1;
+  Candidate* pieces_[kMaxPieces] = {};
   uint32_t counted_ = 0;
 };
 

@@ -42,7 +42,9 @@ struct Options {
   bool store_on_pull = false;
   // The number of pushes that an id needs to get a row; see Admission.
   uint32_t min_count = 1;
-  size_t candidates = 1 << 20;  // counted ids; 16 bytes each
+  // Limits the counted ids; 16 bytes each. In a pool, their share of the pool
+  // is a limit, too. Their memory grows with use.
+  size_t candidates = 1 << 20;
 
   // Rows keep their order of use if one of these limits is set, or with kEvict.
   absl::Duration time_to_live = absl::InfiniteDuration();  // whole seconds
@@ -66,7 +68,8 @@ struct Options {
   // The delay that a refused push is told to wait.
   absl::Duration retry_after = absl::Seconds(1);
 
-  // Limits the removed ids kept for incremental snapshots; 16 bytes each.
+  // Limits the removed ids kept for incremental snapshots; 16 bytes each. In a
+  // pool, their share of the pool is a limit, too.
   size_t max_removals = 1 << 20;
 
   // Must outlive the table.

@@ -15,6 +15,9 @@ namespace penstock::ps::sparse {
 // size. The shard checks the limit before each step, so concurrent threads may
 // each exceed the limit by one step.
 //
+// Candidates and removals never shrink. Each shard therefore has an equal share
+// for them, so that they leave three quarters of the limit to rows.
+//
 // Must outlive the tables. Thread-safe.
 class Pool {
  public:
@@ -31,6 +34,16 @@ class Pool {
     return limit_ - (bytes < limit_ ? bytes : limit_);
   }
   const std::string& remedy() const { return remedy_; }
+  // Returns the bytes that a shard's candidates may take, and its removals the
+  // same again. Falls with each further shard.
+  size_t list_share() const {
+    const size_t shards = shards_;
+    return limit_ / 8 / (shards > 0 ? shards : 1);
+  }
+
+  // Record that a shard begins or ends to use the pool.
+  void AddShard() { ++shards_; }
+  void RemoveShard() { --shards_; }
 
   // Updates the count of a shard from `before` to `now` bytes.
   void Count(size_t before, size_t now) { bytes_ += now - before; }
@@ -39,6 +52,7 @@ class Pool {
   const size_t limit_;
   const std::string remedy_;
   std::atomic<size_t> bytes_{0};
+  std::atomic<size_t> shards_{0};
 };
 
 }  // namespace penstock::ps::sparse

@@ -14,7 +14,7 @@ namespace penstock::ps::sparse {
 
 // A ring of the last removals, each with its epoch. The oldest are dropped when
 // the ring is full; the ring knows after which epoch it is complete. Allocates
-// memory with the first removal. Not thread-safe.
+// memory with the first removal for which there is room. Not thread-safe.
 class Removals {
  public:
   Removals(size_t capacity, Memory* memory)
@@ -25,13 +25,10 @@ class Removals {
   Removals(const Removals&) = delete;
   Removals& operator=(const Removals&) = delete;
 
-  // Adds a removal. Epochs must be monotonic.
-  void Add(uint64_t id, uint32_t epoch) {
-    if (ring_ == nullptr && capacity_ > 0) {
-      ring_ = static_cast<Removal*>(
-          memory_->Allocate(BytesFor(capacity_), /*huge=*/false));
-    }
-    if (ring_ == nullptr) {
+  // Adds a removal. Epochs must be monotonic. A ring that is allocated now
+  // takes at most `byte_limit`, and keeps that size.
+  void Add(uint64_t id, uint32_t epoch, size_t byte_limit) {
+    if (ring_ == nullptr && !Allocate(byte_limit)) {
       complete_after_ = epoch;
       return;
     }
@@ -63,6 +60,11 @@ class Removals {
   size_t bytes() const {
     return std::min<uint64_t>(end_, capacity_) * sizeof(Removal);
   }
+  // Returns the allocated bytes that were not touched.
+  size_t untouched_bytes() const {
+    return ring_ == nullptr ? 0 : BytesFor(capacity_) - bytes();
+  }
+  bool is_allocated() const { return ring_ != nullptr; }
 
  private:
   struct Removal {
@@ -70,9 +72,18 @@ class Removals {
     uint32_t epoch;
   };
 
+  bool Allocate(size_t byte_limit) {
+    const size_t capacity = std::min(capacity_, byte_limit / sizeof(Removal));
+    if (capacity == 0) return false;
+    ring_ = static_cast<Removal*>(
+        memory_->Allocate(BytesFor(capacity), /*huge=*/false));
+    if (ring_ != nullptr) capacity_ = capacity;
+    return ring_ != nullptr;
+  }
+
   Removal& At(uint64_t i) const { return ring_[i % capacity_]; }
 
-  const size_t capacity_;
+  size_t capacity_;
   Memory* const memory_;
   Removal* ring_ = nullptr;
   uint64_t begin_ = 0;  // counted since the start

@@ -60,12 +60,16 @@ Shard::Shard(const Options* options, const InitialValue* initial,
       rows_(options->dim * (1 + options->slots()), options->memory),
       recency_(&rows_),
       admission_(options->min_count, options->candidates / options->shards,
-                 options->memory),
+                 hash, options->memory),
       removals_(options->max_removals / options->shards, options->memory),
       copies_(rows_.stride(), options->memory),
       spill_(spill),
       number_(number),
-      fetched_(spill == nullptr ? 0 : spill->row_bytes()) {}
+      fetched_(spill == nullptr ? 0 : spill->row_bytes()) {
+  if (pool_ == nullptr) return;
+  pool_->AddShard();
+  CountBytes();
+}
 
 size_t Shard::bytes() const {
   return rows_.bytes() + index_.bytes() + admission_.bytes() +
@@ -139,7 +143,7 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
     return nullptr;
   }
   ++counters_.misses;
-  if (!admission_.Admit(id, tag)) {
+  if (!Admit(id, tag)) {
     ++counters_.not_admitted;
     return nullptr;
   }
@@ -284,7 +288,7 @@ uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 void Shard::Evict(uint32_t number, Reason reason) {
   Row* const row = rows_.At(number);
   Preserve(number, row);
-  removals_.Add(row->id, epoch_);
+  AddRemoval(row->id);
   Release(number);
   switch (reason) {
     case Reason::kExpired:
@@ -313,7 +317,7 @@ bool Shard::Remove(uint64_t id, uint32_t tag) {
   if (number == kNoRow) {
     if (!FindSpilled(id, /*now=*/0)) return false;
     EraseSpilled(id);
-    removals_.Add(id, epoch_);
+    AddRemoval(id);
     ++counters_.removed;
     return true;
   }

@@ -144,6 +144,8 @@ class Shard {
   size_t ByteLimit();
   // Updates the pool's count of this shard's bytes.
   void CountBytes();
+  bool Admit(uint64_t id, uint32_t tag);
+  void AddRemoval(uint64_t id);
   bool HasRoomFor(size_t rows, size_t byte_limit);
   bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);

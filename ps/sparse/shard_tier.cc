@@ -61,7 +61,7 @@ bool Shard::FindSpilled(uint64_t id, uint32_t now) {
   }
   if (!Expired(*fetched_.row(), now)) return true;
   EraseSpilled(id);
-  removals_.Add(id, epoch_);
+  AddRemoval(id);
   ++counters_.expired;
   return false;
 }
@@ -96,7 +96,7 @@ uint32_t Shard::Swap(uint32_t tag) {
   } else if (spill_->Put(number_, row)) {
     ++spilled_rows_;
   } else {
-    removals_.Add(row.id, epoch_);
+    AddRemoval(row.id);
     ++counters_.over_budget;
   }
   return number;

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ps/sparse/table.h"
 #include "tests/ps/sparse/small_table.h"
@@ -74,6 +76,63 @@ TEST(PoolTest, ATableWithABudgetTakesNothingOfIt) {
   const auto table = Make(options);
   EXPECT_TRUE(Push(table.get(), Range(0, 1500)).ok());
   EXPECT_EQ(pool.bytes(), 0u);
+}
+
+// Pushes as a server does: reserves room only for rows that are needed.
+absl::StatusOr<PushResult> PushReserved(Table* table, const Ids& ids) {
+  auto reserved = table->Reserve(ids, At(0));
+  if (!reserved.ok()) return reserved.status();
+  return table->Push(ids, Floats(ids.size() * table->options().dim, 1), At(0),
+                     Add, *std::move(reserved));
+}
+
+// Counters of one table alone could take 16 MiB.
+TEST(PoolTest, CandidatesLeaveRoomForTheRowsOfAllTables) {
+  Pool pool(kLimit, "");
+  Options options = OptionsIn(&pool);
+  const auto plain = Make(options);
+  options.min_count = 2;
+  std::vector<std::unique_ptr<Table>> counting;
+  for (int i = 0; i < 12; ++i) counting.push_back(Make(options));
+  for (const auto& table : counting) {
+    for (uint64_t id = 0; id < 20'000; id += 1000) {
+      ASSERT_TRUE(PushReserved(table.get(), Range(id, id + 1000)).ok());
+    }
+    EXPECT_LE(table->counters().bytes, kLimit / 8 / 13);
+  }
+  for (const auto& table : counting) {
+    // Ids that alternate with few others are admitted.
+    auto pushed = PushReserved(table.get(), Range(0, 20));
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    ASSERT_EQ(pushed->not_admitted, 20u);
+    pushed = PushReserved(table.get(), Range(0, 20));
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    ASSERT_EQ(pushed->updated, 20u);
+  }
+  absl::Status refused;
+  EXPECT_GT(Fill(plain.get(), 0, &refused), 2500u);
+  EXPECT_LE(pool.bytes(), kLimit);
+}
+
+// Removed ids of one table alone could take 16 MiB.
+TEST(PoolTest, RemovalsLeaveRoomForRows) {
+  Pool pool(kLimit, "");
+  Options options = OptionsIn(&pool);
+  const auto other = Make(options);
+  options.dim = 2;
+  options.max_removals = 1 << 20;
+  options.time_to_live = absl::Seconds(1);
+  const auto table = Make(options);
+  for (int64_t second = 0; second < 300; second += 3) {
+    const uint64_t id = second * 1000;
+    ASSERT_TRUE(Push(table.get(), Range(id, id + 3000), second).ok());
+    while (table->Maintain(At(second + 2))) {
+    }
+  }
+  EXPECT_EQ(table->counters().expired, 300'000u);
+  absl::Status refused;
+  EXPECT_GT(Fill(other.get(), 0, &refused), 2500u);
+  EXPECT_LE(pool.bytes(), kLimit);
 }
 
 // Each thread may exceed the limit by its last growth: pages of rows, or an
