@@ -108,6 +108,16 @@ uint64_t ConsistencyPolicy::Horizon(const Membership& members) const {
   return std::min(Limit(members), Stretch(unapplied_.begin()->first));
 }
 
+bool ConsistencyPolicy::WaitsFor(const std::set<uint32_t>& ranks,
+                                 const Membership& members) const {
+  if (!synchronous() || state_ == State::kApplying) return false;
+  const std::vector<uint32_t> behind = members.Below(version_ + 1, kMaxRanks);
+  const auto awaited =
+      std::count_if(behind.begin(), behind.end(),
+                    [&](uint32_t rank) { return ranks.count(rank) > 0; });
+  return static_cast<size_t>(awaited) > options_.backup_workers;
+}
+
 uint64_t ConsistencyPolicy::AwaitedStep(uint64_t clock,
                                         const Membership& members) const {
   if (clock <= Horizon(members)) return 0;

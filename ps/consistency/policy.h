@@ -120,6 +120,11 @@ class ConsistencyPolicy {
   // members with less progress. Returns 0 if the pull waits for no member.
   uint64_t AwaitedStep(uint64_t clock, const Membership& members) const;
 
+  // Returns true if the step that gathers pushes cannot end before one of
+  // `ranks` pushes or leaves. False without staleness 0.
+  bool WaitsFor(const std::set<uint32_t>& ranks,
+                const Membership& members) const;
+
   bool synchronous() const { return options_.staleness == 0; }
   State state() const { return state_; }
   uint64_t version() const { return version_; }

@@ -34,7 +34,8 @@ Exchange::Exchange(const Options& options,
       training_(std::move(training)),
       clock_(clock),
       steps_(steps),
-      coordinator_(std::move(coordinator)) {}
+      coordinator_(std::move(coordinator)),
+      room_(options.max_held_bytes) {}
 
 absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
   Due due;
@@ -109,13 +110,17 @@ void Exchange::OnFailed(const absl::Status& why) {
   {
     absl::MutexLock lock(&mu_);
     if (is_draining_ || !failure_.ok()) return;
-    failure_ = why;
-    steps_->End();
-    EndSnapshotsLocked(why, &due);
-    HandleLocked(coordinator_.Drain(), &due);
+    FailLocked(why, &due);
   }
   LogLines(options_.log, {std::string(why.message())});
   Run(due);
+}
+
+void Exchange::FailLocked(const absl::Status& why, Due* due) {
+  failure_ = why;
+  steps_->End();
+  EndSnapshotsLocked(why, due);
+  HandleLocked(coordinator_.Drain(), due);
 }
 
 void Exchange::OnDeadline() {

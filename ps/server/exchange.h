@@ -22,6 +22,7 @@
 #include "ps/consistency/coordinator.h"
 #include "ps/consistency/cut.h"
 #include "ps/server/held_gradients.h"
+#include "ps/server/push_room.h"
 #include "ps/server/report.h"
 #include "ps/server/row_clock.h"
 #include "ps/server/steps.h"
@@ -154,8 +155,11 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an error if there is no room for `bytes` more of gradients.
-  absl::Status CheckRoomLocked(size_t bytes) const
+  // Returns an error if there is no room for the push. Ends the training if
+  // there can be none.
+  absl::Status CheckRoomLocked(const PendingPush& push, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FailLocked(const absl::Status& why, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakePushLocked(uint64_t ticket, PendingPush* push, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -202,6 +206,7 @@ class Exchange final : public StepSource {
   mutable absl::Mutex mu_;  // held while steps_ is told news
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
+  PushRoom room_ ABSL_GUARDED_BY(mu_);
   // The last counted push of each rank. A worker that repeats this push gets
   // kDuplicate instead of kLate.
   std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);

@@ -40,19 +40,12 @@ absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
   return has_counted ? PushVerdict::kDuplicate : PushVerdict::kLate;
 }
 
-absl::Status Exchange::CheckRoomLocked(size_t bytes) const {
-  const size_t most = options_.max_held_bytes;
-  if (bytes > most) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "its gradients take ", bytes, " bytes, and the server may hold ", most,
-        ": push less in a step, or raise its --held-gradients"));
-  }
-  const size_t held = held_.bytes() + pending_bytes_;
-  if (held <= most - bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the server holds ", held,
-                   " bytes of gradients that are not applied, of ", most,
-                   ": come again, or raise its --held-gradients"));
+absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
+  if (is_draining_ || !failure_.ok()) return failure_;
+  absl::Status status = room_.Check(push.worker, push.id.clock, push.held_bytes,
+                                    pending_bytes_, held_, coordinator_);
+  if (absl::IsAborted(status)) FailLocked(status, due);
+  return status;
 }
 
 void Exchange::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
@@ -100,7 +93,7 @@ void Exchange::Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    if (status.ok()) status = CheckRoomLocked(push.held_bytes);
+    if (status.ok()) status = CheckRoomLocked(push, &due);
     if (status.ok()) {
       TakePushLocked(ticket, &push, &due);
     } else {

@@ -33,6 +33,10 @@ class HeldGradients {
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
+  // Returns the bytes of one kept push.
+  size_t BytesOf(const PushId& push) const {
+    return entries_.at({push.rank, push.clock}).bytes;
+  }
 
  private:
   struct Entry {

@@ -70,6 +70,45 @@ TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
   EXPECT_EQ(server->report().held_bytes, 0u);
 }
 
+// Each of the two would wait for the other: one for its step, one for room.
+TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
+  Server::Options options = ForWorkers(2);
+  options.max_held_bytes = 100;
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(server->Join(kView, {1, 1}).ok());
+  const tensor::Bundle five = {
+      {Ids("e", {1, 2, 3, 4, 5}), Floats("e", {5, 1}, {1, 2, 3, 4, 5})}};
+  ASSERT_TRUE(server.Push(kChief, 0, five).ok());
+  auto first = server.StartPull(kChief, 1);
+  EXPECT_FALSE(first.is_there());
+  const auto refused = server.Push({1, 1}, 0, five);
+  ASSERT_EQ(refused.status().code(), StatusCode::kAborted) << refused.status();
+  EXPECT_THAT(
+      std::string(refused.status().message()),
+      AllOf(HasSubstr("step 0 waits for worker 1"), HasSubstr("60 bytes"),
+            HasSubstr("may hold 100"), HasSubstr("--held-gradients=120")));
+  EXPECT_EQ(first.Wait().status().code(), StatusCode::kAborted);
+  EXPECT_EQ(server->Heartbeat(kView.run, kChief).code(), StatusCode::kAborted);
+  EXPECT_LE(server->report().held_bytes, 100u);
+}
+
+// A stranger's push says nothing about the step.
+TEST(BoundsTest, NoStrangerEndsTheTraining) {
+  Server::Options options = ForWorkers(2);
+  options.max_held_bytes = 20;
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(server->Join(kView, {1, 1}).ok());
+  const tensor::Bundle one = {{Ids("e", {1}), Floats("e", {1, 1}, {1})}};
+  ASSERT_TRUE(server.Push(kChief, 0, one).ok());
+  const absl::Status stranger = server.Push({1, 99}, 0, one).status();
+  EXPECT_FALSE(stranger.ok());
+  EXPECT_TRUE(server->Heartbeat(kView.run, kChief).ok());
+}
+
 Answer<int> StartToAwaitValues(SmallServer* server, uint64_t* ticket) {
   Answer<int> answer;
   *ticket = (*server)->AwaitValues(

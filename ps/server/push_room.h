@@ -1,0 +1,58 @@
+// Decides whether there is room for the gradients of a push.
+
+#ifndef PENSTOCK_PS_SERVER_PUSH_ROOM_H_
+#define PENSTOCK_PS_SERVER_PUSH_ROOM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ps/consistency/coordinator.h"
+#include "ps/server/held_gradients.h"
+
+namespace penstock::ps {
+
+// The limit on gradients that are not applied yet. A push without room comes
+// again, because each applied push makes room.
+//
+// A synchronous step is not applied before its workers have pushed. If their
+// gradients do not fit together, each of the last workers would come again for
+// ever. PushRoom remembers the workers that have no room next to their step,
+// and ends the training once the step cannot end without them.
+//
+// Pure: no clock, no thread, no I/O.
+class PushRoom {
+ public:
+  explicit PushRoom(size_t max_bytes) : max_bytes_(max_bytes) {}
+
+  // Checks whether a push may be taken. `pending_bytes` are those of pushes
+  // that the coordinator holds. Returns OK if the worker is no member: the
+  // coordinator refuses that push. Fails with:
+  //   INVALID_ARGUMENT    the push alone is above the limit
+  //   RESOURCE_EXHAUSTED  there is no room now; the push may come again
+  //   ABORTED             the step never ends with this limit; names the flag
+  //                       and the bytes needed
+  absl::Status Check(const WorkerId& worker, uint64_t clock, size_t bytes,
+                     size_t pending_bytes, const HeldGradients& held,
+                     const Coordinator& coordinator);
+
+ private:
+  // The workers without room next to the pushes of a step.
+  struct Step {
+    uint64_t version = 0;
+    std::set<uint32_t> ranks;
+  };
+
+  absl::Status CheckStep(size_t policy, const PushId& push, size_t bytes,
+                         const HeldGradients& held,
+                         const Coordinator& coordinator);
+
+  const size_t max_bytes_;
+  std::vector<Step> steps_;  // by policy
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_PUSH_ROOM_H_
