@@ -1,4 +1,4 @@
-"""cc_library and cc_test for tests: made for short builds, not for speed.
+"""cc_library and cc_test for tests. Optimized for short builds, not for speed.
 
 Neither the code of a test nor what it takes from headers is optimized. Code
 under test is compiled as for users. `precompiled` names what sources begin
@@ -19,22 +19,25 @@ def _arguments(precompiled, optimized, arguments):
     return begin_with(precompiled, dict(arguments, copts = copts))
 
 def cc_library(precompiled = _TESTS, optimized = False, **kwargs):
-    """native.cc_library, of helpers of tests."""
+    """Like native.cc_library, for helpers of tests."""
     kwargs["testonly"] = True
     native.cc_library(**_arguments(precompiled, optimized, kwargs))
 
 def cc_test(precompiled = _TESTS, optimized = False, **kwargs):
-    """native.cc_test, of sources that begin with GoogleTest's headers."""
+    """Like native.cc_test, for sources that begin with GoogleTest's
+    headers."""
     native.cc_test(**_arguments(precompiled, optimized, kwargs))
 
 def grpc_library(**kwargs):
-    """cc_library, of sources that begin with GoogleTest's and gRPC's headers."""
+    """Like cc_library, for sources that begin with GoogleTest's and gRPC's
+    headers."""
     cc_library(**dict(kwargs, precompiled = _GRPC_TESTS))
 
 def grpc_test(precompiled = _GRPC_TESTS, **kwargs):
-    """cc_test, of sources that begin with GoogleTest's and gRPC's headers."""
+    """Like cc_test, for sources that begin with GoogleTest's and gRPC's
+    headers."""
     cc_test(precompiled = precompiled, **kwargs)
 
 def stack_test(**kwargs):
-    """cc_test, of sources that begin with tests/e2e/stack_tests.h."""
+    """Like cc_test, for sources that begin with tests/e2e/stack_tests.h."""
     cc_test(precompiled = _STACK_TESTS, **kwargs)

@@ -117,7 +117,7 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  public:
   explicit Listener(Shortage* shortage) : shortage_(shortage) {}
 
-  // Called on the thread that creates the file next.
+  // RocksDB calls this before it creates the file, on the same thread.
   void OnTableFileCreationStarted(
       const rocksdb::TableFileCreationBriefInfo& table) override {
     if (table.reason != rocksdb::TableFileCreationReason::kCompaction) return;

@@ -39,7 +39,7 @@ std::unique_ptr<Peer> Listening(Victim* victim) {
 
 Frame PingFrame(int i) { return FrameOf(type::kPing, 0, U64(i)); }
 
-// Announces on a stream that has ended, which the victim answers by a release.
+// Announces on a stream that has ended. The victim answers with a release.
 Frame DeadAnnouncement(int i) {
   return FrameOf(type::kAnnounce, 77, Announcement(i + 1, 1, i + 1));
 }
@@ -170,7 +170,8 @@ void DeferAndReset(Victim* victim) {
   peer->Finish();
 }
 
-// Sends the second half of the missing frames last, in reverse order.
+// Sends frames in reverse order. The victim must hold all of them until the
+// first frame comes.
 void SendBackwards(Victim* victim) {
   constexpr uint64_t kHeld = 20000;
   std::unique_ptr<Peer> peer = Deaf(victim);

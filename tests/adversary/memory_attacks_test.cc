@@ -171,7 +171,8 @@ void FillWindowsWithNothing(Victim* victim) {
   }
 }
 
-// Sends messages that the application does not want: they are read ahead.
+// Sends messages that the application does not read. The victim reads them
+// ahead.
 void AnnounceUnread(Victim* victim) {
   constexpr int kStreams = 60;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -230,7 +231,7 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
   return attack;
 }
 
-// The streams and their windows belong to the victim.
+// The victim pays for the streams and their windows.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

@@ -114,7 +114,8 @@ class Peer {
   // that the victim has read everything. Returns false if the end does not
   // come.
   bool Finish();
-  // Reads until the victim's end. Returns false if it does not come.
+  // Reads until the victim's end of the stream. Returns false if the end does
+  // not come.
   bool AwaitEnd();
   // Returns true if the victim's end has been read.
   bool ended() const { return ended_; }

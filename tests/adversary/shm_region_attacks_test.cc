@@ -179,7 +179,8 @@ void AnnounceWhatIsNotThere(Victim* victim) {
     called.socket->Send(
         SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""), {fd});
     Announce(&called, Whole(500000, 1, kKey, 100000));
-    // If the victim had accepted the memory, it would disappear during the use.
+    // If the victim had accepted this memory, the memory would disappear during
+    // use.
     (void)!ftruncate(fd, 0);
     EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
     ASSERT_TRUE(victim->process()->IsAlive());

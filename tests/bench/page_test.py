@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows the page of `rpc --html` in headless Chromium, and looks at its pixels.
+"""Shows the page of `rpc --html` in headless Chromium, and checks its pixels.
 
 Skips, aloud, where chromium-headless-shell is missing.
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""penstock run, bench and top: the commands that are about other programs."""
+"""Tests penstock run, bench and top, the commands that concern other
+programs."""
 
 import http.server
 import json

@@ -611,7 +611,7 @@ class PingTest(CommandTest):
                            "--sizes=8,1MiB")
         self.assertEqual(report["path"], "http2")
         self.assertIn("UNIMPLEMENTED", report["calls"])
-        # If nobody reads the payload, it is not measured.
+        # Nobody reads the payload, so its size is not measured.
         self.assertEqual([s["bytes"] for s in report["sizes"]], [0])
 
     def test_a_stock_servers_health_service_gets_the_payload(self):

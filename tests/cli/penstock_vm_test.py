@@ -50,7 +50,8 @@ class WholeTest(unittest.TestCase):
         self.assertRegex(port[0]["text"],
                          r"^10\.9\.0\.1: GID 1, RoCE v2, mtu 4096"
                          r"(; of the port's \d+ GIDs, that of this address)?$")
-        # The fault of Soft-RoCE's windows; see docs/verbs.md.
+        # The doctor must report the fault of Soft-RoCE's windows; see
+        # docs/verbs.md.
         self.assertIn("reads reach beyond a window", port[1]["text"])
         files = findings(report, "device files")[0]
         self.assertIn("rdma_cm, uverbs0", files["text"])

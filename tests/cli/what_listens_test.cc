@@ -1,4 +1,4 @@
-// Identifying a server by the first bytes of its answer.
+// Tests that a server is identified by the first bytes of its answer.
 
 #include "cli/what_listens.h"
 

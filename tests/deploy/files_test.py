@@ -100,7 +100,8 @@ def callers_of(port, labels, every):
 
 
 def commands(container):
-    """The words of each command of a container: its own, and its probes'."""
+    """Returns the words of each command of a container: its own command, and
+    its probes."""
     yield container["command"] + container.get("args", [])
     for key, probe in container.items():
         if key.endswith("Probe") and "exec" in probe:
@@ -108,7 +109,7 @@ def commands(container):
 
 
 def unknown_flags(command):
-    """The flags of a command that its program does not know."""
+    """Returns the flags of a command that its program does not know."""
     program = PROGRAMS[command[0]]
     verb = command[1:2] if command[0] == "penstock" else []
     known = set(re.findall(r"--[a-z-]+", run(program, *verb, "--help").stdout))

@@ -17,8 +17,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 SETTING = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
-# Variables of the tools, the TensorFlow plugin, the stub and the kernels; these
-# are in docs/testing.md, docs/tensorflow.md, docs/preload.md and
+# Variables of the tools, the TensorFlow plugin, the stub and the kernels.
+# Their documents are docs/testing.md, docs/tensorflow.md, docs/preload.md and
 # docs/gpu/kernels.md.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
@@ -92,7 +92,7 @@ def without_code_blocks(text):
 
 
 def anchors(text):
-    """The anchors of the headings, made as GitHub makes them."""
+    """Returns the anchors of the headings, made as GitHub makes them."""
     found = set()
     for line in without_code_blocks(text).splitlines():
         heading = re.match(r"#+ +(.*)", line)
@@ -122,8 +122,8 @@ def unresolved_paths(root, path):
 
 
 def functions(root):
-    """Class::Function of all that a source file defines or a header declares
-    within the class of which the file is."""
+    """Returns Class::Function for all functions that a source file defines, or
+    that a header declares in the class after which the file is named."""
     found = set()
     for path in (root / "transport").rglob("*.cc"):
         found |= set(re.findall(r"\b([A-Z]\w+::~?[A-Z]\w+)\(", text_of(path)))

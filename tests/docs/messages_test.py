@@ -140,7 +140,7 @@ class MessagesTest(unittest.TestCase):
             for string in STRING.findall(text))
 
     def is_quoted(self, strings):
-        """Returns whether the table has the message of these strings, or its
+        """Returns True if the table has the message of these strings, or its
         beginning."""
         said = pieces("...".join(map(plain, strings)))
         return any(begins(pieces(message), said) for message in quoted())

@@ -1,4 +1,4 @@
-// Promises of DescribePaths besides the path and its counters.
+// Tests the promises of DescribePaths, except for the path and its counters.
 
 #include <atomic>
 #include <chrono>

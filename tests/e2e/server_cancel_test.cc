@@ -64,7 +64,7 @@ TEST_P(ServerCancelTest, StreamEndsCancelledInItsMiddle) {
     EXPECT_TRUE(stream->Read(&request));  // the client has read the response
     context->TryCancel();
     ReadAll(stream);
-    // gRPC reports the cancellation somewhat later, over HTTP/2 too.
+    // gRPC reports the cancellation somewhat later, as over HTTP/2.
     const auto end = In(kPatience);
     while (!context->IsCancelled() && std::chrono::system_clock::now() < end) {
       std::this_thread::yield();

@@ -204,8 +204,8 @@ void Stop(pid_t process) {
   } while (!absl::StrContains(text, ") T "));
 }
 
-// Makes a connection for each, and leaves it in the socket: the process becomes
-// its last owner.
+// Makes a connection for each descriptor, and leaves the descriptor in the
+// socket. The process becomes the descriptor's last owner.
 void LeaveLingering(pid_t process, std::vector<Lingering>* all) {
   Stop(process);
   for (Lingering& each : *all) {
@@ -230,7 +230,7 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // The connections do not keep the program from its other work.
+  // The connections must not keep the program from its other work.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 

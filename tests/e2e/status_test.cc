@@ -97,7 +97,8 @@ int Threads() {
 
 class StatusTest : public ServiceTest {};
 
-// Runs first in this process, by its name, so there was no connection before.
+// Runs first in this process, because of its name. There was no connection
+// before.
 TEST(StatusBeforeAnyConnection, CostsNothingAndIsNotThere) {
   grpc::ServerBuilder builder;
   Enable(&builder);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The file of PENSTOCK_TRACE: good and bad paths, ends of processes; and the
-probes that a program has for tracers."""
+"""Tests the file of PENSTOCK_TRACE with good and bad paths, and at the ends of
+processes. Also tests the program's probes for tracers."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-// A whole cluster that is started like by TensorFlow's launchers: every process
-// reads its role from TF_CONFIG.
+// A whole cluster, started as by TensorFlow's launchers: each process reads its
+// role from TF_CONFIG.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// wire::ParseAnnounce, of each version of the protocol.
+// Tests wire::ParseAnnounce, for each version of the protocol.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -1,4 +1,4 @@
-// wire::TakeFrame, until the message is used up.
+// Tests wire::TakeFrame, until the message is used up.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

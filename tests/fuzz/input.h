@@ -31,7 +31,8 @@ inline absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Takes numbers and bytes from the front. Returns zeros once it is empty.
+// Takes numbers and bytes from the front. Returns zeros once the input is
+// empty.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(data, size) {}

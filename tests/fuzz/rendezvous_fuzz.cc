@@ -1,4 +1,4 @@
-// A tensor::Rendezvous with the calls of its service.
+// Tests a tensor::Rendezvous with the calls of its service.
 //
 // The input is a list of calls: u8 kind, u16 message length, message.
 

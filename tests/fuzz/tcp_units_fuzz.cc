@@ -1,4 +1,4 @@
-// fabric::tcp::Endpoint with a hostile stream in arbitrary parts.
+// Tests fabric::tcp::Endpoint with a hostile stream in arbitrary parts.
 //
 // The input is the number of parts, their sizes, and the stream.
 

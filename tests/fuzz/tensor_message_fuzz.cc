@@ -1,4 +1,4 @@
-// tensorflow::DecodeTensor of the plugin, for a CPU.
+// Tests tensorflow::DecodeTensor of the plugin, for a CPU.
 //
 // The input is u16 length of the payload, the payload, and the metadata. Needs
 // an installed TensorFlow, so only tools/fuzz builds this.

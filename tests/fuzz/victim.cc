@@ -66,7 +66,7 @@ void VictimStream::Consume() {
   messages_.pop_front();
   if (ended_) return;
   session_->Consumed(id_);
-  // gRPC ends a server's stream later: a step may do so.
+  // gRPC ends a server's stream later, so a later step may do so.
   if (is_refused && is_client_) Refuse();
 }
 

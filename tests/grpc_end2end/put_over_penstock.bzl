@@ -1,7 +1,7 @@
-"""put_over_penstock: gRPC's own programs, over Penstock."""
+"""put_over_penstock: runs gRPC's own programs over Penstock."""
 
 def put_over_penstock(name, src):
-    """Makes NAME of gRPC's own `src`, with put_over_penstock.py.
+    """Rewrites gRPC's own `src` by put_over_penstock.py, and writes it to `name`.
 
     Args:
       name: the file that is made.

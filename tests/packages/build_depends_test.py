@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""debian/control names all that the packages are built from."""
+"""debian/control must name everything that the packages are built from."""
 
 import pathlib
 import re

@@ -1,4 +1,5 @@
-"""Roots in which packages are installed, and which are gone afterwards."""
+"""Makes roots in which packages are installed. The roots are removed
+afterwards."""
 
 import os
 import pathlib
@@ -35,7 +36,8 @@ class NoRoot(Exception):
 
 
 class Root:
-    """A root in `folder`. A subclass says how a shell comes to see it."""
+    """A root in `folder`. A subclass defines how a shell gets into the
+    root."""
 
     # Shell code that makes mounts. unshare() runs it before a program in the
     # root.
@@ -54,7 +56,8 @@ class Root:
         return self.folder / "tmp"
 
     def added(self, name):
-        """The files of that name, a pattern, that the machine's root lacks."""
+        """Returns the files that match a pattern and that the machine's root
+        lacks."""
         return [path for path in self.folder.rglob(name)
                 if path.relative_to(self.folder).parts[0] not in
                 ("tmp", "proc", "var")]

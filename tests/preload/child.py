@@ -52,7 +52,8 @@ def run(*command, preload=STUB, **settings):
 
 
 class Child:
-    """A server: says its port in a line, and ends with its standard input."""
+    """A server that prints its port on a line, and ends with its standard
+    input."""
 
     def __init__(self, *command, preload=STUB, **settings):
         self.process = subprocess.Popen(

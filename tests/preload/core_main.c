@@ -97,7 +97,7 @@ static int Forks(void) {
 static int Dlopen(void) {
   void* library = dlopen("libonly_by_runpath.so", RTLD_NOW);
   if (library == NULL) printf("%s\n", dlerror());
-  // dlopen()'s own error is kept, and the stub leaves no error.
+  // dlopen() keeps its own error, and the stub leaves none.
   if (dlopen("libis_nowhere.so", RTLD_NOW) != NULL) return 0;
   const char* error = dlerror();
   return library != NULL && error != NULL &&

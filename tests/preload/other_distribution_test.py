@@ -79,7 +79,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.assertRegex(flags, r"FLAGS.*BIND_NOW")
 
     def assert_stock(self, what, preload=None, programs=(SERVER, CLIENT)):
-        """Greeters with Penstock in them go without, told why."""
+        """Greeters that are linked to Penstock run without it, and the log
+        says why."""
         server, client = programs
         with Child(server, "127.0.0.1:0", preload=preload) as serving:
             ended = run(client, serving.address, preload=preload)

@@ -149,7 +149,8 @@ class PythonTest(unittest.TestCase):
         self.assertEqual({"to", "from"}, ended.sides_over_shm())
 
     def test_grpcs_own_channels_are_left_alone(self):
-        """An xDS client's, to its control plane: here a server over Penstock."""
+        """An xDS client connects to its control plane, which is a server over
+        Penstock here."""
         server = self.serve("sync")
         bootstrap = json.dumps({"node": {"id": "client"}, "xds_servers": [{
             "server_uri": server.address,
@@ -162,7 +163,8 @@ class PythonTest(unittest.TestCase):
                   "except grpc.RpcError as error: print(error.code())")
         ended = run(PYTHON, "-c", script, GRPC_XDS_BOOTSTRAP_CONFIG=bootstrap,
                     GRPC_VERBOSITY="INFO", GRPC_TRACE="xds_client")
-        # The client was there, and heard that the server is no control plane.
+        # The client has connected, and has learned that the server is no
+        # control plane.
         self.assertIn("ADS call status received", ended.log)
         self.assertIn("UNIMPLEMENTED", ended.log)
         self.assertEqual(set(), server.end().sides_over_shm())
@@ -170,7 +172,7 @@ class PythonTest(unittest.TestCase):
     # Programs that the stub leaves alone.
 
     def copy_of_grpcio(self, release):
-        """A package that says it is of another release."""
+        """The package claims to be of another release."""
         folder = self.folder()
         shutil.copytree(PACKAGE, f"{folder}/grpc")
         with open(f"{folder}/grpc/_grpcio_metadata.py", "w",

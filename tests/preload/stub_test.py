@@ -197,7 +197,8 @@ class LeftAloneTest(unittest.TestCase):
 class MissingTest(unittest.TestCase):
 
     def assert_stock(self, why, **settings):
-        """Says why, once, and goes on; or, if Penstock is required, fails."""
+        """The stub says why, once, and the program continues. If Penstock is
+        required, it fails."""
         ended = run(CORE, "forks", **settings)
         self.assertEqual(0, ended.code, ended)
         self.assertEqual(set(), ended.sides_over_shm())

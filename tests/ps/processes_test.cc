@@ -150,8 +150,8 @@ class ProcessesTest : public testing::Test {
     return true;
   }
 
-  // Makes all workers train on. Returns why each worker ended; "" if a worker
-  // goes on.
+  // Makes all workers train. Returns why each worker ended, or "" for a worker
+  // that continues.
   std::vector<std::string> TrainUntilTheyEnd() {
     for (auto& worker : workers_) worker->Tell(kForEver);
     std::vector<std::string> ends;

@@ -58,7 +58,7 @@ def nothing_is_left():
 
 
 class Memory:
-    """An array on a device, as another library has it."""
+    """An array on a device, as another library makes it."""
 
     def __init__(self, array, device=0):
         self.array = np.ascontiguousarray(array)
@@ -111,7 +111,7 @@ GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class WithDLPack(Memory):
-    """Has __dlpack__, as PyTorch's tensors; the device works in STREAM."""
+    """Has __dlpack__, like PyTorch's tensors. The device works in STREAM."""
 
     def __init__(self, array, device=0, type=CUDA, strides=None):
         super().__init__(array, device)
@@ -501,7 +501,7 @@ def test_a_destination_on_a_device_that_cannot_be_is_refused():
 
 @contextlib.contextmanager
 def held_up():
-    """An array that work is queued on which does not get on."""
+    """An array with queued work that makes no progress."""
     there = WithInterface(np.zeros((2, 3), "f4"), stream=STREAM)
     fake.FakeQueueSet(0, STREAM, there.address, 7, 24)
     fake.FakeStall(1)

@@ -149,7 +149,7 @@ server.kill()
      "print('freed')", "retained 1\nfreed\n"),
     ("", "retained 1\n")], ids=["later", "at exit"])
 def test_a_thread_of_grpcs_lets_go_of_an_array(end, said):
-    # Python then ends the process if memory is freed without its lock.
+    # Python ends the process if memory is freed without the GIL.
     ended = peer.run(RETAINED + end, env={
         **os.environ, "PENSTOCK_FABRICS": "tcp", "PYTHONMALLOC": "debug"})
     assert (ended.returncode, ended.stdout) == (0, said), ended

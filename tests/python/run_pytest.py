@@ -1,4 +1,4 @@
-"""Runs the tests of the file that imports it, as Bazel wants it.
+"""Runs the tests of the importing file, in the form that Bazel expects.
 
     if __name__ == "__main__":
         run_pytest.main(__file__)

@@ -198,7 +198,7 @@ def test_memory_that_does_not_fit_is_refused(client):
 
 
 class WithDLPack:
-    """An array as another library has it, such as PyTorch."""
+    """An array of another library, such as PyTorch."""
 
     def __init__(self, array):
         self.__dlpack__ = array.__dlpack__
@@ -248,8 +248,8 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         assert not got.flags.writeable
         # The two processes share the memory.
         assert "memfd" in peer.mapping_of(got)
-        # The server has no copy either: it sees this write, which nobody should
-        # do.
+        # The server has no copy either, so it sees this write. Nobody should
+        # write here.
         array[0] = 42
         assert client.get(["x"])["x"].numpy()[0] == 42
         # This is the right way: the server's tensor does not change.

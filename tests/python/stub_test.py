@@ -25,7 +25,7 @@ def public(names):
 
 
 def stub():
-    """{class or function: its members} of the stub."""
+    """Returns {class or function: its members} of the stub."""
     tree = ast.parse((PACKAGE / "_penstock.pyi").read_text())
     return {node.name: {member.name for member in getattr(node, "body", [])
                         if isinstance(member, ast.FunctionDef)}

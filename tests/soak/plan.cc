@@ -62,7 +62,8 @@ Plan AnyPlan(std::mt19937_64* random) {
   Dice dice(random);
   Plan plan;
   plan.kind = AnyKind(&dice);
-  // Uploads and downloads are synchronous; other kinds compensate for that.
+  // Uploads and downloads are always synchronous. Other kinds are asynchronous
+  // more often in return.
   if (plan.kind == Kind::kUnary || plan.kind == Kind::kChat) {
     plan.api = static_cast<Api>(dice.UpTo(2));
   }

@@ -230,7 +230,7 @@ TEST_F(HostileStream, PiecesInOrderAreTaken) {
 
 TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-  // The first piece is missing; the order is wrong.
+  // One message lacks the first piece. In another, the order is wrong.
   EXPECT_EQ(CodeOf({Piece("t", 8, 5, 3), Piece("t", 8, 0, 5)}), kRefused);
   // A gap, an overlap, a repetition.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);

@@ -115,7 +115,7 @@ TEST_P(DeviceLoopback, WhatIsStoredIsNotThePeers) {
   ASSERT_TRUE(client_->PutStream({{{"y", *there}}}).ok());
   ASSERT_TRUE(client_->PutStream({{{"z", *there}}}, 70000).ok());
   ASSERT_TRUE(rendezvous.Send({1, "a", "", ""}, *there).ok());
-  // Nobody holds the memory any more, or sees its changes.
+  // Nobody else holds the memory or sees its changes.
   memset(devices_.Peek(there->buffer()->device_address()), 0, 100000);
   // The server frees a request after answering it.
   const absl::Time end = absl::Now() + absl::Seconds(10);

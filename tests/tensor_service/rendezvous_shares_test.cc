@@ -63,7 +63,7 @@ TEST_F(RendezvousSharesTest, OneSenderLeavesRoomForTheNext) {
       RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(kMiB)).ok());
 }
 
-// A thousand of them once took 1 GB.
+// Regression test: a thousand of these once took 1 GB.
 TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   const auto stopped = Channel();
   std::vector<std::unique_ptr<Stalled>> receives;

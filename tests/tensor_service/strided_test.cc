@@ -35,7 +35,7 @@ std::string Flat(const grpc::ByteBuffer& message) {
                      slice.size());
 }
 
-// Packs by the definition: each element by its index.
+// Packs by definition: finds each element by its index.
 std::string NaivelyPacked(const Buffer& buffer, size_t offset, size_t element,
                           const Shape& shape,
                           const std::vector<int64_t>& strides) {

@@ -1,4 +1,4 @@
-"""The digits of examples/tensorflow as users run them, only shorter."""
+"""Runs examples/tensorflow's digits as users do, but for a shorter time."""
 
 import pathlib
 import subprocess

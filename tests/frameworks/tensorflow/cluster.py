@@ -61,7 +61,7 @@ class Task:
         self.process.wait()
 
     def stop(self):
-        """Ends it if it still runs."""
+        """Ends the process if it still runs."""
         if self.process.poll() is None:
             self.kill()
         self.process.stdin.close()

@@ -114,7 +114,8 @@ class VariablesTest(unittest.TestCase):
 
 
 class LeaksTest(unittest.TestCase):
-    """Tensors of sizes that change, there and back, some in steps that fail."""
+    """Uses tensors whose sizes change and return, some of them in steps that
+    fail."""
 
     WIDTH = 16  # tensors in a step, each way
     SAMPLES = 20

@@ -1,4 +1,5 @@
-"""The resources of a process, by /proc: to see that they do not grow."""
+"""Reads the resources of a process from /proc, to check that they do not
+grow."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A task's data plane is talked to by strangers while a session uses it."""
+"""Strangers talk to a task's data plane while a session uses it."""
 
 import os
 import random
@@ -21,13 +21,14 @@ PROTOCOL = penstock_tensorflow.PROTOCOL
 SEED = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(1 << 32)))
 SIZE = 1 << 18
 FLOOD = 2000
-# The time that the server gives to clients that do not greet, and more for a
-# busy machine.
+# The time that the server gives to clients that do not greet, plus a margin
+# for a busy machine.
 PATIENCE = 40
 
 
 def hello(address):
-    """Asks a task where its data plane is, as a peer does: port and token."""
+    """Asks a task, as a peer does, for the port and the token of its data
+    plane."""
     key = b"penstock: where is your data plane?"
     kind = b"type.penstock/tensorflow.hello.1"
     any_field = b"\x0a" + bytes([len(kind)]) + kind
@@ -125,7 +126,8 @@ class GarbageTest(unittest.TestCase):
                                         timeout=PATIENCE)
 
     def say(self, *parts):
-        """Says it, and returns whether the server then ends the connection."""
+        """Sends the bytes. Returns True if the server then ends the
+        connection."""
         with self.connect() as raw:
             try:
                 for part in parts:
@@ -159,8 +161,8 @@ class GarbageTest(unittest.TestCase):
         for length in range(len(whole) + 1):
             with self.connect() as raw:
                 raw.sendall(whole[:length])
-        # Connections without a complete greeting are dropped when their time is
-        # over.
+        # Connections without a complete greeting must be dropped when their
+        # time is over.
         stalled = []
         for length in range(len(whole)):
             raw = self.connect()

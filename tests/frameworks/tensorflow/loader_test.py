@@ -1,4 +1,4 @@
-"""The wheel with a TensorFlow that it is not for, or damaged, or alone.
+"""Tests the wheel with the wrong TensorFlow, without TensorFlow, and damaged.
 
 TensorFlow has to say why, and to work as if the wheel were not there.
 """

@@ -10,7 +10,8 @@ def tensorflow_test(
         env = {},
         tags = [],
         timeout = "moderate"):
-    """A Python file as a test, which may import the files of its folder.
+    """Runs a Python file as a test. The file may import the files of its
+    folder.
 
     Args:
       name: the name of the test.

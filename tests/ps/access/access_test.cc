@@ -151,7 +151,7 @@ TEST_P(AccessTest, ByTheNamesOfTheCertificate) {
   expect({"t", {"spiffe://org/trainer/1"}, {"a.serving.example"}}, 2);
   expect({"", {}, {"other.example", "A.Serving.Example"}}, 1);
   expect({"On call", {}, {}}, 3);
-  // The authority vouches for them, and no line names them.
+  // The authority has signed these certificates, but no rule names them.
   expect({"", {"spiffe://org/reader/1"}, {}}, 0);
   expect({"stranger", {}, {}}, 0);
   expect({"", {}, {}}, 0);

@@ -25,7 +25,7 @@ struct Bearer {
   std::string key;
 };
 
-// Aborts if OpenSSL fails, as it does only without memory.
+// Aborts if OpenSSL fails, which happens only without memory.
 class Authority {
  public:
   explicit Authority(const std::string& name = "authority");

@@ -22,7 +22,7 @@ namespace {
 
 using testing::Test;
 
-// Step 1 is full, 2 is incremental on it, 3 is full.
+// Step 1 is full, step 2 is incremental on step 1, and step 3 is full.
 class DamageTest : public Test {
  protected:
   void SetUp() override {
@@ -149,7 +149,7 @@ TEST_F(DamageTest, TheLastGoodOneIsFoundBehindDamagedOnes) {
   ASSERT_EQ(found->skipped.size(), 1u);
   EXPECT_TRUE(absl::IsDataLoss(found->skipped[0])) << found->skipped[0];
   EXPECT_TRUE(*World::Read(&files_, found->chain, 1) == written_.at(2));
-  // A chain is as good as its base.
+  // A chain is only as good as its base.
   (*files_.Bytes(Shard(1, 0)))[100] ^= 1;
   const auto none = FindLastGood(&files_, Thoroughness::kFull);
   EXPECT_TRUE(absl::IsDataLoss(none.status())) << none.status();

@@ -112,8 +112,8 @@ TEST(CallLoopTest, EndsWhileNobodyRunsIt) {
   BlockOn(&loop);
 }
 
-// A program of blocking threads, other threads, and callbacks that start
-// callbacks.
+// Runs a random program of blocking threads, other threads, and callbacks that
+// start callbacks.
 class Program {
  public:
   explicit Program(uint64_t seed) : random_(seed) {}

@@ -46,7 +46,7 @@ inline TableSpec SparseSpecOf(const std::string& name, uint32_t dim,
   return table;
 }
 
-// Makes servers and channels; for other transports.
+// Makes servers and channels. Overridden for other transports.
 struct Transport {
   std::function<void(grpc::ServerBuilder*)> enable = [](auto*) {};
   std::function<std::shared_ptr<grpc::ChannelCredentials>()> credentials = [] {

@@ -65,7 +65,7 @@ TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
                             std::pair("c", true), std::pair("large too", true),
                             std::pair("f", true)));
   }
-  // The training trains, and its checkpoints have all tables.
+  // The training continues, and its checkpoints have all tables.
   SmallTraining training(model, &files_, Of(2, true));
   ASSERT_TRUE(training.Define().ok());
   ASSERT_TRUE(training.Begin(first).ok());

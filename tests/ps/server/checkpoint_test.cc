@@ -348,7 +348,7 @@ TEST_F(CheckpointTest, StepThatIsNotThereIsAnErrorAndNoNewBeginning) {
       SmallTraining(SmallModel(), &files_, options).Define().status()));
 }
 
-// Puts the version 2 into a manifest, with the checksum that it needs.
+// Writes version 2 into a manifest, with a matching checksum.
 std::string OfNewerFormat(std::string bytes) {
   bytes[8] = 2;
   std::string sum;

@@ -63,7 +63,7 @@ class SmallTraining {
   // Defines the model at all servers in order, like a chief. Returns the
   // restored step.
   absl::StatusOr<uint64_t> Define();
-  // Joins all workers, and gives dense tables that `first` does not have zeros.
+  // Joins all workers. Sets dense tables that `first` lacks to zeros.
   absl::Status Begin(const TableValues& first = {});
 
   // Pushes a step of a worker to all servers. Does not wait for the answers.

@@ -124,7 +124,7 @@ TEST(SpillTest, RowsExpireOnDisk) {
   ASSERT_TRUE(Push(table.get(), Range(0, 5000), 100).ok());
   ASSERT_TRUE(Push(table.get(), Range(5000, 5010), 105).ok());
   EXPECT_EQ(Pull(table.get(), {0}, 110), Floats{1});
-  // The row has expired, whether it was swept or is looked up.
+  // The row has expired. This is so if it was swept, and if it is looked up.
   EXPECT_EQ(Pull(table.get(), {1}, 111), Floats{0});
   while (table->Maintain(At(111))) {
   }
@@ -219,7 +219,7 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
       EXPECT_TRUE(table->Reserve(Range(5000, 5500), At(0)).ok());
       is_reserved.Notify();
     });
-    // Reserve() must wait, so this gives it a moment to go wrong.
+    // Reserve() must wait. Sleeps for a moment, in which a mistake would show.
     is_reserved.WaitForNotificationWithTimeout(absl::Milliseconds(200));
   };
   auto snapshot = *table->BeginSnapshot({});

@@ -284,7 +284,7 @@ class Program {
     if (Once(8)) snapshot_.reset();  // abandoned
   }
 
-  // Reads the snapshot and merges it as a restore of both would.
+  // Reads the snapshot. Merges it like a restore of both snapshots.
   bool ReadSnapshot() {
     RowBlock block;
     const auto more = snapshot_->Next(1 + Below(80), &block);

@@ -36,7 +36,7 @@ class FullDiskTest : public testing::Test {
                  mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
 
-  // Whoever has no right to mount skips it, and says so.
+  // A user without the right to mount skips the test, with a message.
   void SetUp() override {
     DiskOptions options;
     options.memory_bytes = 1 << 20;
@@ -60,7 +60,7 @@ class FullDiskTest : public testing::Test {
     EXPECT_GT(rows_, 3000u);
   }
 
-  // Expects that `is_there(id)` says of all rows whether they are.
+  // Expects that `is_there(id)` is right for all rows.
   template <typename IsThere>
   void ExpectRows(const IsThere& is_there) {
     std::string row(kRow, 0);

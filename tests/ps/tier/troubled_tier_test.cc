@@ -153,7 +153,7 @@ TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   }
 }
 
-// The trouble is at its worst when the process ends.
+// The process ends while the trouble is at its worst.
 TEST_F(TroubledTierTest, EndsWithoutWaitingForTheDisk) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());

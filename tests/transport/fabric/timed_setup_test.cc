@@ -22,7 +22,7 @@ constexpr absl::Duration kShort = absl::Milliseconds(20);
 
 using Steps = std::vector<std::string>;
 
-// Records the calls that it gets. Used on the loop's thread.
+// Records its calls. Used on the loop's thread.
 class Work : public TimedSetup {
  public:
   Work(std::shared_ptr<Attempt> attempt, absl::Duration limit,

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kAsk[] = "GET /metrics HTTP/1.1\r\n\r\n";
 
-// A collecting function that waits until the test lets it go on.
+// A collecting function that waits until the test releases it.
 class Collector {
  public:
   std::string Collect() {

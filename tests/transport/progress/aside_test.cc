@@ -27,7 +27,7 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// Tasks share this object, since they may run after the test has gone on.
+// Tasks share this object, because they may run after the test has ended.
 class Gate {
  public:
   void Open() {

@@ -47,7 +47,7 @@ class Notification {
   bool done_ = false;  // guarded by mu_
 };
 
-// Callbacks share this object, since they may run after the test has gone on.
+// Callbacks share this object, because they may run after the test has ended.
 using Signal = std::shared_ptr<Notification>;
 Signal NewSignal() { return std::make_shared<Notification>(); }
 

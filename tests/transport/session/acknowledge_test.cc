@@ -1,4 +1,4 @@
-// The frames that are kept until they are acknowledged, and the
+// Tests which frames are kept until they are acknowledged, and the
 // acknowledgements.
 
 #include <cstdint>

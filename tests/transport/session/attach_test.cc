@@ -12,7 +12,7 @@ namespace {
 
 class AttachTest : public SessionTest {
  protected:
-  // The client has opened stream 1, and the server has only heard of it.
+  // The client has opened stream 1. The server has only been told of it.
   void OpenStream() {
     Open();
     server_->attaches = false;

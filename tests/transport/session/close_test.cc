@@ -1,4 +1,4 @@
-// The ends of a session, and the state that is left then.
+// Tests the ends of a session, and the state that remains.
 
 #include <cstdint>
 #include <initializer_list>

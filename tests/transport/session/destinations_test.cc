@@ -323,7 +323,7 @@ class RandomDestinationsTest : public DestinationsTest,
         if (OneIn(8)) Drop();
         return;
       case 5:
-        // The program lets go of the destinations, and does not check them any
+        // The program releases the destinations, and does not look at them any
         // more.
         if (!OneIn(4)) return;
         destinations_.reset();
@@ -340,7 +340,7 @@ class RandomDestinationsTest : public DestinationsTest,
     is_dropped_ = true;
     fast_.Drop();
   }
-  // A session does not poll a path that it has lost, but the device goes on.
+  // A session does not poll a path that it has lost, but the device continues.
   bool StepFast() {
     in_fast_ = true;
     const bool any = fast_.Step();

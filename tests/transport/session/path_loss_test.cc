@@ -99,7 +99,7 @@ TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   EXPECT_EQ(raw_fast_->Take(), Lines{"broken"});
 }
 
-// The path ends with its owner: these reads get no completion any more.
+// The path ends with its owner, so these reads get no completion any more.
 TEST_F(SessionTest, ReadsOfAPathThatThePeerLostStartOver) {
   OpenWithPath();
   client_->Open(1);

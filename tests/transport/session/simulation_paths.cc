@@ -1,4 +1,4 @@
-// The owners of a simulation set up paths, poll them and lose them.
+// Sets up, polls and loses paths, as the owners of a simulation.
 
 #include <memory>
 #include <string>

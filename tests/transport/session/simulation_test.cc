@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kSeeds = 200;
 
-// Stops at the first seed that fails: to look into that seed, let the loop
+// Stops at the first seed that fails. To investigate that seed, let the loop
 // begin there.
 void RunSeeds(const SimulationOptions& options) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {

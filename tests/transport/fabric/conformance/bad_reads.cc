@@ -97,7 +97,7 @@ TEST_P(ConformanceBadReads, OfAnUnknownKeyFail) {
 }
 
 TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
-  // The keys of both ends may be alike; the bytes are not.
+  // The keys of both ends may be equal, but the bytes differ.
   NewPart();
   const Exposure own = Expose(Side::kB, PayloadOf(RandomBytes(kSize, 2)));
   Target target(one_read());

@@ -45,7 +45,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
 
   // Sends a packet. No event may come within the call, at either end.
   bool Send(Side from, absl::string_view packet);
-  // Sends a packet once there is credit, for which it pumps.
+  // Sends a packet once there is credit. Pumps until then.
   void SendSurely(Side from, absl::string_view packet);
   // Sends full packets until one is refused. Returns the number of accepted
   // packets.

@@ -1,4 +1,4 @@
-// Packets while there is no shortage: their order, their sizes, and the owner
+// Tests packets while there is credit: their order, their sizes, and the owner
 // of their memory.
 
 #include <algorithm>

@@ -144,7 +144,7 @@ TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
   }
 }
 
-// The sender sleeps, though it has packets to send.
+// The sender sleeps, although it has packets to send.
 TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   SendUntilRefused(Side::kA);
   a()->SetArmed(true);

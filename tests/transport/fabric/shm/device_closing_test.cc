@@ -1,4 +1,4 @@
-// The times when lent memory of devices is closed, and when it may be freed.
+// Tests when lent memory of devices is closed, and when it may be freed.
 
 #include <cstdint>
 #include <future>
@@ -35,8 +35,8 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // The loan is taken back at once, since nobody will lend the memory again,
-  // but the peer's driver takes its time.
+  // The loan is taken back at once, because nobody will lend the memory again.
+  // But the peer's driver is slow.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -140,7 +140,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   }));
 }
 
-// A side goes on reading from its peer until the peer says that all memory is
+// A side continues to read from its peer until the peer says that all memory is
 // closed.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
@@ -233,7 +233,7 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_TRUE(Load(kId + 1).ok());
 }
 
-// A driver may take its time, and its time does not count as work of strangers.
+// A driver may be slow. The driver's time must not count as work of strangers.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
   progress::RunAside(progress::Aside::kDevice,
@@ -251,8 +251,7 @@ TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
-// The work that is stuck would keep each connection that came to depend on the
-// device.
+// The stuck work would block each connection that depends on the device.
 TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
   memory::FakeDeviceAccess devices;
   Options options;

@@ -46,7 +46,7 @@ memory::SharedAllocation Named(uint64_t id, uint64_t size, uint64_t offset,
   return shared;
 }
 
-// Describes memory as the test wants it described.
+// Describes memory in the way that the test selects.
 class LyingDevices : public memory::FakeDeviceAccess {
  public:
   absl::StatusOr<memory::SharedAllocation> Share(
@@ -246,7 +246,7 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
   const memory::Bytes last = Put();
   EXPECT_TRUE(lender_->Lend(last).has_value());
   (void)Receive();
-  // The memory is wanted, and so it is kept.
+  // The memory is still wanted, so it is kept.
   absl::SleepFor(absl::Milliseconds(2));
   const absl::Time now = base::SteadyNow();
   ExpectNotLent(piece, "the peer could not open it");

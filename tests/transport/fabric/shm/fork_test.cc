@@ -54,7 +54,7 @@ Mapping PeersView(const ArenaLease& lease) {
       .value();
 }
 
-// Returns whether a child that writes to `data` is killed for that.
+// Returns true if a child that writes to `data` is killed for writing.
 bool WritingKills(uint8_t* data) {
   const pid_t child = fork();
   if (child == 0) {

@@ -122,8 +122,7 @@ class ShmParts : public ::testing::Test {
   }
 };
 
-// The part of the region is the lease itself, and so is the part that the
-// lender keeps.
+// The region's part is the lease itself, and so is the lender's part.
 void ExpectInPlace(const Exposure& exposure, size_t part,
                    const ArenaLease& lease) {
   const RemotePart& remote = exposure.region[part];

@@ -36,7 +36,7 @@ std::string HelloWith(const std::string& token) {
   return EncodeSetup(hello);
 }
 
-// The thread of the event loop finishes its work.
+// Waits until the thread of the event loop has finished its work.
 void ExpectLoopMovesOn() {
   auto moved = std::make_shared<std::promise<void>>();
   std::future<void> on = moved->get_future();

@@ -299,7 +299,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
         return !absl::IsNotFound(received.status());
       }));
       ASSERT_TRUE(received.ok()) << received.status();
-      // The server says that it copies, although the peer has not said so.
+      // The server says that it copies, although the peer did not say so.
       EXPECT_EQ(received->message.copies, i == 0);
       ExpectReadOnly(received->fd.get(), 4096);
     }

@@ -1,4 +1,4 @@
-// An endpoint as the server of its peer's reads.
+// Tests an endpoint that serves its peer's reads.
 
 #include <cstdint>
 #include <memory>
@@ -219,7 +219,8 @@ TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   }
 }
 
-// The peer reads no answers: the memory that it makes this end keep is bounded.
+// The peer reads no answers. The memory that this end keeps for it must be
+// limited.
 TEST_F(TcpServing, PeerThatOnlyAsksIsCutOff) {
   for (uint64_t key : {1, 2}) {  // a region that exists, and one that does not
     for (uint32_t size : {1, 1024 * 1024}) {

@@ -122,8 +122,7 @@ TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Registering declared memory is worth it even for a part that would otherwise
-// be copied.
+// Declared memory is registered even for a part that would otherwise be copied.
 TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));

@@ -53,7 +53,7 @@ class FakeCm {
   int Reject(rdma_cm_id* id, const void* data, uint8_t length);
   int Disconnect(rdma_cm_id* id);
   void RemoveDevice(FakeDevice* device);
-  // Counts the ids that their owner knows.
+  // Counts the ids that are known to their owner.
   int CountIds() const;
 
  private:

@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint32_t kOwnerByte = 0xff;
 
-// Returns where the device finds the byte of its region at `address`.
+// Returns the address at which the device finds the byte of its region at
+// `address`.
 void* PinnedAt(FakeMr& mr, uint64_t address) {
   if (mr.gpu != nullptr) {
     return mr.gpu + (address - reinterpret_cast<uint64_t>(mr.addr));
@@ -57,7 +58,7 @@ bool IsMapped(const void* address, size_t length) {
          0;
 }
 
-// Returns whether the CPU can read there; the CPU cannot read memory of a GPU.
+// Returns true if the CPU can read there. The CPU cannot read GPU memory.
 bool IsReadable(const void* address, size_t length) {
   for (const size_t at : {size_t{0}, length - 1}) {
     char byte;

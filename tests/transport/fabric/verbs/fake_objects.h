@@ -118,11 +118,11 @@ struct FakeSend {
 };
 
 struct FakeQp : ibv_qp {
-  // Made by libibverbs; the owner makes all state changes.
+  // Made by libibverbs. The owner makes all state changes.
   bool is_raw = false;
   uint32_t send_psn = 0;
   uint32_t receive_psn = 0;
-  // The rights of peers; the connection manager grants all.
+  // The rights of peers. The connection manager grants all rights.
   unsigned access = ~0u;
   ibv_qp_init_attr init = {};
   uint64_t posted = 0;

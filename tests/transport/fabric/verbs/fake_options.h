@@ -35,7 +35,7 @@ struct DeviceOptions {
   uint32_t max_message_bytes = 8u << 20;
   // Limits the size of one region. Larger regions fail with EINVAL.
   uint64_t max_mr_bytes = uint64_t{1} << 40;
-  // Limits all regions together; ENOMEM above.
+  // Limits all regions together. Larger totals fail with ENOMEM.
   uint64_t memlock_bytes = uint64_t{1} << 40;
   // If false, AllocMw returns EOPNOTSUPP.
   bool has_windows = true;

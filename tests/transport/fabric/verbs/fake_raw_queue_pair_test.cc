@@ -1,4 +1,5 @@
-// Queue pairs of a fake device that their owner connects himself.
+// Tests queue pairs of a fake device that their owner connects without the
+// connection manager.
 
 #include <cerrno>
 #include <string>

@@ -1,4 +1,4 @@
-// Memory of GPUs that READs write to, where the device reaches that memory.
+// Tests memory of GPUs that READs write to, if the device reaches that memory.
 
 #include <memory>
 #include <string>

@@ -106,7 +106,7 @@ class Talker {
 
 class GpuFailure : public testing::TestWithParam<Injection> {
  protected:
-  // Makes the call fail at its first time, then at its second, and so on.
+  // Makes the call fail at its first time, then at its second time, and so on.
   // Returns how often the call was made.
   static int FailEachTime(const Injection& injection, bool has_peermem);
 };

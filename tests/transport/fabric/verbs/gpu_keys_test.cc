@@ -21,7 +21,7 @@ class GpuKeysTest : public GpuTest {
   RemoteRegion Expose(const memory::Bytes& bytes) {
     return server()->Expose(memory::Payload(bytes), 1).value().region;
   }
-  // Returns whether the client can read the part; if not, the connection is
+  // Returns true if the client can read the part. If not, the connection is
   // lost.
   bool CanRead(const RemotePart& part) {
     return !ends_->ReadAll(&client(), {part}).empty();

@@ -218,7 +218,7 @@ TEST_F(PartsTest, OnePartIsOneCopy) {
   ExpectReadable(exposure.region);
 }
 
-// A receiver can so put each piece where it wants it.
+// A receiver can then put each piece where it wants.
 TEST_F(PartsTest, LongPiecesOfACopyArePartsOfTheirOwn) {
   for (size_t size : {size_t{1}, kLeast, size_t{2}, size_t{3}, 2 * kLeast}) {
     AppendHeap(size, 'a' + payload_.pieces().size());

@@ -38,7 +38,7 @@ class RawPeer {
   const std::string& private_data() const { return private_data_; }
   uint32_t peer_qp_number() const { return peer_qp_number_; }
 
-  // Return the status of the request, or -1 if it has not ended.
+  // Return the status of the request, or -1 if the request has not ended.
   int Send(const std::string& bytes);
   int SendWithInvalidate(const std::string& bytes, uint32_t rkey);
   int Read(uint64_t address, uint32_t length, uint32_t rkey);

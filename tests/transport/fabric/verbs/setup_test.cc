@@ -212,7 +212,7 @@ TEST_F(SetupTest, NextAddressIsTriedAfterADeadOne) {
   }
 }
 
-// The answer of a listener that does not know the token shows that.
+// The answer shows that the listener does not know the token.
 TEST_F(SetupTest, AnswerWithoutProofIsRefused) {
   rdma_event_channel* const events = api()->CreateEventChannel();
   rdma_cm_id* listener = nullptr;
