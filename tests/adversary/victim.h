@@ -27,10 +27,10 @@ namespace penstock::adversary {
 // bytes. The sum of the read budget (64 MiB), unread eager messages (16 MiB),
 // windows, pending output and the allocator's slack.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
-// The same without announcements and unread messages. Remaining memory: a
-// joined payload of 16 MiB while it grows, or frames that came early.
+// Limits a session without announcements and unread messages. Enough for a
+// joined payload of 16 MiB while it grows, or for frames that came early.
 constexpr uint64_t kMemoryOfAPayload = 64 << 20;
-// The same if only unwritten answers use memory.
+// Limits a session in which only unwritten answers use memory.
 constexpr uint64_t kMemoryOfAnswers = 24 << 20;
 
 struct Limits {

@@ -133,7 +133,7 @@ TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
   EXPECT_EQ(evicted.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(absl::StrContains(evicted.error_message(), "stalls"))
       << evicted.error_message();
-  // The same for a call with one message.
+  // A call with one message has the same limit.
   Announced again(stub.get(), kBudget - 4 * kMiB);
   ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 14 * kMiB; }));
   EXPECT_TRUE(
