@@ -96,7 +96,8 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 //
 // A tensor with a destination is copied there once, unless a transport has
 // already received the tensor there. The bundle's tensor shares the
-// destination's memory. No tensor is left in the destination of another tensor.
+// destination's memory. A tensor that a
+// transport received into the destination of another tensor is copied out.
 // Copies to and from devices are made at the end, in three batches: to the
 // host, from the host, and between devices.
 //

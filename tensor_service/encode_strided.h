@@ -31,9 +31,10 @@ inline constexpr size_t kMaxSlices = 512;
 // Returns true if Encode() sends the view's runs in place when `slices_left`
 // slices are left, and false if Encode() packs the view. The runs are sent in
 // place if
-// - there is exactly one, of at least kCopyBelowBytes, or
-// - there are at most `slices_left`, each of at least kMinRunBytes, and a
-//   multiple of kPartAlignment, which keeps the following bytes aligned.
+// - there is exactly one run, of at least kCopyBelowBytes, or
+// - there are at most `slices_left` runs. The length of each run is at least
+//   kMinRunBytes and a multiple of kPartAlignment, which keeps the following
+//   bytes aligned.
 bool IsSentInPlace(const StridedView& view, size_t slices_left);
 
 // Encodes like Encode(bundle, header), and appends each view as the tensor that

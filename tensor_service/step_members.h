@@ -16,8 +16,9 @@
 namespace penstock::tensor {
 
 // Remembers the members of steps, within fixed bounds. A member is identified
-// by a name, and arrives through a caller. A caller cannot make the table
-// forget members of other callers. Thread-safe.
+// by its name. The table also records the caller, such as a connection, that
+// named the member. A caller cannot make the table forget members that other
+// callers named. Thread-safe.
 class StepMembers {
  public:
   // Caps the remembered steps of a member. More than anybody works on at a

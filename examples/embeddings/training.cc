@@ -16,8 +16,9 @@
 namespace penstock::embeddings {
 namespace {
 
-// The tables of vectors of words as centers, which are the result, and as
-// others.
+// The names of the tables. A row of kIn is the vector of a word as the center
+// of a window, which is the result of the training. A row of kOut is the vector
+// of a word in the window of a center.
 constexpr char kIn[] = "in";
 constexpr char kOut[] = "out";
 

@@ -50,7 +50,7 @@ absl::Status CheckComplete(const Manifest& manifest,
                            const std::vector<Footer>& footers);
 
 // Returns the steps of all checkpoints, the newest first. Includes folders with
-// a damaged manifest, and names of steps that are not folders.
+// a damaged manifest, and files that have the name of a step's folder.
 absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files);
 
 }  // namespace penstock::ps::checkpoint

@@ -145,9 +145,9 @@ class ConsistencyPolicy {
   uint64_t version_;
   std::deque<PushId> taken_;  // not being applied, in order of taking
   std::vector<PushId> applying_;
-  // The pushes of taken_ and applying_: (clock, rank), and their ranks.
+  // The (clock, rank) of each push in taken_ and applying_.
   std::set<std::pair<uint64_t, uint32_t>> unapplied_;
-  absl::flat_hash_set<uint32_t> busy_;
+  absl::flat_hash_set<uint32_t> busy_;  // the ranks in unapplied_
 };
 
 }  // namespace penstock::ps

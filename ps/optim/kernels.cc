@@ -85,7 +85,7 @@ struct RmsProp {
   const V rate, decay, rest, epsilon;
 };
 
-// Adam and AdamW: for Adam, keep is 1.
+// Adam and AdamW. `keep` is the factor of AdamW's weight decay, and 1 for Adam.
 template <class D, class V = hn::Vec<D>>
 struct Adam {
   static constexpr size_t kSlots = 2;

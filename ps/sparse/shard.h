@@ -176,8 +176,9 @@ class Shard {
   // Copies fetched_ into row `number`, which was made for it.
   void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
-  // Promises room in the tier for the rows that memory cannot hold at once:
-  // those of `rows` more rows, and of the reserved rows.
+  // Reserves room in the tier for the rows that do not fit into memory, out of
+  // the reserved rows and `rows` more. Returns false if the tier has too little
+  // room.
   bool PromiseRoom(size_t rows);
 
   // Copies a row that the snapshot would otherwise miss.

@@ -39,7 +39,8 @@ void EndByClose(Victim* victim) {
   }
 }
 
-// The session ends itself, because of the message that opened the streams.
+// Sends a frame of an unknown type in the same packet as the frames that open
+// the streams. The victim then ends the session.
 void EndByNonsense(Victim* victim) {
   for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
     std::unique_ptr<Peer> peer = WithStreams(victim);

@@ -1,6 +1,7 @@
 // rpc::TakeGreeting and rpc::TakeAnswer.
 //
-// The input is the number of bytes that come first, then all bytes.
+// The input begins with a number N. The rest is a byte stream, of which the
+// first N bytes arrive before the others.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

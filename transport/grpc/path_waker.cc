@@ -57,7 +57,7 @@ class GrpcWaker : public PathWaker,
   std::shared_ptr<GrpcWaker> self_;
 };
 
-// A watch on the event loop's thread.
+// Waits for the path's descriptor on the event loop's thread.
 class LoopWaker : public PathWaker,
                   public std::enable_shared_from_this<LoopWaker> {
  public:

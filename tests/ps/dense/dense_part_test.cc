@@ -178,7 +178,7 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   const auto part = NewPart(Rule::kMomentum, F32({}));
   ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
   EXPECT_EQ(part->steps(), 1u);
-  // A tensor without elements may have no buffer, either.
+  // A tensor without elements is valid without a buffer.
   DensePart::Snapshot empty = part->TakeSnapshot();
   empty.value = Tensor();
   empty.slots[0].tensor = Tensor();
@@ -188,7 +188,7 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   EXPECT_EQ(again->steps(), 2u);
 }
 
-// Gives memory so often, and then no more.
+// Allows a given number of allocations. All later allocations fail.
 class Budget final : public tensor::Allocator {
  public:
   explicit Budget(int left) : left_(left) {}

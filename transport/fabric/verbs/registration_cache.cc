@@ -65,8 +65,9 @@ RegistrationCache::~RegistrationCache() {
 
 RegistrationCache::Extent RegistrationCache::PagesOf(const void* data,
                                                      size_t size) {
-  // The device pins whole pages anyway. Pages at the ends cannot be remapped
-  // either while part of them is held.
+  // Rounds to whole pages, because the device pins whole pages. This is safe:
+  // the caller holds a part of the first and of the last page, so neither can
+  // be remapped.
   static const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data);
   return Extent{begin & ~(page - 1), (begin + size + page - 1) & ~(page - 1)};

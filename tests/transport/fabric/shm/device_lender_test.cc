@@ -239,7 +239,8 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
     EXPECT_TRUE(lender_->Decline(id).ok());
   }
   ExpectNotLent(piece, "the peer could not open it");
-  // A different allocation may be on a different device.
+  // Only this allocation is not lent. Another allocation may be on another
+  // device, which the peer can open.
   EXPECT_TRUE(lender_->Lend(Put()).has_value());
   (void)Receive();
   EXPECT_EQ(lender_->Describe(), "devices' memory in place");
