@@ -17,6 +17,8 @@ constexpr int64_t SpinPolicy::kMaxNanos;
 constexpr int64_t SpinPolicy::kLostCoreNanos;
 constexpr double SpinPolicy::kSoon;
 constexpr int SpinPolicy::kRestFactor;
+constexpr int SpinPolicy::kLongRestFactor;
+constexpr int64_t SpinPolicy::kMaxRestNanos;
 
 absl::Duration CoreLosses::Record(absl::Duration took, absl::Time now) {
   if (took < absl::Nanoseconds(SpinPolicy::kLostCoreNanos)) {
@@ -54,6 +56,17 @@ void SpinPolicy::RecordYield(absl::Duration took, absl::Time now,
   if (lost == absl::ZeroDuration()) return;
   rests_until_.store(absl::ToUnixNanos(now + kRestFactor * lost),
                      std::memory_order_relaxed);
+}
+
+void SpinPolicy::RecordCostlyYield(absl::Duration took, absl::Time now) {
+  const int64_t lost = absl::ToInt64Nanoseconds(took);
+  if (lost < kLostCoreNanos || lost > kMaxSliceNanos) return;
+  const int64_t at = absl::ToUnixNanos(now);
+  int64_t rest = rest_nanos_.load(std::memory_order_relaxed);
+  const bool soon = at - rests_until_.load(std::memory_order_relaxed) < rest;
+  rest = std::min(soon ? 2 * rest : kLongRestFactor * lost, kMaxRestNanos);
+  rest_nanos_.store(rest, std::memory_order_relaxed);
+  rests_until_.store(at + rest, std::memory_order_relaxed);
 }
 
 void SpinPolicy::Record(bool found, absl::Duration waited) {

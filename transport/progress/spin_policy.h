@@ -71,6 +71,13 @@ class SpinPolicy {
   // long as over TCP. With this factor they take half as long.
   static constexpr int kRestFactor = 5;
 
+  // The first rest after a loss that cost much, as a multiple of the time for
+  // which the core was lost. A spin for sockets gains tens of microseconds, and
+  // a slice takes milliseconds.
+  static constexpr int kLongRestFactor = 10;
+  // The longest rest: a core that becomes free is noticed this late.
+  static constexpr int64_t kMaxRestNanos = 1000 * 1000 * 1000;
+
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
 
   // Returns how long to spin. `now` is base::SteadyNow().
@@ -80,6 +87,11 @@ class SpinPolicy {
   // `took`. `losses` are those of its thread.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
+  // As RecordYield(), for a spin that gains little compared with a time slice.
+  // Each loss is a reason to rest. If the core is lost again soon after a rest,
+  // the next rest is twice as long.
+  void RecordCostlyYield(absl::Duration took, absl::Time now);
+
   // Records a wait of `waited`, spinning and sleeping together. `found`: true
   // if the awaited event came, false if the caller reached its deadline.
   void Record(bool found, absl::Duration waited);
@@ -88,6 +100,7 @@ class SpinPolicy {
   const PollingMode mode_;
   std::atomic<int64_t> nanos_{kInitialNanos};
   std::atomic<int64_t> rests_until_{0};  // nanoseconds of SteadyNow()
+  std::atomic<int64_t> rest_nanos_{0};   // of RecordCostlyYield()
 };
 
 }  // namespace progress

@@ -1,5 +1,7 @@
 #include "transport/progress/spin_policy.h"
 
+#include <algorithm>
+
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
@@ -106,6 +108,46 @@ TEST(SpinPolicy, AThreadThatLosesItsCoreTwiceRestsWhateverOthersDo) {
   const absl::Time now = kNow + kSlice + absl::Microseconds(20);
   policy.RecordYield(kSlice, now, &one);
   EXPECT_EQ(policy.Budget(now), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, ASingleCostlyLossIsAReasonToRest) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  policy.RecordCostlyYield(kSlice, kNow);
+  const absl::Time end = kNow + SpinPolicy::kLongRestFactor * kSlice;
+  EXPECT_EQ(policy.Budget(end - absl::Microseconds(1)), absl::ZeroDuration());
+  EXPECT_GT(policy.Budget(end), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, CostlyLossesThatRecurDoubleTheRestUpToABound) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  absl::Duration rest = SpinPolicy::kLongRestFactor * kSlice;
+  absl::Time now = kNow;
+  for (int i = 0; i < 20; ++i) {
+    policy.RecordCostlyYield(kSlice, now);
+    EXPECT_EQ(policy.Budget(now + rest - absl::Microseconds(1)),
+              absl::ZeroDuration());
+    EXPECT_GT(policy.Budget(now + rest), absl::ZeroDuration());
+    now += rest + kSlice;
+    rest = std::min(2 * rest, absl::Nanoseconds(SpinPolicy::kMaxRestNanos));
+  }
+  EXPECT_EQ(rest, absl::Nanoseconds(SpinPolicy::kMaxRestNanos));
+}
+
+TEST(SpinPolicy, ACostlyLossLongAfterARestBeginsAnew) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  policy.RecordCostlyYield(kSlice, kNow);
+  const absl::Time later = kNow + absl::Seconds(1);
+  policy.RecordCostlyYield(kSlice, later);
+  EXPECT_GT(policy.Budget(later + SpinPolicy::kLongRestFactor * kSlice),
+            absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, ShortYieldsAndStopsCostNoRest) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  policy.RecordCostlyYield(absl::Nanoseconds(SpinPolicy::kLostCoreNanos - 1),
+                           kNow);
+  policy.RecordCostlyYield(absl::Hours(1), kNow);
+  EXPECT_GT(policy.Budget(kNow), absl::ZeroDuration());
 }
 
 TEST(SpinPolicy, YieldingToOtherSpinnersIsNoLoss) {
