@@ -12,6 +12,7 @@
 #include "src/core/lib/transport/handshaker.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/http2_start.h"
+#include "transport/grpc/socket_users.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
@@ -37,6 +38,7 @@ class Connector : public grpc_core::SubchannelConnector {
   static void Discard(grpc_core::HandshakerArgs* args, grpc_error_handle why);
 
   const Settings settings_;
+  const SocketUser socket_user_;
   grpc_core::Mutex mu_;
   bool shut_down_ = false;
   Args args_;

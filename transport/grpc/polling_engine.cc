@@ -10,10 +10,13 @@
 #include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/steady_time.h"
+#include "transport/grpc/epoll_set.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/left_input.h"
 #include "transport/grpc/mismatch.h"
+#include "transport/grpc/socket_spin.h"
 #include "transport/grpc/socket_turn.h"
+#include "transport/grpc/socket_users.h"
 #include "transport/progress/left_input.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/real_time.h"
@@ -41,15 +44,29 @@ progress::Turns g_turns;
 // its own core.
 thread_local progress::CoreLosses t_losses;
 
+progress::PollingMode Mode() {
+  // Use the default for a bad value, which was logged when the first channel or
+  // server was created.
+  static const progress::PollingMode mode =
+      ResolvePolling().value_or(progress::PollingMode::kAdaptive);
+  return mode;
+}
+
 progress::SpinPolicy* Policy() {
-  static auto* const policy = [] {
-    // Use the default for a bad value, which was logged when the first channel
-    // or server was created.
-    absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
-    return new progress::SpinPolicy(
-        mode.ok() ? *mode : progress::PollingMode::kAdaptive);
-  }();
+  static auto* const policy = new progress::SpinPolicy(Mode());
   return policy;
+}
+
+// Events of sockets come later than input of paths, so each kind of source
+// learns by itself.
+progress::SpinPolicy* SocketPolicy() {
+  static auto* const policy = new progress::SpinPolicy(Mode());
+  return policy;
+}
+
+EpollSet* Sockets() {
+  static auto* const set = new EpollSet(*g_inner);
+  return set;
 }
 
 // The arguments of pollset_work().
@@ -125,6 +142,18 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
   return result;
 }
 
+// Lets the designated poller spin before it sleeps in epoll.
+grpc_error_handle SpinAndSleep(const Wait& wait,
+                               grpc_core::Timestamp deadline) {
+  const SpinSources sources = {
+      [] { return Sockets()->MayHaveEvents(); },
+      progress::PollSet::Get(),
+      SocketPolicy(),
+  };
+  SocketSpin spin(sources, wait.worker, deadline);
+  return g_inner->pollset_work(wait.pollset, spin.worker(), spin.deadline());
+}
+
 // Sleeps in epoll until an event, a kick or the deadline.
 grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
@@ -136,8 +165,11 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
     gpr_mu_lock(wait.mu);
     return absl::OkStatus();
   }
+  const bool spins =
+      Mode() != progress::PollingMode::kEvent && SocketUser::Any();
   grpc_error_handle error =
-      g_inner->pollset_work(wait.pollset, wait.worker, deadline);
+      spins ? SpinAndSleep(wait, deadline)
+            : g_inner->pollset_work(wait.pollset, wait.worker, deadline);
   left->EndSleep();
   return error;
 }
@@ -182,6 +214,11 @@ void InitPollset(grpc_pollset* pollset, gpr_mu** mu) {
   *MutexOf(pollset) = *mu;
 }
 
+void ShutDownEngine() {
+  Sockets()->Forget();
+  g_inner->shutdown_engine();
+}
+
 bool Wrap() {
   // gRPC chooses its engine during its initialization.
   if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
@@ -192,6 +229,7 @@ bool Wrap() {
   g_engine.pollset_size = g_mutex_offset + kAlign;
   g_engine.pollset_init = InitPollset;
   g_engine.pollset_work = Work;
+  g_engine.shutdown_engine = ShutDownEngine;
   grpc_register_event_engine_factory(&g_engine, /*add_at_head=*/true);
   return true;
 }

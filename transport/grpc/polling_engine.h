@@ -1,4 +1,5 @@
-// Makes threads that wait in gRPC poll Penstock's fast paths before they sleep.
+// Makes threads that wait in gRPC poll Penstock's fast paths and gRPC's sockets
+// before they sleep.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_POLLING_ENGINE_H_
 #define PENSTOCK_TRANSPORT_GRPC_POLLING_ENGINE_H_
@@ -11,8 +12,8 @@ namespace core {
 //
 // The wrapper replaces the engine "epoll1" under the same name, because gRPC's
 // fork handlers and GRPC_POLL_STRATEGY use the name. The wrapper changes
-// nothing while the process has no fast path. With another polling strategy,
-// only doorbells wake waiting threads.
+// nothing while the process has neither a channel nor a server over Penstock.
+// With another polling strategy, only doorbells wake waiting threads.
 bool PollingIsWrapped();
 
 }  // namespace core

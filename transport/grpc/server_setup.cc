@@ -22,6 +22,7 @@
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/recording_filter.h"
 #include "transport/grpc/server_negotiator.h"
+#include "transport/grpc/socket_users.h"
 #include "transport/memory/device_ranges.h"
 
 namespace penstock {
@@ -36,6 +37,7 @@ constexpr char kServerArg[] = "penstock.internal.server";
 struct ServerContext {
   Settings settings;
   grpc_core::Server* server = nullptr;
+  const SocketUser socket_user;
 };
 
 // Returns the server of `initializer`, from a private member. An explicit

@@ -1,0 +1,59 @@
+#include "transport/grpc/epoll_set.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+#include "transport/base/unique_fd.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace core {
+
+constexpr int EpollSet::kUnknown;
+constexpr int EpollSet::kNone;
+
+bool EpollSet::IsKnown() {
+  const uint32_t fork_count = progress::ForkCount();
+  if (fd_ == kUnknown || fork_count != fork_count_) {
+    fork_count_ = fork_count;
+    fd_ = Search();
+  }
+  return fd_ != kNone;
+}
+
+// Lets gRPC add a descriptor to its set. Only an epoll set that contains this
+// descriptor accepts a change of its entry. The change writes the values that
+// gRPC wrote. The descriptor is a timer that never expires, so it causes no
+// event.
+int EpollSet::Search() const {
+  // gRPC makes its set before the first channel. Later descriptors are greater,
+  // unless the program had closed many earlier ones.
+  constexpr int kSearched = 4096;
+  base::UniqueFd timer(
+      timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!timer.valid()) return kNone;
+  const int timer_fd = timer.Release();  // gRPC closes it
+  grpc_fd* const entry =
+      engine_.fd_create(timer_fd, "penstock-epoll-set", /*track_err=*/false);
+  epoll_event same = {};
+  same.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  same.data.ptr = entry;
+  int found = kNone;
+  for (int fd = 0; fd < kSearched && found == kNone; ++fd) {
+    if (epoll_ctl(fd, EPOLL_CTL_MOD, timer_fd, &same) == 0) found = fd;
+  }
+  engine_.fd_orphan(entry, nullptr, nullptr, "penstock-epoll-set");
+  return found;
+}
+
+bool EpollSet::MayHaveEvents() {
+  if (!IsKnown()) return true;
+  pollfd set = {};
+  set.fd = fd_;
+  set.events = POLLIN;
+  return poll(&set, 1, /*timeout=*/0) > 0;
+}
+
+}  // namespace core
+}  // namespace penstock

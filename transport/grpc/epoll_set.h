@@ -1,0 +1,46 @@
+// Looks into the epoll set of gRPC's engine "epoll1".
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_EPOLL_SET_H_
+#define PENSTOCK_TRANSPORT_GRPC_EPOLL_SET_H_
+
+#include <cstdint>
+
+#include "src/core/lib/iomgr/ev_posix.h"
+#include "transport/grpc/grpc_abi.h"
+
+namespace penstock {
+namespace core {
+
+// The epoll set of epoll1. gRPC does not tell its descriptor. Used by one
+// thread at a time: the designated poller of epoll1.
+class EpollSet {
+ public:
+  // `engine` must be epoll1, and must outlive this object.
+  explicit EpollSet(const grpc_event_engine_vtable& engine) : engine_(engine) {}
+
+  // Returns true if the set has events. Takes none of them, and does not block.
+  // Also returns true if the set is unknown, for example because no descriptor
+  // is left for the search: a wait in gRPC then tells. The first call searches
+  // the set. A later call costs one system call. Call in an ExecCtx, without
+  // locks.
+  bool MayHaveEvents();
+  // Forgets the descriptor, because gRPC closes it.
+  void Forget() { fd_ = kUnknown; }
+
+ private:
+  static constexpr int kUnknown = -2;
+  static constexpr int kNone = -1;
+
+  bool IsKnown();
+  int Search() const;
+
+  const grpc_event_engine_vtable& engine_;
+  int fd_ = kUnknown;
+  // gRPC may make a new set in the child of a fork.
+  uint32_t fork_count_ = 0;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_EPOLL_SET_H_

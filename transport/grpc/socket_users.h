@@ -1,0 +1,28 @@
+// Counts the channels and servers whose sockets waiting threads poll.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_SOCKET_USERS_H_
+#define PENSTOCK_TRANSPORT_GRPC_SOCKET_USERS_H_
+
+namespace penstock {
+namespace core {
+
+// A member of each object that has connections over Penstock. Stock connections
+// that its channel or server falls back to count as well. A process without
+// such an object waits as it would with stock gRPC.
+//
+// Thread-safe without locks.
+class SocketUser {
+ public:
+  SocketUser();
+  ~SocketUser();
+  SocketUser(const SocketUser&) = delete;
+  SocketUser& operator=(const SocketUser&) = delete;
+
+  // Returns true if the process has such an object.
+  static bool Any();
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_SOCKET_USERS_H_
