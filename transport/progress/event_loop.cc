@@ -213,9 +213,14 @@ void EventLoop::Run() {
     if (spinner_ == nullptr) {
       sleep();
     } else {
-      spinner_->Wait(look, sleep);
+      spinner_->Wait(HasWatches(), look, sleep);
     }
   }
+}
+
+bool EventLoop::HasWatches() {
+  base::MutexLock lock(&mu_);
+  return !watched_.empty();
 }
 
 // Returns true if there was anything to do.

@@ -26,8 +26,8 @@ namespace progress {
 // - Get() is for rare events: fabrics accept connections, set them up and
 //   notice their ends. No message passes through this loop.
 // - GetPolling() carries the messages of front ends whose applications have no
-//   thread that waits (transport/rpc). This loop polls the PollSet before it
-//   sleeps.
+//   thread that waits (transport/rpc). This loop polls the PollSet and its
+//   watched descriptors before it sleeps.
 // - GetForMonitoring() serves a port at which anybody can ask. A crowd there
 //   delays no connection.
 //
@@ -101,6 +101,7 @@ class EventLoop {
                                            std::unique_ptr<Spinner> spinner);
   static void* ThreadMain(void* loop);
   void Run();
+  bool HasWatches();
   bool Turn(int wait_millis);
   void Wake();
   void DispatchFd(Id id, uint32_t events);

@@ -11,12 +11,13 @@ namespace progress {
 
 Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
                                const Turn& look) {
-  constexpr int kPollsPerLook = 8;
+  // A look is a system call, and costs as much as many polls.
+  const int polls_per_look = set_->empty() ? 1 : 8;
   RealTimeSpin spin(policy_.Budget(start) == absl::InfiniteDuration(),
                     RealTimeCores::OfProcess(set_->max_spinners()));
   bool all = turns_.Take(Turns::Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
-    const bool looks = polls % kPollsPerLook == 0;
+    const bool looks = polls % polls_per_look == 0;
     if (all || looks ? set_->PollAll() : set_->PollHot()) return Spun::kFound;
     all = false;
     if (!looks) continue;
@@ -59,15 +60,17 @@ bool Spinner::PollLeftInput() {
   return any;
 }
 
-void Spinner::Wait(const Turn& look, const Turn& sleep) {
-  if (set_->empty()) {
+void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
+  if (!watches && set_->empty()) {
     sleep();
     return;
   }
   const absl::Time start = base::SteadyNow();
   // Without turns, input of the set could keep the thread from its other work
   // for ever.
-  if (turns_.Take(Turns::Source::kSockets, start) && look()) return;
+  if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
+    return;
+  }
   if (has_left_input_ && PollLeftInput()) return;
   const absl::Duration wanted = policy_.Budget(start);
   const absl::Duration budget =

@@ -15,7 +15,8 @@
 namespace penstock {
 namespace progress {
 
-// Polls a PollSet before its thread sleeps, for as long as SpinPolicy says.
+// Polls a PollSet and descriptors before its thread sleeps, for as long as
+// SpinPolicy says.
 // (transport/grpc/polling_engine.cc does the same for threads that wait in
 // gRPC.) Used by one thread.
 class Spinner {
@@ -27,10 +28,12 @@ class Spinner {
   Spinner(PollSet* set, PollingMode mode) : set_(set), policy_(mode) {}
 
   // Waits once: until the set delivers something, a turn does something, or
-  // sleep() returns. While polling, calls look() now and then; look() must not
-  // block. If the set always has input, each wait is short, and calls look()
-  // when Turns says that look() is due.
-  void Wait(const Turn& look, const Turn& sleep);
+  // sleep() returns. While polling, calls look() now and then, or in each round
+  // if the set is empty; look() must not block. If the set always has input,
+  // each wait is short, and calls look() when Turns says that look() is due.
+  // `watches`: true if look() may find the input of a peer. Otherwise sleeps at
+  // once if the set is empty.
+  void Wait(bool watches, const Turn& look, const Turn& sleep);
 
  private:
   enum class Spun {

@@ -33,6 +33,7 @@ class SpinnerTest : public testing::Test {
   void Add() { slot_ = set_.Add(pollable_); }
   void Wait(Spinner* spinner) {
     spinner->Wait(
+        watches_,
         [this] {
           ++looks_;
           return looks_ == found_by_look_;
@@ -47,6 +48,7 @@ class SpinnerTest : public testing::Test {
   PollSet set_{1};
   const std::shared_ptr<FakePollable> pollable_;
   PollSet::SlotId slot_ = 0;
+  bool watches_ = true;
   int looks_ = 0;
   int found_by_look_ = 0;
   int sleeps_ = 0;
@@ -54,7 +56,31 @@ class SpinnerTest : public testing::Test {
 };
 
 TEST_F(SpinnerTest, SleepsAtOnceWithNothingToPoll) {
+  Spinner spinner(&set_, PollingMode::kBusy);
+  watches_ = false;
+  Wait(&spinner);
+  EXPECT_EQ(looks_, 0);
+  EXPECT_EQ(sleeps_, 1);
+}
+
+TEST_F(SpinnerTest, LooksAtDescriptorsBeforeItSleeps) {
   Spinner spinner(&set_, PollingMode::kAdaptive);
+  Wait(&spinner);
+  EXPECT_GT(looks_, 1);
+  EXPECT_EQ(sleeps_, 1);
+}
+
+TEST_F(SpinnerTest, DoesNotSleepIfADescriptorHasInput) {
+  Spinner spinner(&set_, PollingMode::kAdaptive);
+  found_by_look_ = 2;
+  Wait(&spinner);
+  EXPECT_EQ(looks_, 2);
+  EXPECT_EQ(sleeps_, 0);
+}
+
+TEST_F(SpinnerTest, DoesNotLookAtDescriptorsInEventMode) {
+  Spinner spinner(&set_, PollingMode::kEvent);
+  ASSERT_EQ(looks_, 0);
   Wait(&spinner);
   EXPECT_EQ(looks_, 0);
   EXPECT_EQ(sleeps_, 1);
