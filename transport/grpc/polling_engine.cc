@@ -142,6 +142,13 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
   return result;
 }
 
+// Returns true if the designated poller may spin for sockets. A core that was
+// lost by spinning for paths would be lost again.
+bool MaySpinForSockets() {
+  return Mode() != progress::PollingMode::kEvent && SocketUser::Any() &&
+         !Policy()->Rests(base::SteadyNow());
+}
+
 // Lets the designated poller spin before it sleeps in epoll.
 grpc_error_handle SpinAndSleep(const Wait& wait,
                                grpc_core::Timestamp deadline) {
@@ -165,11 +172,10 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
     gpr_mu_lock(wait.mu);
     return absl::OkStatus();
   }
-  const bool spins =
-      Mode() != progress::PollingMode::kEvent && SocketUser::Any();
   grpc_error_handle error =
-      spins ? SpinAndSleep(wait, deadline)
-            : g_inner->pollset_work(wait.pollset, wait.worker, deadline);
+      MaySpinForSockets()
+          ? SpinAndSleep(wait, deadline)
+          : g_inner->pollset_work(wait.pollset, wait.worker, deadline);
   left->EndSleep();
   return error;
 }

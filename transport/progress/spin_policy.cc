@@ -44,10 +44,12 @@ absl::Duration SpinPolicy::Budget(absl::Time now) const {
     case PollingMode::kAdaptive:
       break;
   }
-  if (absl::ToUnixNanos(now) < rests_until_.load(std::memory_order_relaxed)) {
-    return absl::ZeroDuration();
-  }
+  if (Rests(now)) return absl::ZeroDuration();
   return absl::Nanoseconds(nanos_.load(std::memory_order_relaxed));
+}
+
+bool SpinPolicy::Rests(absl::Time now) const {
+  return absl::ToUnixNanos(now) < rests_until_.load(std::memory_order_relaxed);
 }
 
 void SpinPolicy::RecordYield(absl::Duration took, absl::Time now,

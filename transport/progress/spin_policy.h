@@ -83,6 +83,9 @@ class SpinPolicy {
   // Returns how long to spin. `now` is base::SteadyNow().
   absl::Duration Budget(absl::Time now) const;
 
+  // Returns true if no thread spins at `now` because of lost cores.
+  bool Rests(absl::Time now) const;
+
   // Records that a spinner yielded its core, and regained it at `now`, after
   // `took`. `losses` are those of its thread.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);

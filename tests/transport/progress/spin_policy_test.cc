@@ -66,6 +66,8 @@ TEST(SpinPolicy, RestsAfterItHasLostItsCoreAgainAndAgain) {
   const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
   EXPECT_EQ(policy.Budget(lost), absl::ZeroDuration());
   const absl::Time end = lost + SpinPolicy::kRestFactor * kSlice;
+  EXPECT_TRUE(policy.Rests(end - absl::Microseconds(1)));
+  EXPECT_FALSE(policy.Rests(end));
   EXPECT_EQ(policy.Budget(end - absl::Microseconds(1)), absl::ZeroDuration());
   EXPECT_EQ(policy.Budget(end), before) << "what was learnt is kept";
 }
