@@ -88,16 +88,16 @@ SessionPair::SessionPair()
   client->Start();
   server->Start();
   Settle();
-  server->AddFastPath("shm", std::move(shm->listening));
-  client->AddFastPath("shm", std::move(shm->connecting));
+  server->path().Add("shm", std::move(shm->listening));
+  client->path().Add("shm", std::move(shm->connecting));
   Settle();
   if (!client.has_path || !server.has_path) {
     status_ = absl::InternalError("the sessions chose no path");
     return;
   }
   // Suppress wake-ups, as if somebody were polling.
-  client->fast_path()->SetArmed(false);
-  server->fast_path()->SetArmed(false);
+  client->path().endpoint()->SetArmed(false);
+  server->path().endpoint()->SetArmed(false);
 }
 
 void SessionPair::Settle() {

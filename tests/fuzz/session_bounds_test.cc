@@ -226,7 +226,7 @@ class Attack {
 
   void AddPath() {
     peer_.AddFast(fast_.Take(Side::kA));
-    victim_.session().AddFastPath("shm", fast_.Take(Side::kB));
+    victim_.session().path().Add("shm", fast_.Take(Side::kB));
     victim_.session().Flush();
     peer_.SendPathReady();
   }

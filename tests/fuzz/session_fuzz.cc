@@ -64,7 +64,7 @@ class Run {
     if (fast_taken_) return;
     fast_taken_ = true;
     peer_.AddFast(fast_.Take(Side::kA));
-    victim_.session().AddFastPath("shm", fast_.Take(Side::kB));
+    victim_.session().path().Add("shm", fast_.Take(Side::kB));
     victim_.session().Flush();
     peer_.SendPathReady();
   }

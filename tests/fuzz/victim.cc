@@ -167,17 +167,17 @@ void Victim::CallSession(int which) {
     case 1:
       return session_->SendGoaway(last_opened_, absl::UnavailableError("bye"));
     case 2:
-      return session_->RetryPath();
+      return session_->path().Retry();
     case 3:
-      return session_->OfferPath("0123456789abcdef");
+      return session_->path().Offer("0123456789abcdef");
     case 4:
-      return session_->FastPathFailed("shm",
-                                      absl::UnavailableError("not here"));
+      return session_->path().OnFailure("shm",
+                                        absl::UnavailableError("not here"));
     case 5:
       return session_->Close(absl::UnavailableError("enough"));
     default:
       (void)session_->Poll();
-      (void)session_->DescribePath();
+      (void)session_->path().Describe();
   }
 }
 

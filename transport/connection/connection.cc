@@ -107,7 +107,7 @@ void Connection::Begin(std::function<void()> pinged) {
 void Connection::GiveUpPath(const absl::Status& why) {
   Enter([&] {
     mu_.AssertHeld();
-    session_->GiveUpFastPath(why);
+    session_->path().Lose(why);
   });
   Release();
 }
@@ -115,8 +115,8 @@ void Connection::GiveUpPath(const absl::Status& why) {
 // Watches the session's present path. Adds the path to the PollSet, which arms
 // the path, before the front end watches for wake-ups.
 void Connection::WatchPath() {
-  poller_.Watch(session_->fast_path());
-  OnPathChanged(session_->fast_path());
+  poller_.Watch(session_->path().endpoint());
+  OnPathChanged(session_->path().endpoint());
 }
 
 void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {

@@ -99,7 +99,7 @@ class Connection : public session::SessionEvents,
   // Updates the connection after a change of the session: watches the new path,
   // starts the negotiation's timeout, or ends the stream. Call after Flush().
   void Sync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (session_->fast_path() != poller_.path()) WatchPath();
+    if (session_->path().endpoint() != poller_.path()) WatchPath();
     if (session_->closed()) EndWhenWritten();
     setup_.Sync();
   }
@@ -107,7 +107,7 @@ class Connection : public session::SessionEvents,
   // the settings allow, and a peer that reads the replies to its other calls.
   bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return session_->accepts_streams() &&
-           (tolerates_tcp_ || session_->using_fast_path());
+           (tolerates_tcp_ || session_->path().in_use());
   }
 
   fabric::tcp::ByteStream* stream() const { return stream_.get(); }

@@ -77,7 +77,7 @@ void Liveness::StartHeartbeatTimer() {
 }
 
 void Liveness::OnHeartbeatTimer() {
-  if (!session_->using_fast_path()) return;
+  if (!session_->path().in_use()) return;
   if (!heartbeat_.OnTimer(session_->counters())) return;
   session_->RingLifeline();
   StartHeartbeatTimer();

@@ -35,7 +35,7 @@ class Liveness {
   // in the usual case, because the timer is pending already. Call before each
   // flush of the session.
   void SyncHeartbeat() {
-    if (!heartbeat_timer_.pending() && session_->using_fast_path()) Beat();
+    if (!heartbeat_timer_.pending() && session_->path().in_use()) Beat();
   }
   // Tells keepalive what the session has received and sent since the last call.
   // Call after each flush. `now` returns Executor::Now(), without a virtual

@@ -111,14 +111,14 @@ void SessionSetup::OnHelloTimer() {
 }
 
 void SessionSetup::LimitSettling() {
-  const uint32_t epoch = session_->path_epoch();
+  const uint32_t epoch = session_->path().epoch();
   settle_timer_.Start(kSettleLimit, [this, epoch] { OnSettleTimer(epoch); });
 }
 
 void SessionSetup::OnSettleTimer(uint32_t epoch) {
-  if (!session_->negotiates_path()) return;
+  if (!session_->path().negotiates()) return;
   // A later attempt, with its own timer, has begun.
-  if (epoch != session_->path_epoch()) return;
+  if (epoch != session_->path().epoch()) return;
   session_->Close(absl::DeadlineExceededError(
       absl::StrCat("the peer agreed on no path within ",
                    absl::ToInt64Seconds(kSettleLimit), " s")));
@@ -130,15 +130,15 @@ void SessionSetup::OnConnectWanted(const std::string& fabric,
   if (!std::exchange(defers_path_, false)) {
     return side_paths_->Connect(fabric, offer, token, OnSidePath());
   }
-  deferred_ = {session_->path_epoch(), fabric, offer, token};
+  deferred_ = {session_->path().epoch(), fabric, offer, token};
   defer_timer_.Start(paths::ShortLives::kShort, [this] { OnDeferTimer(); });
   settled_(absl::OkStatus());
 }
 
 // Connects the delayed side path, because the connection has lived long enough.
 void SessionSetup::OnDeferTimer() {
-  if (deferred_.epoch != session_->path_epoch() ||
-      !session_->negotiates_path()) {
+  if (deferred_.epoch != session_->path().epoch() ||
+      !session_->path().negotiates()) {
     return;
   }
   side_paths_->Connect(deferred_.fabric, deferred_.offer, deferred_.token,
@@ -149,13 +149,13 @@ void SessionSetup::OnListenWanted() {
   absl::StatusOr<std::string> token = base::NewToken();
   if (!token.ok()) {
     for (const wire::FabricOffer& offer : session_->config().offers) {
-      session_->FastPathFailed(offer.fabric, token.status());
+      session_->path().OnFailure(offer.fabric, token.status());
     }
     return;
   }
   side_paths_->Cancel();
   side_paths_->Listen(session_->config().offers, *token, OnSidePath());
-  session_->OfferPath(*token);
+  session_->path().Offer(*token);
 }
 
 void SessionSetup::OnPathChosen(const session::PathDescription& path) {
@@ -171,8 +171,8 @@ void SessionSetup::OnPathChosen(const session::PathDescription& path) {
 }
 
 void SessionSetup::RetryLater() {
-  if (!session_->CanRetryPath() || retry_timer_.pending()) return;
-  retry_timer_.Start(backoff_.Next(), [this] { session_->RetryPath(); });
+  if (!session_->path().CanRetry() || retry_timer_.pending()) return;
+  retry_timer_.Start(backoff_.Next(), [this] { session_->path().Retry(); });
 }
 
 // Logs the path, unless the text equals the last logged text. An attempt may
@@ -187,7 +187,7 @@ void SessionSetup::LogPath(const session::PathDescription& path) {
 
 paths::SidePaths::Done SessionSetup::OnSidePath() {
   std::shared_ptr<Host> share = host_->Share();
-  const uint32_t epoch = session_->path_epoch();
+  const uint32_t epoch = session_->path().epoch();
   return [this, share, epoch](
              const std::string& fabric,
              absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
@@ -198,11 +198,11 @@ paths::SidePaths::Done SessionSetup::OnSidePath() {
 void SessionSetup::EndAttempt(
     uint32_t epoch, const std::string& fabric,
     absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
-  if (epoch != session_->path_epoch()) return;
+  if (epoch != session_->path().epoch()) return;
   if (path.ok()) {
-    session_->AddFastPath(fabric, *std::move(path));
+    session_->path().Add(fabric, *std::move(path));
   } else {
-    session_->FastPathFailed(fabric, path.status());
+    session_->path().OnFailure(fabric, path.status());
   }
 }
 

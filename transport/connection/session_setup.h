@@ -54,7 +54,7 @@ class SessionSetup : public session::PathEvents {
   // Starts the timeout of the agreement on a path. Call after each use of the
   // session.
   void Sync() {
-    if (session_->negotiates_path() && !settle_timer_.pending())
+    if (session_->path().negotiates() && !settle_timer_.pending())
       LimitSettling();
   }
   // Cancels all timers and attempts. Call when the session has ended.

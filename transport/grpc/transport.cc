@@ -116,7 +116,7 @@ void Transport::Close(const absl::Status& why) {
 
 bool Transport::TakesDeviceMemory() {
   Section section(this);
-  return session_->takes_device_memory();
+  return session_->path().TakesDeviceMemory();
 }
 
 absl::string_view Transport::Encode(const grpc_metadata_batch& metadata) {

@@ -106,7 +106,7 @@ void CallConnection::OnSocket(uint32_t events) {
     // Read on every event except EPOLLOUT, because only a read detects the end
     // of the stream.
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();
-    path = session_->fast_path();
+    path = session_->path().endpoint();
   }
   // A doorbell may have rung for input of the path.
   if (path != nullptr && path->HasInput()) poller_.Schedule();
@@ -193,7 +193,7 @@ uint32_t CallConnection::NextStream() {
 
 session::PathDescription CallConnection::DescribePath() {
   base::MutexLock lock(&mu_);
-  return session_->DescribePath();
+  return session_->path().Describe();
 }
 
 session::Counters CallConnection::counters() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/metrics/labels.h"
 #include "transport/session/budget.h"
 #include "transport/session/tuning.h"
 #include "transport/wire/frame.h"
@@ -49,6 +50,10 @@ struct Config {
   size_t max_metadata_bytes = SIZE_MAX - 1;
   BudgetLimits budget;
   Tuning tuning;
+
+  metrics::Role role() const {
+    return is_client ? metrics::Role::kClient : metrics::Role::kServer;
+  }
 };
 
 }  // namespace session

@@ -80,13 +80,13 @@ class PathEvents {
   virtual ~PathEvents() = default;
 
   // Asks the owner to connect to the peer over `fabric`, then to call
-  // AddFastPath or FastPathFailed. Drop the result if path_epoch() changed
-  // meanwhile.
+  // FastPath::Add() or OnFailure(). Drop the result if FastPath::epoch()
+  // changed meanwhile.
   virtual void OnConnectWanted(const std::string& fabric,
                                const std::string& offer,
                                const std::string& token) = 0;
   // Reports that the client tries again. Wait for the client on all offered
-  // fabrics, with a new token for Session::OfferPath(). Then proceed as above.
+  // fabrics, with a new token for FastPath::Offer(). Then proceed as above.
   virtual void OnListenWanted() = 0;
   // Reports the first choice of a path, and each later change.
   virtual void OnPathChosen(const PathDescription& path) = 0;

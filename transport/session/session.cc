@@ -24,25 +24,22 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
                  SessionEvents* events, PathEvents* path_events)
     : config_(std::move(config)),
       events_(events),
-      path_events_(path_events),
       lifeline_events_(this, true),
       fast_events_(this, false),
       lifeline_(std::move(lifeline)),
-      negotiator_(config_.offers),
+      path_(parts(), &streams_, &fast_events_, path_events),
       budget_(config_.budget),
       sender_(lifeline_.get(), &buffers_, &budget_),
       reassembler_(config_.max_metadata_bytes),
       recorder_(config_),
       writer_(&sender_, &order_, &counters_),
-      streams_(Parts{&config_, lifeline_.get(), &buffers_, &budget_, &sender_,
-                     &writer_, &counters_, &recorder_},
-               events) {}
+      streams_(parts(), events) {}
 
-// Keeps the memory that the fast path's reads fill until the path is destroyed.
-Session::~Session() {
-  if (path_and_memory_ != nullptr) {
-    path_and_memory_->filled = streams_.input().Stop();
-  }
+Session::~Session() { path_.KeepMemory(); }
+
+Parts Session::parts() {
+  return {&config_, lifeline_.get(), &buffers_,  &budget_,
+          &sender_, &writer_,        &counters_, &recorder_};
 }
 
 void Session::Start() {
@@ -64,17 +61,7 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   if (!hello.ok()) return hello.status();
   state_ = State::kOpen;
   streams_.OnHello(hello->stream_window, hello->max_streams);
-  negotiator_.OnPeerOffers(std::move(hello->offers));
-  if (config_.is_client) {
-    peer_token_ = std::move(hello->token);
-    TryNextPath();
-  } else if (fast_ != nullptr) {  // the path came before the hello
-    Apply(handshake_.OnLocalReady());
-  } else if (!negotiator_.HasCommonFabric()) {
-    Apply(handshake_.OnNothingToTry());
-  } else if (!negotiator_.MayStillCome()) {  // failed before the hello
-    Apply(handshake_.OnLocalLost());
-  }
+  path_.OnHello(*std::move(hello));
   return absl::OkStatus();
 }
 
@@ -121,9 +108,9 @@ void Session::ReleasePong() {
 }
 
 bool Session::Poll() {
-  if (fast_ == nullptr || in_input_ || closed()) return false;
+  if (path_.endpoint() == nullptr || in_input_ || closed()) return false;
   in_input_ = true;
-  std::shared_ptr<fabric::Endpoint> path = fast_;
+  const std::shared_ptr<fabric::Endpoint> path = path_.endpoint();
   const bool any = path->Poll();
   in_input_ = false;
   return any;
@@ -145,11 +132,11 @@ void Session::Flush() {
   SendAdded();
   // Handles a failure found while sending: no doorbell rings for it, and all
   // threads may be asleep. The path's data goes over the lifeline.
-  if (fast_ != nullptr && fast_->HasFailed()) {
+  if (path_.endpoint() != nullptr && path_.endpoint()->HasFailed()) {
     DrainFastPath();
     SendAdded();
   }
-  lost_paths_.clear();
+  path_.ReleaseLost();
 }
 
 void Session::SendAdded() {
@@ -162,7 +149,8 @@ void Session::SendAdded() {
   }
   AcknowledgeIfDue();
   // Rings if data was sent, or if the peer waits until its data is received.
-  const bool wanted = fast_ != nullptr && fast_->TakeDoorbellRequest();
+  const bool wanted =
+      path_.endpoint() != nullptr && path_.endpoint()->TakeDoorbellRequest();
   if (wanted || rings_lifeline_) {
     rings_lifeline_ = false;
     lifeline_->RingDoorbell();
@@ -192,19 +180,16 @@ void Session::Close(const absl::Status& cause) {
   state_ = State::kClosed;
   ObserveStall();
   metrics::Registry::Get()->Count(metrics::Metric::kSessionsEnded,
-                                  {role(), EndOf(cause)});
-  DropFastPath();
+                                  {config_.role(), EndOf(cause)});
+  path_.End();
   EndStreams(cause);
 }
 
 void Session::Abandon(const absl::Status& cause) {
   if (closed()) return;
   state_ = State::kClosed;
-  DropFastPath();
-  // Leaks the paths: destroying one would release what the parent still uses.
-  (void)new std::vector<std::shared_ptr<fabric::Endpoint>>(
-      std::move(lost_paths_));
-  lost_paths_.clear();
+  path_.End();
+  path_.LeakLost();
   EndStreams(cause);
 }
 
@@ -218,7 +203,7 @@ void Session::EndStreams(const absl::Status& cause) {
 
 void Session::EndpointInput::OnPacket(absl::Span<const uint8_t> packet) {
   // The peer sent a malformed packet. Ignores the rest of this Poll().
-  if (!is_lifeline_ && session_->fast_ == nullptr) return;
+  if (!is_lifeline_ && session_->path_.endpoint() == nullptr) return;
   session_->OnPacket(is_lifeline_, packet);
 }
 
@@ -231,7 +216,7 @@ void Session::EndpointInput::OnBroken(const absl::Status& cause) {
   if (is_lifeline_) {
     session_->OnLifelineBroken(cause);
   } else {
-    session_->LoseFastPath(cause);
+    session_->path_.Lose(cause);
   }
 }
 

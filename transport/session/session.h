@@ -13,7 +13,7 @@
 //   any           lifeline broken, bad     reset the streams,       kClosed
 //                 frame, Close             report
 //
-// In kOpen, a PathHandshake decides which path is used.
+// In kOpen, the FastPath decides which path is used.
 //
 // Thread-compatible: hold the owner's lock in every call. Events arrive within
 // calls. Call Flush() before unlocking: Flush() sends what the calls have
@@ -42,9 +42,8 @@
 #include "transport/session/config.h"
 #include "transport/session/counters.h"
 #include "transport/session/events.h"
+#include "transport/session/fast_path.h"
 #include "transport/session/frame_writer.h"
-#include "transport/session/path_handshake.h"
-#include "transport/session/path_negotiator.h"
 #include "transport/session/recorder.h"
 #include "transport/session/sender.h"
 #include "transport/session/streams.h"
@@ -131,31 +130,14 @@ class Session {
   void SendPing(uint64_t cookie);
   // Sends a few bytes over the lifeline with the next Flush(), if a fast path
   // carries the session. Has no other effect on the peer.
-  void RingLifeline() { rings_lifeline_ = using_fast_; }
+  void RingLifeline() { rings_lifeline_ = path_.in_use(); }
   // Delays the answer to the next ping until ReleasePong(). Answers later pings
   // immediately.
   void HoldPong() { holds_pong_ = true; }
   void ReleasePong();
 
-  // Paths. Each attempt to add one has a number, the epoch. Drop results of an
-  // attempt before path_epoch().
-  uint32_t path_epoch() const { return handshake_.epoch(); }
-  // Uses `path` once the peer has it too. Does nothing if there is a path
-  // already.
-  void AddFastPath(const std::string& fabric,
-                   std::shared_ptr<fabric::Endpoint> path);
-  // Handles a failed attempt: a client tries the next fabric, a server waits on
-  // its other fabrics. The attempt ends when all have failed.
-  void FastPathFailed(const std::string& fabric, const absl::Status& cause);
-  // Sends the client the token to present; see OnListenWanted().
-  void OfferPath(const std::string& token);
-  // Returns true for a client that uses only the lifeline and could use more.
-  bool CanRetryPath() const;
-  // Begins another attempt. Call only if CanRetryPath().
-  void RetryPath();
-  // Continues over the lifeline alone, as if the path had broken.
-  void GiveUpFastPath(const absl::Status& why) { LoseFastPath(why); }
-  PathDescription DescribePath() const;
+  FastPath& path() { return path_; }
+  const FastPath& path() const { return path_; }
 
   // Delivers a bounded amount of the fast path's input. Returns true if there
   // was any.
@@ -164,15 +146,14 @@ class Session {
   // ended may still be there. A broken lifeline does this before the session
   // ends.
   void DrainFastPath();
-  // Returns the path that Poll() reads; null if there is only the lifeline.
-  const std::shared_ptr<fabric::Endpoint>& fast_path() const { return fast_; }
   // Sends what the calls have added, as far as the paths have room.
   void Flush();
   // Returns true if closing loses nothing: no stream is left, and the peer has
   // received all data.
   bool drained() const {
     return sender_.idle() && streams_.output().all_released() &&
-           streams_.empty() && (fast_ == nullptr || fast_->IsDrained());
+           streams_.empty() &&
+           (path_.endpoint() == nullptr || path_.endpoint()->IsDrained());
   }
 
   // Returns true if new streams may be attached; see BudgetLimits. Otherwise
@@ -181,22 +162,10 @@ class Session {
   // Returns true if more may be read from the lifeline. Always true while a
   // fast path is in use: its doorbells arrive there, and without them nothing
   // makes room on that path.
-  bool reads() const { return using_fast_ || budget_.reads(); }
+  bool reads() const { return path_.in_use() || budget_.reads(); }
 
   // Returns true once the peer's hello has arrived.
   bool greeted() const { return state_ != State::kGreeting; }
-  // Returns true until the two sides agree on the path.
-  bool negotiates_path() const {
-    return state_ == State::kOpen &&
-           handshake_.state() != PathHandshake::State::kInUse &&
-           handshake_.state() != PathHandshake::State::kSettled;
-  }
-  bool using_fast_path() const { return using_fast_; }
-  // Returns true if messages in device memory would be sent directly from
-  // there.
-  bool takes_device_memory() const {
-    return using_fast_ && fast_->TakesDeviceMemory();
-  }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
   // Like Close(), but for the child of a fork, where the paths belong to the
@@ -234,6 +203,7 @@ class Session {
   };
 
   StreamOutput& output() { return streams_.output(); }
+  Parts parts();
 
   // session_receive.cc
   void OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet);
@@ -255,55 +225,20 @@ class Session {
   void ObserveStall();
 
   // session_metrics.cc
-  metrics::Role role() const {
-    return config_.is_client ? metrics::Role::kClient : metrics::Role::kServer;
-  }
   void CollectTraffic(metrics::Snapshot* snapshot) const;
   void CollectState(metrics::Snapshot* snapshot) const;
   void DescribeFabric(int fabric, metrics::ConnectionInfo* info) const;
 
-  // session_paths.cc
-  absl::Status OnPathFrame(const wire::Frame& frame);
-  void Apply(const PathHandshake::Actions& actions);
-  void AddControl(wire::FrameType type, absl::string_view payload);
-  void TryNextPath();
-  void DropFastPath();
-  void CountLoss();
-  void ReportPath();
-  void LoseFastPath(const absl::Status& cause);
-
   const Config config_;
   SessionEvents* const events_;
-  PathEvents* const path_events_;
   State state_ = State::kGreeting;
   bool started_ = false;  // nothing leaves before the hello
   EndpointInput lifeline_events_;
   EndpointInput fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
-  std::shared_ptr<fabric::Endpoint> fast_;
-  // The object that fast_ shares ownership of: the path, and after its loss the
-  // memory that its reads may still fill. Other owners may keep the path alive
-  // after the session has dropped it.
-  struct PathAndMemory {
-    MessageReader::Filled filled;
-    std::shared_ptr<fabric::Endpoint> path;  // destroyed first
-  };
-  std::shared_ptr<PathAndMemory> path_and_memory_;
-  // Destroyed only in Flush(), because one of these paths may be the caller.
-  std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
-  bool using_fast_ = false;
+  FastPath path_;
   bool rings_lifeline_ = false;  // with the next Flush()
   bool in_input_ = false;        // delivering; nested input would be misordered
-  PathHandshake handshake_;
-  PathNegotiator negotiator_;
-  std::string fabric_;  // of fast_
-  metrics::Fabric fast_fabric_ = metrics::Fabric::kOther;
-  // True after a path in use was dropped. Counts as a loss if the session
-  // continues.
-  bool loss_is_uncounted_ = false;
-  bool has_lost_path_ = false;  // and has not regained it
-  std::string peer_token_;      // the acceptor's
-
   base::BufferPool buffers_;
   Budget budget_;
   Sender sender_;

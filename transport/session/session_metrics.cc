@@ -8,9 +8,11 @@ namespace session {
 using metrics::Metric;
 
 void Session::Collect(metrics::Snapshot* snapshot) const {
-  snapshot->Add(Metric::kSessionsStarted, {role()}, 1);
-  snapshot->Add(Metric::kStreamsStarted, {role()}, counters_.streams_started);
-  snapshot->Add(Metric::kStreamsReset, {role()}, counters_.streams_reset);
+  snapshot->Add(Metric::kSessionsStarted, {config_.role()}, 1);
+  snapshot->Add(Metric::kStreamsStarted, {config_.role()},
+                counters_.streams_started);
+  snapshot->Add(Metric::kStreamsReset, {config_.role()},
+                counters_.streams_reset);
   CollectTraffic(snapshot);
   if (!closed()) CollectState(snapshot);
 }
@@ -43,9 +45,9 @@ void Session::CollectTraffic(metrics::Snapshot* snapshot) const {
 }
 
 bool Session::Describe(metrics::ConnectionInfo* info) const {
-  const PathDescription path = DescribePath();
+  const PathDescription path = path_.Describe();
   info->id = recorder_.connection();
-  info->role = role();
+  info->role = config_.role();
   info->path = path.fabric;
   info->detail = path.detail;
   info->reason = path.reason;
@@ -82,14 +84,13 @@ void Session::DescribeFabric(int i, metrics::ConnectionInfo* info) const {
 // Call only for a session that is not over.
 void Session::CollectState(metrics::Snapshot* snapshot) const {
   const metrics::Fabric fabric = counters_.sending;
-  snapshot->Add(Metric::kSessions, {role(), fabric}, 1);
-  snapshot->Add(Metric::kStreams, {role()}, streams_.size());
+  snapshot->Add(Metric::kSessions, {config_.role(), fabric}, 1);
+  snapshot->Add(Metric::kStreams, {config_.role()}, streams_.size());
   snapshot->Add(Metric::kAnnouncedUnreleased, {}, streams_.output().exposed());
   const uint64_t eager = streams_.output().eager_max_bytes();
   snapshot->Add(Metric::kEagerLimitMin, {fabric}, eager);
   snapshot->Add(Metric::kEagerLimitMax, {fabric}, eager);
-  const uint64_t chunk =
-      streams_.input().chunk_bytes(using_fast_ ? fast_.get() : lifeline_.get());
+  const uint64_t chunk = streams_.input().chunk_bytes(path_.carrier());
   snapshot->Add(Metric::kChunkMin, {fabric}, chunk);
   snapshot->Add(Metric::kChunkMax, {fabric}, chunk);
   const BudgetLimits& limits = config_.budget;

@@ -50,7 +50,7 @@ absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {
 
 void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
   ++counters_.inputs;
-  counters_.receiving = over_lifeline ? metrics::Fabric::kTcp : fast_fabric_;
+  counters_.receiving = over_lifeline ? metrics::Fabric::kTcp : path_.fabric();
   if (!over_lifeline) received_since_ack_ += packet.size();
   while (!packet.empty() && !closed()) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
@@ -58,7 +58,7 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
     // Nothing of this frame has been taken. If the path corrupted it, the peer
     // sends the frame again over the lifeline.
-    if (!status.ok() && !over_lifeline) return LoseFastPath(status);
+    if (!status.ok() && !over_lifeline) return path_.Lose(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();
     if (!status.ok()) return Close(status);
@@ -84,7 +84,7 @@ absl::Status Session::OnControl(const wire::Frame& frame) {
   if (state_ == State::kGreeting) {
     return absl::InvalidArgumentError("the peer did not say hello first");
   }
-  return OnPathFrame(frame);
+  return path_.OnFrame(frame);
 }
 
 absl::Status Session::OnSequenced(const wire::Frame& frame) {
@@ -175,7 +175,7 @@ void Session::AcknowledgeIfDue() {
   if (sender_.acknowledged() == order_.delivered()) {
     // Held frames are acknowledged once they are delivered.
     if (!order_.holding()) received_since_ack_ = 0;
-  } else if (received_since_ack_ >= kAcknowledgeBytes && using_fast_ &&
+  } else if (received_since_ack_ >= kAcknowledgeBytes && path_.in_use() &&
              sender_.SendAck(order_.delivered())) {
     received_since_ack_ = 0;
   }

@@ -124,10 +124,10 @@ TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {
   (*client_)->DetachStream(1);
   (*client_)->SendPing(1);
   (*client_)->SendGoaway(1, absl::UnavailableError("late"));
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("late"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("late"));
   NewLink();
   AddPath(kClient);
-  EXPECT_EQ((*client_)->fast_path(), nullptr);
+  EXPECT_EQ((*client_)->path().endpoint(), nullptr);
   EXPECT_FALSE((*client_)->Poll());
   Run();
   EXPECT_EQ(client_->Take(), Lines{});
@@ -152,8 +152,8 @@ TEST_F(SessionTest, ClosedSessionLetsGoOfItsFastPath) {
   OpenWithPath();
   (*client_)->Close(absl::UnavailableError("enough"));
   Run();
-  EXPECT_EQ((*client_)->fast_path(), nullptr);
-  EXPECT_EQ((*server_)->fast_path(), nullptr);
+  EXPECT_EQ((*client_)->path().endpoint(), nullptr);
+  EXPECT_EQ((*server_)->path().endpoint(), nullptr);
 }
 
 TEST_F(SessionTest, WhatThePeerSentLastIsTakenFromTheFastPath) {

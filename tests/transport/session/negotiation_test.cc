@@ -60,7 +60,7 @@ TEST_F(NegotiationTest, NextFabricIsTriedWhenOneFails) {
   Begin();
   Run();
   EXPECT_EQ(client_->Take(), Lines{"connect rdma to s1 with 0123456789abcdef"});
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   EXPECT_EQ(client_->Take(), Lines{"connect shm to s2 with 0123456789abcdef"});
   NewLink();
   AddPath(kClient);
@@ -72,7 +72,7 @@ TEST_F(NegotiationTest, NextFabricIsTriedWhenOneFails) {
 
 TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
   Open();
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   EXPECT_EQ(client_->Take(), Lines{});  // the client tells the server first
   Run();
   EXPECT_EQ(server_->Take(),
@@ -83,31 +83,32 @@ TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
 TEST_F(NegotiationTest, ItLastsUntilBothSidesHaveAgreed) {
   Begin();
   // The limit for the hello still applies here.
-  EXPECT_FALSE((*client_)->negotiates_path());
+  EXPECT_FALSE((*client_)->path().negotiates());
   Run();
-  EXPECT_TRUE((*client_)->negotiates_path());
-  EXPECT_TRUE((*server_)->negotiates_path());
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
-  EXPECT_TRUE((*client_)->negotiates_path());
+  EXPECT_TRUE((*client_)->path().negotiates());
+  EXPECT_TRUE((*server_)->path().negotiates());
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
+  EXPECT_TRUE((*client_)->path().negotiates());
   Run();
-  EXPECT_FALSE((*client_)->negotiates_path());
-  EXPECT_FALSE((*server_)->negotiates_path());
+  EXPECT_FALSE((*client_)->path().negotiates());
+  EXPECT_FALSE((*server_)->path().negotiates());
 }
 
 TEST_F(NegotiationTest, ItEndsWithAPathInUse) {
   Open();
   NewLink();
   AddPath(kClient);
-  EXPECT_TRUE((*client_)->negotiates_path());
+  EXPECT_TRUE((*client_)->path().negotiates());
   AddPath(kServer);
   Run();
-  EXPECT_FALSE((*client_)->negotiates_path());
-  EXPECT_FALSE((*server_)->negotiates_path());
+  EXPECT_FALSE((*client_)->path().negotiates());
+  EXPECT_FALSE((*server_)->path().negotiates());
 }
 
 TEST_F(NegotiationTest, ServerThatWaitedInVainSettlesBothSides) {
   Open();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came"});
   EXPECT_EQ(client_->Take(),
@@ -119,8 +120,9 @@ TEST_F(NegotiationTest, ServerGoesOnWaitingWhereAnotherFabricMayStillCome) {
   server_config_.offers = {Offer("shm", true, "s1"), Offer("rdma", true, "s2")};
   Begin();
   Run();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
   client_->Take();
@@ -139,8 +141,8 @@ TEST_F(NegotiationTest, ServerThatWaitedInVainOnAllFabricsSettlesBothSides) {
   Run();
   for (const char* fabric : {"shm", "shm", "rdma"}) {
     EXPECT_EQ(server_->Take(), Lines{});
-    (*server_)->FastPathFailed(fabric,
-                               absl::DeadlineExceededError("nobody came"));
+    (*server_)->path().OnFailure(fabric,
+                                 absl::DeadlineExceededError("nobody came"));
   }
   Run();
   EXPECT_EQ(server_->Take(),
@@ -150,8 +152,8 @@ TEST_F(NegotiationTest, ServerThatWaitedInVainOnAllFabricsSettlesBothSides) {
 TEST_F(NegotiationTest, VainWaitOnWhatThePeerDoesNotOfferIsIgnored) {
   server_config_.offers = {Offer("rdma", true, "s1"), Offer("shm", true, "s2")};
   Begin();
-  (*server_)->FastPathFailed("rdma",
-                             absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("rdma",
+                               absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
   NewLink();
@@ -163,8 +165,9 @@ TEST_F(NegotiationTest, VainWaitOnWhatThePeerDoesNotOfferIsIgnored) {
 
 TEST_F(NegotiationTest, BothSidesMaySettleAtOnceAndHearEachOthersReason) {
   Open();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came; "
                                    "the peer says: shm: refused"});
@@ -174,21 +177,24 @@ TEST_F(NegotiationTest, BothSidesMaySettleAtOnceAndHearEachOthersReason) {
 
 TEST_F(NegotiationTest, SettledServerIgnoresFailures) {
   Open();
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   Run();
   server_->Take();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
-  EXPECT_EQ((*server_)->DescribePath().reason, "the peer says: shm: refused");
+  EXPECT_EQ((*server_)->path().Describe().reason,
+            "the peer says: shm: refused");
 }
 
 TEST_F(NegotiationTest, FailureAtAServerThatHasAPathIsIgnored) {
   OpenWithPath();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
-  EXPECT_EQ((*server_)->DescribePath().reason, "");
+  EXPECT_EQ((*server_)->path().Describe().reason, "");
 }
 
 TEST_F(NegotiationTest, FailureAtAServerWithoutACommonFabricIsIgnored) {
@@ -197,14 +203,15 @@ TEST_F(NegotiationTest, FailureAtAServerWithoutACommonFabricIsIgnored) {
   Run();
   EXPECT_EQ(server_->Take(),
             Lines{"path tcp (fake) shm: the peer does not offer it"});
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
 TEST_F(NegotiationTest, FailureBeforeTheHelloSettlesBothSides) {
   Begin();
-  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
+  (*server_)->path().OnFailure("shm", absl::UnavailableError("no room"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: no room"});
   EXPECT_EQ(client_->Take(),
@@ -215,7 +222,7 @@ TEST_F(NegotiationTest, FailureBeforeTheHelloSettlesBothSides) {
 TEST_F(NegotiationTest, FailureBeforeAHelloThatOffersNothingIsReportedOnce) {
   client_config_.offers.clear();
   Begin();
-  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
+  (*server_)->path().OnFailure("shm", absl::UnavailableError("no room"));
   Run();
   EXPECT_EQ(client_->Take().size(), 1u);
   EXPECT_EQ(server_->Take().size(), 1u);
@@ -235,13 +242,14 @@ TEST_F(NegotiationTest, PathThatBreaksBeforeItIsUsedSettlesBothSides) {
 
 TEST_F(NegotiationTest, PathForAnAttemptThatIsOverIsNotTaken) {
   Open();
-  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*server_)->path().OnFailure("shm",
+                               absl::DeadlineExceededError("nobody came"));
   NewLink();
   AddPath(kClient);
   AddPath(kServer);  // too late: the server lets go of its end
   Run();
-  EXPECT_EQ((*client_)->fast_path(), nullptr);
-  EXPECT_EQ((*server_)->fast_path(), nullptr);
+  EXPECT_EQ((*client_)->path().endpoint(), nullptr);
+  EXPECT_EQ((*server_)->path().endpoint(), nullptr);
   ASSERT_EQ(client_->Take().size(), 1u);
   EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came"});
 }
@@ -250,7 +258,7 @@ TEST_F(NegotiationTest, OwnerMayAnswerWithinTheEvent) {
   Begin();
   client_->on_event = [this] {
     client_->on_event = nullptr;
-    (*client_)->FastPathFailed("shm", absl::UnavailableError("at once"));
+    (*client_)->path().OnFailure("shm", absl::UnavailableError("at once"));
   };
   Run();
   EXPECT_EQ(client_->Take(),
@@ -264,7 +272,7 @@ TEST_F(NegotiationTest, OwnerMayCloseBecauseOfThePath) {
     client_->on_event = nullptr;
     (*client_)->Close(absl::UnavailableError("policy"));
   };
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(client_->Take(), (Lines{"path tcp (fake) shm: refused",
                                     "closed UNAVAILABLE: policy"}));

@@ -30,8 +30,8 @@ TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
   EXPECT_EQ(client_->Take().size(), 1u);
   EXPECT_EQ(server_->Take().size(), 1u);
   for (Peer* peer : {client_.get(), server_.get()}) {
-    EXPECT_EQ((*peer)->DescribePath().fabric, "tcp");
-    EXPECT_EQ((*peer)->fast_path(), nullptr);
+    EXPECT_EQ((*peer)->path().Describe().fabric, "tcp");
+    EXPECT_EQ((*peer)->path().endpoint(), nullptr);
     EXPECT_EQ(LostPathsOf(peer), 1u);
   }
 }
@@ -65,7 +65,7 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   fast().DropOneSide(kClient, absl::UnavailableError("cut"));
   Step(&fast(), kClient);
   EXPECT_EQ(client_->Take(), Lines{});  // waits for the answer of the server
-  EXPECT_EQ((*client_)->DescribePath().reason, "shm: lost: cut");
+  EXPECT_EQ((*client_)->path().Describe().reason, "shm: lost: cut");
   EXPECT_EQ(LostPathsOf(client_.get()), 0u);
   StepAll(lifeline_.get(), kServer);
   EXPECT_EQ(server_->Take(),
@@ -84,7 +84,7 @@ TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   client_->Open(1);
   client_->Send(1, "m");
   client_->Flush();
-  EXPECT_EQ((*client_)->fast_path(), nullptr);
+  EXPECT_EQ((*client_)->path().endpoint(), nullptr);
   StepAll(lifeline_.get(), kServer);
   EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message m"}));
 }
@@ -234,7 +234,7 @@ class EveryMomentTest : public SessionTest {
       EXPECT_EQ(lifeline_->exposed(side), 0u);
       EXPECT_EQ(fast().exposed(side), 0u);
       EXPECT_EQ(fast().loans(side), 0);
-      EXPECT_EQ(peer(side)->fast_path(), nullptr);
+      EXPECT_EQ(peer(side)->path().endpoint(), nullptr);
       EXPECT_FALSE(peer(side)->closed());
     }
   }

@@ -29,10 +29,10 @@ class PathRetryTest : public SessionTest {
   }
   // The client has asked, and the server waits for the new path.
   void Retry() {
-    (*client_)->RetryPath();
+    (*client_)->path().Retry();
     Run();
     EXPECT_EQ(server_->Take(), Lines{"listen"});
-    (*server_)->OfferPath(kSecondToken);
+    (*server_)->path().Offer(kSecondToken);
     Run();
     EXPECT_EQ(client_->Take(),
               Lines{"connect shm to server's with fedcba9876543210"});
@@ -41,7 +41,7 @@ class PathRetryTest : public SessionTest {
 
 TEST_F(PathRetryTest, LostPathIsReplaced) {
   Settle();
-  EXPECT_TRUE((*client_)->CanRetryPath());
+  EXPECT_TRUE((*client_)->path().CanRetry());
   Retry();
   NewLink();
   AddPath(kClient);
@@ -64,68 +64,68 @@ TEST_F(PathRetryTest, LostPathIsReplaced) {
 
 TEST_F(PathRetryTest, OnlyASettledClientRetries) {
   Open();
-  EXPECT_FALSE((*client_)->CanRetryPath());  // the first attempt is not over
-  (*client_)->RetryPath();
+  EXPECT_FALSE((*client_)->path().CanRetry());  // the first attempt is not over
+  (*client_)->path().Retry();
   NewLink();
   AddPath(kClient);
   AddPath(kServer);
   Run();
-  EXPECT_FALSE((*client_)->CanRetryPath());  // there is a path
+  EXPECT_FALSE((*client_)->path().CanRetry());  // there is a path
   fast().Drop();
   client_->PollAll();
-  EXPECT_FALSE((*client_)->CanRetryPath());  // the server has not answered
+  EXPECT_FALSE((*client_)->path().CanRetry());  // the server has not answered
   Run();
-  EXPECT_TRUE((*client_)->CanRetryPath());
-  EXPECT_FALSE((*server_)->CanRetryPath());
+  EXPECT_TRUE((*client_)->path().CanRetry());
+  EXPECT_FALSE((*server_)->path().CanRetry());
   (*client_)->Close(absl::UnavailableError("enough"));
-  EXPECT_FALSE((*client_)->CanRetryPath());
+  EXPECT_FALSE((*client_)->path().CanRetry());
 }
 
 TEST_F(PathRetryTest, NothingIsRetriedWithoutACommonFabric) {
   server_config_.offers.clear();
   Open();
-  EXPECT_FALSE((*client_)->CanRetryPath());
-  (*client_)->RetryPath();
+  EXPECT_FALSE((*client_)->path().CanRetry());
+  (*client_)->path().Retry();
   Run();
-  EXPECT_EQ((*client_)->path_epoch(), 1u);
+  EXPECT_EQ((*client_)->path().epoch(), 1u);
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
 TEST_F(PathRetryTest, RetryThatFailsLeavesTheLifeline) {
   Settle();
   Retry();
-  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  (*client_)->path().OnFailure("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused"});
   EXPECT_EQ(server_->Take(),
             Lines{"path tcp (fake) the peer says: shm: refused"});
-  EXPECT_TRUE((*client_)->CanRetryPath());
+  EXPECT_TRUE((*client_)->path().CanRetry());
 }
 
 TEST_F(PathRetryTest, ServerThatCannotListenEndsTheAttempt) {
   Settle();
-  (*client_)->RetryPath();
+  (*client_)->path().Retry();
   Run();
-  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
-  (*server_)->OfferPath(kSecondToken);
+  (*server_)->path().OnFailure("shm", absl::UnavailableError("no room"));
+  (*server_)->path().Offer(kSecondToken);
   Run();
   EXPECT_EQ(client_->Take(),
             Lines{"path tcp (fake) the peer says: shm: no room"});
-  EXPECT_TRUE((*client_)->CanRetryPath());
+  EXPECT_TRUE((*client_)->path().CanRetry());
 }
 
 TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
   Settle();
-  (*client_)->RetryPath();
+  (*client_)->path().Retry();
   client_->Flush();
   StepAll(lifeline_.get(), kServer);
   NewLink();
   AddPath(kServer);
-  (*server_)->OfferPath(kSecondToken);
+  (*server_)->path().Offer(kSecondToken);
   AddPath(kClient);
   Run();
-  EXPECT_EQ((*client_)->DescribePath().fabric, "shm");
-  EXPECT_EQ((*server_)->DescribePath().fabric, "shm");
+  EXPECT_EQ((*client_)->path().Describe().fabric, "shm");
+  EXPECT_EQ((*server_)->path().Describe().fabric, "shm");
 }
 
 class LateAnnouncementTest : public PathRetryTest {
@@ -157,17 +157,17 @@ class LateAnnouncementTest : public PathRetryTest {
     client_->PollAll();
   }
   void GetSecondPath() {
-    StepLifelineUntil([this] { return (*client_)->CanRetryPath(); });
-    (*client_)->RetryPath();
+    StepLifelineUntil([this] { return (*client_)->path().CanRetry(); });
+    (*client_)->path().Retry();
     client_->Flush();
-    StepLifelineUntil([this] { return (*server_)->path_epoch() == 2; });
-    (*server_)->OfferPath(kSecondToken);
+    StepLifelineUntil([this] { return (*server_)->path().epoch() == 2; });
+    (*server_)->path().Offer(kSecondToken);
     NewLink();
     AddPath(kServer);
     AddPath(kClient);
     StepLifelineUntil([this] {
-      return (*client_)->DescribePath().fabric == "shm" &&
-             (*server_)->DescribePath().fabric == "shm";
+      return (*client_)->path().Describe().fabric == "shm" &&
+             (*server_)->path().Describe().fabric == "shm";
     });
   }
 };
@@ -197,7 +197,7 @@ TEST_F(RawPeerTest, FramesOfAnEarlierAttemptAreIgnored) {
   Run();
   EXPECT_EQ(peer_->Take(),
             (Lines{"path tcp (fake) the peer says: why", "listen"}));
-  (*peer_)->AddFastPath("shm", fast_.Take(Side::kB));
+  (*peer_)->path().Add("shm", fast_.Take(Side::kB));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});  // the peer is not ready for this path
   SendPathFrame(FrameType::kPathReady, 2);

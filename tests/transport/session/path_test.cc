@@ -24,12 +24,12 @@ TEST_F(SessionTest, EachSideSendsOverThePathOnceThePeerIsReady) {
   NewLink();
   AddPath(kClient);
   EXPECT_EQ(client_->Take(), Lines{});
-  EXPECT_EQ((*client_)->DescribePath().fabric, "tcp");
+  EXPECT_EQ((*client_)->path().Describe().fabric, "tcp");
   AddPath(kServer);
   EXPECT_EQ(server_->Take(), Lines{});
   Step(lifeline_.get(), kServer);
   EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
-  EXPECT_EQ((*server_)->DescribePath().fabric, "shm");
+  EXPECT_EQ((*server_)->path().Describe().fabric, "shm");
   EXPECT_EQ(client_->Take(), Lines{});
   Step(lifeline_.get(), kClient);
   EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
@@ -124,10 +124,10 @@ TEST_F(SessionTest, MessageInPlaceStaysWhenThePathIsGone) {
 
 TEST_F(SessionTest, SecondPathIsNotTaken) {
   OpenWithPath();
-  const std::shared_ptr<fabric::Endpoint> first = (*client_)->fast_path();
+  const std::shared_ptr<fabric::Endpoint> first = (*client_)->path().endpoint();
   NewLink();
   AddPath(kClient);
-  EXPECT_EQ((*client_)->fast_path(), first);
+  EXPECT_EQ((*client_)->path().endpoint(), first);
   EXPECT_EQ(client_->Take(), Lines{});
 }
 
@@ -135,16 +135,16 @@ TEST_F(SessionTest, SecondPathBeforeTheHelloIsNotTaken) {
   Begin();
   NewLink();
   AddPath(kServer);
-  const std::shared_ptr<fabric::Endpoint> first = (*server_)->fast_path();
+  const std::shared_ptr<fabric::Endpoint> first = (*server_)->path().endpoint();
   NewLink();
   AddPath(kServer);
-  EXPECT_EQ((*server_)->fast_path(), first);
+  EXPECT_EQ((*server_)->path().endpoint(), first);
 }
 
 TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   OpenWithPath();
   server_->PollAll();
-  (*server_)->fast_path()->SetArmed(true);
+  (*server_)->path().endpoint()->SetArmed(true);
   client_->Open(1);
   client_->Send(1, "m");
   client_->Flush();
@@ -152,7 +152,7 @@ TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
   Step(lifeline_.get(), kServer);  // the session polls by itself
   EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message m"}));
-  (*server_)->fast_path()->SetArmed(false);
+  (*server_)->path().endpoint()->SetArmed(false);
   client_->Send(1, "n");
   client_->Flush();
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
@@ -217,7 +217,7 @@ TEST_F(RawPeerTest, ControlFrameOnTheFastPathEndsTheSession) {
     peer->Start();
     raw.SendHello();
     lifeline.StepAll();
-    peer->AddFastPath("shm", fast.Take(Side::kB));
+    peer->path().Add("shm", fast.Take(Side::kB));
     raw_fast.Send(Header(type), "x");
     fast.StepAll();
     EXPECT_EQ(peer.Take(),

@@ -108,7 +108,7 @@ TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
 TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
   OpenStream();
   (*server_)->PostDestinations(1, place_.destinations);
-  std::shared_ptr<fabric::Endpoint> held = (*server_)->fast_path();
+  std::shared_ptr<fabric::Endpoint> held = (*server_)->path().endpoint();
   Send({Letters(kSize)});
   Step(&fast(), kServer);
   ASSERT_TRUE(place_.destinations->is_taken());
@@ -128,7 +128,7 @@ TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
 TEST_F(PostedDestinationsTest, SessionThatIsDestroyedLeavesThemToItsPath) {
   OpenStream();
   (*server_)->PostDestinations(1, place_.destinations);
-  std::shared_ptr<fabric::Endpoint> held = (*server_)->fast_path();
+  std::shared_ptr<fabric::Endpoint> held = (*server_)->path().endpoint();
   Send({Letters(kSize)});
   Step(&fast(), kServer);
   ASSERT_TRUE(place_.destinations->is_taken());

@@ -159,7 +159,7 @@ void RawPeerTest::Open(const Config& config) {
 }
 
 void RawPeerTest::AddPath() {
-  (*peer_)->AddFastPath("shm", fast_.Take(Side::kB));
+  (*peer_)->path().Add("shm", fast_.Take(Side::kB));
   raw_fast_ = std::make_unique<RawPeer>(fast_.Take(Side::kA));
   SendPathFrame(FrameType::kPathReady, 1, "shm");
   Run();

@@ -186,7 +186,7 @@ void Peer::Flush() {
 }
 
 void Peer::PollAll() {
-  std::shared_ptr<fabric::Endpoint> path = session_->fast_path();
+  std::shared_ptr<fabric::Endpoint> path = session_->path().endpoint();
   while (path != nullptr && path->HasInput() && session_->Poll()) Flush();
 }
 
@@ -239,7 +239,7 @@ void SessionTest::NewLink() {
 }
 
 void SessionTest::AddPath(Side side, const std::string& fabric) {
-  peer(side)->AddFastPath(fabric, fast().Take(side));
+  peer(side)->path().Add(fabric, fast().Take(side));
   peer(side).Flush();
 }
 

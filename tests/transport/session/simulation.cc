@@ -180,8 +180,8 @@ void Simulation::CheckEnd(Owner* owner) {
   CheckLoans(*owner, name);
   if (lifeline_lost_) return;
   Expect(owner->reports > 0, name + " never reported a path");
-  Expect(owner->session->DescribePath().fabric ==
-             client_.session->DescribePath().fabric,
+  Expect(owner->session->path().Describe().fabric ==
+             client_.session->path().Describe().fabric,
          "they disagree about the path");
   Expect(owner->session->drained(), name + " is not drained");
   Expect(lifeline_.exposed(owner->side) == 0, name + " still exposes");
@@ -196,7 +196,7 @@ void Simulation::CheckLoans(const Owner& owner, const std::string& name) {
     const uint64_t ended = mine.loads + mine.given_back;
     Expect(ended <= others.exposures, name + " gave a loan back twice");
     const bool is_whole = !lifeline_lost_ && links_.size() == 1 &&
-                          owner.session->fast_path() != nullptr;
+                          owner.session->path().endpoint() != nullptr;
     Expect(!is_whole || ended == others.exposures,
            name + " never gave a loan back");
   }

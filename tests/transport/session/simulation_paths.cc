@@ -18,9 +18,9 @@ constexpr size_t kMaxLinks = 6;
 void Simulation::Connect() {
   if (!client_.connect_wanted) return;
   client_.connect_wanted = false;
-  const uint32_t epoch = client_.session->path_epoch();
-  if (Roll(8) == 0 || server_.session->path_epoch() != epoch) {
-    client_.session->FastPathFailed("shm", absl::UnavailableError("refused"));
+  const uint32_t epoch = client_.session->path().epoch();
+  if (Roll(8) == 0 || server_.session->path().epoch() != epoch) {
+    client_.session->path().OnFailure("shm", absl::UnavailableError("refused"));
     return;
   }
   links_.push_back(std::make_unique<Link>(RandomLink(/*is_lifeline=*/false)));
@@ -34,9 +34,9 @@ void Simulation::Listen() {
   if (!server_.listen_wanted) return;
   server_.listen_wanted = false;
   if (Roll(8) == 0) {
-    server_.session->FastPathFailed("shm", absl::UnavailableError("no room"));
+    server_.session->path().OnFailure("shm", absl::UnavailableError("no room"));
   } else {
-    server_.session->OfferPath(kToken);
+    server_.session->path().Offer(kToken);
   }
 }
 
@@ -44,18 +44,19 @@ void Simulation::AddPath(Owner* owner) {
   const std::shared_ptr<fabric::Endpoint> path = std::move(owner->path);
   if (path == nullptr) return;
   // The path comes too late.
-  if (owner->path_epoch != owner->session->path_epoch()) return;
+  if (owner->path_epoch != owner->session->path().epoch()) return;
   if (owner == &server_ && Roll(10) == 0) {
-    owner->session->FastPathFailed("shm", absl::UnavailableError("timed out"));
+    owner->session->path().OnFailure("shm",
+                                     absl::UnavailableError("timed out"));
     return;
   }
-  owner->session->AddFastPath("shm", path);
+  owner->session->path().Add("shm", path);
   owner->awake = true;
   owner->armed = false;
 }
 
 void Simulation::RetryPath() {
-  if (links_.size() < kMaxLinks) client_.session->RetryPath();
+  if (links_.size() < kMaxLinks) client_.session->path().Retry();
 }
 
 void Simulation::FailSomething() {
@@ -77,7 +78,7 @@ void Simulation::FailSomething() {
 }
 
 bool Simulation::PollPath(Owner* owner) {
-  std::shared_ptr<fabric::Endpoint> path = owner->session->fast_path();
+  std::shared_ptr<fabric::Endpoint> path = owner->session->path().endpoint();
   if (path == nullptr) return false;
   // The completion of a read wakes the owner of the path.
   const uint64_t reads = fast()->counters(owner->side).reads;
@@ -91,7 +92,7 @@ bool Simulation::PollPath(Owner* owner) {
 }
 
 void Simulation::ToggleArmed(Owner* owner) {
-  std::shared_ptr<fabric::Endpoint> path = owner->session->fast_path();
+  std::shared_ptr<fabric::Endpoint> path = owner->session->path().endpoint();
   if (path == nullptr) return;
   owner->armed = !owner->armed;
   path->SetArmed(owner->armed);

@@ -75,10 +75,10 @@ class TuningSimulation : public SessionTest {
   int SendWithoutPause(Side from, int count, size_t least, size_t most);
 
   uint64_t chunk(Side reader) {
-    return peer(reader)->DescribePath().chunk_bytes;
+    return peer(reader)->path().Describe().chunk_bytes;
   }
   uint64_t eager(Side sender) {
-    return peer(sender)->DescribePath().eager_max_bytes;
+    return peer(sender)->path().Describe().eager_max_bytes;
   }
   size_t Random(size_t least, size_t most) {
     return least + random_() % (most - least + 1);

@@ -1,0 +1,141 @@
+// The fast path of a session: attempts, use, and loss.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_FAST_PATH_H_
+#define PENSTOCK_TRANSPORT_SESSION_FAST_PATH_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/fabric/fabric.h"
+#include "transport/metrics/labels.h"
+#include "transport/session/events.h"
+#include "transport/session/message_reader.h"
+#include "transport/session/parts.h"
+#include "transport/session/path_handshake.h"
+#include "transport/session/path_negotiator.h"
+#include "transport/session/streams.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/hello.h"
+
+namespace penstock {
+namespace session {
+
+// At most one path besides the lifeline. A PathHandshake decides when both
+// sides use the path. A loss neither loses nor repeats a frame: unacknowledged
+// frames go over the lifeline. Not thread-safe.
+class FastPath {
+ public:
+  // All arguments, and all that `parts` points to, must outlive this object.
+  // `input` receives the path's events.
+  FastPath(const Parts& parts, Streams* streams, fabric::EndpointEvents* input,
+           PathEvents* events);
+
+  // Each attempt to add a path has a number, the epoch. Drop results of an
+  // attempt before epoch().
+  uint32_t epoch() const { return handshake_.epoch(); }
+  // Uses `path` once the peer has it too. Does nothing if there is a path
+  // already.
+  void Add(const std::string& fabric, std::shared_ptr<fabric::Endpoint> path);
+  // Handles a failed attempt: a client tries the next fabric, a server waits on
+  // its other fabrics. The attempt ends when all have failed.
+  void OnFailure(const std::string& fabric, const absl::Status& cause);
+  // Sends the client the token to present; see PathEvents::OnListenWanted().
+  void Offer(const std::string& token);
+  // Returns true for a client that uses only the lifeline and could use more.
+  bool CanRetry() const;
+  // Begins another attempt. Does nothing unless CanRetry().
+  void Retry();
+  // Continues over the lifeline alone, because the path broke or is given up.
+  void Lose(const absl::Status& cause);
+
+  // Returns the path that the session polls. Null if there is only the
+  // lifeline.
+  const std::shared_ptr<fabric::Endpoint>& endpoint() const { return path_; }
+  // Returns true if the path carries the session.
+  bool in_use() const { return in_use_; }
+  // Returns true until the two sides agree on the path.
+  bool negotiates() const {
+    return greeted_ && !ended_ &&
+           handshake_.state() != PathHandshake::State::kInUse &&
+           handshake_.state() != PathHandshake::State::kSettled;
+  }
+  // Returns true if messages in device memory would be sent directly from
+  // there.
+  bool TakesDeviceMemory() const {
+    return in_use_ && path_->TakesDeviceMemory();
+  }
+  // Describes the path that carries the session.
+  PathDescription Describe() const;
+
+  // Functions for the session.
+  //
+  // Returns the endpoint that carries the session.
+  const fabric::Endpoint* carrier() const {
+    return in_use_ ? path_.get() : lifeline_;
+  }
+  // Returns the kind of the path that endpoint() is, or was last.
+  metrics::Fabric fabric() const { return kind_; }
+  void OnHello(wire::Hello hello);
+  absl::Status OnFrame(const wire::Frame& frame);
+  // Drops the path for good. Call when the session is over.
+  void End();
+  // Destroys lost paths. Call in Flush(), because one of these paths may be the
+  // caller of other functions.
+  void ReleaseLost() { lost_.clear(); }
+  // Never destroys the lost paths. For the child of a fork, where destroying a
+  // path would release what the parent still uses.
+  void LeakLost();
+  // Keeps the memory that the path's reads fill until the path is destroyed.
+  // Call before the streams are destroyed.
+  void KeepMemory();
+
+ private:
+  // The object that path_ shares ownership of: the path, and after its loss the
+  // memory that its reads may still fill. Other owners may keep the path alive
+  // after the session has dropped it.
+  struct PathAndMemory {
+    MessageReader::Filled filled;
+    std::shared_ptr<fabric::Endpoint> path;  // destroyed first
+  };
+
+  void Apply(const PathHandshake::Actions& actions);
+  void AddControl(wire::FrameType type, absl::string_view payload);
+  void TryNext();
+  void Drop();
+  void CountLoss();
+  void Report();
+
+  const Config& config_;
+  fabric::Endpoint* const lifeline_;
+  Sender* const sender_;
+  FrameWriter* const writer_;
+  Counters* const counters_;
+  const Recorder* const recorder_;
+  Streams* const streams_;
+  fabric::EndpointEvents* const input_;
+  PathEvents* const events_;
+  bool greeted_ = false;  // the peer's hello has come
+  bool ended_ = false;
+  std::shared_ptr<fabric::Endpoint> path_;
+  std::shared_ptr<PathAndMemory> path_and_memory_;
+  std::vector<std::shared_ptr<fabric::Endpoint>> lost_;
+  bool in_use_ = false;
+  PathHandshake handshake_;
+  PathNegotiator negotiator_;
+  std::string fabric_;  // of path_
+  metrics::Fabric kind_ = metrics::Fabric::kOther;
+  // True after a path in use was dropped. Counts as a loss if the session
+  // continues.
+  bool loss_is_uncounted_ = false;
+  bool has_lost_path_ = false;  // and has not regained it
+  std::string peer_token_;      // the acceptor's
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_FAST_PATH_H_
