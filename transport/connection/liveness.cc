@@ -64,7 +64,7 @@ void Liveness::Beat() {
     case Heartbeat::Action::kNone:
       return;
     case Heartbeat::Action::kBeat:
-      session_->RingLifeline();
+      session_->path().RingLifeline();
       break;
     case Heartbeat::Action::kStartTimer:
       break;
@@ -79,7 +79,7 @@ void Liveness::StartHeartbeatTimer() {
 void Liveness::OnHeartbeatTimer() {
   if (!session_->path().in_use()) return;
   if (!heartbeat_.OnTimer(session_->counters())) return;
-  session_->RingLifeline();
+  session_->path().RingLifeline();
   StartHeartbeatTimer();
 }
 

@@ -56,7 +56,7 @@ absl::Status Departure::OnGoaway(uint32_t last_stream,
     Leave();
   } else if (state_ == State::kOpen) {
     state_ = State::kLeaving;
-    session_->HoldPong();
+    session_->pongs().Hold();
   }
   return absl::OkStatus();
 }
@@ -74,7 +74,7 @@ void Departure::OnChannelLeft() {
 
 void Departure::Leave() {
   state_ = State::kGone;
-  if (!session_->closed()) session_->ReleasePong();
+  if (!session_->closed()) session_->pongs().Release();
 }
 
 }  // namespace session

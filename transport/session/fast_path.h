@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -68,6 +69,9 @@ class FastPath {
   bool TakesDeviceMemory() const {
     return in_use_ && path_->TakesDeviceMemory();
   }
+  // Sends a few bytes over the lifeline with the next Flush(), if the path
+  // carries the session. Has no other effect on the peer.
+  void RingLifeline() { rings_lifeline_ = in_use_; }
   // Describes the path that carries the session.
   PathDescription Describe() const;
 
@@ -79,6 +83,12 @@ class FastPath {
   }
   // Returns the kind of the path that endpoint() is, or was last.
   metrics::Fabric fabric() const { return kind_; }
+  // Returns true if the lifeline must ring: for sent data, for a peer that
+  // waits for its data to be received, or after RingLifeline().
+  bool TakeRing() {
+    const bool wanted = path_ != nullptr && path_->TakeDoorbellRequest();
+    return std::exchange(rings_lifeline_, false) || wanted;
+  }
   void OnHello(wire::Hello hello);
   absl::Status OnFrame(const wire::Frame& frame);
   // Drops the path for good. Call when the session is over.
@@ -124,6 +134,7 @@ class FastPath {
   std::shared_ptr<PathAndMemory> path_and_memory_;
   std::vector<std::shared_ptr<fabric::Endpoint>> lost_;
   bool in_use_ = false;
+  bool rings_lifeline_ = false;  // with the next Flush()
   PathHandshake handshake_;
   PathNegotiator negotiator_;
   std::string fabric_;  // of path_

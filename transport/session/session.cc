@@ -30,9 +30,11 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       path_(parts(), &streams_, &fast_events_, path_events),
       budget_(config_.budget),
       sender_(lifeline_.get(), &buffers_, &budget_),
-      reassembler_(config_.max_metadata_bytes),
       recorder_(config_),
-      writer_(&sender_, &order_, &counters_),
+      stall_(config_.tuning, &counters_),
+      ordered_(config_, &streams_, &pongs_, events),
+      writer_(&sender_, &ordered_.order(), &counters_),
+      pongs_(&writer_, &path_),
       streams_(parts(), events) {}
 
 Session::~Session() { path_.KeepMemory(); }
@@ -65,6 +67,37 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   return absl::OkStatus();
 }
 
+void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
+  ++counters_.inputs;
+  counters_.receiving = over_lifeline ? metrics::Fabric::kTcp : path_.fabric();
+  if (!over_lifeline) ordered_.CountBytes(packet.size());
+  while (!packet.empty() && !closed()) {
+    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
+    absl::Status status =
+        frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
+    // Nothing of this frame has been taken. If the path corrupted it, the peer
+    // sends the frame again over the lifeline.
+    if (!status.ok() && !over_lifeline) return path_.Lose(status);
+    if (status.ok()) status = OnFrame(over_lifeline, *frame);
+    if (status.ok()) status = budget_.Check();
+    if (!status.ok()) return Close(status);
+  }
+}
+
+absl::Status Session::OnFrame(bool over_lifeline, const wire::Frame& frame) {
+  const wire::FrameType type = frame.header.type;
+  if (type == wire::FrameType::kAck) return absl::OkStatus();
+  const bool is_sequenced = wire::IsSequenced(type);
+  if (!is_sequenced && !over_lifeline) {
+    return absl::InvalidArgumentError("a control frame on a fast path");
+  }
+  if (type == wire::FrameType::kHello) return OnHello(frame.payload);
+  if (!greeted()) {
+    return absl::InvalidArgumentError("the peer did not say hello first");
+  }
+  return is_sequenced ? ordered_.OnFrame(frame) : path_.OnFrame(frame);
+}
+
 void Session::AttachStream(uint32_t stream, StreamEvents* events) {
   if (!closed()) return streams_.Attach(stream, events);
   events->OnReset(absl::UnavailableError("Penstock session closed"),
@@ -84,27 +117,7 @@ void Session::SendPing(uint64_t cookie) {
   std::string payload;
   wire::AppendNumber<uint64_t>(cookie, &payload);
   writer_.Add(wire::FrameType::kPing, 0, 0, payload);
-  RingLifeline();
-}
-
-void Session::SendPong(uint64_t cookie) {
-  std::string payload;
-  wire::AppendNumber<uint64_t>(cookie, &payload);
-  writer_.Add(wire::FrameType::kPong, 0, 0, payload);
-  RingLifeline();
-}
-
-void Session::OnPing(uint64_t cookie) {
-  events_->OnPing();
-  if (!holds_pong_ || held_pong_.has_value()) return SendPong(cookie);
-  held_pong_ = cookie;
-}
-
-void Session::ReleasePong() {
-  holds_pong_ = false;
-  if (!held_pong_.has_value()) return;
-  SendPong(*held_pong_);
-  held_pong_.reset();
+  path_.RingLifeline();
 }
 
 bool Session::Poll() {
@@ -147,30 +160,11 @@ void Session::SendAdded() {
     sender_.Flush();
     output().SendCongested();
   }
-  AcknowledgeIfDue();
-  // Rings if data was sent, or if the peer waits until its data is received.
-  const bool wanted =
-      path_.endpoint() != nullptr && path_.endpoint()->TakeDoorbellRequest();
-  if (wanted || rings_lifeline_) {
-    rings_lifeline_ = false;
-    lifeline_->RingDoorbell();
-  }
+  ordered_.AcknowledgeIfDue(&sender_, path_.in_use());
+  if (path_.TakeRing()) lifeline_->RingDoorbell();
   if (sends) lifeline_->EndBatch();
-  if ((sends && !sender_.idle()) || stalled_ns_ != 0) ObserveStall();
-}
-
-void Session::ObserveStall() {
-  if (config_.tuning.now_ns == nullptr) return;
-  const bool stalls = !closed() && !sender_.idle();
-  if (stalls == (stalled_ns_ != 0)) return;
-  const uint64_t now = config_.tuning.now_ns();
-  if (stalls) {
-    stalled_ = counters_.sending;
-    stalled_ns_ = now;
-    ++counters_.credit_stalls[static_cast<int>(stalled_)];
-  } else {
-    counters_.credit_stall_ns[static_cast<int>(stalled_)] +=
-        now - std::exchange(stalled_ns_, 0);
+  if ((sends && !sender_.idle()) || stall_.ongoing()) {
+    stall_.Observe(!closed() && !sender_.idle());
   }
 }
 
@@ -178,7 +172,7 @@ void Session::Close(const absl::Status& cause) {
   if (closed()) return;
   if (started_) sender_.Flush();  // a reset or trailers may wait
   state_ = State::kClosed;
-  ObserveStall();
+  stall_.Observe(false);
   metrics::Registry::Get()->Count(metrics::Metric::kSessionsEnded,
                                   {config_.role(), EndOf(cause)});
   path_.End();
@@ -195,6 +189,7 @@ void Session::Abandon(const absl::Status& cause) {
 
 void Session::EndStreams(const absl::Status& cause) {
   writer_.Stop();
+  ordered_.Stop();
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("Penstock session closed: ", cause.message()));
   streams_.Close(status);

@@ -36,15 +36,16 @@
 #include "transport/metrics/connection_info.h"
 #include "transport/metrics/labels.h"
 #include "transport/metrics/snapshot.h"
-#include "transport/protocol/reassembler.h"
-#include "transport/protocol/receive_order.h"
 #include "transport/session/budget.h"
 #include "transport/session/config.h"
 #include "transport/session/counters.h"
 #include "transport/session/events.h"
 #include "transport/session/fast_path.h"
 #include "transport/session/frame_writer.h"
+#include "transport/session/ordered_input.h"
+#include "transport/session/pongs.h"
 #include "transport/session/recorder.h"
+#include "transport/session/send_stall.h"
 #include "transport/session/sender.h"
 #include "transport/session/streams.h"
 #include "transport/wire/hello.h"
@@ -128,13 +129,7 @@ class Session {
   // Sends a ping, and rings the lifeline. The ring shows outside observers of
   // the connection that it is in use.
   void SendPing(uint64_t cookie);
-  // Sends a few bytes over the lifeline with the next Flush(), if a fast path
-  // carries the session. Has no other effect on the peer.
-  void RingLifeline() { rings_lifeline_ = path_.in_use(); }
-  // Delays the answer to the next ping until ReleasePong(). Answers later pings
-  // immediately.
-  void HoldPong() { holds_pong_ = true; }
-  void ReleasePong();
+  Pongs& pongs() { return pongs_; }
 
   FastPath& path() { return path_; }
   const FastPath& path() const { return path_; }
@@ -205,29 +200,12 @@ class Session {
   StreamOutput& output() { return streams_.output(); }
   Parts parts();
 
-  // session_receive.cc
   void OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet);
   absl::Status OnFrame(bool over_lifeline, const wire::Frame& frame);
-  absl::Status OnControl(const wire::Frame& frame);
-  absl::Status OnSequenced(const wire::Frame& frame);
-  absl::Status Deliver(const wire::FrameHeader& header,
-                       absl::Span<const uint8_t> payload);
-  absl::Status Dispatch(const wire::FrameHeader& header,
-                        absl::Span<const uint8_t> payload);
-  void AcknowledgeIfDue();
-
-  // session.cc
   absl::Status OnHello(absl::Span<const uint8_t> payload);
   void OnLifelineBroken(const absl::Status& cause);
-  void OnPing(uint64_t cookie);
-  void SendPong(uint64_t cookie);
   void SendAdded();
-  void ObserveStall();
-
-  // session_metrics.cc
-  void CollectTraffic(metrics::Snapshot* snapshot) const;
   void CollectState(metrics::Snapshot* snapshot) const;
-  void DescribeFabric(int fabric, metrics::ConnectionInfo* info) const;
 
   const Config config_;
   SessionEvents* const events_;
@@ -237,23 +215,16 @@ class Session {
   EndpointInput fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   FastPath path_;
-  bool rings_lifeline_ = false;  // with the next Flush()
-  bool in_input_ = false;        // delivering; nested input would be misordered
+  bool in_input_ = false;  // delivering; nested input would be misordered
   base::BufferPool buffers_;
   Budget budget_;
   Sender sender_;
-  protocol::ReceiveOrder order_;
-  protocol::Reassembler reassembler_;
-  uint64_t received_since_ack_ = 0;
-  bool holds_pong_ = false;
-  absl::optional<uint64_t> held_pong_;  // the unanswered ping
   Counters counters_;
   const Recorder recorder_;
-  // The start of the current send stall, and its fabric. 0 if there is no
-  // stall.
-  uint64_t stalled_ns_ = 0;
-  metrics::Fabric stalled_ = metrics::Fabric::kTcp;
+  SendStall stall_;
+  OrderedInput ordered_;
   FrameWriter writer_;
+  Pongs pongs_;
   Streams streams_;
 };
 

@@ -7,24 +7,16 @@ namespace session {
 
 using metrics::Metric;
 
-void Session::Collect(metrics::Snapshot* snapshot) const {
-  snapshot->Add(Metric::kSessionsStarted, {config_.role()}, 1);
-  snapshot->Add(Metric::kStreamsStarted, {config_.role()},
-                counters_.streams_started);
-  snapshot->Add(Metric::kStreamsReset, {config_.role()},
-                counters_.streams_reset);
-  CollectTraffic(snapshot);
-  if (!closed()) CollectState(snapshot);
-}
+namespace {
 
-void Session::CollectTraffic(metrics::Snapshot* snapshot) const {
+void CollectTraffic(const Counters& counters, metrics::Snapshot* snapshot) {
   for (int i = 0; i < metrics::kFabrics; ++i) {
     const auto fabric = static_cast<metrics::Fabric>(i);
     for (int k = 0; k < metrics::kKinds; ++k) {
       for (int d = 0; d < metrics::kDirections; ++d) {
         const auto kind = static_cast<metrics::Kind>(k);
         const auto direction = static_cast<metrics::Direction>(d);
-        const Counters::Traffic& traffic = counters_.traffic[i][k][d];
+        const Counters::Traffic& traffic = counters.traffic[i][k][d];
         snapshot->Add(Metric::kMessages, {fabric, kind, direction},
                       traffic.messages);
         snapshot->Add(Metric::kMessageBytes, {fabric, kind, direction},
@@ -32,16 +24,44 @@ void Session::CollectTraffic(metrics::Snapshot* snapshot) const {
       }
     }
     snapshot->Add(Metric::kClientStreamSeconds, {fabric},
-                  counters_.client_streams[i]);
-    snapshot->Add(Metric::kAnnouncedSeconds, {fabric}, counters_.announced[i]);
-    snapshot->Add(Metric::kCreditStalls, {fabric}, counters_.credit_stalls[i]);
+                  counters.client_streams[i]);
+    snapshot->Add(Metric::kAnnouncedSeconds, {fabric}, counters.announced[i]);
+    snapshot->Add(Metric::kCreditStalls, {fabric}, counters.credit_stalls[i]);
     snapshot->Add(Metric::kCreditStallSeconds, {fabric},
-                  counters_.credit_stall_ns[i]);
-    snapshot->Add(Metric::kWindowStalls, {fabric}, counters_.window_stalls[i]);
-    snapshot->Add(Metric::kPathsLost, {fabric}, counters_.paths_lost[i]);
-    snapshot->Add(Metric::kPathsRegained, {fabric},
-                  counters_.paths_regained[i]);
+                  counters.credit_stall_ns[i]);
+    snapshot->Add(Metric::kWindowStalls, {fabric}, counters.window_stalls[i]);
+    snapshot->Add(Metric::kPathsLost, {fabric}, counters.paths_lost[i]);
+    snapshot->Add(Metric::kPathsRegained, {fabric}, counters.paths_regained[i]);
   }
+}
+
+void DescribeFabric(const Counters& counters, int i,
+                    metrics::ConnectionInfo* info) {
+  for (int k = 0; k < metrics::kKinds; ++k) {
+    for (int d = 0; d < metrics::kDirections; ++d) {
+      info->traffic[k][d].messages += counters.traffic[i][k][d].messages;
+      info->traffic[k][d].bytes += counters.traffic[i][k][d].bytes;
+    }
+  }
+  info->paths_lost += counters.paths_lost[i];
+  info->paths_regained += counters.paths_regained[i];
+  info->credit_stalls += counters.credit_stalls[i];
+  info->credit_stall_ns += counters.credit_stall_ns[i];
+  info->window_stalls += counters.window_stalls[i];
+  info->client_streams.Add(counters.client_streams[i]);
+  info->announced.Add(counters.announced[i]);
+}
+
+}  // namespace
+
+void Session::Collect(metrics::Snapshot* snapshot) const {
+  snapshot->Add(Metric::kSessionsStarted, {config_.role()}, 1);
+  snapshot->Add(Metric::kStreamsStarted, {config_.role()},
+                counters_.streams_started);
+  snapshot->Add(Metric::kStreamsReset, {config_.role()},
+                counters_.streams_reset);
+  CollectTraffic(counters_, snapshot);
+  if (!closed()) CollectState(snapshot);
 }
 
 bool Session::Describe(metrics::ConnectionInfo* info) const {
@@ -61,24 +81,9 @@ bool Session::Describe(metrics::ConnectionInfo* info) const {
   info->streams_started = counters_.streams_started;
   info->streams_reset = counters_.streams_reset;
   info->streams = streams_.size();
-  for (int i = 0; i < metrics::kFabrics; ++i) DescribeFabric(i, info);
+  for (int i = 0; i < metrics::kFabrics; ++i)
+    DescribeFabric(counters_, i, info);
   return !closed();
-}
-
-void Session::DescribeFabric(int i, metrics::ConnectionInfo* info) const {
-  for (int k = 0; k < metrics::kKinds; ++k) {
-    for (int d = 0; d < metrics::kDirections; ++d) {
-      info->traffic[k][d].messages += counters_.traffic[i][k][d].messages;
-      info->traffic[k][d].bytes += counters_.traffic[i][k][d].bytes;
-    }
-  }
-  info->paths_lost += counters_.paths_lost[i];
-  info->paths_regained += counters_.paths_regained[i];
-  info->credit_stalls += counters_.credit_stalls[i];
-  info->credit_stall_ns += counters_.credit_stall_ns[i];
-  info->window_stalls += counters_.window_stalls[i];
-  info->client_streams.Add(counters_.client_streams[i]);
-  info->announced.Add(counters_.announced[i]);
 }
 
 // Call only for a session that is not over.

@@ -184,7 +184,7 @@ TEST_F(SessionTest, LifelineIsRungOnceForAllThatIsFlushed) {
 TEST_F(SessionTest, LifelineThatCarriesTheSessionIsNotRung) {
   Open();
   (*client_)->SendPing(1);
-  (*client_)->RingLifeline();
+  (*client_)->path().RingLifeline();
   Run();
   EXPECT_EQ(client_->Take(), Lines{"pong 1"});
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 0u);
