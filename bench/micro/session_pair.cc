@@ -47,8 +47,8 @@ void SessionPeer::Attach(uint32_t stream) {
 
 void SessionPeer::OpenStream(uint32_t stream) {
   Attach(stream);
-  session_.SendHeaders(stream, metadata_);
-  session_.WantMessage(stream);
+  session_.output().SendHeaders(stream, metadata_);
+  session_.input().WantMessage(stream);
 }
 
 void SessionPeer::Poll() {
@@ -62,20 +62,20 @@ void SessionPeer::Poll() {
 
 void SessionPeer::OnMessage(const memory::Payload&, bool) {
   ++messages;
-  session_.Consumed(stream_);
-  session_.WantMessage(stream_);
+  session_.input().Consumed(stream_);
+  session_.input().WantMessage(stream_);
 }
 
 void SessionPeer::OnHalfClose() {
-  session_.SendHeaders(stream_, metadata_);
+  session_.output().SendHeaders(stream_, metadata_);
   SendMessage();
-  session_.SendTrailers(stream_, metadata_);
-  session_.DetachStream(stream_);
+  session_.output().SendTrailers(stream_, metadata_);
+  session_.streams().Detach(stream_);
 }
 
 void SessionPeer::OnTrailers(absl::string_view) {
   ++ended;
-  session_.DetachStream(stream_);
+  session_.streams().Detach(stream_);
 }
 
 SessionPair::SessionPair()

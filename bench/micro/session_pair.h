@@ -28,8 +28,10 @@ class SessionPeer : public session::SessionEvents,
   session::Session* operator->() { return &session_; }
   void OpenStream(uint32_t stream);
   // Sends a message of 8 bytes.
-  void SendMessage() { session_.SendEager(stream_, "8 bytes.", false); }
-  void HalfClose() { session_.SendHalfClose(stream_); }
+  void SendMessage() {
+    session_.output().SendEager(stream_, "8 bytes.", false);
+  }
+  void HalfClose() { session_.output().SendHalfClose(stream_); }
   void Poll();
 
   int64_t messages = 0;

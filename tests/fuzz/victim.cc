@@ -35,7 +35,7 @@ void VictimStream::OnMessage(const memory::Payload& message, bool) {
   }
   volatile uint8_t used = sum;
   (void)used;
-  if (manner_ == Manner::kRpc) return session_->Consumed(id_);
+  if (manner_ == Manner::kRpc) return session_->input().Consumed(id_);
   messages_.push_back({std::move(owned), /*is_refused=*/false});
 }
 
@@ -48,9 +48,10 @@ void VictimStream::OnMessageTooLarge(uint64_t bytes) {
 
 void VictimStream::Refuse() {
   if (is_client_) {
-    session_->SendReset(id_, absl::ResourceExhaustedError("too large"));
+    session_->output().SendReset(id_,
+                                 absl::ResourceExhaustedError("too large"));
   } else {
-    session_->SendTrailers(id_, "too large");
+    session_->output().SendTrailers(id_, "too large");
   }
   Detach();
 }
@@ -65,7 +66,7 @@ void VictimStream::Consume() {
   const bool is_refused = messages_.front().is_refused;
   messages_.pop_front();
   if (ended_) return;
-  session_->Consumed(id_);
+  session_->input().Consumed(id_);
   // gRPC ends a server's stream later, so a later step may do so.
   if (is_refused && is_client_) Refuse();
 }
@@ -77,7 +78,7 @@ void VictimStream::OnTrailers(absl::string_view) {
 
 void VictimStream::Detach() {
   ended_ = true;
-  session_->DetachStream(id_);
+  session_->streams().Detach(id_);
 }
 
 void VictimStream::End() {
@@ -107,7 +108,7 @@ void Victim::Attach(uint32_t stream) {
   if (is_client_) {
     if (stream <= last_opened_) return;
     last_opened_ = stream;
-  } else if (!session_->IsUnattached(stream)) {
+  } else if (!session_->streams().IsUnattached(stream)) {
     return;
   }
   const auto added =
@@ -132,30 +133,30 @@ void Victim::UseStream(Step step, uint32_t stream, VictimStream* events,
                        Input* input) {
   switch (step) {
     case kWant:
-      return session_->WantMessage(stream);
+      return session_->input().WantMessage(stream);
     case kConsume:
       return events->Consume();
     case kSendHeaders:
-      return session_->SendHeaders(stream, "metadata");
+      return session_->output().SendHeaders(stream, "metadata");
     case kSendMessage:
       return Send(stream, events, input->Number<uint16_t>());
     case kSendHalfClose:
-      return session_->SendHalfClose(stream);
+      return session_->output().SendHalfClose(stream);
     case kSendTrailers:
-      return session_->SendTrailers(stream, "trailers");
+      return session_->output().SendTrailers(stream, "trailers");
     case kSendReset:
-      return session_->SendReset(stream, absl::CancelledError("why"));
+      return session_->output().SendReset(stream, absl::CancelledError("why"));
     case kDetach:
       return events->Detach();
     default:
-      return session_->DropUnsent(stream);
+      return session_->output().DropUnsent(stream);
   }
 }
 
 void Victim::Send(uint32_t stream, VictimStream* events, size_t bytes) {
   const auto text = std::make_shared<std::string>(bytes, 's');
   const memory::Bytes all{AsBytes(*text).data(), bytes, text};
-  if (!session_->SendMessage(stream, memory::Payload(all), false)) {
+  if (!session_->output().SendMessage(stream, memory::Payload(all), false)) {
     events->NoteSendWaits();
   }
 }

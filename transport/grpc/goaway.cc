@@ -149,7 +149,7 @@ void Goaway::Leave(const absl::Status& why) {
 // Closes blocked streams, which can start on another connection at once.
 void Goaway::CloseBlockedStreams() {
   const auto is_blocked = [this](uint32_t id) {
-    return session_->IsBlocked(id);
+    return session_->streams().IsBlocked(id);
   };
   for (Stream* stream : Select(*streams_, is_blocked)) stream->CloseUnsent();
 }

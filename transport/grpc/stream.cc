@@ -147,16 +147,17 @@ bool Stream::IsRefusedBy(const absl::Status& status) const {
 // after earlier data. A client's reset drops queued data.
 void Stream::Abort(const absl::Status& status) {
   if (transport_->is_client()) {
-    session()->SendReset(id_, status);
+    session()->output().SendReset(id_, status);
     return;
   }
   if (IsRefusedBy(status)) {
-    session()->SendReset(id_, session::Refusal(absl::UnavailableError(
-                                  "the server did not take the call")));
+    session()->output().SendReset(
+        id_, session::Refusal(
+                 absl::UnavailableError("the server did not take the call")));
     return;
   }
-  session()->DropUnsent(id_);
-  session()->SendTrailers(id_, EncodeStatus(status));
+  session()->output().DropUnsent(id_);
+  session()->output().SendTrailers(id_, EncodeStatus(status));
 }
 
 grpc_error_handle Stream::SendInitialMetadata(
@@ -178,13 +179,13 @@ grpc_error_handle Stream::SendInitialMetadata(
     Open();
     auto destinations = DestinationsOf(payload->context);
     if (destinations != nullptr) {
-      session()->PostDestinations(id_, std::move(destinations));
+      session()->input().PostDestinations(id_, std::move(destinations));
     }
   }
   const absl::string_view metadata =
       transport_->Encode(*op.send_initial_metadata);
   stats_.outgoing.header_bytes += metadata.size();
-  session()->SendHeaders(id_, metadata);
+  session()->output().SendHeaders(id_, metadata);
   return absl::OkStatus();
 }
 
@@ -195,8 +196,8 @@ bool Stream::SendEager(const grpc_core::SliceBuffer& message, bool compressed) {
   const grpc_core::Slice slice =
       message.Count() == 0 ? grpc_core::Slice() : message.RefSlice(0);
   if (memory::FindDevice(slice.data()) != nullptr) return false;
-  return session()->SendEager(id_, slice.as_string_view(), compressed,
-                              half_closed_);
+  return session()->output().SendEager(id_, slice.as_string_view(), compressed,
+                                       half_closed_);
 }
 
 bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
@@ -211,8 +212,8 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
     half_closed_ = is_last && transport_->is_client();
     const bool compressed = (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0;
     accepted = SendEager(*op.send_message, compressed) ||
-               session()->SendMessage(id_, ToPayload(*op.send_message),
-                                      compressed, half_closed_);
+               session()->output().SendMessage(id_, ToPayload(*op.send_message),
+                                               compressed, half_closed_);
   }
   // Keep a client's buffer, because the retry filter sends the same buffer with
   // each attempt.
@@ -230,13 +231,13 @@ grpc_error_handle Stream::SendTrailingMetadata(
   }
   write_closed_ = true;
   if (transport_->is_client()) {
-    if (!half_closed_) session()->SendHalfClose(id_);
+    if (!half_closed_) session()->output().SendHalfClose(id_);
     return absl::OkStatus();
   }
   const absl::string_view metadata =
       transport_->Encode(*op.send_trailing_metadata);
   stats_.outgoing.header_bytes += metadata.size();
-  session()->SendTrailers(id_, metadata);
+  session()->output().SendTrailers(id_, metadata);
   if (op.sent != nullptr) *op.sent = true;
   trailers_sent_ = true;
   return absl::OkStatus();
@@ -301,7 +302,7 @@ void Stream::Close(const grpc_error_handle& error) {
   }
   CompleteReceives();
   if (!attached_) return;
-  session()->DetachStream(id_);
+  session()->streams().Detach(id_);
   Leave();
 }
 

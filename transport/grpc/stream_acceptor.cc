@@ -47,11 +47,11 @@ void StreamAcceptor::OnGiven(uint32_t stream) {
 // Refuses the stream unless gRPC has accepted it. gRPC's server accepts no
 // stream while it shuts down.
 void StreamAcceptor::Refuse(uint32_t stream) {
-  if (!session_->IsUnattached(stream)) return;
-  session_->SendReset(
+  if (!session_->streams().IsUnattached(stream)) return;
+  session_->output().SendReset(
       stream,
       session::Refusal(absl::UnavailableError("server is shutting down")));
-  session_->DetachStream(stream);
+  session_->streams().Detach(stream);
 }
 
 }  // namespace core

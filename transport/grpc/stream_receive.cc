@@ -34,7 +34,7 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
     recv_flags_ = receive.flags;
     recv_failed_ = receive.call_failed_before_recv_message;
     recv_message_ready_ = receive.recv_message_ready;
-    if (attached_ && messages_.empty()) session()->WantMessage(id_);
+    if (attached_ && messages_.empty()) session()->input().WantMessage(id_);
   }
   if (op->recv_trailing_metadata) {
     auto& receive = payload->recv_trailing_metadata;
@@ -137,7 +137,7 @@ void Stream::OnTrailers(absl::string_view metadata) {
       metadata, headers_received_ ? 0 : kTrailersOnly, &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
-  session()->DropUnsent(id_);  // the server has stopped reading
+  session()->output().DropUnsent(id_);  // the server has stopped reading
   // Set a status if the server sent none, because gRPC's filters need a status.
   if (!trailing_.get(grpc_core::GrpcStatusMetadata()).has_value()) {
     SetTrailingStatus(ErrorWithCode("the server sent trailers without a status",
@@ -194,7 +194,7 @@ void Stream::CompleteInitialMetadata() {
 void Stream::CompleteMessage() {
   if (!messages_.empty()) {
     Message message = messages_.pop_front();
-    if (attached_) session()->Consumed(id_);
+    if (attached_) session()->input().Consumed(id_);
     if (message.refused_bytes > 0) return RefuseMessage(message.refused_bytes);
     return DeliverMessage(std::move(message));
   }

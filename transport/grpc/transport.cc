@@ -252,7 +252,7 @@ void Transport::OnStreamOpened(uint32_t stream) {
   if (goaway_.OnStreamOpened(stream)) {
     acceptor_.OnOpened(stream);
   } else {
-    session_->DetachStream(stream);
+    session_->streams().Detach(stream);
   }
 }
 

@@ -17,16 +17,17 @@ void ClientCall::Start(CallConnection* connection) {
   stream_ = connection->NextStream();
   session->AttachStream(stream_, this);  // a closed session resets the stream
   if (state_ != State::kOpen) return;
-  session->SendHeaders(stream_, head_);
+  session->output().SendHeaders(stream_, head_);
   if (payload_.size() == 0) {
-    session->SendHalfClose(stream_);
+    session->output().SendHalfClose(stream_);
   } else {
-    session->SendMessage(stream_, Guarded(payload_), /*compressed=*/false,
-                         /*last=*/true);
+    session->output().SendMessage(stream_, Guarded(payload_),
+                                  /*compressed=*/false,
+                                  /*last=*/true);
   }
   head_.clear();
   payload_ = memory::Payload();
-  session->WantMessage(stream_);  // always accept the response
+  session->input().WantMessage(stream_);  // always accept the response
 }
 
 void ClientCall::Cancel(const absl::Status& why) {
@@ -34,8 +35,8 @@ void ClientCall::Cancel(const absl::Status& why) {
 }
 
 void ClientCall::Abort(const absl::Status& why) {
-  connection_->session()->SendReset(stream_, why);
-  connection_->session()->DetachStream(stream_);
+  connection_->session()->output().SendReset(stream_, why);
+  connection_->session()->streams().Detach(stream_);
   Finish(why);
 }
 
@@ -54,7 +55,7 @@ void ClientCall::OnMessage(const memory::Payload& message, bool compressed) {
   absl::StatusOr<memory::Payload> owned = Owned(message);
   if (!owned.ok()) return Abort(owned.status());
   response_.payload = *std::move(owned);
-  connection_->session()->Consumed(stream_);
+  connection_->session()->input().Consumed(stream_);
 }
 
 void ClientCall::OnMessageTooLarge(uint64_t bytes) {
@@ -67,7 +68,7 @@ void ClientCall::OnHalfClose() {
 }
 
 void ClientCall::OnTrailers(absl::string_view metadata) {
-  connection_->session()->DetachStream(stream_);
+  connection_->session()->streams().Detach(stream_);
   absl::StatusOr<End> end = ParseEnd(metadata);
   if (!end.ok()) return Finish(absl::InternalError(end.status().message()));
   if (!end->status.ok()) return Finish(end->status);

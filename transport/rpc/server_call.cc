@@ -36,7 +36,7 @@ void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
   absl::StatusOr<memory::Payload> owned = Owned(message);
   if (!owned.ok()) return Refuse(owned.status());
   request_.payload = *std::move(owned);
-  connection_->session()->Consumed(stream_);
+  connection_->session()->input().Consumed(stream_);
 }
 
 void ServerCall::OnMessageTooLarge(uint64_t bytes) {
@@ -98,16 +98,16 @@ void ServerCall::Send(absl::StatusOr<Response> response) {
   }
   recorded_.End(static_cast<int>(response.status().code()));
   if (response.ok() && response->payload.size() > 0) {
-    session->SendHeaders(stream_, response->metadata);
-    session->SendMessage(stream_, Guarded(response->payload),
-                         /*compressed=*/false);
+    session->output().SendHeaders(stream_, response->metadata);
+    session->output().SendMessage(stream_, Guarded(response->payload),
+                                  /*compressed=*/false);
   } else if (response.ok()) {
     end.metadata = std::move(response->metadata);
   } else {
     end.status = response.status();
   }
-  session->SendTrailers(stream_, EncodeEnd(end));
-  session->DetachStream(stream_);  // queued output is still sent
+  session->output().SendTrailers(stream_, EncodeEnd(end));
+  session->streams().Detach(stream_);  // queued output is still sent
   Finish();
 }
 

@@ -22,8 +22,8 @@ class StreamEvents {
 
   // `metadata` is valid during the call.
   virtual void OnHeaders(absl::string_view metadata) = 0;
-  // Call Session::Consumed() once the application has taken the message. Pieces
-  // without an owner are valid during the call only; see memory::Own().
+  // Call StreamInput::Consumed() once the application has taken the message.
+  // Pieces without an owner are valid during the call only; see memory::Own().
   virtual void OnMessage(const memory::Payload& message, bool compressed) = 0;
   // The stream's next message is above Config::max_receive_bytes, and was
   // dropped before any memory was allocated for it.

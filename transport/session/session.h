@@ -4,7 +4,8 @@
 // negotiated. A fast path may be added, lost, and added again, without losing
 // or repeating a frame. The session ends when the lifeline breaks.
 //
-// Session owns the paths and dispatches input; Streams owns the streams.
+// Session owns the lifeline and its parts: Streams has the streams, FastPath
+// the fast path, and OrderedInput the order of the peer's frames.
 //
 //   state         event                    action                   next
 //   kGreeting     Start                    send hello               kGreeting
@@ -26,13 +27,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "transport/base/buffer_pool.h"
 #include "transport/fabric/fabric.h"
-#include "transport/memory/destinations.h"
 #include "transport/metrics/connection_info.h"
 #include "transport/metrics/labels.h"
 #include "transport/metrics/snapshot.h"
@@ -62,67 +61,16 @@ class Session {
 
   void Start();
 
-  // Streams. The client chooses their ids, each once, in growing order. Ignores
-  // calls about a stream that has ended. Blocks a client's streams beyond the
-  // server's limit until earlier ones end.
-
   // Delivers the stream's events to `events` until the last event or
-  // DetachStream(). A client opens the stream by sending on it. The peer opens
-  // a server's stream; data received meanwhile is delivered now.
+  // Streams::Detach(). A client opens the stream by sending on it, and chooses
+  // its id. The ids grow. The peer opens a server's stream; data received
+  // meanwhile is delivered now.
   void AttachStream(uint32_t stream, StreamEvents* events);
-  // Returns true if the peer has opened the stream and nobody has attached it.
-  bool IsUnattached(uint32_t stream) { return streams_.IsUnattached(stream); }
-  // Ends the stream's events and drops its received data. Queued data is still
-  // sent.
-  void DetachStream(uint32_t stream) { streams_.Detach(stream); }
-  // Drops the stream's queued data. For a stream that is being cancelled.
-  void DropUnsent(uint32_t stream) { output().DropUnsent(stream); }
-  void SendHeaders(uint32_t stream, absl::string_view metadata) {
-    output().SendHeaders(stream, metadata);
-  }
-  // Sends a copy of the message if the message is short and nothing makes it
-  // wait. Returns false otherwise: use SendMessage() then.
-  bool SendEager(uint32_t stream, absl::string_view message, bool compressed,
-                 bool last = false) {
-    return output().SendEager(stream, message, compressed, last);
-  }
-  // Sends the message. Returns false if the message is queued; OnSendAccepted()
-  // follows once it has left the queue. Keeps the payload alive until the peer
-  // has it. With `last`, half-closes the stream after the message.
-  bool SendMessage(uint32_t stream, memory::Payload message, bool compressed,
-                   bool last = false) {
-    return output().SendMessage(stream, std::move(message), compressed, last);
-  }
-  void SendHalfClose(uint32_t stream) { output().SendHalfClose(stream); }
-  void SendTrailers(uint32_t stream, absl::string_view metadata) {
-    output().SendTrailers(stream, metadata);
-  }
+  Streams& streams() { return streams_; }
+  StreamInput& input() { return streams_.input(); }
+  StreamOutput& output() { return streams_.output(); }
   // Sends the entry that later metadata names by `number`.
   void SendEntry(uint32_t number, absl::string_view entry);
-  // Resets the stream at the peer, and drops its queued data. See Refusal() for
-  // calls that may be retried.
-  void SendReset(uint32_t stream, const absl::Status& status) {
-    output().SendReset(stream, status);
-  }
-  // Reads the stream's next message into `destinations`. Applies if the message
-  // is announced, only to parts of a destination's size, and if the path can
-  // read there. Pieces of the message that lie in a destination keep all
-  // destinations taken. Call this before the peer can have sent the message.
-  void PostDestinations(uint32_t stream,
-                        std::shared_ptr<memory::Destinations> destinations) {
-    streams_.input().PostDestinations(stream, std::move(destinations));
-  }
-  // Reads the stream's next message regardless of the budget. Call when the
-  // application asks for the message.
-  void WantMessage(uint32_t stream) { streams_.input().WantMessage(stream); }
-  // Opens the stream's window again. Call when the application has taken the
-  // oldest message.
-  void Consumed(uint32_t stream) { streams_.input().Consumed(stream); }
-
-  // Returns true for a client's stream that the server's limit blocks. Such a
-  // stream has sent nothing.
-  bool IsBlocked(uint32_t stream) { return streams_.IsBlocked(stream); }
-
   // Tells the peer that streams above `last_stream` are not served. With
   // wire::kLastStreamUnknown, a later GOAWAY names the last stream.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
@@ -197,7 +145,6 @@ class Session {
     const bool is_lifeline_;
   };
 
-  StreamOutput& output() { return streams_.output(); }
   Parts parts();
 
   void OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet);

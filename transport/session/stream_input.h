@@ -72,10 +72,20 @@ class StreamInput : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
 
-  // See Session.
+  // Functions for users of the session. Ignore calls about a stream that has
+  // ended.
+  //
+  // Reads the stream's next message into `destinations`. Applies if the message
+  // is announced, only to parts of a destination's size, and if the path can
+  // read there. Pieces of the message that lie in a destination keep all
+  // destinations taken. Call this before the peer can have sent the message.
   void PostDestinations(uint32_t id,
                         std::shared_ptr<memory::Destinations> destinations);
+  // Reads the stream's next message regardless of the budget. Call when the
+  // application asks for the message.
   void WantMessage(uint32_t id);
+  // Opens the stream's window again. Call when the application has taken the
+  // oldest message.
   void Consumed(uint32_t id);
 
   size_t chunk_bytes(const fabric::Endpoint* path) const {

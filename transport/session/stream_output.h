@@ -60,14 +60,21 @@ class StreamOutput {
   // Forgets all exposed messages. Call when the session is over.
   void Stop() { exposures_.Clear(); }
 
-  // See Session.
+  // Functions for users of the session. Ignore calls about a stream that has
+  // ended. Block a client's streams beyond the server's limit until earlier
+  // ones end.
   void SendHeaders(uint32_t id, absl::string_view metadata) {
     AddInOrder(wire::FrameType::kHeaders, id, metadata);
   }
+  // Sends a copy of the message if the message is short and nothing makes it
+  // wait. Returns false otherwise: use SendMessage() then.
   bool SendEager(uint32_t id, absl::string_view message, bool compressed,
-                 bool last);
+                 bool last = false);
+  // Sends the message. Returns false if the message is queued; OnSendAccepted()
+  // follows once it has left the queue. Keeps the payload alive until the peer
+  // has it. With `last`, half-closes the stream after the message.
   bool SendMessage(uint32_t id, memory::Payload message, bool compressed,
-                   bool last);
+                   bool last = false);
   void SendHalfClose(uint32_t id) {
     AddInOrder(wire::FrameType::kHalfClose, id, absl::string_view());
   }
@@ -76,7 +83,10 @@ class StreamOutput {
     if (found != nullptr) found->has_status = true;
     AddInOrder(wire::FrameType::kTrailers, id, metadata);
   }
+  // Resets the stream at the peer, and drops its queued data. See Refusal() for
+  // calls that may be retried.
   void SendReset(uint32_t id, const absl::Status& status);
+  // Drops the stream's queued data. For a stream that is being cancelled.
   void DropUnsent(uint32_t id);
 
   // Handles a credit frame: the peer has read `credit` of the stream's window.

@@ -47,10 +47,15 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   // number of open streams.
   void OnHello(uint64_t peer_window, uint32_t max_streams);
 
-  // See Session.
+  // See Session::AttachStream().
   void Attach(uint32_t id, StreamEvents* events);
+  // Ends the stream's events and drops its received data. Queued data is still
+  // sent. Ignores a stream that has ended.
   void Detach(uint32_t id);
+  // Returns true if the peer has opened the stream and nobody has attached it.
   bool IsUnattached(uint32_t id);
+  // Returns true for a client's stream that the server's limit blocks. Such a
+  // stream has sent nothing.
   bool IsBlocked(uint32_t id);
 
   // Handles a headers frame. The first one opens a server's stream.

@@ -34,7 +34,7 @@ class AcknowledgeTest : public RawPeerTest {
   void QueueLarge(uint64_t n) {
     raw_->Send(Header(FrameType::kHeaders, 1));
     Run();
-    for (uint64_t i = 0; i < n; ++i) (*peer_)->SendHeaders(1, Large());
+    for (uint64_t i = 0; i < n; ++i) (*peer_)->output().SendHeaders(1, Large());
   }
   void SendLarge(RawPeer* from, int n) {
     for (int i = 0; i < n; ++i) {
@@ -132,8 +132,8 @@ TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   Run();
   server_->stream(1).Take();
   for (uint64_t i = 0; i < 2 * kLoggedFrames; ++i) {
-    (*client_)->SendHeaders(1, Large());
-    (*server_)->SendHeaders(1, Large());
+    (*client_)->output().SendHeaders(1, Large());
+    (*server_)->output().SendHeaders(1, Large());
   }
   client_->stream(1).on_event = [this] { (*client_)->SendPing(1); };
   server_->stream(1).on_event = [this] { (*server_)->SendPing(1); };
@@ -157,7 +157,7 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   }
   client_->Attach(1);
   for (uint64_t i = 0; i < 2 * kLoggedFrames; ++i) {
-    (*client_)->SendHeaders(1, Large());
+    (*client_)->output().SendHeaders(1, Large());
   }
   client_->Flush();
   // The client learns only of its credit. The server's packets wait.
@@ -181,7 +181,7 @@ TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   client_->Flush();  // still over the lifeline
   StepAll(lifeline_.get(), kClient);
   for (uint64_t i = 0; i < 2 * kLoggedFrames; ++i) {
-    (*client_)->SendHeaders(1, Large());
+    (*client_)->output().SendHeaders(1, Large());
   }
   client_->Flush();
   StepAll(&fast(), kServer);

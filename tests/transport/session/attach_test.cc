@@ -26,12 +26,12 @@ TEST_F(AttachTest, WhatCameWaitsInOrder) {
   OpenStream();
   client_->Send(1, "one");
   client_->Send(1, Letters(5000));
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   Run();
-  EXPECT_TRUE((*server_)->IsUnattached(1));
-  EXPECT_FALSE((*server_)->IsUnattached(2));
+  EXPECT_TRUE((*server_)->streams().IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(2));
   server_->Attach(1);
-  EXPECT_FALSE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(1));
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message one", MessageLine(Letters(5000)),
                    "half close"}));
@@ -48,23 +48,23 @@ TEST_F(AttachTest, WhatComesLaterIsDelivered) {
 TEST_F(AttachTest, ResetWaitsAndComesLast) {
   OpenStream();
   client_->Send(1, "one");
-  (*client_)->SendReset(1, absl::CancelledError("bye"));
+  (*client_)->output().SendReset(1, absl::CancelledError("bye"));
   Run();
-  EXPECT_TRUE((*server_)->IsUnattached(1));
+  EXPECT_TRUE((*server_)->streams().IsUnattached(1));
   server_->Attach(1);
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message one",
                    "reset CANCELLED: bye, by the peer"}));
-  EXPECT_FALSE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(1));
   EXPECT_TRUE((*server_)->drained());
 }
 
 TEST_F(AttachTest, EventMayDetachWhileItAttaches) {
   OpenStream();
   client_->Send(1, "one");
-  (*client_)->SendReset(1, absl::CancelledError("bye"));
+  (*client_)->output().SendReset(1, absl::CancelledError("bye"));
   Run();
-  server_->stream(1).on_event = [this] { (*server_)->DetachStream(1); };
+  server_->stream(1).on_event = [this] { (*server_)->streams().Detach(1); };
   server_->Attach(1);
   EXPECT_EQ(server_->stream(1).Take(), Lines{"headers open"});
 }
@@ -73,12 +73,12 @@ TEST_F(AttachTest, StreamCanBeRefused) {
   OpenStream();
   client_->Send(1, Letters(5000));
   Run();
-  (*server_)->SendReset(1, absl::UnavailableError("no room"));
-  (*server_)->DetachStream(1);
+  (*server_)->output().SendReset(1, absl::UnavailableError("no room"));
+  (*server_)->streams().Detach(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             Lines{"reset UNAVAILABLE: no room, by the peer"});
-  EXPECT_FALSE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(1));
   EXPECT_TRUE((*server_)->drained());
 }
 
@@ -99,7 +99,7 @@ TEST_F(AttachTest, StreamThatFailedMeanwhileIsResetWhenItIsAttached) {
 TEST_F(AttachTest, ClosedSessionForgetsThem) {
   OpenStream();
   (*server_)->Close(absl::UnavailableError("enough"));
-  EXPECT_FALSE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(1));
   server_->Attach(1);
   EXPECT_EQ(server_->stream(1).Take(),
             Lines{"reset UNAVAILABLE: Penstock session closed"});

@@ -63,8 +63,8 @@ class BudgetTest : public RawPeerTest {
   // stream.
   void Answer(uint32_t stream, size_t bytes) {
     peer_->Send(stream, Letters(bytes));
-    (*peer_)->SendTrailers(stream, "done");
-    (*peer_)->DetachStream(stream);
+    (*peer_)->output().SendTrailers(stream, "done");
+    (*peer_)->streams().Detach(stream);
     Run();
   }
   void Announce(uint64_t id, uint32_t stream) {
@@ -286,8 +286,8 @@ TEST_F(BudgetTest, WhatIsTakenIsNotCharged) {
     OpenStream(stream);
     raw_->Send(Header(FrameType::kMessage, stream), Letters(900));
     Run();
-    (*peer_)->Consumed(stream);
-    if (stream % 2 == 0) (*peer_)->DetachStream(stream);
+    (*peer_)->input().Consumed(stream);
+    if (stream % 2 == 0) (*peer_)->streams().Detach(stream);
   }
   EXPECT_FALSE((*peer_)->closed());
 }

@@ -49,7 +49,7 @@ TEST_F(SessionTest, CloseSendsWhatWaits) {
   Open();
   client_->Open(1);
   Run();
-  (*client_)->SendReset(1, absl::CancelledError("bye"));
+  (*client_)->output().SendReset(1, absl::CancelledError("bye"));
   (*client_)->Close(absl::UnavailableError("enough"));
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
@@ -113,15 +113,15 @@ TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {
   client_->Attach(2);
   EXPECT_EQ(client_->stream(2).Take(),
             Lines{"reset UNAVAILABLE: Penstock session closed"});
-  (*client_)->SendHeaders(1, "late");
+  (*client_)->output().SendHeaders(1, "late");
   EXPECT_TRUE(client_->Send(1, "late"));
-  (*client_)->SendHalfClose(1);
-  (*client_)->SendTrailers(1, "late");
-  (*client_)->SendReset(1, absl::CancelledError("late"));
-  (*client_)->WantMessage(1);
-  (*client_)->Consumed(1);
-  (*client_)->DropUnsent(1);
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendHalfClose(1);
+  (*client_)->output().SendTrailers(1, "late");
+  (*client_)->output().SendReset(1, absl::CancelledError("late"));
+  (*client_)->input().WantMessage(1);
+  (*client_)->input().Consumed(1);
+  (*client_)->output().DropUnsent(1);
+  (*client_)->streams().Detach(1);
   (*client_)->SendPing(1);
   (*client_)->SendGoaway(1, absl::UnavailableError("late"));
   (*client_)->path().OnFailure("shm", absl::UnavailableError("late"));
@@ -160,7 +160,7 @@ TEST_F(SessionTest, WhatThePeerSentLastIsTakenFromTheFastPath) {
   OpenWithPath();
   client_->Open(1);
   Run();
-  (*server_)->SendTrailers(1, "done");
+  (*server_)->output().SendTrailers(1, "done");
   server_->Flush();
   server_->Destroy();
   while (lifeline_->Step(kClient)) {

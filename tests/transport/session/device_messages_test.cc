@@ -18,7 +18,7 @@ class DeviceMessages : public SessionTest {
   bool SendFromDevice(Peer* peer, uint32_t stream, const std::string& text) {
     memory::Payload message = ToPayload("head ");
     message.Append(device_.Put(text));
-    return (*peer)->SendMessage(stream, std::move(message), false);
+    return (*peer)->output().SendMessage(stream, std::move(message), false);
   }
   // Opens two calls. The second call must continue in every test.
   void OpenCalls() {
@@ -75,7 +75,7 @@ TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
   EXPECT_FALSE(client_->Send(1, "behind it"));
   FailCopies();
   Run();
-  (*server_)->Consumed(1);
+  (*server_)->input().Consumed(1);
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(300)),
@@ -95,11 +95,12 @@ TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
   constexpr uint32_t kMany = 60000;
   for (uint32_t i = 0; i < kMany; ++i) {
     client_->Open(3 + 2 * i);
-    (void)(*client_)->SendMessage(3 + 2 * i, memory::Payload(bytes), false);
+    (void)(*client_)->output().SendMessage(3 + 2 * i, memory::Payload(bytes),
+                                           false);
   }
   FailCopies();
-  (*client_)->SendReset(1, absl::CancelledError("x"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("x"));
+  (*client_)->streams().Detach(1);
   Run();  // the resets take more than one turn
   uint32_t ended = 0;
   for (uint32_t i = 0; i < kMany; ++i) {

@@ -193,7 +193,7 @@ TEST_F(SessionTest, KeepaliveSeesAllInputAndFramesOfStreamsOnly) {
   EXPECT_EQ((*client_)->counters().stream_frames_sent, 0u);
   client_->Open(1);
   client_->Send(1, "m");
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   Run();
   EXPECT_EQ((*client_)->counters().stream_frames_sent, 3u);
   EXPECT_EQ((*server_)->counters().inputs, inputs + 2);

@@ -21,12 +21,12 @@ class MaxStreamsTest : public SessionTest {
 
   // The server answers, and detaches the stream.
   void Answer(uint32_t stream) {
-    (*server_)->SendTrailers(stream, "done");
-    (*server_)->DetachStream(stream);
+    (*server_)->output().SendTrailers(stream, "done");
+    (*server_)->streams().Detach(stream);
     Run();
   }
   void EndAtClient(uint32_t stream) {
-    (*client_)->DetachStream(stream);
+    (*client_)->streams().Detach(stream);
     Run();
   }
 };
@@ -36,7 +36,7 @@ TEST_F(MaxStreamsTest, StreamAboveTheLimitWaitsWithAllThatIsSentOnIt) {
   client_->Open(1);
   client_->Open(2);
   EXPECT_FALSE(client_->Send(2, "question"));
-  (*client_)->SendHalfClose(2);
+  (*client_)->output().SendHalfClose(2);
   Run();
   EXPECT_EQ(server_->Take(), Lines{"opened 1"});
   Answer(1);
@@ -61,8 +61,8 @@ TEST_F(MaxStreamsTest, StreamsThatWaitOpenInTheirOrder) {
 TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
-  (*client_)->SendReset(2, absl::CancelledError("x"));
-  (*client_)->DetachStream(2);
+  (*client_)->output().SendReset(2, absl::CancelledError("x"));
+  (*client_)->streams().Detach(2);
   Run();
   Answer(1);
   EndAtClient(1);
@@ -74,7 +74,7 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
 TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
-  (*client_)->DetachStream(2);
+  (*client_)->streams().Detach(2);
   Run();
   Answer(1);
   EndAtClient(1);
@@ -88,8 +88,8 @@ TEST_F(MaxStreamsTest, ResetMakesRoom) {
   Open();
   client_->Open(1);
   client_->Open(2);
-  (*client_)->SendReset(1, absl::CancelledError("x"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("x"));
+  (*client_)->streams().Detach(1);
   Run();
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 2"}));
   EXPECT_EQ(client_->stream(2).Take(), Lines{});
@@ -102,8 +102,8 @@ TEST_F(MaxStreamsTest, ResetOfAStreamThatWaitsToBeAttachedMakesRoom) {
   server_->attaches = false;
   client_->Open(1);
   client_->Open(2);
-  (*client_)->SendReset(1, absl::CancelledError("x"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("x"));
+  (*client_)->streams().Detach(1);
   Run();
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 2"}));
   EXPECT_EQ(client_->stream(2).Take(), Lines{});
@@ -120,7 +120,7 @@ TEST_F(MaxStreamsTest, StreamThatDrainsIsStillOpen) {
   Answer(1);
   EXPECT_EQ(client_->stream(1).Take().size(), 1u);
   EXPECT_EQ(server_->Take(), Lines{"opened 1"});
-  (*client_)->Consumed(1);
+  (*client_)->input().Consumed(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take().back(), "trailers done");
   EndAtClient(1);
@@ -134,8 +134,8 @@ TEST_F(RawPeerTest, NothingIsSentAboutAStreamThatNeverOpened) {
   raw_->Take();
   peer_->Open(1);
   peer_->Open(2);
-  (*peer_)->SendReset(2, absl::CancelledError("x"));
-  (*peer_)->DetachStream(2);
+  (*peer_)->output().SendReset(2, absl::CancelledError("x"));
+  (*peer_)->streams().Detach(2);
   Run();
   EXPECT_EQ(raw_->Take(), Lines{"headers 1 open"});
 }

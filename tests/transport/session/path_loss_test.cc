@@ -202,10 +202,10 @@ class EveryMomentTest : public SessionTest {
     const std::vector<size_t> sizes{10, 5000, 0, 30000, 1024, 1025};
     if (n == 0) client_->Open(1);
     if (n >= 1 && n <= 6) client_->Send(1, Letters(sizes[n - 1], n));
-    if (n == 7) (*client_)->SendHalfClose(1);
-    if (n == 3) (*server_)->SendHeaders(1, Letters(40000));
+    if (n == 7) (*client_)->output().SendHalfClose(1);
+    if (n == 3) (*server_)->output().SendHeaders(1, Letters(40000));
     if (n >= 4 && n <= 9) server_->Send(1, Letters(sizes[n - 4], n));
-    if (n == 10) (*server_)->SendTrailers(1, "done");
+    if (n == 10) (*server_)->output().SendTrailers(1, "done");
     FlushBoth();
   }
 

@@ -66,7 +66,8 @@ class PostedDestinationsTest : public SessionTest {
   void Send(const std::vector<std::string>& pieces) {
     memory::Payload payload;
     for (const std::string& piece : pieces) payload.Append(BytesOf(piece));
-    (*client_)->SendMessage(1, std::move(payload), /*compressed=*/false);
+    (*client_)->output().SendMessage(1, std::move(payload),
+                                     /*compressed=*/false);
     client_->Flush();
   }
   const std::vector<memory::Payload>& received() {
@@ -78,7 +79,7 @@ class PostedDestinationsTest : public SessionTest {
 
 TEST_F(PostedDestinationsTest, FirstLargeMessageLandsThere) {
   OpenStream();
-  (*server_)->PostDestinations(1, place_.destinations);
+  (*server_)->input().PostDestinations(1, place_.destinations);
   Send({"a short one"});
   Send({Letters(kSize), "and more"});
   Send({Letters(kSize, 2)});
@@ -93,13 +94,13 @@ TEST_F(PostedDestinationsTest, FirstLargeMessageLandsThere) {
 
 TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
   OpenStream();
-  (*server_)->PostDestinations(1, place_.destinations);
-  (*server_)->DetachStream(1);
+  (*server_)->input().PostDestinations(1, place_.destinations);
+  (*server_)->streams().Detach(1);
   Send({Letters(kSize)});
   Run();
   EXPECT_EQ(place_.destinations.use_count(), 1);
   EXPECT_TRUE(place_.is_untouched());
-  (*server_)->PostDestinations(99, place_.destinations);
+  (*server_)->input().PostDestinations(99, place_.destinations);
   EXPECT_EQ(place_.destinations.use_count(), 1) << "no such stream";
 }
 
@@ -107,7 +108,7 @@ TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
 // does.
 TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
   OpenStream();
-  (*server_)->PostDestinations(1, place_.destinations);
+  (*server_)->input().PostDestinations(1, place_.destinations);
   std::shared_ptr<fabric::Endpoint> held = (*server_)->path().endpoint();
   Send({Letters(kSize)});
   Step(&fast(), kServer);
@@ -127,7 +128,7 @@ TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
 
 TEST_F(PostedDestinationsTest, SessionThatIsDestroyedLeavesThemToItsPath) {
   OpenStream();
-  (*server_)->PostDestinations(1, place_.destinations);
+  (*server_)->input().PostDestinations(1, place_.destinations);
   std::shared_ptr<fabric::Endpoint> held = (*server_)->path().endpoint();
   Send({Letters(kSize)});
   Step(&fast(), kServer);
@@ -146,7 +147,7 @@ class HostileAnnouncementTest : public RawPeerTest {
     AddPath();
     raw_->Send(Header(FrameType::kHeaders, 1), "open");
     Run();
-    (*peer_)->PostDestinations(1, place_.destinations);
+    (*peer_)->input().PostDestinations(1, place_.destinations);
     peer_->stream(1).keeps = true;
   }
   // The fast path is that of the first attempt.

@@ -216,7 +216,7 @@ TEST_F(ReadBudgetTest, MessageThatNobodyWantsWaits) {
   client_->Send(2, Letters(5000));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{});
-  (*server_)->Consumed(1);
+  (*server_)->input().Consumed(1);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
@@ -225,14 +225,14 @@ TEST_F(ReadBudgetTest, WantedMessageStartsAtOnce) {
   UseBudget();
   client_->Send(2, Letters(5000));
   Run();
-  (*server_)->WantMessage(2);
+  (*server_)->input().WantMessage(2);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
 
 TEST_F(ReadBudgetTest, MessageThatIsWantedBeforeItComesStartsAtOnce) {
   UseBudget();
-  (*server_)->WantMessage(2);
+  (*server_)->input().WantMessage(2);
   client_->Send(2, Letters(5000));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
@@ -240,25 +240,25 @@ TEST_F(ReadBudgetTest, MessageThatIsWantedBeforeItComesStartsAtOnce) {
 
 TEST_F(ReadBudgetTest, WantIsForOneMessage) {
   UseBudget();
-  (*server_)->WantMessage(2);
+  (*server_)->input().WantMessage(2);
   client_->Send(2, Letters(5000, 1));
   client_->Send(2, Letters(5000, 2));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000, 1))});
-  (*server_)->Consumed(2);
+  (*server_)->input().Consumed(2);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{});
-  (*server_)->WantMessage(2);
+  (*server_)->input().WantMessage(2);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000, 2))});
 }
 
 TEST_F(ReadBudgetTest, EagerMessageThatIsTakenEndsTheWant) {
   UseBudget();
-  (*server_)->WantMessage(2);
+  (*server_)->input().WantMessage(2);
   client_->Send(2, "eager");
   Run();
-  (*server_)->Consumed(2);
+  (*server_)->input().Consumed(2);
   client_->Send(2, Letters(5000));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{"message eager"});
@@ -272,7 +272,7 @@ TEST_F(ReadBudgetTest, EagerMessageThatIsTakenReturnsNothing) {
   client_->Send(2, Letters(5000));  // one byte too many for the budget
   Run();
   server_->stream(2).Take();
-  (*server_)->Consumed(2);
+  (*server_)->input().Consumed(2);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{});
 }
@@ -281,7 +281,7 @@ TEST_F(ReadBudgetTest, DetachedStreamReturnsWhatItHasNotTaken) {
   UseBudget();
   client_->Send(2, Letters(5000));
   Run();
-  (*server_)->DetachStream(1);
+  (*server_)->streams().Detach(1);
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
@@ -290,7 +290,7 @@ TEST_F(ReadBudgetTest, DetachedStreamReadsNoMore) {
   UseBudget();
   client_->Send(2, Letters(5000));
   Run();
-  (*server_)->DetachStream(2);
+  (*server_)->streams().Detach(2);
   Run();
   EXPECT_EQ(lifeline_->counters(kServer).read_bytes, 10000u);
   EXPECT_EQ(lifeline_->exposed(kClient), 0u);
@@ -303,7 +303,7 @@ TEST_F(ReadBudgetTest, StreamThatEndsWhileItReadsReturnsTheBudget) {
   server_->stream(2).Take();
   client_->Send(1, Letters(10000));
   client_->Send(2, Letters(5000));
-  (*client_)->SendReset(1, absl::CancelledError("x"));
+  (*client_)->output().SendReset(1, absl::CancelledError("x"));
   Run();
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
@@ -336,7 +336,7 @@ TEST_F(ChosenIdTest, IdThatComesTwiceDoesNotWidenTheBudget) {
   OpenStreams();
   Announce(1, 7, 1);
   Announce(1, 7, 9000);
-  (*peer_)->Consumed(1);  // one byte
+  (*peer_)->input().Consumed(1);  // one byte
   Run();
   Announce(2, 8, 5000);
   EXPECT_LE(read_bytes(), 9001u);
@@ -346,7 +346,7 @@ TEST_F(ChosenIdTest, IdOfEagerMessagesDoesNotWidenTheBudget) {
   OpenStreams();
   raw_->Send(Header(FrameType::kMessage, 1), "e");
   Announce(1, 0, 9000);
-  (*peer_)->Consumed(1);
+  (*peer_)->input().Consumed(1);
   Run();
   Announce(2, 8, 5000);
   EXPECT_LE(read_bytes(), 9000u);

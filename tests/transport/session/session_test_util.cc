@@ -196,11 +196,11 @@ void Peer::Attach(uint32_t stream) {
 
 void Peer::Open(uint32_t stream) {
   Attach(stream);
-  session_->SendHeaders(stream, "open");
+  session_->output().SendHeaders(stream, "open");
 }
 
 bool Peer::Send(uint32_t stream, absl::string_view message) {
-  return session_->SendMessage(stream, ToPayload(message), false);
+  return session_->output().SendMessage(stream, ToPayload(message), false);
 }
 
 Lines Peer::Take() { return std::exchange(lines_, Lines()); }

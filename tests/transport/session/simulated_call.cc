@@ -59,7 +59,7 @@ void SimulatedCall::TakeOldest() {
   receives_ = false;
   if (Roll(3) == 0) held_.push_back(queue_.front());
   queue_.pop_front();
-  session_->Consumed(plan_->stream);
+  session_->input().Consumed(plan_->stream);
 }
 
 void SimulatedCall::OnMessageTooLarge(uint64_t bytes) {
@@ -83,8 +83,8 @@ void SimulatedCall::OnTrailers(absl::string_view metadata) {
     Expect(metadata == "done" && received_ == incoming().size(),
            "trailers too early");
   }
-  session_->DropUnsent(plan_->stream);
-  session_->DetachStream(plan_->stream);
+  session_->output().DropUnsent(plan_->stream);
+  session_->streams().Detach(plan_->stream);
   End();
 }
 
@@ -101,7 +101,7 @@ void SimulatedCall::OnSendAccepted() {
   Expect(!ended_ && waits_for_window_, "accepted what did not wait");
   waits_for_window_ = false;
   if (is_client_ || !sent_all_) return;
-  session_->DetachStream(plan_->stream);
+  session_->streams().Detach(plan_->stream);
   End();
 }
 
@@ -115,13 +115,14 @@ void SimulatedCall::End() {
 void SimulatedCall::GiveUp() {
   if (is_client_) {
     plan_->cancelled = true;
-    session_->SendReset(plan_->stream, absl::CancelledError("cancelled"));
+    session_->output().SendReset(plan_->stream,
+                                 absl::CancelledError("cancelled"));
   } else {
     plan_->aborted = true;
-    session_->DropUnsent(plan_->stream);
-    session_->SendTrailers(plan_->stream, "aborted");
+    session_->output().DropUnsent(plan_->stream);
+    session_->output().SendTrailers(plan_->stream, "aborted");
   }
-  session_->DetachStream(plan_->stream);
+  session_->streams().Detach(plan_->stream);
   End();
 }
 
@@ -131,7 +132,7 @@ bool SimulatedCall::MayEnd() const {
 
 bool SimulatedCall::Send() {
   if (!headers_sent_) {
-    session_->SendHeaders(plan_->stream, "headers");
+    session_->output().SendHeaders(plan_->stream, "headers");
     headers_sent_ = true;
     return true;
   }
@@ -143,7 +144,7 @@ bool SimulatedCall::Send() {
       world_->payloads.push_back(piece.owner);
     }
     ++sent_;
-    waits_for_window_ = !session_->SendMessage(
+    waits_for_window_ = !session_->output().SendMessage(
         plan_->stream, std::move(payload), seed % 2 == 1);
     // The next call may be made at once, and waits behind the message.
     if (sent_ < outgoing().size() || Roll(2) == 0) return true;
@@ -151,12 +152,12 @@ bool SimulatedCall::Send() {
   if (!MayEnd()) return false;
   sent_all_ = true;
   if (is_client_) {
-    session_->SendHalfClose(plan_->stream);
+    session_->output().SendHalfClose(plan_->stream);
     return true;
   }
-  session_->SendTrailers(plan_->stream, "done");
+  session_->output().SendTrailers(plan_->stream, "done");
   if (waits_for_window_) return true;
-  session_->DetachStream(plan_->stream);
+  session_->streams().Detach(plan_->stream);
   End();
   return true;
 }
@@ -165,7 +166,7 @@ bool SimulatedCall::PostReceive() {
   if (receives_) return false;
   receives_ = true;
   if (queue_.empty()) {
-    session_->WantMessage(plan_->stream);
+    session_->input().WantMessage(plan_->stream);
   } else {
     TakeOldest();
   }

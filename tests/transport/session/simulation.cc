@@ -98,7 +98,7 @@ void Simulation::OpenCall() {
 void Simulation::AttachOpened(Owner* owner) {
   const std::vector<uint32_t> opened = std::exchange(owner->opened, {});
   for (uint32_t stream : opened) {
-    if (!owner->session->IsUnattached(stream)) continue;
+    if (!owner->session->streams().IsUnattached(stream)) continue;
     auto call = std::make_unique<SimulatedCall>(&world_, &plans_[stream],
                                                 owner->session.get(), false);
     SimulatedCall* const attached = call.get();

@@ -21,14 +21,14 @@ TEST_F(SessionTest, CallAndAnswerArriveInOrder) {
   Open();
   client_->Open(1);
   EXPECT_TRUE(client_->Send(1, "question"));
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   Run();
   EXPECT_EQ(server_->Take(), Lines{"opened 1"});
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message question", "half close"}));
-  (*server_)->SendHeaders(1, "initial");
+  (*server_)->output().SendHeaders(1, "initial");
   EXPECT_TRUE(server_->Send(1, "answer"));
-  (*server_)->SendTrailers(1, "status");
+  (*server_)->output().SendTrailers(1, "status");
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             (Lines{"headers initial", "message answer", "trailers status"}));
@@ -47,8 +47,9 @@ TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
   Open();
   client_->Open(1);
   client_->Send(1, "");
-  (*client_)->SendMessage(1, ToPayload("short"), /*compressed=*/true);
-  (*client_)->SendMessage(1, ToPayload(Letters(3000)), /*compressed=*/true);
+  (*client_)->output().SendMessage(1, ToPayload("short"), /*compressed=*/true);
+  (*client_)->output().SendMessage(1, ToPayload(Letters(3000)),
+                                   /*compressed=*/true);
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message ", "compressed message short",
@@ -65,7 +66,7 @@ TEST_F(SessionTest, AMessageAboveTheProtocolsLimitFailsItsStreamOnly) {
                                size_t{1} << 40, owner};
   memory::Payload message(tebibyte);
   message.Append(tebibyte);
-  (*client_)->SendMessage(1, message, /*compressed=*/false);
+  (*client_)->output().SendMessage(1, message, /*compressed=*/false);
   client_->Send(2, "goes on");
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
@@ -92,12 +93,12 @@ TEST_F(SessionTest, ShortMessagesNeedNotOutliveTheCall) {
   Open();
   client_->Open(1);
   std::string message = "short";
-  EXPECT_TRUE((*client_)->SendEager(1, message, /*compressed=*/true));
+  EXPECT_TRUE((*client_)->output().SendEager(1, message, /*compressed=*/true));
   message = "other";
-  EXPECT_TRUE((*client_)->SendEager(1, "", false));
-  EXPECT_FALSE((*client_)->SendEager(1, Letters(3 << 20), false));
-  EXPECT_TRUE((*client_)->SendEager(1, "last", false, /*last=*/true));
-  EXPECT_TRUE((*client_)->SendEager(2, "no such stream", false));
+  EXPECT_TRUE((*client_)->output().SendEager(1, "", false));
+  EXPECT_FALSE((*client_)->output().SendEager(1, Letters(3 << 20), false));
+  EXPECT_TRUE((*client_)->output().SendEager(1, "last", false, /*last=*/true));
+  EXPECT_TRUE((*client_)->output().SendEager(2, "no such stream", false));
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "compressed message short", "message ",
@@ -127,8 +128,8 @@ TEST_F(SessionTest, HalfCloseMayComeWithTheLastMessage) {
   for (size_t size : {0, 5, 20000, 100000, 3 << 20}) {
     client_->Open(++stream);
     Lines expected{"headers open"};
-    (*client_)->SendMessage(stream, ToPayload(Letters(size)),
-                            /*compressed=*/false, /*last=*/true);
+    (*client_)->output().SendMessage(stream, ToPayload(Letters(size)),
+                                     /*compressed=*/false, /*last=*/true);
     expected.push_back(MessageLine(Letters(size)));
     expected.push_back("half close");
     Run();
@@ -144,7 +145,7 @@ TEST_F(SessionTest, MessagesOfAnySizeKeepTheirOrder) {
     client_->Send(1, Letters(size, size));
     expected.push_back(MessageLine(Letters(size, size)));
   }
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   expected.push_back("half close");
   Run();
   EXPECT_EQ(server_->stream(1).Take(), expected);
@@ -179,9 +180,9 @@ TEST_F(SessionTest, MessageThatCannotBeExposedGoesInFragments) {
 TEST_F(SessionTest, LongMetadataArrivesWhole) {
   Open();
   client_->Attach(1);
-  (*client_)->SendHeaders(1, Letters(40000, 1));
+  (*client_)->output().SendHeaders(1, Letters(40000, 1));
   Run();
-  (*server_)->SendTrailers(1, Letters(16353, 2));
+  (*server_)->output().SendTrailers(1, Letters(16353, 2));
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             Lines{"headers " + Brief(Letters(40000, 1))});
@@ -195,7 +196,7 @@ TEST_F(SessionTest, MessageBeingReadHoldsBackItsOwnStreamOnly) {
   client_->Open(2);
   Run();
   client_->Send(1, Letters(5000));
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   client_->Send(2, "short");
   client_->Flush();
   EXPECT_TRUE(Step(lifeline_.get(), kServer));
@@ -211,21 +212,21 @@ TEST_F(SessionTest, ResetOfTheClientReachesTheServer) {
   Open();
   client_->Open(1);
   Run();
-  (*client_)->SendReset(1, absl::CancelledError("never mind"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("never mind"));
+  (*client_)->streams().Detach(1);
   Run();
   EXPECT_EQ(
       server_->stream(1).Take(),
       (Lines{"headers open", "reset CANCELLED: never mind, by the peer"}));
-  EXPECT_FALSE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->streams().IsUnattached(1));
 }
 
 TEST_F(SessionTest, ResetOfTheServerReachesTheClient) {
   Open();
   client_->Open(1);
   Run();
-  (*server_)->SendReset(1, absl::InternalError("oops"));
-  (*server_)->DetachStream(1);
+  (*server_)->output().SendReset(1, absl::InternalError("oops"));
+  (*server_)->streams().Detach(1);
   client_->Send(1, "crosses it");
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
@@ -238,9 +239,9 @@ TEST_F(SessionTest, ResetsThatCrossLeaveNothing) {
   client_->Open(1);
   Run();
   client_->Send(1, Letters(5000));
-  (*client_)->SendReset(1, absl::CancelledError("a"));
-  (*server_)->SendReset(1, absl::CancelledError("b"));
-  (*server_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("a"));
+  (*server_)->output().SendReset(1, absl::CancelledError("b"));
+  (*server_)->streams().Detach(1);
   Run();
   EXPECT_EQ(server_->stream(1).Take(), Lines{"headers open"});
   EXPECT_EQ(client_->stream(1).Take(),
@@ -257,7 +258,7 @@ TEST_F(SessionTest, ResetOvertakesAMessageThatIsBeingRead) {
   Run();
   server_->stream(1).Take();
   client_->Send(1, Letters(50000, 1));
-  (*client_)->SendReset(1, absl::CancelledError("never mind"));
+  (*client_)->output().SendReset(1, absl::CancelledError("never mind"));
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             Lines{"reset CANCELLED: never mind, by the peer"});
@@ -268,8 +269,8 @@ TEST_F(SessionTest, StreamsOfOneSideDoNotDisturbOneAnother) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
   Run();
-  (*client_)->SendReset(2, absl::CancelledError("x"));
-  (*client_)->DetachStream(2);
+  (*client_)->output().SendReset(2, absl::CancelledError("x"));
+  (*client_)->streams().Detach(2);
   for (uint32_t stream : {1, 2, 3}) client_->Send(stream, "m");
   Run();
   EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message m"}));
@@ -287,7 +288,7 @@ TEST_F(SessionTest, DetachedStreamHearsNothingMore) {
   client_->Flush();
   Step(lifeline_.get(), kServer);
   server_->stream(1).Take();
-  (*server_)->DetachStream(1);
+  (*server_)->streams().Detach(1);
   Run();
   client_->Send(1, "three");
   Run();
@@ -300,8 +301,8 @@ TEST_F(SessionTest, EventMayDetachItsStream) {
   client_->Open(1);
   client_->Send(1, "one");
   client_->Send(1, "two");
-  (*client_)->SendHalfClose(1);
-  server_->stream(1).on_event = [this] { (*server_)->DetachStream(1); };
+  (*client_)->output().SendHalfClose(1);
+  server_->stream(1).on_event = [this] { (*server_)->streams().Detach(1); };
   Run();
   EXPECT_EQ(server_->stream(1).Take(), Lines{"headers open"});
 }
@@ -335,7 +336,7 @@ TEST_F(RawPeerTest, ServerCannotOpenAStream) {
   raw_->Send(Header(FrameType::kCredit, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});
-  EXPECT_FALSE((*peer_)->IsUnattached(1));
+  EXPECT_FALSE((*peer_)->streams().IsUnattached(1));
   EXPECT_TRUE((*peer_)->drained());
 }
 

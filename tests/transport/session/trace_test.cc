@@ -24,11 +24,11 @@ TEST_F(SessionTest, EachEventOfTheTraceEndsAfterItsBegin) {
   client_->Open(1);
   client_->Send(1, Letters(1 << 20));
   Run();
-  (*client_)->SendHalfClose(1);
-  (*server_)->SendTrailers(1, "done");
+  (*client_)->output().SendHalfClose(1);
+  (*server_)->output().SendTrailers(1, "done");
   Run();
-  (*client_)->DetachStream(1);
-  (*server_)->DetachStream(1);
+  (*client_)->streams().Detach(1);
+  (*server_)->streams().Detach(1);
   std::map<TraceEvent::Kind, int> seen;
   for (const TraceEvent& event : trace->Take()) {
     EXPECT_GT(event.begun_ns, 0u);

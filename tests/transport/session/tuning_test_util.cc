@@ -64,12 +64,12 @@ void TuningSimulation::SendOne(Side from, size_t size) {
       is_eager ? costs_.copy_ns_per_byte * size : costs_.announce_ns;
   const memory::Payload payload(bytes_.AsBytes().Part(0, size));
   clock_.Spend(cost, [&] {
-    EXPECT_TRUE(peer(from)->SendMessage(kStream, payload, false));
+    EXPECT_TRUE(peer(from)->output().SendMessage(kStream, payload, false));
   });
   RunInTime();
   const Side to = from == kClient ? kServer : kClient;
   EXPECT_EQ(peer(to).stream(kStream).Take().size(), 1u);
-  peer(to)->Consumed(kStream);
+  peer(to)->input().Consumed(kStream);
   RunInTime();
 }
 
@@ -94,7 +94,7 @@ int TuningSimulation::SendWithoutPause(Side from, int count, size_t least,
   const auto send = [&] {
     const memory::Payload payload(
         bytes_.AsBytes().Part(0, Random(least, most)));
-    peer(from)->SendMessage(kStream, payload, false);
+    peer(from)->output().SendMessage(kStream, payload, false);
     --count;
   };
   int changes = 0;
@@ -102,7 +102,7 @@ int TuningSimulation::SendWithoutPause(Side from, int count, size_t least,
   StreamRecorder& receiver = peer(to).stream(kStream);
   receiver.on_event = [&] {
     receiver.Take();
-    peer(to)->Consumed(kStream);
+    peer(to)->input().Consumed(kStream);
     changes += chunk(to) != before;
     before = chunk(to);
     if (count > 0) send();

@@ -37,7 +37,7 @@ class WindowTest : public SessionTest {
     EXPECT_FALSE(client_->Send(stream, Letters(100, 3)));
   }
   void Consume(uint32_t stream) {
-    (*server_)->Consumed(stream);
+    (*server_)->input().Consumed(stream);
     Run();
   }
 };
@@ -76,13 +76,13 @@ TEST_F(WindowTest, WhatWouldWaitIsNotTakenAsEager) {
   OpenStream(1);
   EXPECT_TRUE(client_->Send(1, Letters(100, 1)));
   EXPECT_TRUE(client_->Send(1, Letters(100, 2)));
-  EXPECT_FALSE((*client_)->SendEager(1, "no room", false));
+  EXPECT_FALSE((*client_)->output().SendEager(1, "no room", false));
   EXPECT_FALSE(client_->Send(1, "waits"));
-  (*server_)->Consumed(1);
-  EXPECT_FALSE((*client_)->SendEager(1, "not before that", false));
+  (*server_)->input().Consumed(1);
+  EXPECT_FALSE((*client_)->output().SendEager(1, "not before that", false));
   Run();
   Consume(1);
-  EXPECT_TRUE((*client_)->SendEager(1, "now", false));
+  EXPECT_TRUE((*client_)->output().SendEager(1, "now", false));
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
@@ -93,8 +93,9 @@ TEST_F(WindowTest, LastMessageThatWaitedIsStillTheLast) {
   Open();
   OpenStream(1);
   Fill(1);
-  EXPECT_FALSE((*client_)->SendMessage(1, ToPayload("end"),
-                                       /*compressed=*/false, /*last=*/true));
+  EXPECT_FALSE((*client_)->output().SendMessage(1, ToPayload("end"),
+                                                /*compressed=*/false,
+                                                /*last=*/true));
   Run();
   server_->stream(1).Take();
   Consume(1);
@@ -140,7 +141,7 @@ TEST_F(WindowTest, HalfCloseWaitsBehindAMessageThatWaits) {
   Open();
   OpenStream(1);
   Fill(1);
-  (*client_)->SendHalfClose(1);
+  (*client_)->output().SendHalfClose(1);
   Run();
   EXPECT_EQ(server_->stream(1).Take().size(), 2u);
   Consume(1);
@@ -154,10 +155,10 @@ TEST_F(WindowTest, TrailersWaitBehindAMessageThatWaits) {
   OpenStream(1);
   server_->Send(1, Letters(300));
   EXPECT_FALSE(server_->Send(1, "last"));
-  (*server_)->SendTrailers(1, "done");
+  (*server_)->output().SendTrailers(1, "done");
   Run();
   EXPECT_EQ(client_->stream(1).Take(), Lines{MessageLine(Letters(300))});
-  (*client_)->Consumed(1);
+  (*client_)->input().Consumed(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             (Lines{"message last", "trailers done"}));
@@ -170,12 +171,12 @@ TEST_F(WindowTest, DetachedStreamStillSendsWhatWaits) {
   OpenStream(1);
   server_->Send(1, Letters(300));
   server_->Send(1, Letters(2000));
-  (*server_)->SendTrailers(1, "done");
-  (*server_)->DetachStream(1);
+  (*server_)->output().SendTrailers(1, "done");
+  (*server_)->streams().Detach(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take(), Lines{MessageLine(Letters(300))});
   EXPECT_FALSE((*server_)->drained());
-  (*client_)->Consumed(1);
+  (*client_)->input().Consumed(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             (Lines{MessageLine(Letters(2000)), "trailers done"}));
@@ -189,11 +190,11 @@ TEST_F(WindowTest, ResetByTheReaderEndsWhatADetachedStreamSends) {
   OpenStream(1);
   server_->Send(1, Letters(300));
   server_->Send(1, Letters(2000));
-  (*server_)->SendTrailers(1, "done");
-  (*server_)->DetachStream(1);
+  (*server_)->output().SendTrailers(1, "done");
+  (*server_)->streams().Detach(1);
   Run();
-  (*client_)->SendReset(1, absl::CancelledError("enough"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("enough"));
+  (*client_)->streams().Detach(1);
   Run();
   EXPECT_TRUE((*server_)->drained());
   EXPECT_EQ(lifeline_->exposed(kServer), 0u);
@@ -204,8 +205,8 @@ TEST_F(WindowTest, ResetByTheReaderDropsWhatWaits) {
   OpenStream(1);
   Fill(1);
   Run();
-  (*server_)->SendReset(1, absl::CancelledError("enough"));
-  (*server_)->DetachStream(1);
+  (*server_)->output().SendReset(1, absl::CancelledError("enough"));
+  (*server_)->streams().Detach(1);
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             Lines{"reset CANCELLED: enough, by the peer"});
@@ -216,8 +217,8 @@ TEST_F(WindowTest, ResetDoesNotWait) {
   Open();
   OpenStream(1);
   Fill(1);
-  (*client_)->SendReset(1, absl::CancelledError("enough"));
-  (*client_)->DetachStream(1);
+  (*client_)->output().SendReset(1, absl::CancelledError("enough"));
+  (*client_)->streams().Detach(1);
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
@@ -229,9 +230,9 @@ TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
   Open();
   OpenStream(1);
   Fill(1);
-  (*client_)->SendHalfClose(1);
-  (*client_)->DropUnsent(1);
-  (*client_)->SendTrailers(1, "cut short");
+  (*client_)->output().SendHalfClose(1);
+  (*client_)->output().DropUnsent(1);
+  (*client_)->output().SendTrailers(1, "cut short");
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
@@ -247,9 +248,9 @@ TEST_F(WindowTest, PayloadIsLetGoWithTheStreamThatDropsIt) {
   Fill(1);
   memory::Payload payload = ToPayload(Letters(100));
   const std::weak_ptr<const void> alive = payload.pieces()[0].owner;
-  (*client_)->SendMessage(1, std::move(payload), false);
+  (*client_)->output().SendMessage(1, std::move(payload), false);
   EXPECT_FALSE(alive.expired());
-  (*client_)->DropUnsent(1);
+  (*client_)->output().DropUnsent(1);
   EXPECT_TRUE(alive.expired());
 }
 
@@ -323,7 +324,7 @@ TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
   Run();
   EXPECT_EQ(peer_->stream(1).Take(),
             (Lines{"headers ", "too large 1099511627776"}));
-  (*peer_)->Consumed(1);
+  (*peer_)->input().Consumed(1);
   Run();
   EXPECT_EQ(raw_->Take(), Lines{"release 1"});
 }
