@@ -121,6 +121,37 @@ class CheckLayersTest(unittest.TestCase):
         self.assertEqual("", self.check("ps/a.cc", "\n" * 400))
         self.assertIn("ps/a.cc: 401 lines", self.check("ps/a.cc", "\n" * 401))
 
+    def methods(self, body, count):
+        """Expects that a class with this body has so many methods."""
+        filler = "void F();\n" * (41 - count)
+        self.assertIn("ps/a.h: class A has 41 methods, split it: 40 at most\n",
+                      self.check("ps/a.h", f"class A {{\n{filler}{body}}};\n"))
+        self.assertEqual("", self.check(
+            "ps/a.h", f"class A {{\n{filler[10:]}{body}}};\n"))
+
+    def test_methods_are_counted(self):
+        self.methods("A();\nexplicit A(int b) : b_{b}, c_(1) { D(); }\n", 2)
+        self.methods("private:\n~A() override;\nstatic int B();\n", 2)
+        self.methods("int b() const { return b_; }\nint c() { if (d()) {} }\n",
+                     2)
+        self.methods("void B(const C& c = D()) ABSL_LOCKS_EXCLUDED(mu_);\n", 1)
+        self.methods("bool operator()(int) const;\nA& operator=(A&&);\n", 2)
+        self.methods("std::map<int, F<void()>> B();\n"
+                     "template <typename T>\nvoid C(T t) { t(); }\n", 2)
+
+    def test_members_types_and_deleted_methods_are_not_methods(self):
+        self.methods("std::function<void(int)> f_;\nint (*g_)(int);\n"
+                     "int h_ ABSL_GUARDED_BY(mu_) = H();\nint i_{I()};\n", 0)
+        self.methods("A(const A&) = delete;\nfriend void F(int);\n"
+                     "using B = void(int);\nstatic_assert(C(), \"x();\");\n"
+                     "// void D();\n", 0)
+        self.methods("enum class E { kF = G(1) };\nclass B;\n"
+                     "struct C : D<E> { void F(); void G(); };\n", 0)
+
+    def test_a_class_that_was_split_leaves_the_list(self):
+        self.assertIn("ps/sparse/shard.h: remove class Shard from",
+                      self.check("ps/sparse/shard.h", "class Shard {};\n"))
+
 
 if __name__ == "__main__":
     unittest.main()
