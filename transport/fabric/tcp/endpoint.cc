@@ -11,9 +11,6 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// Limits the queued bytes. Beyond this limit the session keeps its packets,
-// because it can still merge them.
-constexpr size_t kMaxQueuedBytes = 256 * 1024;
 // From this size on, a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
 // Limits a peer's reads that wait here. Far more than this project's endpoints
@@ -56,15 +53,9 @@ absl::Status UnreadableMessage() {
 Endpoint::Endpoint(ByteStream* stream)
     : stream_(stream), capabilities_(TcpCapabilities()) {}
 
-bool Endpoint::HasCredit() {
-  if (queued_bytes_ <= kMaxQueuedBytes) return true;
-  wants_credit_ = true;
-  return false;
-}
-
 bool Endpoint::Send(absl::Span<const uint8_t> packet) {
-  if (!HasCredit()) return false;
-  QueueSmall(
+  if (!queue_.HasCredit()) return false;
+  queue_.Add(
       UnitHeader{static_cast<uint32_t>(packet.size()), UnitType::kPacket, 0},
       packet);
   WriteQueued();
@@ -75,12 +66,12 @@ bool Endpoint::SendOwned(std::string* packet) {
   // Collects short packets, because a separate piece would cost more than a
   // copy.
   if (packet->size() < kMinPieceBytes) return Send(AsSpan(*packet));
-  if (!HasCredit()) return false;
-  QueueSmall(
+  if (!queue_.HasCredit()) return false;
+  queue_.Add(
       UnitHeader{static_cast<uint32_t>(packet->size()), UnitType::kPacket, 0},
       {});
   auto owner = std::make_shared<const std::string>(std::move(*packet));
-  QueueBytes(memory::Bytes{AsSpan(*owner).data(), owner->size(), owner});
+  queue_.AddBytes(memory::Bytes{AsSpan(*owner).data(), owner->size(), owner});
   WriteQueued();
   return true;
 }
@@ -125,7 +116,7 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
   AppendReadRequest(ReadRequest{part.key, part.offset + offset,
                                 static_cast<uint32_t>(into.size())},
                     &body);
-  QueueSmall(UnitHeader{kReadBodyBytes, UnitType::kRead, read}, AsSpan(body));
+  queue_.Add(UnitHeader{kReadBodyBytes, UnitType::kRead, read}, AsSpan(body));
   WriteQueued();
 }
 
@@ -136,33 +127,8 @@ absl::StatusOr<memory::Payload> Endpoint::Load(const RemoteRegion&) {
 void Endpoint::RingDoorbell() {
   if (doorbell_queued_) return;
   doorbell_queued_ = true;
-  QueueSmall(UnitHeader{0, UnitType::kDoorbell, 0}, {});
+  queue_.Add(UnitHeader{0, UnitType::kDoorbell, 0}, {});
   WriteQueued();
-}
-
-void Endpoint::QueueSmall(const UnitHeader& header,
-                          absl::Span<const uint8_t> body) {
-  if (broken_) return;
-  if (open_ == nullptr) {
-    open_ = std::make_shared<std::string>();
-    queued_.push_back(memory::Bytes{nullptr, 0, open_});
-  }
-  AppendUnitHeader(header, open_.get());
-  open_->append(reinterpret_cast<const char*>(body.data()), body.size());
-  queued_bytes_ += kUnitHeaderBytes + body.size();
-}
-
-void Endpoint::QueueBytes(memory::Bytes bytes) {
-  CloseOpen();
-  queued_bytes_ += bytes.size;
-  queued_.push_back(std::move(bytes));
-}
-
-// Closes the open piece: nothing more is appended to it.
-void Endpoint::CloseOpen() {
-  if (open_ == nullptr) return;
-  queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
-  open_ = nullptr;
 }
 
 void Endpoint::EndBatch() {
@@ -173,23 +139,16 @@ void Endpoint::WriteQueued() {
   if (writing_ || broken_ || batches_ > 0 || !HasOutput()) return;
   ServePushes();
   ServeReads();
-  if (queued_.empty()) return;
-  CloseOpen();
+  if (queue_.empty()) return;
   writing_ = true;
   doorbell_queued_ = false;
-  queued_bytes_ = 0;
-  std::vector<memory::Bytes> pieces;
-  pieces.swap(queued_);
-  stream_->Write(std::move(pieces));
+  stream_->Write(queue_.Take());
 }
 
 void Endpoint::OnWritten() {
   writing_ = false;
   WriteQueued();
-  if (wants_credit_ && queued_bytes_ <= kMaxQueuedBytes && !broken_) {
-    wants_credit_ = false;
-    events_->OnWritable();
-  }
+  if (queue_.TakeCredit()) events_->OnWritable();
 }
 
 void Endpoint::OnBytes(absl::Span<const uint8_t> bytes) {
@@ -289,40 +248,33 @@ void Endpoint::AcceptRead(uint64_t cookie, const ReadRequest& request) {
 }
 
 void Endpoint::ServeReads() {
-  const size_t end = queued_bytes_ + kServedBytesPerWrite;
-  while (!to_serve_.empty() && queued_bytes_ < end) {
-    ServeRead(to_serve_.front());
-    to_serve_.pop_front();
+  const size_t end = queue_.bytes() + kServedBytesPerWrite;
+  for (; !to_serve_.empty() && queue_.bytes() < end; to_serve_.pop_front()) {
+    const uint64_t cookie = to_serve_.front().cookie;
+    const ReadRequest& request = to_serve_.front().request;
+    auto it = exposed_.find(request.key);
+    if (it == exposed_.end() || request.offset > it->second.size() ||
+        request.length > it->second.size() - request.offset ||
+        !AddPart(UnitHeader{request.length, UnitType::kReadData, cookie},
+                 it->second, request.offset)) {
+      queue_.Add(UnitHeader{0, UnitType::kReadError, cookie}, {});
+    }
   }
-}
-
-void Endpoint::ServeRead(const ServedRead& read) {
-  const ReadRequest& request = read.request;
-  auto it = exposed_.find(request.key);
-  if (it == exposed_.end() || request.offset > it->second.size() ||
-      request.length > it->second.size() - request.offset) {
-    return QueueSmall(UnitHeader{0, UnitType::kReadError, read.cookie}, {});
-  }
-  absl::StatusOr<std::vector<memory::Bytes>> parts =
-      PartsOnHost(it->second, request.offset, request.length);
-  if (!parts.ok()) {
-    return QueueSmall(UnitHeader{0, UnitType::kReadError, read.cookie}, {});
-  }
-  QueueSmall(UnitHeader{request.length, UnitType::kReadData, read.cookie}, {});
-  for (memory::Bytes& part : *parts) QueueBytes(std::move(part));
 }
 
 // Copies a device's memory to the host piece by piece, as it is read. The
 // device then works while the previous piece is being sent.
-absl::StatusOr<std::vector<memory::Bytes>> Endpoint::PartsOnHost(
-    const memory::Payload& payload, size_t offset, size_t length) {
-  std::vector<memory::Bytes> parts = payload.Part(offset, length);
+bool Endpoint::AddPart(const UnitHeader& header, const memory::Payload& payload,
+                       size_t offset) {
+  std::vector<memory::Bytes> parts = payload.Part(offset, header.length);
   for (memory::Bytes& part : parts) {
     absl::StatusOr<memory::Bytes> on_host = memory::ToHost(std::move(part));
-    if (!on_host.ok()) return on_host.status();
+    if (!on_host.ok()) return false;
     part = *std::move(on_host);
   }
-  return parts;
+  queue_.Add(header, {});
+  for (memory::Bytes& part : parts) queue_.AddBytes(std::move(part));
+  return true;
 }
 
 void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {
@@ -340,8 +292,7 @@ void Endpoint::OnClosed(const absl::Status& cause) { Break(cause); }
 void Endpoint::Break(const absl::Status& cause) {
   if (broken_) return;
   broken_ = true;
-  queued_.clear();
-  open_ = nullptr;
+  queue_.Close();
   exposed_.clear();
   to_serve_.clear();
   to_push_.clear();

@@ -18,6 +18,7 @@
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/tcp/byte_stream.h"
 #include "transport/fabric/tcp/framing.h"
+#include "transport/fabric/tcp/unit_queue.h"
 
 namespace penstock {
 namespace fabric {
@@ -75,15 +76,8 @@ class Endpoint : public fabric::Endpoint {
     ReadRequest request;
   };
 
-  // Returns true if the queue is short enough. If false, OnWritable() will
-  // follow.
-  bool HasCredit();
-  void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
-  void QueueBytes(memory::Bytes bytes);
-  // Turns open_ into an ordinary piece, to which nothing is appended.
-  void CloseOpen();
   bool HasOutput() const {
-    return !queued_.empty() || !to_serve_.empty() || !to_push_.empty();
+    return !queue_.empty() || !to_serve_.empty() || !to_push_.empty();
   }
   // Writes everything that is queued, unless a write or a batch is in progress.
   void WriteQueued();
@@ -96,10 +90,11 @@ class Endpoint : public fabric::Endpoint {
   void OnUnit(absl::Span<const uint8_t> body);
   void AcceptRead(uint64_t cookie, const ReadRequest& request);
   void ServeReads();
-  void ServeRead(const ServedRead& read);
   void ServePushes();
-  static absl::StatusOr<std::vector<memory::Bytes>> PartsOnHost(
-      const memory::Payload& payload, size_t offset, size_t length);
+  // Adds bytes of an exposed message, behind a unit's header. Returns false,
+  // and adds nothing, if the bytes cannot be read.
+  bool AddPart(const UnitHeader& header, const memory::Payload& payload,
+               size_t offset);
   Exposure Keep(uint64_t key, const memory::Payload& payload);
   // Returns true if a read of these bytes can wait for the peer's Push().
   bool WillBePushed(const RemotePart& part, uint64_t offset, size_t size) const;
@@ -114,14 +109,9 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities capabilities_;
   bool broken_ = false;
 
-  // Outgoing pieces, which wait for the write in flight. open_ collects small
-  // units, and is the last piece.
-  std::vector<memory::Bytes> queued_;
-  std::shared_ptr<std::string> open_;
-  size_t queued_bytes_ = 0;
+  UnitQueue queue_;  // waits for the write in flight
   bool writing_ = false;
   int batches_ = 0;  // begun and not ended
-  bool wants_credit_ = false;
   bool doorbell_queued_ = false;
 
   // The state of the incoming unit.

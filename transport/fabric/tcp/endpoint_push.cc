@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "transport/fabric/tcp/endpoint.h"
 
@@ -28,24 +27,18 @@ void Endpoint::Push(const RemoteRegion& region) {
 }
 
 void Endpoint::ServePushes() {
-  const size_t end = queued_bytes_ + kServedBytesPerWrite;
-  for (; !to_push_.empty() && queued_bytes_ < end; to_push_.pop_front()) {
+  const size_t end = queue_.bytes() + kServedBytesPerWrite;
+  for (; !to_push_.empty() && queue_.bytes() < end; to_push_.pop_front()) {
     const uint64_t key = to_push_.front();
     auto it = exposed_.find(key);
-    if (it == exposed_.end()) {
-      QueueSmall(UnitHeader{0, UnitType::kPushVoid, key}, {});
-      continue;
+    if (it != exposed_.end()) {
+      const auto size =
+          static_cast<uint32_t>(std::min(it->second.size(), kChunkBytes));
+      if (AddPart(UnitHeader{size, UnitType::kPush, key}, it->second, 0)) {
+        continue;
+      }
     }
-    const size_t size = std::min(it->second.size(), kChunkBytes);
-    absl::StatusOr<std::vector<memory::Bytes>> parts =
-        PartsOnHost(it->second, 0, size);
-    if (!parts.ok()) {
-      QueueSmall(UnitHeader{0, UnitType::kPushVoid, key}, {});
-      continue;
-    }
-    QueueSmall(UnitHeader{static_cast<uint32_t>(size), UnitType::kPush, key},
-               {});
-    for (memory::Bytes& part : *parts) QueueBytes(std::move(part));
+    queue_.Add(UnitHeader{0, UnitType::kPushVoid, key}, {});
   }
 }
 
