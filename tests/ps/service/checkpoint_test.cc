@@ -166,7 +166,8 @@ TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
   caller.join();
 }
 
-// The server has written so many shards since that it has forgotten the base.
+// Since then, the server has written so many shards that it has forgotten the
+// base.
 TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   Start(2, WithFolder());
   Step(0);
