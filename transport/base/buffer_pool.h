@@ -36,7 +36,7 @@ class BufferPool {
     return buffer;
   }
 
-  // Keeps the memory of `buffer`, or frees it if the pool is full, or if its
+  // Keeps the memory of `buffer`. Frees it if the pool is full, or if the
   // capacity is not between kMinBytes and kMaxBytes.
   void Give(std::string buffer) {
     const size_t room = buffer.capacity();

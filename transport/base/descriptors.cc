@@ -12,7 +12,7 @@ namespace penstock {
 namespace base {
 
 // Does not read /proc, which may be missing, and which needs a descriptor. The
-// lowest free number says too little: it may belong to a descriptor that was
+// lowest free number is a poor estimate: it may belong to a descriptor that was
 // closed just now, below many that are in use.
 Descriptors Descriptors::Now() {
   constexpr int64_t kMostLooks = 16 * 1024;

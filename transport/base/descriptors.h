@@ -25,8 +25,8 @@ struct Descriptors {
   bool HasRoomForPath() const { return free > Reserve() * 3 / 2; }
   // Returns how many paths must give their descriptors back. Afterwards more
   // than a quarter of the limit, or more than 256, is free for a burst of
-  // connections. This bound is below the one of HasRoomForPath(), so that paths
-  // are not made and given up alternately.
+  // connections. This bound is below HasRoomForPath()'s, so that paths are not
+  // made and given up alternately.
   int64_t Excess() const { return free > Reserve() ? 0 : Reserve() + 1 - free; }
 
   // Returns RESOURCE_EXHAUSTED, with the remedy, unless HasRoomForPath().

@@ -8,9 +8,10 @@
 namespace penstock {
 namespace base {
 
-// Returns the kernel's boot id. Two processes have the same one only if they
-// run on the same kernel, in containers too; host names may coincide. Empty if
-// /proc hides it: treat an empty id as different from every other. Thread-safe.
+// Returns the kernel's boot id. Two processes have the same id only if they run
+// on the same kernel, even in containers; host names may coincide. Empty if
+// /proc hides the id: treat an empty id as different from every other.
+// Thread-safe.
 const std::string& HostId();
 
 }  // namespace base

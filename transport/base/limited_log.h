@@ -13,8 +13,8 @@
 namespace penstock {
 namespace base {
 
-// Logs a burst of lines, then one line a minute. Keeps one connection, or the
-// peers that a port refuses, from using up the limit of the process. Counts the
+// Logs a burst of lines, then one line per minute. Keeps one connection, or the
+// refused peers of one port, from using up the limit of the process. Counts the
 // dropped lines, and logs the count with the next line. The destructor logs the
 // last dropped line, and the count. Not thread-safe.
 class LimitedLog {
@@ -32,8 +32,8 @@ class LimitedLog {
 
   void Log(LogLine log_line, absl::string_view text);
 
-  // Shows a path that comes and goes a few times. After that, one line a minute
-  // is enough.
+  // The burst shows a path that comes and goes a few times. After the burst,
+  // one line per minute is enough.
   TokenBucket bucket_{/*burst=*/10, /*pause=*/absl::Minutes(1)};
   uint64_t left_out_ = 0;
   std::string last_left_out_;
@@ -42,7 +42,8 @@ class LimitedLog {
 
 // Logs a warning about a refused peer. All such lines of the process share one
 // LimitedLog, so that refused peers do not use up the limit of other lines.
-// Drops the line if another thread is logging one. Thread-safe; does not block.
+// Drops the line if another thread is logging such a line. Thread-safe; does
+// not block.
 void WarnOfStranger(absl::string_view text);
 
 }  // namespace base

@@ -100,9 +100,9 @@ std::atomic<spdlog::logger*> current{nullptr};
 // thread that was logging. Makes the child create another logger.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
-// Runs before main(). If the first log call registered the handler, a child
-// that is forked meanwhile would wait for that thread. Fails only if there is
-// no memory.
+// Registers before main(). If the first log call registered the handler, a
+// child that is forked meanwhile would wait for that thread. Fails only if
+// memory runs out.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
 
 void Log(Level level, absl::string_view text);

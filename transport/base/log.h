@@ -14,11 +14,11 @@ namespace base {
 
 // The limit of a line. Longer texts are cut.
 constexpr size_t kMaxLogLineBytes = 2048;
-// The limits of the process: the burst of lines, and the further lines per
-// second. One pair of limits holds for information, and another for warnings
-// and errors together. The burst suffices for a server that starts and accepts
-// many connections. Dropped lines are counted, and the count is logged before
-// the next line.
+// Limit the log lines of the process: the burst of lines, and the further lines
+// per second. Information has one pair of limits; warnings and errors share
+// another. The burst suffices for a server that starts and accepts many
+// connections. Dropped lines are counted, and the count is logged before the
+// next line.
 constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 

@@ -24,11 +24,11 @@ class ABSL_LOCKABLE Mutex {
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     return mu_.try_lock();
   }
-  // Tells clang that the caller holds the lock, where clang cannot see this, as
-  // in a callback. Checks nothing at run time.
+  // Tells clang that the caller holds the lock, if clang cannot see this, as in
+  // a callback. Checks nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
-  // For std::condition_variable_any.
+  // Allows use with std::condition_variable_any.
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { Lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { Unlock(); }
 

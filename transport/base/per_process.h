@@ -12,7 +12,7 @@ namespace base {
 
 // Holds the process's only T, which is made at the first use and never
 // destroyed. The child of a fork gets its own T, because the parent's T may be
-// locked for ever there, by a thread that the child does not have.
+// locked forever in the child, by a thread that the child does not have.
 //
 // T is a type local to one .cc file, with a constructor that takes no
 // arguments.

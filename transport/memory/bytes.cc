@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// From this size on, fresh pages cost more than keeping used ones.
+// From this size on, fresh pages cost more than reusing old pages.
 constexpr size_t kLargeBytes = 1024 * 1024;
 
 std::shared_ptr<uint8_t> AllocateSmall(size_t size) {

@@ -77,7 +77,7 @@ void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 // Copies share the pieces' owners.
 class Payload {
  public:
-  // One piece is inline: most messages have one piece.
+  // One piece is stored inline, because most messages have one piece.
   using Pieces = absl::InlinedVector<Bytes, 1>;
 
   Payload() = default;

@@ -32,7 +32,7 @@ class Destinations {
   // How long devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
-    // As long as this object lives, within the devices' budgets: for memory
+    // As long as this object lives, within the devices' budgets. For memory
     // into which many messages are received, one after another.
     kForLife,
   };
@@ -54,7 +54,7 @@ class Destinations {
   bool anywhere() const { return anywhere_; }
 
   // Returns the right to write to the memory. The right ends with its last
-  // reference, on any thread. Returns null while somebody has the right. Keeps
+  // reference, on any thread. Returns null while the right is taken. Keeps
   // `self` alive.
   static std::shared_ptr<const void> Take(std::shared_ptr<Destinations> self);
   // Returns true if somebody has the right to write. If false, all their writes

@@ -1,8 +1,8 @@
 // Access to memory that the CPU cannot touch: a GPU's.
 //
-// An interface, because transport/memory knows no driver; transport/device
-// does. Addresses of such memory are unique in the process, as CUDA's unified
-// addresses are: no other memory has them.
+// This is an interface, because transport/memory knows no driver;
+// transport/device does. Addresses of device memory are unique in the process,
+// as CUDA's unified addresses are: no other memory has them.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DEVICE_ACCESS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DEVICE_ACCESS_H_
@@ -22,8 +22,8 @@ namespace penstock {
 namespace memory {
 
 // The shortest range that stays on the device. A shorter range is copied
-// through the host, which costs less than naming it to a peer and copying it
-// there by a device.
+// through the host, because naming it to a peer, and copying it there by a
+// device, costs more.
 constexpr size_t kMinDeviceBytes = 64 * 1024;
 
 // The limit of the name of an allocation, in bytes.
@@ -89,9 +89,10 @@ class DeviceAccess {
       absl::Span<const uint8_t> range) = 0;
 
   // Opens an allocation of `size` bytes of another process. `handle` and `size`
-  // came from that process, which may lie. The same handle is opened once and
-  // shared. Returns an error, for people, if the allocation cannot be opened
-  // here: there is no such device, or the handle's process has gone.
+  // came from that process, which may lie. Opens each handle once and shares
+  // the result. If the allocation cannot be opened here, returns an error with
+  // the reason in words: there is no such device, or the handle's process has
+  // gone.
   virtual absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) = 0;
 

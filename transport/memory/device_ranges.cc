@@ -12,7 +12,7 @@
 namespace penstock {
 namespace memory {
 
-// All current declarations, by their begin.
+// All current declarations, by the begin of their ranges.
 class DeviceRange::Registry {
  public:
   // Never destroyed: slices may outlive main().

@@ -60,11 +60,11 @@ absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range);
 // memory, so that SetDevicesOfProcess() may succeed. Thread-safe.
 void PermitDevices();
 
-// Declares that this process has devices. From now on connections tell their
+// Declares that this process has devices. From now on, connections tell their
 // peers. `access` reaches the devices, and must live as long as the process.
-// Returns FAILED_PRECONDITION, with the reason for people, before
-// PermitDevices(), and after RelyOnNoDevices(). Returns ALREADY_EXISTS if
-// another access was set. Thread-safe.
+// Returns FAILED_PRECONDITION, with the reason in words, before PermitDevices()
+// and after RelyOnNoDevices(). Returns ALREADY_EXISTS if another access was
+// set. Thread-safe.
 absl::Status SetDevicesOfProcess(DeviceAccess* access);
 // Returns the access of SetDevicesOfProcess(), or null.
 DeviceAccess* DevicesOfProcess();

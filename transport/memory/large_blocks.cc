@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kHugePage = 2 * 1024 * 1024;
 // From this size on, most of a block is in whole huge pages.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
-// As many bytes as a step of a large model moves, if the system can spare them.
+// As many bytes as one step of a large model moves, if the system has enough
+// memory.
 constexpr size_t kProcessLimit = 256 * 1024 * 1024;
 
 size_t PageSize() {
@@ -108,8 +109,8 @@ uint8_t* LargeBlocks::Take(size_t size) {
 
 void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   if (size > limit_) return free(data);
-  // Whole pages, which nobody else uses. A system that does not know the advice
-  // keeps them.
+  // The pages are whole, and nobody else uses them. A system that does not know
+  // this advice keeps the pages.
   (void)madvise(data, size, MADV_FREE);
   ASAN_POISON_MEMORY_REGION(data, size);
   std::list<Kept> dropped;  // freed outside the lock

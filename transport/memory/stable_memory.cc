@@ -17,7 +17,7 @@ namespace {
 
 struct Registry {
   base::Mutex mu;
-  // By their begin. Ranges do not overlap.
+  // The ranges, by their begin. They do not overlap.
   std::map<const uint8_t*, std::shared_ptr<StableRange>> ranges
       ABSL_GUARDED_BY(mu);
   std::vector<std::weak_ptr<StableMemoryWatcher>> watchers ABSL_GUARDED_BY(mu);

@@ -89,7 +89,7 @@ enum class Completion {
 absl::string_view NameOf(Label label);
 absl::Span<const absl::string_view> ValuesOf(Label label);
 
-// One label of a series.
+// The value of one label of a series.
 struct Value {
   Value(Role v) : Value(Label::kRole, v) {}
   Value(Path v) : Value(Label::kPath, v) {}

@@ -112,7 +112,7 @@ class Tally {
 };
 
 // One owner's part of a gauge, such as the bytes of one pool. The destructor
-// subtracts this part. Thread-safe.
+// subtracts the part. Thread-safe.
 class Level {
  public:
   Level(Metric metric, std::initializer_list<Value> labels, uint64_t value = 0)

@@ -12,21 +12,21 @@ namespace progress {
 // The resource for which a task may wait. Each kind has its own queue and
 // threads, so that no kind delays another.
 enum class Aside {
-  // The kernel, which searches, unmaps or frees pages. One thread.
+  // The kernel searches, unmaps or frees pages. One thread.
   kMemory,
-  // The owner of a descriptor that is being closed, who may block the closing
-  // for ever. At most kMostClosingThreads.
+  // The owner of a descriptor may block its closing forever. At most
+  // kMostClosingThreads threads.
   kClosing,
-  // A name server. At most kMostNameThreads.
+  // A name server may be slow. At most kMostNameThreads threads.
   kNames,
-  // Locks of this process's connections, and the program's functions that
-  // report their state. One thread.
+  // Locks of this process's connections, or functions of the program that
+  // report their state, may block. One thread.
   kStatus,
-  // A device's driver, which waits for the device's work. One thread.
+  // A device's driver waits for the device's work. One thread.
   kDevice,
 };
 
-// The limit of closing threads. With several threads, one slow closing does not
+// Limits the closing threads. With several threads, one slow closing does not
 // block the others. The limit is low, because a peer that makes many closings
 // slow can occupy all threads.
 constexpr size_t kMostClosingThreads = 4;
@@ -50,8 +50,8 @@ size_t TasksAside(Aside kind);
 // of kMemory and kClosing.
 size_t TasksAside();
 
-// The cap of waiting and running tasks that peers can cause. More tasks mean
-// that a task is stuck or that a peer floods this process.
+// Caps the waiting and running tasks that peers can cause. More tasks mean that
+// a task is stuck or that a peer floods this process.
 constexpr size_t kManyTasksAside = 256;
 
 // Returns true above the cap. Code that runs tasks for peers then accepts no

@@ -173,8 +173,8 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
     timer_times_[id] = when;
     is_first = timers_.begin()->first.second == id;
   }
-  // Otherwise the thread wakes up for an earlier timer, and then checks this
-  // one.
+  // If other timers are earlier, the thread wakes for the earliest, and then
+  // checks this timer.
   if (is_first) Wake();
   return id;
 }
@@ -202,7 +202,7 @@ void EventLoop::Post(Callback callback) {
 }
 
 void EventLoop::Wake() {
-  // Fails only if the counter is full; the loop is then awake anyway.
+  // Fails only if the counter is full. The loop is awake then anyway.
   (void)eventfd_write(wake_.get(), 1);
 }
 

@@ -1,4 +1,4 @@
-// Limits connections of peers that have not yet said what they want.
+// Limits connections of peers that have not sent their first request yet.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_HALF_OPEN_TABLE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_HALF_OPEN_TABLE_H_
@@ -23,10 +23,10 @@ namespace progress {
 std::string HostOf(const sockaddr_storage& address);
 
 // Decides which half-open connection to drop if there are too many: the oldest
-// of the host that has the most. A host with many connections therefore costs
-// other hosts nothing, and a quick client finishes before its connection is the
-// oldest. Owns no connection. Each call takes logarithmic time. Not
-// thread-safe.
+// connection of the host with the most connections. A host with many
+// connections therefore costs other hosts nothing, and a quick client finishes
+// before its connection is the oldest. Owns no connection. Each call takes
+// logarithmic time. Not thread-safe.
 class HalfOpenTable {
  public:
   // Identifies a connection. Never 0; later connections have greater ids.
@@ -37,7 +37,7 @@ class HalfOpenTable {
   };
 
   // Returns `wanted`, or less if the process may open few descriptors: at most
-  // a quarter of them, and a quarter of that for one host.
+  // a quarter of the descriptors, and a quarter of that quarter for one host.
   static Limits WithinDescriptors(Limits wanted);
 
   explicit HalfOpenTable(Limits limits) : limits_(limits) {}
@@ -61,7 +61,8 @@ class HalfOpenTable {
   using Weight = std::pair<size_t, int64_t>;
 
   static Weight WeightOf(const std::set<Id>& connections);
-  // Changes the host's connections by `change`, and its place in the order.
+  // Changes the number of the host's connections by `change`. Updates the
+  // host's place in the order.
   template <typename Change>
   void Reweigh(const std::string& host, Change change);
 

@@ -9,8 +9,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The limit of looks at a slot whose input other threads keep missing. After
-// that the thread returns, and its caller polls again.
+// Limits how often a thread polls a slot whose input other threads keep
+// missing. After this limit the thread returns, and its caller polls again.
 constexpr int kMaxLooks = 4;
 
 // Every kSpinsPerLook spins, EndSpin() checks which pollables had input since

@@ -102,7 +102,7 @@ class PollSet {
 
   // Polls the hot pollables that have input and that no other thread is
   // polling. Returns true if any of them delivered something. Stops after about
-  // kRoundNanos; the next call begins with the rest.
+  // kRoundNanos; the next call continues with the rest.
   bool PollHot() { return PollRound(/*all=*/false); }
   // Polls all pollables, as PollHot() polls the hot ones.
   bool PollAll() { return PollRound(/*all=*/true); }

@@ -51,8 +51,8 @@ class RealTimeCores {
 // decides if it may spin nevertheless. Used by that thread only.
 class RealTimeSpin {
  public:
-  // In busy mode real-time threads spin on all cores of `cores` but one. In
-  // other modes they do not spin.
+  // In busy mode, real-time threads spin on all but one of `cores`. In other
+  // modes they do not spin.
   RealTimeSpin(bool is_busy, RealTimeCores* cores)
       : is_busy_(is_busy), cores_(cores) {}
   ~RealTimeSpin() {

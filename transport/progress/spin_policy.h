@@ -18,13 +18,13 @@ enum class PollingMode {
   kEvent,     // do not spin
 };
 
-// The time at which a spinning thread last regained its core. Holds for one
-// thread, or for a resource that only one thread uses at a time. If two threads
+// The time at which a spinning thread last regained its core. Belongs to one
+// thread, or to a resource that only one thread uses at a time. If two threads
 // lose their cores once each, neither has lost its core twice.
 class CoreLosses {
  public:
   // Records that the thread yielded its core, and regained it at `now`, after
-  // `took`. Returns `took` if this loss followed soon after the last one, or
+  // `took`. Returns `took` if this loss followed soon after the last loss, or
   // else zero.
   absl::Duration Record(absl::Duration took, absl::Time now);
 
@@ -48,7 +48,7 @@ class CoreLosses {
 // soon after regaining it, does not spin for some time. Threads that share its
 // policy do not spin either: they would lose their cores, too.
 //
-// Thread-safe without locks. Of concurrent waits, one may go unrecorded.
+// Thread-safe without locks. Concurrent waits may be recorded as one.
 class SpinPolicy {
  public:
   // Longer than a round trip over shared memory with a small handler.
@@ -60,7 +60,8 @@ class SpinPolicy {
   // A yield of this length lost the core to another program's slice. A yield to
   // other spinners takes microseconds.
   static constexpr int64_t kLostCoreNanos = kMaxNanos;
-  // Longer than any slice: the process or its machine was stopped.
+  // Longer than any time slice. A longer loss means that the process or its
+  // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
   // A core is lost again soon if it was held for less than this fraction of the
   // time of the loss. The other program then never sleeps. A program that runs

@@ -67,7 +67,7 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
   }
   const absl::Time start = base::SteadyNow();
   // Without turns, input of the set could keep the thread from its other work
-  // for ever.
+  // forever.
   if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
     return;
   }

@@ -16,12 +16,12 @@
 namespace penstock {
 namespace wire {
 
-// The limit of parts in a region. With this many parts, an announcement still
+// Limits the parts of a region. With this many parts, an announcement still
 // fits into one frame.
 constexpr size_t kMaxParts = 512;
 
-// The limit of bytes in a message: 1 TiB. No host sends more at once, and sums
-// of such lengths do not overflow 64 bits.
+// Limits the bytes of a message: 1 TiB. No host sends more at once, and sums of
+// such lengths do not overflow 64 bits.
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
 
 // Returns the limit of parts in a region, for a message of `length` bytes: one

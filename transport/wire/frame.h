@@ -20,14 +20,15 @@ constexpr uint8_t kOldestVersion = 1;
 constexpr uint8_t kVersion = 2;
 
 constexpr size_t kFrameHeaderBytes = 32;
-// The limit of a frame, header included. Such a frame fits into one packet of
-// any fabric. A longer payload is sent as several frames, its fragments.
+// Limits the size of a frame, including its header. Such a frame fits into one
+// packet of any fabric. A longer payload is sent as several frames, its
+// fragments.
 constexpr size_t kMaxFrameBytes = 16 * 1024;
 constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 
 enum class FrameType : uint8_t {
-  // About the session: unsequenced, over the lifeline only.
-  // Each attempt at a path has a number, its epoch.
+  // Frames about the session. Unsequenced, and over the lifeline only. Each
+  // attempt at a path has a number, its epoch.
   kHello = 1,        // payload: Hello
   kPathReady = 2,    // aux: epoch; payload: name of the fabric, for people
   kPathLost = 3,     // aux: epoch; payload: the reason
@@ -59,8 +60,8 @@ constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 // Set in a server's kReset, next to the status code, if no application has seen
 // the stream. The client may then safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// The last stream of a kGoaway whose sender does not know the last stream yet.
-// Another kGoaway will name the stream.
+// The last stream of a kGoaway whose sender does not know it yet. Another
+// kGoaway will name the stream.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {

@@ -23,8 +23,8 @@ struct FabricOffer {
   std::string fabric;  // the fabric's name, at most 15 bytes
   // True if the sender can use the fabric.
   bool usable = false;
-  // If usable, the data that the peer's fabric needs to connect. Otherwise the
-  // reason, for the peer's log. At most 1 KiB.
+  // If the fabric is usable: the data that the peer needs to connect. Otherwise
+  // the reason, for the peer's log. At most 1 KiB.
   std::string data;
 };
 

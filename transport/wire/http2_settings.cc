@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kHeaderBytes = 9;
 constexpr size_t kSettingBytes = 6;
 constexpr uint8_t kSettingsType = 4;
-// The limit of the first frame, in settings; real clients send fewer. A longer
-// frame is left to HTTP/2, so that the wait for its end is bounded.
+// Limits the first frame, in settings. Real clients send fewer. A longer frame
+// is left to HTTP/2, so that the wait for its end is bounded.
 constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
 
 uint32_t BigEndian(absl::string_view bytes) {
