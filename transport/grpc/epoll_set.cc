@@ -13,13 +13,17 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
-bool EpollSet::IsKnown() {
+// Threads that search at the same time find the same descriptor.
+int EpollSet::Descriptor() {
   const uint32_t fork_count = progress::ForkCount();
-  if (fd_ == kUnknown || fork_count != fork_count_) {
-    fork_count_ = fork_count;
-    fd_ = Search();
+  int fd = fd_.load(std::memory_order_relaxed);
+  if (fd == kUnknown ||
+      fork_count != fork_count_.load(std::memory_order_relaxed)) {
+    fd = Search();
+    fd_.store(fd, std::memory_order_relaxed);
+    fork_count_.store(fork_count, std::memory_order_relaxed);
   }
-  return fd_ != kNone;
+  return fd;
 }
 
 // Lets gRPC add a descriptor to its set. Only an epoll set that contains this
@@ -48,9 +52,9 @@ int EpollSet::Search() const {
 }
 
 bool EpollSet::MayHaveEvents() {
-  if (!IsKnown()) return true;
   pollfd set = {};
-  set.fd = fd_;
+  set.fd = Descriptor();
+  if (set.fd == kNone) return true;
   set.events = POLLIN;
   return poll(&set, 1, /*timeout=*/0) > 0;
 }
