@@ -11,7 +11,7 @@ constexpr absl::Duration kTimeout = absl::Seconds(3);
 
 }  // namespace
 
-CheckpointTurnKeeper::CheckpointTurnKeeper(const Connection& connection,
+CheckpointTurnKeeper::CheckpointTurnKeeper(const TrainingConnection& connection,
                                            const v1::CheckpointAttempt& attempt)
     : server_({connection.channels()[0]}) {
   *renewal_.mutable_view() = connection.view();

@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "ps/client/connection.h"
 #include "ps/client/fanout.h"
+#include "ps/client/training_connection.h"
 #include "ps/wire/ps.pb.h"
 #include "transport/base/steady_time.h"
 
@@ -19,7 +19,7 @@ namespace penstock::ps {
 // The destructor waits for a renewal under way, for some seconds at most.
 class CheckpointTurnKeeper {
  public:
-  CheckpointTurnKeeper(const Connection& connection,
+  CheckpointTurnKeeper(const TrainingConnection& connection,
                        const v1::CheckpointAttempt& attempt);
   ~CheckpointTurnKeeper();
   CheckpointTurnKeeper(const CheckpointTurnKeeper&) = delete;
