@@ -192,4 +192,14 @@ std::shared_ptr<RestoreSource> RestoreFrom(checkpoint::Files* files,
   return std::make_shared<FolderSource>(files, wanted, options);
 }
 
+absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
+  const auto steps = checkpoint::ListSteps(files);
+  if (!steps.ok()) return steps.status();
+  if (steps->empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "checkpoint: ", folder, " has ", StepFolder(steps->front()),
+      ", and a training that begins anew would write nothing there: go on from "
+      "it with --restore=newest, or give another folder with --checkpoints"));
+}
+
 }  // namespace penstock::ps

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "ps/checkpoint/files.h"
@@ -56,6 +57,11 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
 std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});
+
+// Checks that `files` have no checkpoint. Returns FAILED_PRECONDITION, with
+// both remedies, if they have one: only a training that restored this
+// checkpoint may write there. `folder` is the name of the folder for messages.
+absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
 
 }  // namespace penstock::ps
 

@@ -371,21 +371,8 @@ std::vector<uint64_t> CheckpointWriter::Prune() {
 }
 
 void CheckpointWriter::Log(const std::string& line) const {
-  if (options_.log) {
-    options_.log(line);
-  } else {
-    base::LogWarning("ps: " + line);
-  }
-}
-
-absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
-  const auto steps = checkpoint::ListSteps(files);
-  if (!steps.ok()) return steps.status();
-  if (steps->empty()) return absl::OkStatus();
-  return Refused(absl::StrCat(
-      folder, " has ", StepFolder(steps->front()),
-      ", and a training that begins anew would write nothing there: go on from "
-      "it with --restore=newest, or give another folder with --checkpoints"));
+  if (options_.log) return options_.log(line);
+  base::LogWarning("ps: " + line);
 }
 
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer) {

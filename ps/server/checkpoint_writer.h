@@ -212,11 +212,6 @@ class CheckpointWriter {
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
 
-// Checks that `files` have no checkpoint. Returns FAILED_PRECONDITION, with
-// both remedies, if they have one: only a training that restored this
-// checkpoint may write there. `folder` is the name of the folder for messages.
-absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
-
 // Returns the server's report, with the fields about checkpoints from `writer`,
 // which may be null.
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer);

@@ -14,6 +14,7 @@
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/names.h"
 #include "ps/server/checkpoint_model.h"
+#include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
 #include "tensor_service/checksum.h"
 #include "tests/ps/checkpoint/memory_files.h"
