@@ -3,9 +3,12 @@
 #ifndef PENSTOCK_PS_CLIENT_CUT_H_
 #define PENSTOCK_PS_CLIENT_CUT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "ps/wire/ps.pb.h"
 
 namespace penstock::ps {
 
@@ -15,6 +18,23 @@ bool SameCut(const Message& one, const Other& other) {
   return one.has_cut() == other.has_cut() &&
          one.cut().step() == other.cut().step() &&
          one.cut().id() == other.cut().id();
+}
+
+// The run of a training, and the checkpoint that the run began with.
+struct RunAndCut {
+  uint64_t run = 0;
+  absl::optional<v1::Cut> cut;  // nullopt: none
+};
+
+// Returns true if a run that begins with the message's cut continues `before`:
+// `before` wrote the checkpoint, or began with it.
+template <typename Message>
+bool Continues(const Message& message, const RunAndCut& before) {
+  if (!message.has_cut()) return false;
+  const v1::Cut& cut = message.cut();
+  if (cut.run() == before.run) return true;
+  return before.cut.has_value() && cut.step() == before.cut->step() &&
+         cut.id() == before.cut->id();
 }
 
 // Returns "step 60 (cut 1f2e)" or "no checkpoint", for people.

@@ -35,24 +35,56 @@ std::string NameOf(const Definition& definition, size_t server) {
                       ")");
 }
 
-// Returns DATA_LOSS if a server has no model while another one has trained
-// values: the server without a model has lost its values.
-absl::Status CheckNothingIsLost(const Definition& definition,
-                                const Replies& replies) {
-  const auto begun =
-      std::find_if(replies.begin(), replies.end(),
-                   [](const auto& reply) { return reply.has_begun(); });
-  if (begun == replies.end()) return absl::OkStatus();
-  std::vector<std::string> missing;
-  for (size_t i = 0; i < replies.size(); ++i) {
-    if (replies[i].run() == 0) missing.push_back(NameOf(definition, i));
+// A run that cannot go on, as some servers have lost their part of it.
+struct LostRun {
+  RunAndCut run;
+  std::vector<std::string> missing;  // names of the servers without the run
+};
+
+// Returns the run that was trained at some servers and is missing at others.
+// Two trained runs are not one that was lost: they are of two trainings.
+absl::optional<LostRun> FindLost(const Definition& definition,
+                                 const Replies& replies) {
+  LostRun lost;
+  if (definition.continues.has_value()) lost.run = *definition.continues;
+  for (const v1::GetModelReply& reply : replies) {
+    if (!reply.has_begun()) continue;
+    lost.run = {reply.run(), absl::nullopt};
+    if (reply.has_cut()) lost.run.cut = reply.cut();
+    break;
   }
-  if (missing.empty()) return absl::OkStatus();
+  if (lost.run.run == 0) return absl::nullopt;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i].run() == lost.run.run) continue;
+    if (replies[i].has_begun()) return absl::nullopt;
+    lost.missing.push_back(NameOf(definition, i));
+  }
+  if (lost.missing.empty()) return absl::nullopt;
+  return lost;
+}
+
+// Makes the error for a run that cannot be restored at all servers.
+absl::Status CannotGoOn(const LostRun& lost, absl::string_view why) {
   return absl::DataLossError(absl::StrCat(
-      "define: of run ", absl::Hex(begun->run()), ", ",
-      absl::StrJoin(missing, ", "),
-      " has nothing, as it was started anew: start all servers anew, from a "
-      "checkpoint if there is one"));
+      "run ", absl::Hex(lost.run.run),
+      " is lost: ", absl::StrJoin(lost.missing, ", "),
+      " was started anew and has nothing of it, and the servers cannot go on "
+      "from a checkpoint by themselves: ",
+      why));
+}
+
+// Checks that the servers continue the training that the caller was in.
+absl::Status CheckContinues(const Definition& definition,
+                            const v1::GetModelReply& reply) {
+  const auto& before = definition.continues;
+  if (!before.has_value() || reply.run() == before->run ||
+      Continues(reply, *before)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "define: the servers have begun run ", absl::Hex(reply.run()), " with ",
+      CutText(reply), ", which does not continue run ", absl::Hex(before->run),
+      " of this process: start this process anew to join them"));
 }
 
 absl::Status CheckSameModels(const Definition& definition,
@@ -70,15 +102,35 @@ absl::Status CheckSameModels(const Definition& definition,
   return absl::OkStatus();
 }
 
-// Returns true if all servers have one run, of one cut. Trained servers count
-// as defined, because nobody can define them again.
-bool AreDefined(const Replies& replies) {
+// Returns true if all servers have one run, of one cut.
+bool AreOfOneRun(const Replies& replies) {
   const v1::GetModelReply& first = replies.front();
   return std::all_of(replies.begin(), replies.end(), [&](const auto& reply) {
-    return reply.has_begun() ||
-           (reply.run() != 0 && reply.run() == first.run() &&
-            SameCut(reply, first));
+    return reply.run() != 0 && reply.run() == first.run() &&
+           SameCut(reply, first);
   });
+}
+
+// Asks all servers for their models. Unless they have one run, asks server 0
+// again at the end. A push that all servers have counted before another server
+// lost its values is then known: server 0 has begun.
+absl::StatusOr<Replies> AskAll(const Definition& definition) {
+  auto replies =
+      GetModels(definition.servers, /*wait=*/false, definition.timeout);
+  if (!replies.ok() || AreOfOneRun(*replies)) return replies;
+  const auto last =
+      GetModels({definition.servers[0]}, /*wait=*/false, definition.timeout);
+  if (!last.ok()) return last.status();
+  replies->front() = last->front();
+  return replies;
+}
+
+// Returns true if nothing is left to define. Servers with trained values of
+// different runs are of different trainings.
+bool AreDefined(const Replies& replies) {
+  return AreOfOneRun(replies) ||
+         std::all_of(replies.begin(), replies.end(),
+                     [](const auto& reply) { return reply.has_begun(); });
 }
 
 // Removes a repeated "define: " from an error of a server.
@@ -89,13 +141,13 @@ absl::Status Explained(const absl::Status& status) {
                                                    {{": define: ", ": "}})));
 }
 
+// Proposes a new run, even if other servers have one: server 0 may have lost
+// pushes of that one.
 absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
-                                             const Replies& replies) {
+                                             uint64_t replaces) {
   v1::ChooseCutRequest request;
   request.set_run(RandomId());
-  for (const v1::GetModelReply& reply : replies) {
-    if (reply.run() != 0) request.set_run(reply.run());
-  }
+  request.set_replaces(replaces);
   auto bytes = Fanout({definition.servers[0]}, {NameOf(definition, 0)})
                    .Call("ChooseCut", request, definition.timeout);
   if (!bytes.ok()) return Explained(bytes.status());
@@ -105,24 +157,50 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
   return choice;
 }
 
+// Returns the choice for a run that has lost servers. Returns DATA_LOSS unless
+// the chosen checkpoint continues that run.
+absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
+                                                const LostRun& lost) {
+  auto choice = ChooseCut(definition, lost.run.run);
+  if (absl::IsFailedPrecondition(choice.status())) {
+    return CannotGoOn(lost, choice.status().message());
+  }
+  if (!choice.ok() || Continues(*choice, lost.run)) return choice;
+  if (!choice->has_cut()) {
+    return CannotGoOn(
+        lost, absl::StrCat(NameOf(definition, 0),
+                           " found no checkpoint (is the folder of "
+                           "--checkpoints the same, and is --restore given?). "
+                           "If there is none, start all servers and all "
+                           "workers anew, and train from the beginning"));
+  }
+  return CannotGoOn(
+      lost,
+      absl::StrCat(NameOf(definition, 0), " begins with ", CutText(*choice),
+                   " of run ", absl::Hex(choice->cut().run()),
+                   ", which is of another training: start all servers "
+                   "anew, with the folder of this one"));
+}
+
 absl::Status CheckDefined(const Definition& definition, size_t server,
                           const v1::ChooseCutReply& choice,
                           const v1::DefineReply& reply) {
   if (reply.run() == choice.run() && SameCut(reply, choice)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("define: ", NameOf(definition, server), " has run ",
-                   absl::Hex(reply.run()), " with ", CutText(reply),
-                   ", expected run ", absl::Hex(choice.run()), " with ",
-                   CutText(choice), ": start all servers anew"));
+  return absl::AbortedError(absl::StrCat(
+      "define: ", NameOf(definition, server), " has run ",
+      absl::Hex(reply.run()), " with ", CutText(reply), ", expected run ",
+      absl::Hex(choice.run()), " with ", CutText(choice),
+      ": define again, or start all servers anew "
+      "if that does not help"));
 }
 
 // Defines the training at all servers, which restore concurrently. Returns true
 // if a server had no model before.
 absl::StatusOr<bool> DefineAll(const Definition& definition,
                                const Replies& before,
-                               const v1::ChooseCutReply& choice) {
+                               const v1::ChooseCutReply& choice, bool is_lost) {
   std::vector<grpc::ByteBuffer> requests;
   std::vector<std::string> names;
   v1::DefineRequest request;
@@ -131,9 +209,12 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
                                     definition.addresses.end());
   request.set_run(choice.run());
   if (choice.has_cut()) *request.mutable_cut() = choice.cut();
+  request.set_abandons(is_lost);
   for (size_t i = 0; i < before.size(); ++i) {
+    const bool may_replace = is_lost || !before[i].has_begun();
     request.set_server(static_cast<uint32_t>(i));
-    request.set_replaces(before[i].has_begun() ? 0 : before[i].run());
+    request.set_instance(before[i].instance());
+    request.set_replaces(may_replace ? before[i].run() : 0);
     requests.push_back(tensor::FromProto(request));
     names.push_back(NameOf(definition, i));
   }
@@ -159,23 +240,27 @@ absl::StatusOr<Defined> Define(const Definition& definition) {
     status = AwaitServers(definition.servers, definition.timeout);
   }
   if (!status.ok()) return status;
-  auto replies =
-      GetModels(definition.servers, /*wait=*/false, definition.timeout);
+  auto replies = AskAll(definition);
   if (!replies.ok()) return replies.status();
-  status = CheckNothingIsLost(definition, *replies);
-  if (status.ok()) status = CheckSameModels(definition, *replies);
+  status = CheckSameModels(definition, *replies);
   if (!status.ok()) return status;
   Defined defined;
   defined.is_adopted = true;
-  if (!AreDefined(*replies)) {
-    const auto choice = ChooseCut(definition, *replies);
+  const auto lost = FindLost(definition, *replies);
+  if (lost.has_value() ? !AreOfOneRun(*replies) : !AreDefined(*replies)) {
+    const auto choice = lost.has_value()
+                            ? ChooseCutFor(definition, *lost)
+                            : ChooseCut(definition, /*replaces=*/0);
     if (!choice.ok()) return choice.status();
-    const auto is_taken = DefineAll(definition, *replies, *choice);
+    const auto is_taken =
+        DefineAll(definition, *replies, *choice, lost.has_value());
     if (!is_taken.ok()) return is_taken.status();
     defined.is_adopted = !*is_taken;
     replies = GetModels(definition.servers, /*wait=*/false, definition.timeout);
     if (!replies.ok()) return replies.status();
   }
+  status = CheckContinues(definition, replies->front());
+  if (!status.ok()) return status;
   defined.restored_step = replies->front().cut().step();
   auto connection =
       TrainingConnection::FromReplies(definition.servers, *replies);

@@ -10,6 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/client/cut.h"
 #include "ps/client/training_connection.h"
 #include "ps/model/model.h"
 
@@ -24,6 +26,9 @@ struct Definition {
   // Limits the wait for servers that are not up yet, and then each call. A
   // server may have to read a checkpoint.
   absl::Duration timeout = absl::Minutes(10);
+  // Set: the servers must continue this training; see Reattach(). Unset: the
+  // training that the servers have, or a new one.
+  absl::optional<RunAndCut> continues = absl::nullopt;
 };
 
 struct Defined {
@@ -45,8 +50,16 @@ struct Defined {
 // All servers restore the same cut concurrently. Server 0 chooses the cut, if
 // its flags ask for a restore. Fails if a server cannot begin with that cut.
 //
+// If some servers have trained values and others were restarted, all servers
+// restore the newest checkpoint, within their processes. Pushes that the
+// checkpoint lacks are lost. Needs --restore at each server, and a checkpoint
+// that the lost run wrote or began with. No value is dropped unless server 0
+// has such a checkpoint.
+//
 // Returns the errors of TrainingConnection::Open(), and:
-// - DATA_LOSS if some servers have trained values and others were restarted;
+// - DATA_LOSS if values are lost and cannot be restored so; names the remedy;
+// - ABORTED if other clients define at the same time, or a server was restarted
+//   meanwhile: call again;
 // - FAILED_PRECONDITION, with the difference, if the servers have another
 //   model, or if a server has another cut or none;
 // - INVALID_ARGUMENT if the model is invalid.

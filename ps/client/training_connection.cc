@@ -43,7 +43,8 @@ absl::Status CheckAllHaveIt(const std::vector<v1::GetModelReply>& replies,
     return absl::DataLossError(absl::StrCat(
         NameIn(first, server), " was started anew and has lost run ",
         absl::Hex(first.run()),
-        ": start all servers anew, from a checkpoint if there is one"));
+        ": start worker 0 anew, which restores a checkpoint at all servers if "
+        "they have --restore, or start all servers anew"));
   }
   return absl::OkStatus();
 }
@@ -116,12 +117,12 @@ int64_t LeastStaleness(const Model& model) {
 
 }  // namespace
 
-TrainingConnection::TrainingConnection(Channels channels, uint64_t run,
+TrainingConnection::TrainingConnection(Channels channels, RunAndCut begun,
                                        Model model, PlacementMap placement,
                                        Layout layout,
                                        std::vector<bool> had_values)
     : channels_(std::move(channels)),
-      run_(run),
+      begun_(std::move(begun)),
       model_(std::move(model)),
       placement_(std::move(placement)),
       layout_(std::move(layout)),
@@ -174,14 +175,17 @@ TrainingConnection::FromReplies(Channels servers,
         absl::StrCat("the servers' replies are inconsistent: table ",
                      table.name, " is not placed"));
   }
+  RunAndCut begun;
+  begun.run = first->run();
+  if (first->has_cut()) begun.cut = first->cut();
   return std::shared_ptr<const TrainingConnection>(new TrainingConnection(
-      std::move(servers), first->run(), *std::move(model),
+      std::move(servers), std::move(begun), *std::move(model),
       *std::move(placement), *std::move(layout), std::move(had_values)));
 }
 
 v1::View TrainingConnection::view() const {
   v1::View view;
-  view.set_run(run_);
+  view.set_run(run());
   view.set_epoch(placement_.epoch());
   return view;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "ps/client/cut.h"
 #include "ps/client/layout.h"
 #include "ps/model/model.h"
 #include "ps/placement/placement_map.h"
@@ -59,7 +60,9 @@ class TrainingConnection {
 
   const Channels& channels() const { return channels_; }
   size_t servers() const { return channels_.size(); }
-  uint64_t run() const { return run_; }
+  uint64_t run() const { return begun_.run; }
+  // Returns the run, and the checkpoint that its servers have restored.
+  const RunAndCut& begun() const { return begun_; }
   const Model& model() const { return model_; }
   const PlacementMap& placement() const { return placement_; }
   const Layout& layout() const { return layout_; }
@@ -79,12 +82,12 @@ class TrainingConnection {
                        const absl::Status& error) const;
 
  private:
-  TrainingConnection(Channels channels, uint64_t run, Model model,
+  TrainingConnection(Channels channels, RunAndCut begun, Model model,
                      PlacementMap placement, Layout layout,
                      std::vector<bool> had_values);
 
   const Channels channels_;
-  const uint64_t run_;
+  const RunAndCut begun_;
   const Model model_;
   const PlacementMap placement_;
   const Layout layout_;

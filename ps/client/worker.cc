@@ -44,8 +44,7 @@ Worker::Worker(Options options)
       hash_(RandomId()),
       splitter_(connection_, hash_) {
   id_.set_rank(options_.rank);
-  id_.set_incarnation(options_.incarnation == 0 ? RandomId()
-                                                : options_.incarnation);
+  id_.set_incarnation(options_.incarnation);
 }
 
 // Stops the calls first: servers refuse calls once the heartbeats have ended.
@@ -58,6 +57,7 @@ Puller Worker::AsPuller() {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(Options options) {
   const absl::Duration timeout = options.join_timeout;
+  if (options.incarnation == 0) options.incarnation = RandomId();
   std::unique_ptr<Worker> worker(new Worker(std::move(options)));
   absl::Status status = worker->splitter_.MakeCoders(worker->options_.coder);
   if (status.ok()) status = worker->JoinAll(timeout);

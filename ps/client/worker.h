@@ -98,6 +98,8 @@ class Worker {
   // that some server has not received from this rank.
   uint64_t clock() const { return first_step_; }
   const TrainingConnection& connection() const { return *connection_; }
+  // Returns the options, with the drawn incarnation.
+  const Options& options() const { return options_; }
 
   // Sets the initial values of all dense tables. For rank 0 only. Servers that
   // have values keep their values. The given tensors may be views of one piece

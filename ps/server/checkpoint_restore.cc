@@ -64,7 +64,7 @@ absl::Status Failed(const CutId& cut, const absl::Status& status) {
 }
 
 CutId CutOf(const checkpoint::Manifest& manifest) {
-  return {manifest.attempt.step, manifest.attempt.id};
+  return {manifest.attempt.step, manifest.attempt.id, manifest.run};
 }
 
 class FolderSource final : public RestoreSource {

@@ -125,6 +125,7 @@ absl::Status CheckpointWriter::Prepare(const Server::Training& training) {
     return Refused(absl::StrCat("this is server ", training.server,
                                 "; server 0 begins and commits them"));
   }
+  BeginRun(training.run);
   absl::Status status = Open();
   if (status.ok() && !has_gone_on_) status = GoOnFromRestored();
   if (status.ok()) has_gone_on_ = true;
@@ -163,6 +164,17 @@ void CheckpointWriter::EndAttempt() {
   turn_.End(attempt_->id);
   attempt_.reset();
   repository_->Abort();
+}
+
+void CheckpointWriter::BeginRun(uint64_t run) {
+  if (run == run_) return;
+  run_ = run;
+  EndAttempt();
+  written_.clear();
+  last_step_ = 0;
+  has_gone_on_ = false;
+  newest_ = {};
+  newest_clocks_.clear();
 }
 
 absl::Status CheckpointWriter::Claim() {
@@ -228,6 +240,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   absl::MutexLock lock(&mu_);
   const Training training = server_->training();
   if (training == nullptr) return Refused("this server has no model");
+  BeginRun(training->run);
   progress_.done = 0;
   Tables& tables = *training->tables;
   auto base = FindBase(attempt, &tables);

@@ -147,8 +147,8 @@ class CheckpointWriter {
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<Shard>& shards);
 
-  // Returns the step of the last checkpoint that this process committed; 0:
-  // none. Does not block.
+  // Returns the step of the last checkpoint that this process committed for the
+  // present run; 0: none. Does not block.
   uint64_t last_step() const { return last_step_; }
 
   // Returns the progress of Write(). Does not block.
@@ -164,6 +164,8 @@ class CheckpointWriter {
   using Training = std::shared_ptr<const Server::Training>;
 
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets the checkpoints of an earlier run, whose tables are gone.
+  void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status GoOnFromRestored() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -197,6 +199,7 @@ class CheckpointWriter {
   CheckpointTurn turn_;
 
   absl::Mutex mu_;
+  uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;  // of the members below
   // Ordered from the oldest to the newest.
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 

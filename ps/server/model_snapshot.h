@@ -43,7 +43,8 @@ struct ModelSnapshot {
 // The name of a checkpoint of all servers.
 struct CutId {
   uint64_t step = 0;
-  uint64_t id = 0;  // differs between two checkpoints of one step
+  uint64_t id = 0;   // differs between two checkpoints of one step
+  uint64_t run = 0;  // wrote the checkpoint; 0: unknown; not compared
 };
 inline bool operator==(const CutId& a, const CutId& b) {
   return a.step == b.step && a.id == b.id;

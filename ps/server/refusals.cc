@@ -25,13 +25,16 @@ absl::Status HasNoModel(uint64_t run) {
   return absl::DataLossError(absl::StrCat(
       "the parameter server was started anew and has nothing of run ",
       absl::Hex(run),
-      ": start the training anew, or all servers from a checkpoint"));
+      ": attach again, which restores a checkpoint at all servers if they have "
+      "--restore, or start the workers anew"));
 }
 
 absl::Status OtherRun(uint64_t run, uint64_t ours) {
   return absl::AbortedError(absl::StrCat(
       "the parameter server is of run ", absl::Hex(ours), ", not of ",
-      absl::Hex(run), ": this process belongs to a training that has ended"));
+      absl::Hex(run),
+      ": this process belongs to a training that has ended, or that goes on "
+      "from a checkpoint: attach again, or start this process anew"));
 }
 
 absl::Status Refusal(Verdict verdict, const absl::optional<WorkerId>& worker,

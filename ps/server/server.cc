@@ -1,5 +1,6 @@
 #include "ps/server/server.h"
 
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,13 @@ using base::SteadyNow;
 
 Server::Server(const Options& options)
     : options_(options),
+      instance_(DrawInstance()),
       steps_(options.max_wait, &clock_, [this] { ExpireReady(); }) {}
+
+uint64_t Server::DrawInstance() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;  // not 0
+}
 
 Server::~Server() {
   Drain();
@@ -99,6 +106,13 @@ Server::ExchangePtr Server::exchange() const {
   return exchange_;
 }
 
+Server::ExchangePtr Server::ExchangeOf(uint64_t run) const {
+  absl::MutexLock lock(&mu_);
+  const bool is_other =
+      run != 0 && (training_ == nullptr || training_->run != run);
+  return is_other ? nullptr : exchange_;
+}
+
 absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
   ExchangePtr exchange;
   {
@@ -174,12 +188,12 @@ absl::Status Server::Heartbeat(uint64_t run, const WorkerId& worker) {
   return exchange->Heartbeat(worker);
 }
 
-void Server::Leave(const WorkerId& worker) {
-  if (const ExchangePtr ours = exchange()) ours->Leave(worker);
+void Server::Leave(const WorkerId& worker, uint64_t run) {
+  if (const ExchangePtr ours = ExchangeOf(run)) ours->Leave(worker);
 }
 
-void Server::Lost(const WorkerId& worker) {
-  if (const ExchangePtr ours = exchange()) ours->Lost(worker);
+void Server::Lost(const WorkerId& worker, uint64_t run) {
+  if (const ExchangePtr ours = ExchangeOf(run)) ours->Lost(worker);
 }
 
 uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,

@@ -41,6 +41,8 @@ struct View {
 //   defined   initialize   all parts have values     answer       serving
 //   defined,  define       of another run, or cut;   restore      serving or
 //    serving               no push has counted                    defined
+//   defined,  define       of another run, with a    drop the     empty, then
+//    serving               cut; abandons this run    values       as above
 //   any       drain                                  end waits    draining
 //
 // In state `defined`, workers may join; pulls and pushes are refused. Other
@@ -90,11 +92,19 @@ class Server {
   // Returns the cut and the run for all servers. The run is `run`, unless the
   // server has answered before. The first answer stays until a Define() with
   // its cut fails here. Blocks while the checkpoint is read.
-  absl::StatusOr<Choice> ChooseCut(uint64_t run);
+  //
+  // `replaces` is a run that has lost another server; 0: none. If this server
+  // has that run, the answer is the newest checkpoint, with a new run. Such an
+  // answer stays for kChoiceLimit. Returns FAILED_PRECONDITION if there is no
+  // checkpoint, or if this server was started without --restore.
+  absl::StatusOr<Choice> ChooseCut(uint64_t run, uint64_t replaces = 0);
+  // Covers the time from an answer to the Define() that it leads to.
+  static constexpr absl::Duration kChoiceLimit = absl::Seconds(10);
   // Defines the training, and restores the cut; see ps.proto. Fails with:
   //   FAILED_PRECONDITION  the server has another model or other servers, or
   //                        cannot begin with the cut; names the difference
   //   INVALID_ARGUMENT     the model is invalid
+  //   ABORTED              the server has another instance: define again
   //   or the error of a restore
   absl::StatusOr<Defined> Define(const Definition& definition);
 
@@ -104,6 +114,9 @@ class Server {
   // Returns the clocks of all ranks, without the pushes that are not applied.
   // Fails as a pull does if the server is not serving.
   absl::StatusOr<std::vector<RankClock>> AppliedClocks() const;
+  // Returns a random number that changes when the server loses its values: at
+  // each start, and when Define() abandons a run.
+  uint64_t instance() const { return instance_; }
   // Returns the training; null before Define().
   std::shared_ptr<const Training> training() const;
   bool has_values() const;
@@ -122,9 +135,11 @@ class Server {
   // free.
   absl::Status Heartbeat(uint64_t run, const WorkerId& worker);
   // End the membership. Lost() also counts and logs the worker as lost. Both
-  // ignore a worker that is no member.
-  void Leave(const WorkerId& worker);
-  void Lost(const WorkerId& worker);
+  // ignore a worker that is no member. Both ignore a `run` that the server does
+  // not have: the worker may be a member of the present run, too. 0: the
+  // present run.
+  void Leave(const WorkerId& worker, uint64_t run = 0);
+  void Lost(const WorkerId& worker, uint64_t run = 0);
 
   // Sets the first values of parts. Returns false, and changes nothing, if the
   // server has all values already. Returns FAILED_PRECONDITION unless the rank
@@ -180,6 +195,11 @@ class Server {
   using Due = std::vector<std::function<void()>>;
   using ExchangePtr = std::shared_ptr<Exchange>;
 
+  static uint64_t DrawInstance();
+  absl::StatusOr<Choice> ChooseAgain(uint64_t run, uint64_t replaces)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Abandon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_)
+      ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Defined> DefineAnew(const Definition& definition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CheckCut(const absl::optional<CutId>& cut) const;
@@ -200,6 +220,8 @@ class Server {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns null before Define().
   ExchangePtr exchange() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns null if the server has another run. 0: the present run.
+  ExchangePtr ExchangeOf(uint64_t run) const ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;
   const RowClock clock_;
@@ -207,6 +229,14 @@ class Server {
 
   absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
   absl::optional<Choice> choice_ ABSL_GUARDED_BY(define_mu_);
+  // The answer about a run that has lost a server.
+  struct LaterChoice {
+    uint64_t replaces = 0;
+    Choice choice;
+    absl::Time ends;  // by SteadyNow()
+  };
+  absl::optional<LaterChoice> later_choice_ ABSL_GUARDED_BY(define_mu_);
+  std::atomic<uint64_t> instance_;
   mutable absl::Mutex mu_;
   State state_ ABSL_GUARDED_BY(mu_) = State::kEmpty;
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);

@@ -5,15 +5,20 @@
 #include "absl/strings/str_cat.h"
 #include "ps/server/refusals.h"
 #include "ps/server/server.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 
-absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run) {
+using base::SteadyNow;
+
+absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run,
+                                                 uint64_t replaces) {
   if (run == 0) {
     return absl::InvalidArgumentError("define: run is 0; draw one at random");
   }
   absl::MutexLock one_at_a_time(&define_mu_);
   if (const auto ours = training(); ours != nullptr) {
+    if (ours->run == replaces) return ChooseAgain(run, replaces);
     return Choice{ours->run, restored()};
   }
   if (!choice_.has_value()) {
@@ -28,15 +33,55 @@ absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run) {
   return *choice_;
 }
 
+// Clients whose calls overlap get one answer. An older answer is not repeated:
+// a newer checkpoint may have been written since.
+absl::StatusOr<Server::Choice> Server::ChooseAgain(uint64_t run,
+                                                   uint64_t replaces) {
+  if (later_choice_.has_value() && later_choice_->replaces == replaces &&
+      SteadyNow() < later_choice_->ends) {
+    return later_choice_->choice;
+  }
+  if (options_.restore == nullptr) {
+    return absl::FailedPreconditionError(
+        "this server was started without --restore: start all servers anew, "
+        "with --restore=newest");
+  }
+  const auto cut = options_.restore->Choose();
+  if (!cut.ok()) return cut.status();
+  if (!cut->has_value()) {
+    return absl::FailedPreconditionError(
+        "there is no checkpoint: start all servers and workers anew");
+  }
+  const bool is_same = later_choice_.has_value() &&
+                       later_choice_->replaces == replaces &&
+                       later_choice_->choice.cut == *cut;
+  if (is_same) run = later_choice_->choice.run;
+  later_choice_ =
+      LaterChoice{replaces, Choice{run, *cut}, SteadyNow() + kChoiceLimit};
+  return later_choice_->choice;
+}
+
 absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
   absl::MutexLock one_at_a_time(&define_mu_);
+  if (definition.instance != 0 && definition.instance != instance_) {
+    return absl::AbortedError(
+        "define: the server was started anew meanwhile: define again");
+  }
   if (const auto ours = training(); ours != nullptr) {
     absl::Status same = CheckSame(*ours, definition);
     if (!same.ok()) return same;
     const absl::optional<CutId> cut = restored();
     const bool is_other = definition.run != ours->run || definition.cut != cut;
-    if (!is_other || definition.replaces != ours->run || has_begun()) {
+    const bool may_replace =
+        definition.replaces == ours->run &&
+        (!has_begun() || (definition.abandons && definition.cut.has_value()));
+    if (!is_other || !may_replace) {
       return Defined{false, ours->run, !has_values(), cut};
+    }
+    if (has_begun()) {
+      absl::Status can_begin = CheckCut(definition.cut);
+      if (can_begin.ok()) can_begin = Abandon();
+      if (!can_begin.ok()) return can_begin;
     }
   }
   auto defined = DefineAnew(definition);
@@ -63,6 +108,31 @@ absl::StatusOr<Server::Defined> Server::DefineAnew(
   absl::Status begun = Begin(*std::move(training), definition.cut, restored);
   if (!begun.ok()) return begun;
   return Defined{true, definition.run, !has_values(), definition.cut};
+}
+
+// Drops the values first, so that the memory is not needed twice. Afterwards
+// the server is as after a start.
+absl::Status Server::Abandon() {
+  ExchangePtr exchange;
+  std::shared_ptr<Training> training;
+  {
+    absl::MutexLock lock(&mu_);
+    if (state_ == State::kDraining) return Draining();
+    state_ = State::kEmpty;
+    exchange.swap(exchange_);
+    training.swap(training_);
+    cut_.reset();
+    instance_ = DrawInstance();
+  }
+  choice_.reset();
+  later_choice_.reset();
+  LogLines(options_.log,
+           {absl::StrCat("run ", absl::Hex(training->run),
+                         " has lost another server: dropping its values, and "
+                         "restoring a checkpoint")});
+  exchange->Drain();
+  steps_.Clear();
+  return absl::OkStatus();
 }
 
 absl::Status Server::CheckCut(const absl::optional<CutId>& cut) const {

@@ -74,10 +74,28 @@ void Steps::Stop() {
 void Steps::Begin(std::shared_ptr<StepSource> source,
                   std::shared_ptr<Tables> tables) {
   absl::MutexLock lock(&mu_);
+  DropLocked();
   source_ = std::move(source);
   tables_ = std::move(tables);
-  deadline_ = absl::InfiniteFuture();
   has_small_steps_ = HasSmallSteps(*tables_);
+}
+
+void Steps::Clear() {
+  // Destroyed without the lock.
+  std::shared_ptr<StepSource> source;
+  std::shared_ptr<Tables> tables;
+  absl::MutexLock lock(&mu_);
+  DropLocked();
+  source.swap(source_);
+  tables.swap(tables_);
+}
+
+void Steps::DropLocked() {
+  applies_.clear();
+  deadline_ = absl::InfiniteFuture();
+  held_bytes_ = 0;
+  has_small_steps_ = false;
+  is_over_ = false;
 }
 
 void Steps::SetAlarm(absl::Time alarm) {
@@ -207,6 +225,7 @@ void Steps::ApplyNext(NoMemory no_memory) {
   std::shared_ptr<Tables> tables;
   {
     absl::MutexLock lock(&mu_);
+    if (applies_.empty()) return;  // Clear() has dropped them
     apply = std::move(applies_.front());
     applies_.pop_front();
     if (is_over_) return;
@@ -221,6 +240,7 @@ void Steps::ApplyNext(NoMemory no_memory) {
   if (no_memory == NoMemory::kLeaveToThread &&
       absl::IsResourceExhausted(status)) {
     absl::MutexLock lock(&mu_);
+    if (source != source_) return;
     applies_.push_front(std::move(apply));
     help_ends_ = absl::InfinitePast();
     return;
@@ -244,7 +264,8 @@ absl::Status Steps::ApplyWhenThereIsMemory(const Coordinator::Apply& apply,
     if (!absl::IsResourceExhausted(status)) return status;
     absl::MutexLock lock(&mu_);
     const absl::Time again = SteadyNow() + kMemoryInterval;
-    if (again > limit || is_draining_) return status;
+    const bool is_dropped = tables != tables_.get();
+    if (again > limit || is_draining_ || is_dropped) return status;
     while (!stop_ && SteadyNow() < again) wake_thread_.WaitUntil(&mu_, again);
   }
 }

@@ -60,8 +60,12 @@ class Steps {
   // Calls Stop().
   ~Steps();
 
+  // Takes the steps of `source` from now on, and drops those of an earlier
+  // source.
   void Begin(std::shared_ptr<StepSource> source,
              std::shared_ptr<Tables> tables);
+  // Releases the source and the tables, and takes no steps until Begin().
+  void Clear();
   void SetAlarm(absl::Time alarm);
 
   // The source's state after an event.
@@ -122,6 +126,7 @@ class Steps {
   absl::Status ApplyWhenThereIsMemory(const Coordinator::Apply& apply,
                                       absl::Span<Gradients* const> pushes,
                                       Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
+  void DropLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
   void Maintain(StepSource* source, Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
   void TakeSnapshots() ABSL_LOCKS_EXCLUDED(mu_);

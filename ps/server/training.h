@@ -33,6 +33,8 @@ struct ServerDefinition {
   uint64_t run = 0;
   absl::optional<CutId> cut;  // to restore
   uint64_t replaces = 0;      // a run that this one may replace; 0: none
+  bool abandons = false;      // also replaces a run with counted pushes
+  uint64_t instance = 0;      // of the server; 0: any
 };
 
 // Gives a server its first values from a folder of checkpoints.

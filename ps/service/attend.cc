@@ -30,13 +30,14 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
                        ": open a stream for each")));
     }
     if (heartbeat_.leaving()) {
-      server_->Leave(worker);
+      server_->Leave(worker, heartbeat_.run());
       return End(absl::OkStatus());
     }
     absl::Status alive = server_->Heartbeat(heartbeat_.run(), worker);
     if (!alive.ok()) return End(alive);
     if (!member_.has_value()) attendance_->Begin(worker, this);
     member_ = worker;
+    run_ = heartbeat_.run();
     StartRead(&heartbeat_);
   }
 
@@ -52,7 +53,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
     // A worker whose stream ends without a goodbye counts as dead. Lost()
     // ignores a worker that has left.
     if (member_.has_value() && attendance_->End(*member_, this)) {
-      server_->Lost(*member_);
+      server_->Lost(*member_, run_);
     }
     Finish(tensor::ToGrpc(status));
   }
@@ -61,6 +62,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   Attendance* const attendance_;
   v1::Heartbeat heartbeat_;
   absl::optional<WorkerId> member_;
+  uint64_t run_ = 0;  // of the member
 };
 
 }  // namespace

@@ -33,6 +33,7 @@ void SetCut(const absl::optional<CutId>& cut, Message* message) {
   if (!cut.has_value()) return;
   message->mutable_cut()->set_step(cut->step);
   message->mutable_cut()->set_id(cut->id);
+  message->mutable_cut()->set_run(cut->run);
 }
 
 v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);

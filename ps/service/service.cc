@@ -68,7 +68,8 @@ class ServiceImpl final : public Base {
         claimed = options_.checkpoints->Claim();
       }
       if (!claimed.ok()) return claimed;
-      const auto choice = server_->ChooseCut(request->run());
+      const auto choice =
+          server_->ChooseCut(request->run(), request->replaces());
       if (!choice.ok()) return choice.status();
       reply->set_run(choice->run);
       SetCut(choice->cut, reply);
@@ -227,8 +228,11 @@ absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
   definition.server = request.server();
   definition.run = request.run();
   definition.replaces = request.replaces();
+  definition.abandons = request.abandons();
+  definition.instance = request.instance();
   if (request.has_cut()) {
-    definition.cut = CutId{request.cut().step(), request.cut().id()};
+    definition.cut =
+        CutId{request.cut().step(), request.cut().id(), request.cut().run()};
   }
   const auto defined = server_->Define(definition);
   if (!defined.ok()) return defined.status();
@@ -245,6 +249,7 @@ ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
   absl::Status status = Check(*context, Permission::kRead);
   if (!status.ok()) return Finish(context, status);
   const auto describe = [server = server_, reply] {
+    reply->set_instance(server->instance());
     const auto training = server->training();
     if (training == nullptr) return;
     *reply = ToMessage(*training);

@@ -4,6 +4,7 @@
 #define PENSTOCK_TESTS_PS_SERVICE_NODE_H_
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -34,6 +35,8 @@ class Node {
     // Without a lease, each attempt of a checkpoint ends the one before.
     absl::Duration lease = absl::ZeroDuration();
     Access* access = nullptr;
+    int port = 0;  // 0: a free port
+    uint32_t workers = 1;
     // The credentials of the server and of its clients.
     std::shared_ptr<grpc::ServerCredentials> security =
         grpc::InsecureServerCredentials();
@@ -44,6 +47,7 @@ class Node {
   explicit Node(const Options& options)
       : peers_security_(options.peers_security) {
     Server::Options server;
+    server.membership.expected_workers = options.workers;
     server.log = [](const std::string&) {};
     server.restore = options.source;
     if (options.restore) server.restore = RestoreFrom(options.files);
@@ -61,7 +65,8 @@ class Node {
     service_ = MakeService(core_.get(), service);
     grpc::ServerBuilder builder;
     tensor::AllowUnlimitedMessages(&builder);
-    builder.AddListeningPort("127.0.0.1:0", options.security, &port_);
+    builder.AddListeningPort(absl::StrCat("127.0.0.1:", options.port),
+                             options.security, &port_);
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
   }
@@ -72,6 +77,7 @@ class Node {
   }
 
   Server& core() { return *core_; }
+  int port() const { return port_; }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
   std::shared_ptr<grpc::Channel> Connect() const {
     grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
