@@ -32,6 +32,7 @@
 #include "ps/access/send_secret.h"
 #include "ps/client/define.h"
 #include "ps/client/reader.h"
+#include "ps/client/reattach.h"
 #include "ps/client/training_connection.h"
 #include "ps/client/worker.h"
 #include "ps/cluster.h"
@@ -220,16 +221,34 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
   return worker;
 }
 
+absl::Status TrainToTheEnd(const Flags& flags, const Part& part,
+                           const Dataset& digits, ps::Worker* worker) {
+  absl::Status status = TrainAll(flags, part, digits.train, worker);
+  if (!status.ok()) return status;
+  PrintPaths(*worker);
+  if (part.rank == 0) status = PrintResult(flags, digits, worker);
+  return status;
+}
+
+// Goes on after servers were restarted from a checkpoint.
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
-  auto worker = Join(flags, part);
-  if (!worker.ok()) return worker.status();
-  absl::Status status = TrainAll(flags, part, digits.train, worker->get());
-  if (!status.ok()) return status;
-  PrintPaths(**worker);
-  if (part.rank == 0) status = PrintResult(flags, digits, worker->get());
-  (*worker)->Leave();
-  return status;
+  auto joined = Join(flags, part);
+  if (!joined.ok()) return joined.status();
+  std::unique_ptr<ps::Worker> worker = *std::move(joined);
+  while (true) {
+    const absl::Status status =
+        TrainToTheEnd(flags, part, digits, worker.get());
+    if (status.ok()) break;
+    auto again = ps::Reattach(worker->options(), status);
+    if (!again.ok()) return again.status();
+    worker = *std::move(again);
+    std::cerr << absl::StrCat("digits_worker: servers were restarted: worker ",
+                              part.rank, " goes on from step ", worker->clock(),
+                              "\n");
+  }
+  worker->Leave();
+  return absl::OkStatus();
 }
 
 absl::Status RunEvaluator(const Flags& flags, const Part& part,
