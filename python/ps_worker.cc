@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ps/client/define.h"
+#include "ps/client/reattach.h"
 #include "ps/client/worker.h"
 #include "python/arguments.h"
 #include "python/bindings.h"
@@ -53,7 +54,6 @@ struct Member {
 
   std::shared_ptr<const ps::TrainingConnection> connection;
   std::unique_ptr<ps::Worker> worker;
-  uint64_t restored_step = 0;
 };
 
 Start StartOf(const py::dict& arguments) {
@@ -118,7 +118,6 @@ absl::StatusOr<std::unique_ptr<Member>> Run(
   auto member = std::make_unique<Member>();
   member->connection = defined->connection;
   member->worker = *std::move(worker);
-  member->restored_step = defined->restored_step;
   if (start.model && defined->wants_values) {
     status = member->worker->Initialize(start.values);
     if (!status.ok()) {
@@ -129,13 +128,28 @@ absl::StatusOr<std::unique_ptr<Member>> Run(
   return member;
 }
 
+uint64_t RestoredStep(const ps::TrainingConnection& connection) {
+  const auto& cut = connection.begun().cut;
+  return cut.has_value() ? cut->step() : 0;
+}
+
+// Returns the status that was thrown as an exception of this text.
+absl::Status ThrownStatus(const std::string& code, const std::string& text) {
+  for (const absl::StatusCode each :
+       {absl::StatusCode::kAborted, absl::StatusCode::kDataLoss}) {
+    if (absl::StatusCodeToString(each) == code) return {each, text};
+  }
+  return absl::UnknownError(text);
+}
+
 // Python's class _PsWorker.
 class PsWorker final : public Closable {
  public:
   PsWorker(const std::string& name, std::unique_ptr<Member> member)
-      : model_(member->connection->model()),
+      : name_(name),
+        model_(member->connection->model()),
         clock_(member->worker->clock()),
-        restored_step_(member->restored_step),
+        restored_step_(RestoredStep(*member->connection)),
         member_(name, std::move(member)) {}
   ~PsWorker() override { Close(); }
   PsWorker(const PsWorker&) = delete;
@@ -182,6 +196,31 @@ class PsWorker final : public Closable {
     return TakeCheckpoint(std::move(connection), incremental, keep, timeout);
   }
 
+  // Returns a worker that continues after a call had this error; see
+  // ps::Reattach(). Returns null if the error has another cause.
+  std::shared_ptr<PsWorker> Reattach(const std::string& code,
+                                     const std::string& text) {
+    ps::Worker::Options options;
+    Check([&] {
+      return member_.Share(
+          [&](const Member& member) { options = member.worker->options(); });
+    });
+    const absl::Status error = ThrownStatus(code, text);
+    auto member = RunInterruptibly(
+        [options, error]() -> absl::StatusOr<std::unique_ptr<Member>> {
+          auto worker = ps::Reattach(options, error);
+          if (!worker.ok()) return worker.status();
+          auto member = std::make_unique<Member>();
+          member->worker = *std::move(worker);
+          member->connection = member->worker->options().connection;
+          return member;
+        });
+    if (member.status() == error) return nullptr;
+    auto worker = std::make_shared<PsWorker>(name_, ValueOf(std::move(member)));
+    CloseAtExit(worker);
+    return worker;
+  }
+
   void Close() override {
     Unlocked unlocked;
     member_.Take().reset();
@@ -197,6 +236,7 @@ class PsWorker final : public Closable {
     if (!status.ok()) Throw(status);
   }
 
+  const std::string name_;
   const ps::Model model_;
   const uint64_t clock_;
   const uint64_t restored_step_;
@@ -234,6 +274,7 @@ void BindPsWorker(py::module_& module) {
       .def("restored_step", &PsWorker::restored_step)
       .def("tables", &PsWorker::Tables)
       .def("checkpoint", &PsWorker::Checkpoint)
+      .def("reattach", &PsWorker::Reattach)
       .def("close", &PsWorker::Close);
 }
 

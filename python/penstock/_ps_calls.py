@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from numpy.typing import NDArray
 
 from . import _penstock
+from ._errors import Error
 
 Result = TypeVar("Result")
 
@@ -92,17 +93,21 @@ class _Futures:
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
         # `begin` of each call keeps the call's worker or reader alive.
-        self._calls: dict[int, tuple[Future[Any], Any, Any, Any]] = {}
+        self._calls: dict[int, tuple[Future[Any], Any, Any, Any, Any]] = {}
         self._thread: threading.Thread | None = None
 
     def start(self, begin: Callable[[int], _penstock._PsPending],
-              convert: Callable[[Any], Result]) -> Future[Result]:
-        """Starts a call by `begin`, with a new number. Returns its future."""
+              convert: Callable[[Any], Result],
+              explain: Callable[[Error], Error] | None = None,
+              ) -> Future[Result]:
+        """Starts a call by `begin`, with a new number. Returns its future.
+        `explain`, which may block, returns the exception for an error."""
         future: Future[Result] = Future()
         future.set_running_or_notify_cancel()  # disables cancel()
         number = next(self._numbers)
         with self._lock:  # registers the call before it can end
-            self._calls[number] = future, begin(number), convert, begin
+            self._calls[number] = (future, begin(number), convert, explain,
+                                   begin)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="penstock-ps", daemon=True)
@@ -119,13 +124,27 @@ class _Futures:
             call = self._calls.pop(number, None)
         if call is None:
             return  # Ctrl-C interrupted start(): nobody has the future
-        future, pending, convert, _ = call
+        future, pending, convert, explain, _ = call
         try:
             result = convert(pending.wait())
+        except Error as error:
+            if explain is None:
+                future.set_exception(error)
+            else:  # other calls do not wait for it
+                threading.Thread(target=_fail, args=(future, error, explain),
+                                 name="penstock-ps-error", daemon=True).start()
         except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(result)
+
+
+def _fail(future: Future[Any], error: Error,
+          explain: Callable[[Error], Error]) -> None:
+    try:
+        future.set_exception(explain(error))
+    except BaseException as unexpected:
+        future.set_exception(unexpected)
 
 
 futures = _Futures()

@@ -4,8 +4,11 @@
             ps.Dense("w", "f32", [64, 10], optimizer=ps.Sgd(0.1))],
             values={"w": numpy.zeros((64, 10), "f4")}) as worker:
         for step in worker.steps(1000):
-            pulled = worker.pull(step)
-            worker.push(step, {"w": gradient_at(pulled["w"])})
+            try:
+                pulled = worker.pull(step)
+                worker.push(step, {"w": gradient_at(pulled["w"])})
+            except ps.Restarted:
+                continue  # steps() goes back to the restored checkpoint
 
 The servers run the program ps_server. docs/ps.md lists the guarantees: an
 acknowledged push counts exactly once, and a pull returns values at least as
@@ -15,15 +18,16 @@ fresh as the staleness of their table requires.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Union
+from typing import Any, TypeVar, Union
 
 from numpy.typing import ArrayLike
 
 from . import _penstock
+from ._ps_attach import Attachment, Restarted, TrainingLost
 from ._ps_calls import Checkpoint, Pulled, Pushed, futures, pulled_of
 from ._ps_clip import clip_by_global_norm
 from ._ps_model import (UNLIMITED, Adagrad, Adam, AdamW, Compression, Constant,
@@ -36,11 +40,12 @@ __all__ = [
     "UNLIMITED", "Adagrad", "Adam", "AdamW", "Checkpoint", "Compression",
     "Constant", "Cosine", "Dense", "Ftrl", "Half", "Initial", "Int8",
     "Momentum", "Nesterov", "Normal", "Optimizer", "Pulled", "Pushed",
-    "RandomK", "Reader", "RmsProp", "Schedule", "Sgd", "Sparse", "Step",
-    "Table", "TableSpec", "TlsFiles", "TopK", "Uniform", "Worker", "Zeros",
-    "clip_by_global_norm",
+    "RandomK", "Reader", "Restarted", "RmsProp", "Schedule", "Sgd", "Sparse",
+    "Step", "Table", "TableSpec", "TlsFiles", "TopK", "TrainingLost", "Uniform",
+    "Worker", "Zeros", "clip_by_global_norm",
 ]
 
+Result = TypeVar("Result")
 Path = Union[str, "os.PathLike[str]"]
 Gradients = Mapping[str, Any]
 Rows = Mapping[str, ArrayLike]
@@ -74,6 +79,12 @@ class Worker:
     `compression` is the encoding of gradients, by table. Small tables that
     share a message are not compressed.
 
+    If servers were restarted with --restore, a call raises Restarted: all
+    servers have restored the newest checkpoint, and the worker has joined them
+    again. Train on from `clock`, as steps() does. If that is impossible, the
+    call raises TrainingLost, which names the remedy. Both may take as long as
+    `pull_timeout`. Compression then begins anew.
+
     Threads may share a worker. Ctrl-C ends a wait, but not the call; the call's
     result is then lost. Close a worker, or use it in `with`, so that others do
     not wait for it. They wait for a worker that dies until its lease expires.
@@ -86,22 +97,27 @@ class Worker:
                  timeout: float = 60.0, pull_timeout: float = 900.0,
                  push_timeout: float = 900.0, tls: TlsFiles | None = None,
                  secret: Path | None = None, stock: bool = False) -> None:
-        self._worker = _penstock._PsWorker(
+        self._attachment = Attachment(
             {"servers": servers, "rank": rank, "model": model, "values": values,
              "compression": compression, "timeout": timeout,
              "pull_timeout": pull_timeout, "push_timeout": push_timeout,
              "tls": tls, "secret": secret, "stock": stock})
 
     @property
+    def _worker(self) -> _penstock._PsWorker:
+        return self._attachment.worker
+
+    @property
     def clock(self) -> int:
         """The first step of this worker. After a restart of this rank, the
-        first step that some server has not received from the rank."""
+        first step that some server has not received from the rank. After
+        Restarted, its step."""
         return self._worker.clock()
 
     @property
     def restored_step(self) -> int:
         """The step of the checkpoint that the servers have restored. 0 if there
-        is none, or if this worker is not the chief."""
+        is none."""
         return self._worker.restored_step()
 
     @property
@@ -109,9 +125,10 @@ class Worker:
         """The tables of the model."""
         return self._worker.tables()
 
-    def steps(self, end: int) -> range:
-        """Returns the steps from `clock` to `end`, exclusive."""
-        return range(self.clock, end)
+    def steps(self, end: int) -> Iterator[int]:
+        """Yields the steps from `clock` to `end`, exclusive. After Restarted,
+        goes back to the new `clock`."""
+        return self._attachment.steps(end)
 
     def pull(self, step: int, *, dense: Iterable[str] | None = None,
              rows: Rows | None = None, dtype: str | None = None) -> Pulled:
@@ -121,8 +138,9 @@ class Worker:
         by sparse table; ids may repeat. With `dtype` "bf16" or "f16", values of
         longer types are sent and returned in that type.
         """
-        return pulled_of(
-            self._worker.start_pull(step, dense, rows, dtype, 0).wait())
+        return pulled_of(self._attachment.call(
+            lambda worker: worker.start_pull(step, dense, rows, dtype,
+                                             0).wait()))
 
     def pull_async(self, step: int, *, dense: Iterable[str] | None = None,
                    rows: Rows | None = None,
@@ -130,9 +148,9 @@ class Worker:
         """Starts a pull(), and returns its future. The future cannot be
         cancelled. Callbacks run on a thread that all calls share, and
         should be short."""
-        return futures.start(
-            lambda number: self._worker.start_pull(step, dense, rows, dtype,
-                                                   number), pulled_of)
+        return self._start(
+            lambda worker, number: worker.start_pull(step, dense, rows, dtype,
+                                                     number), pulled_of)
 
     def push(self, step: int, gradients: Gradients | None = None, *,
              rows: RowGradients | None = None) -> Pushed:
@@ -148,19 +166,34 @@ class Worker:
 
         - After InvalidArgument, for example for a NaN, other workers still wait
           for the step: push it again, with other gradients or none.
+        - After Restarted, go on with its step: the push is lost, or the
+          restored checkpoint has it.
         - After any other error, the push may have counted: push the same
           gradients again before another step. They count once.
         """
-        return Pushed(
-            self._worker.start_push(step, gradients, rows, 0).wait())
+        return Pushed(self._attachment.call(
+            lambda worker: worker.start_push(step, gradients, rows,
+                                             0).wait()))
 
     def push_async(self, step: int, gradients: Gradients | None = None, *,
                    rows: RowGradients | None = None) -> Future[Pushed]:
         """Starts a push(), and returns its future. Do not write to the arrays
         before the future is done."""
-        return futures.start(
-            lambda number: self._worker.start_push(step, gradients, rows,
-                                                   number), Pushed)
+        return self._start(
+            lambda worker, number: worker.start_push(step, gradients, rows,
+                                                     number), Pushed)
+
+    def _start(self, begin: Callable[[_penstock._PsWorker, int],
+                                     _penstock._PsPending],
+               convert: Callable[[Any], Result]) -> Future[Result]:
+        attachment = self._attachment
+
+        def start(worker: _penstock._PsWorker) -> Future[Result]:
+            return futures.start(
+                lambda number: begin(worker, number), convert,
+                lambda error: attachment.explain(worker, error))
+
+        return attachment.call(start)
 
     def checkpoint(self, *, incremental: bool = False, keep: int = 0,
                    timeout: float = 600.0) -> Checkpoint:
@@ -171,13 +204,13 @@ class Worker:
         checkpoint has the changes since the newest one. `keep` is the number of
         checkpoints to keep; 0 keeps all.
         """
-        return Checkpoint(
-            *self._worker.checkpoint(incremental, keep, timeout))
+        return Checkpoint(*self._attachment.call(
+            lambda worker: worker.checkpoint(incremental, keep, timeout)))
 
     def close(self) -> None:
         """Leaves the training. Calls in progress raise Error with the code
         CANCELLED."""
-        self._worker.close()
+        self._attachment.close()
 
     def __enter__(self) -> Worker:
         return self

@@ -48,7 +48,7 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
     assert names == {
         "penstock/" + name for name in (
             "__init__.py", "_errors.py", "_penstock.pyi", "_ps_calls.py",
-            "_ps_clip.py", "_ps_model.py", "_types.py", "ps.py", "py.typed",
+            "_ps_attach.py", "_ps_clip.py", "_ps_model.py", "_types.py", "ps.py", "py.typed",
             "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 
