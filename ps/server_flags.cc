@@ -110,6 +110,11 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
                 "with --restore: ignore tables that the model no longer has, "
                 "instead of refusing the checkpoint")
       ->needs(restore);
+  app->add_flag("--restore-evict", flags->restore_evict,
+                "with --restore: drop the rows of sparse tables that do not "
+                "fit, those first that were not used for longest, instead of "
+                "refusing the checkpoint")
+      ->needs(restore);
   auto* const every =
       app->add_option("--checkpoint-every", flags->checkpoint_every_seconds,
                       "seconds between two checkpoints; the first server has "

@@ -26,11 +26,12 @@ struct ServerFlags {
   // Limits the bytes of sparse tables that have no budget_bytes. 0: no limit.
   uint64_t sparse_memory = UsableMemory() / 2;
   uint64_t held_answers = uint64_t{4} << 30;  // bytes
-  std::string spill;          // the folder of rows without room; empty: none
-  uint64_t spill_limit = 0;   // bytes; 0: what the disk has
-  std::string checkpoints;    // the folder; empty: none
-  std::string restore;        // "newest" or a step; empty: not
-  bool restore_drop = false;  // tables that the model no longer has
+  std::string spill;           // the folder of rows without room; empty: none
+  uint64_t spill_limit = 0;    // bytes; 0: what the disk has
+  std::string checkpoints;     // the folder; empty: none
+  std::string restore;         // "newest" or a step; empty: not
+  bool restore_drop = false;   // tables that the model no longer has
+  bool restore_evict = false;  // rows that do not fit
   double checkpoint_every_seconds = 0;  // 0: never
   unsigned keep_checkpoints = 3;
   bool incremental = false;

@@ -131,6 +131,7 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
     const bool is_step = absl::SimpleAtoi(flags.restore, &step);
     RestoreOptions restore;
     restore.may_drop_tables = flags.restore_drop;
+    restore.may_drop_rows = flags.restore_evict;
     restore.folder = flags.checkpoints;
     options.restore = RestoreFrom(
         files, is_step ? absl::make_optional(step) : absl::nullopt, restore);

@@ -11,7 +11,10 @@
 #include "ps/checkpoint/verify.h"
 #include "ps/server/checkpoint_model.h"
 #include "ps/server/tables_sink.h"
+#include "ps/sparse/row_store.h"
+#include "ps/sparse/table.h"
 #include "transport/base/log.h"
+#include "transport/base/printable.h"
 
 namespace penstock::ps {
 namespace {
@@ -61,6 +64,53 @@ absl::Status Failed(const CutId& cut, const absl::Status& status) {
   return absl::Status(
       absl::IsNotFound(status) ? absl::StatusCode::kDataLoss : status.code(),
       absl::StrCat("restore ", StepFolder(cut.step), ": ", status.message()));
+}
+
+// Returns the limit that left no room, for people.
+std::string LimitOf(const sparse::Options& table,
+                    const sparse::RestoreLoss& loss) {
+  if (!loss.by_memory) {
+    return absl::StrCat("max_rows is ", table.max_rows, " for each server");
+  }
+  if (table.budget_bytes > 0) {
+    return absl::StrCat("budget_bytes is ", table.budget_bytes,
+                        " for each server");
+  }
+  if (table.pool == nullptr) return "there is no more memory";
+  return absl::StrCat("--sparse-memory is ", table.pool->limit(),
+                      " for all tables without a budget_bytes");
+}
+
+// Returns true if the table evicts by itself, and would have room for `rows` if
+// its limits were not divided among shards.
+bool WouldEvict(const sparse::Options& table, const sparse::RestoreLoss& loss,
+                uint64_t rows) {
+  if (table.max_rows > 0 && rows > table.max_rows) return false;
+  const size_t row =
+      sparse::RowStore::StrideOf(table.dim * (1 + table.slots()));
+  return !loss.by_memory ||
+         (table.above_budget == sparse::AboveBudget::kEvict &&
+          table.budget_bytes > 0 && rows * row <= table.budget_bytes);
+}
+
+// Logs the rows that were dropped, or refuses the restore.
+absl::Status CheckLost(const RestoreOptions& options, const Tables& tables,
+                       const TablesSink::Lost& lost) {
+  const sparse::Table& table = tables.table(lost.rows);
+  const uint64_t all = table.counters().rows + lost.loss.ids;
+  const std::string numbers = absl::StrCat(
+      "table ", base::Printable(table.options().name, 100), ": ", lost.loss.ids,
+      " of ", all, " rows at server ", tables.server(), " have no room (",
+      LimitOf(table.options(), lost.loss), ")");
+  if (!options.may_drop_rows && !WouldEvict(table.options(), lost.loss, all)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        numbers,
+        ": add servers, raise the limit, or start all servers with "
+        "--restore-evict, to drop the rows that were not used for longest"));
+  }
+  Warn(options, absl::StrCat("restore: ", numbers,
+                             ": dropped those that were not used for longest"));
+  return absl::OkStatus();
 }
 
 CutId CutOf(const checkpoint::Manifest& manifest) {
@@ -170,6 +220,9 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
     status = checkpoint::Restore(files, *chain, *model, wanted, &sink);
   }
   if (status.ok()) status = sink.Finish();
+  for (size_t i = 0; status.ok() && i < sink.lost().size(); ++i) {
+    status = CheckLost(options, *tables, sink.lost()[i]);
+  }
   if (!status.ok()) return Failed(cut, status);
   Say(options,
       absl::StrCat("restore: server ", tables->server(), " has ", TextOf(cut),

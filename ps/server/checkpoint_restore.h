@@ -21,6 +21,8 @@ namespace penstock::ps {
 struct RestoreOptions {
   // Allows the model to lack tables of the checkpoint, which are then dropped.
   bool may_drop_tables = false;
+  // Allows sparse tables to drop the least recently used rows that do not fit.
+  bool may_drop_rows = false;
   // The name of the folder in messages.
   std::string folder = "its folder";
   // Called with lines for people. If empty, the lines go to Penstock's log.
@@ -39,12 +41,17 @@ struct RestoreOptions {
 //
 // A part whose rows or tables had different steps continues from the highest.
 //
+// Drops the least recently used rows of a shard without room, if the options
+// allow that. Also drops them in tables that evict by their own limits, if only
+// the division of a limit among shards leaves no room. Logs their number.
+//
 // Fails with:
 //   FAILED_PRECONDITION  the folder lacks the cut; the format is newer; a table
 //                        may not be dropped; or a table differs from the
-//                        model's. Names the first such table.
+//                        model's; or rows do not fit. Names the first such
+//                        table.
 //   DATA_LOSS            the checkpoint is damaged
-//   RESOURCE_EXHAUSTED   the values do not fit
+//   RESOURCE_EXHAUSTED   dense values do not fit, or rows do not fit on disk
 absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
                                                 const CutId& cut,
                                                 const RestoreOptions& options,

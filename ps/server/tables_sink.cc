@@ -150,7 +150,8 @@ absl::Status TablesSink::Finish() {
   absl::Status status = PutRows();
   for (size_t rows = 0; status.ok() && rows < tables_->model().rows().size();
        ++rows) {
-    table(rows).FinishRestore();
+    const sparse::RestoreLoss loss = table(rows).FinishRestore();
+    if (loss.ids > 0) lost_.push_back({rows, loss});
   }
   for (size_t part = 0; status.ok() && part < parts_.size(); ++part) {
     std::vector<size_t> missing = NewPieces(part);

@@ -34,6 +34,13 @@ class TablesSink final : public checkpoint::Sink {
   absl::Status TakeRow(size_t table, const checkpoint::SparseRow& row) override;
   absl::Status DropRow(size_t table, uint64_t id) override;
 
+  // Rows of one table that had no room.
+  struct Lost {
+    size_t rows;  // index of the table in LocalModel::rows()
+    sparse::RestoreLoss loss;
+  };
+  // Returns the tables that lost rows. Call after Finish().
+  const std::vector<Lost>& lost() const { return lost_; }
   // Return how many dense elements and sparse rows were received. A row counts
   // once for each checkpoint of the chain that has the row.
   uint64_t elements() const { return dense_elements_; }
@@ -64,6 +71,7 @@ class TablesSink final : public checkpoint::Sink {
   std::vector<DensePart::Snapshot> parts_;  // by place in Tables::parts()
   size_t gathering_ = kNone;                // the table of the rows in block_
   sparse::RowBlock block_;
+  std::vector<Lost> lost_;
   uint64_t dense_elements_ = 0;
   uint64_t rows_taken_ = 0;
 };

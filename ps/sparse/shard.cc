@@ -1,7 +1,6 @@
 #include "ps/sparse/shard.h"
 
 #include <limits>
-#include <vector>
 
 namespace penstock::ps::sparse {
 namespace {
@@ -157,23 +156,6 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
   return rows_.At(number);
 }
 
-Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
-                bool* dropped) {
-  uint32_t number = NumberOf(id, tag);
-  if (number == kNoRow) {
-    if (FindSpilled(id, /*now=*/0)) EraseSpilled(id);
-    number = Make(id, tag, last_use, reserved, /*must=*/true);
-  } else {
-    Preserve(number, rows_.At(number));
-    if (keeps_order_) recency_.Use(number);
-  }
-  *dropped = number == kNoRow;
-  counters_.dropped += *dropped;
-  if (*dropped) return nullptr;
-  rows_.At(number)->last_use = last_use;
-  return rows_.At(number);
-}
-
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = NumberOf(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
@@ -261,6 +243,10 @@ uint32_t Shard::NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must) {
     --*reserved;
     Unreserve(1);
   }
+  return TakeRow(id, tag);
+}
+
+uint32_t Shard::TakeRow(uint64_t id, uint32_t tag) {
   const uint32_t number = rows_.Take();
   rows_.At(number)->id = id;
   index_.Insert(tag, number);
@@ -307,12 +293,14 @@ void Shard::Evict(uint32_t number, Reason reason) {
 }
 
 void Shard::Release(uint32_t number) {
+  if (restore_order_ != nullptr) restore_order_->Remove(number);
   index_.Erase(static_cast<uint32_t>(hash_(rows_.At(number)->id)), number);
   if (keeps_order_) recency_.Remove(number);
   rows_.Release(number);
 }
 
 bool Shard::Remove(uint64_t id, uint32_t tag) {
+  if (restore_order_ != nullptr) restore_order_->RemoveLost(id);
   const uint32_t number = NumberOf(id, tag);
   if (number == kNoRow) {
     if (!FindSpilled(id, /*now=*/0)) return false;
@@ -337,10 +325,11 @@ bool Shard::Maintain(uint32_t now, size_t limit) {
   return left == 0 || more_to_move;
 }
 
-// Does nothing while a snapshot is in progress, because the snapshot finds rows
-// by number.
+// Does nothing while a snapshot or a restore is in progress, because they find
+// rows by number.
 bool Shard::Compact(size_t limit) {
   if (plan_ != nullptr && cursor_ != kNoRow) return false;
+  if (restore_order_ != nullptr) return false;
   for (; limit > 0; --limit) {
     if (!rows_.draining()) {
       if (!rows_.Drain()) return false;
@@ -363,20 +352,6 @@ void Shard::Move(uint32_t number) {
   index_.Replace(static_cast<uint32_t>(hash_(row->id)), number, to);
   if (keeps_order_) recency_.Moved(number, to);
   rows_.Release(number);
-}
-
-void Shard::Sort() {
-  if (!keeps_order_) return;
-  std::vector<uint32_t> numbers;
-  numbers.reserve(rows_.size());
-  for (uint32_t i = recency_.oldest(); i != kNoRow; i = rows_.At(i)->newer) {
-    numbers.push_back(i);
-  }
-  std::stable_sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) {
-    return rows_.At(a)->last_use < rows_.At(b)->last_use;
-  });
-  recency_.Clear();
-  for (const uint32_t number : numbers) recency_.Add(number);
 }
 
 Counters Shard::counters() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "ps/sparse/admission.h"
 #include "ps/sparse/copies.h"
@@ -15,6 +16,7 @@
 #include "ps/sparse/options.h"
 #include "ps/sparse/recency.h"
 #include "ps/sparse/removals.h"
+#include "ps/sparse/restore_order.h"
 #include "ps/sparse/row_block.h"
 #include "ps/sparse/row_store.h"
 #include "ps/sparse/spill.h"
@@ -79,9 +81,15 @@ class Shard {
   // admitted. Returns null and sets `*dropped` if there is no room.
   Row* Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
               bool* dropped);
-  // Like Update(), but without admission, and sets the last use to `last_use`.
-  Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
-           bool* dropped);
+  // Puts a row of a restore. Returns the row, of which the caller sets elements
+  // and updates. If there is no room, drops the row that was not used for
+  // longest, which may be this one; then returns null. With a tier, needs one
+  // of
+  // `*reserved` instead, and returns null only if memory fails.
+  Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved);
+  // Sorts rows by their last use. Returns the ids of the restore that have no
+  // row. Call after the last Put().
+  RestoreLoss FinishRestore();
 
   // Reserves room for `rows` that Update() may have to make. Returns false, and
   // reserves nothing, if there is no room and no row may be evicted or moved to
@@ -106,8 +114,6 @@ class Shard {
   // Removes expired rows, and moves rows out of almost empty slabs, at most
   // `limit` of each. Returns true if there is more to do.
   bool Maintain(uint32_t now, size_t limit);
-  // Sorts rows by their last use. Call after Put().
-  void Sort();
 
   // Assigns later changes to epoch plan->at + 1. With `walk`, the snapshot
   // takes this shard's rows; the plan must live until EndSnapshot().
@@ -153,6 +159,9 @@ class Shard {
   // `must` tells that the row was promised before. The shard may then exceed
   // its budget if the tier is full.
   uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
+  uint32_t TakeRow(uint64_t id, uint32_t tag);
+  uint32_t NewRestored(uint64_t id, uint32_t tag, uint32_t last_use);
+  void Sort();
   uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
                 bool must);
   void Evict(uint32_t number, Reason reason);
@@ -217,6 +226,8 @@ class Shard {
   Admission admission_;
   Removals removals_;
   uint32_t drain_from_ = 0;
+  // Set during a restore that has no room for all rows.
+  std::unique_ptr<RestoreOrder> restore_order_;
 
   uint32_t epoch_ = 1;
   SnapshotPlan* plan_ = nullptr;

@@ -249,34 +249,39 @@ absl::Status Table::Restore(const RowBlock& block) {
     return shard.PutWouldMake(block.ids[batch.position(place)],
                               batch.tag(place));
   };
-  absl::StatusOr<Reservation> reservation =
-      ReserveFor(batch, Count::kIfShort, would_make, would_make, InTurn);
-  if (!reservation.ok()) return reservation.status();
-  bool dropped = false;
+  Reservation reservation(this);
+  if (spill_ != nullptr) {
+    auto reserved =
+        ReserveFor(batch, Count::kIfShort, would_make, would_make, InTurn);
+    if (!reserved.ok()) return reserved.status();
+    reservation = *std::move(reserved);
+  }
+  bool failed = false;
   OnEach(batch, [&](Shard& shard, size_t place) {
     const uint32_t i = batch.position(place);
-    bool lost = false;
     Row* const row =
         shard.Put(block.ids[i], batch.tag(place), block.last_use[i],
-                  reservation->OfShard(batch.shard(place)), &lost);
-    dropped |= lost;
+                  reservation.OfShard(batch.shard(place)));
+    failed |= row == nullptr && spill_ != nullptr;
     if (row == nullptr) return;
     row->updates = block.updates[i];
     float* const value = row->elements();
     std::copy_n(block.values.data() + i * dim, dim, value);
     std::copy_n(block.slots.data() + i * slots, slots, value + dim);
   });
-  if (dropped) {
+  if (failed) {
     return Exhausted(options_, "memory failed while rows were restored");
   }
   return TierStatus();
 }
 
-void Table::FinishRestore() {
+RestoreLoss Table::FinishRestore() {
+  RestoreLoss loss;
   for (const auto& part : parts_) {
     base::MutexLock lock(&part->mu);
-    part->shard.Sort();
+    loss.Add(part->shard.FinishRestore());
   }
+  return loss;
 }
 
 bool Table::Maintain(absl::Time now) {

@@ -109,13 +109,17 @@ class Table {
   // Returns how many of the ids had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
-  // Removes the block's removed ids, then puts its rows without admission.
-  // After the last block, call FinishRestore(), which sorts rows by their last
-  // use. Returns RESOURCE_EXHAUSTED, as Push() does, or INVALID_ARGUMENT if the
-  // block's parts do not fit each other or the table. Puts no row if there is
-  // an error.
+  // Removes the block's removed ids, then puts its rows without admission. If a
+  // shard has no room for all rows, the least recently used ones of the shard
+  // are dropped. A table with a tier returns RESOURCE_EXHAUSTED instead, as
+  // Push() does, and puts no row of the block. Returns INVALID_ARGUMENT if the
+  // block's parts do not fit each other or the table.
+  //
+  // Call FinishRestore() after the last block. FinishRestore() sorts rows by
+  // their last use, and returns how many ids have no row because theirs was
+  // dropped. Pull and push only afterwards.
   absl::Status Restore(const RowBlock& block);
-  void FinishRestore();
+  RestoreLoss FinishRestore();
 
   // Removes expired rows and frees memory. Works for about a millisecond at
   // most on each shard. Returns true if there is more to do.

@@ -15,6 +15,8 @@
 namespace penstock::ps {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 using ChangedModelTest = CheckpointTest;
@@ -104,6 +106,59 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   }
   EXPECT_EQ(smaller.State().dense, wanted.dense);
   EXPECT_EQ(smaller.State().rows, wanted.rows);
+}
+
+// Two servers had room for what one has not. 64 shards have 8 rows each.
+TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
+  Model model = SmallModel();
+  absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;
+  {
+    SmallTraining training(model, &files_, Of(2));
+    Start(&training);
+    TableValues gradients = Gradients(1);
+    for (uint64_t id = 0; id < 600; ++id) gradients.rows["e"][id] = {1, 1};
+    ASSERT_TRUE(training.Push(0, gradients).ok());
+    ASSERT_TRUE(training.Settle().ok());
+    ASSERT_TRUE(training.Checkpoint().ok());
+  }
+  SmallTraining::Options options = Of(1, true);
+  const absl::Status refused =
+      SmallTraining(model, &files_, options).Define().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      AllOf(HasSubstr("table e: "), HasSubstr("rows at server 0"),
+            HasSubstr("max_rows is 512"), HasSubstr("--restore-evict")));
+  options.drop_rows = true;
+  std::vector<std::string> log;
+  options.restore_log = [&](const std::string& line) { log.push_back(line); };
+  SmallTraining smaller(model, &files_, options);
+  ASSERT_EQ(*smaller.Define(), 1u);
+  const size_t rows = smaller.State().rows["e"].size();
+  EXPECT_GT(rows, 400u);
+  EXPECT_LE(rows, 512u);
+  EXPECT_THAT(
+      log, Contains(AllOf(HasSubstr("table e: "), HasSubstr("dropped those"))));
+}
+
+// A table that evicts is full nearly always, and its rows spread otherwise over
+// the shards of another process.
+TEST_F(ChangedModelTest, ATableThatIsFullIsRestoredWithoutAFlag) {
+  Model model = SmallModel();
+  absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;
+  {
+    SmallTraining training(model, &files_, Of(1));
+    Start(&training);
+    TableValues gradients = Gradients(1);
+    for (uint64_t id = 0; id < 2000; ++id) gradients.rows["e"][id] = {1, 1};
+    ASSERT_TRUE(training.Push(0, gradients).ok());
+    ASSERT_TRUE(training.Settle().ok());
+    ASSERT_EQ(training.State().rows["e"].size(), 512u);
+    ASSERT_TRUE(training.Checkpoint().ok());
+  }
+  SmallTraining again(model, &files_, Of(1, true));
+  ASSERT_EQ(*again.Define(), 1u);
+  EXPECT_GT(again.State().rows["e"].size(), 400u);
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ SmallTraining::SmallTraining(Model model, checkpoint::Files* files,
     if (options.restore) {
       RestoreOptions restore;
       restore.may_drop_tables = options.drop_tables;
+      restore.may_drop_rows = options.drop_rows;
+      restore.log = options.restore_log;
       server.restore = RestoreFrom(
           files,
           options.step > 0 ? absl::make_optional(options.step) : absl::nullopt,

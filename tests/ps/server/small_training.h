@@ -52,6 +52,8 @@ class SmallTraining {
     bool restore = false;
     uint64_t step = 0;  // to restore; 0: the newest
     bool drop_tables = false;
+    bool drop_rows = false;
+    std::function<void(const std::string&)> restore_log;
     // Without a lease, each attempt ends the one before.
     CheckpointWriter::Options checkpoints = WithoutLease();
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "ps/sparse/table.h"
 #include "tests/ps/sparse/small_table.h"
@@ -52,6 +53,65 @@ TEST(RestoreTest, ASnapshotHasWhatItsRowsWereBefore) {
   snapshot.reset();
   snapshot = *table->BeginSnapshot(since);
   EXPECT_EQ(All(snapshot.get()).values, (Floats{7, 7}));
+}
+
+// Returns a block of rows that were last used at these times, one by one.
+RowBlock UsedAt(const Ids& ids, const std::vector<uint32_t>& last_use) {
+  RowBlock block = BlockOf(ids, 7, 1);
+  block.last_use = last_use;
+  return block;
+}
+
+// The order of the file says nothing about use.
+TEST(RestoreTest, WithoutRoomTheLeastRecentlyUsedRowsGo) {
+  Options by_rows = SmallOptions();
+  by_rows.max_rows = 3;
+  const auto table = Make(by_rows);
+  ASSERT_TRUE(table->Restore(UsedAt({1, 2, 3, 4}, {9, 5, 7, 3})).ok());
+  ASSERT_TRUE(table->Restore(UsedAt({5, 6}, {8, 1})).ok());
+  const RestoreLoss loss = table->FinishRestore();
+  EXPECT_EQ(loss.ids, 3u);
+  EXPECT_FALSE(loss.by_memory);
+  EXPECT_EQ(Pull(table.get(), {1, 2, 3, 4, 5, 6}), (Floats{7, 0, 7, 0, 7, 0}));
+}
+
+// Rows of 1 KiB, of which 2 MiB hold fewer than 2,000.
+TEST(RestoreTest, WithoutMemoryTheLeastRecentlyUsedRowsGo) {
+  for (const AboveBudget above : {AboveBudget::kRefuse, AboveBudget::kEvict}) {
+    Options options = BudgetOptions(above);
+    options.shards = 1;
+    const auto table = Make(options);
+    RowBlock block;
+    for (uint32_t id = 0; id < 3000; ++id) {
+      block.ids = {id};
+      block.values.assign(options.dim, 7);
+      block.last_use = {5000 - id};  // the newest come first
+      block.updates = {1};
+      ASSERT_TRUE(table->Restore(block).ok());
+    }
+    const RestoreLoss loss = table->FinishRestore();
+    EXPECT_TRUE(loss.by_memory);
+    const size_t lost = loss.ids;
+    EXPECT_GT(lost, 900u);
+    EXPECT_LE(table->counters().bytes, options.budget_bytes);
+    const size_t kept = 3000 - lost;
+    EXPECT_EQ(table->counters().rows, kept);
+    EXPECT_EQ(Pull(table.get(), {0, kept - 1, kept, 2999}),
+              (Floats{7, 7, 0, 0}));
+  }
+}
+
+// A later checkpoint of a chain has the last word on an id.
+TEST(RestoreTest, AnIdThatIsRemovedOrPutLaterIsNotLost) {
+  Options options = SmallOptions();
+  options.max_rows = 2;
+  const auto table = Make(options);
+  ASSERT_TRUE(table->Restore(UsedAt({1, 2, 3, 4}, {1, 2, 3, 4})).ok());
+  RowBlock later = UsedAt({1, 4}, {5, 6});
+  later.removed = {2, 3};
+  ASSERT_TRUE(table->Restore(later).ok());
+  EXPECT_EQ(table->FinishRestore().ids, 0u);
+  EXPECT_EQ(Pull(table.get(), {1, 2, 3, 4}), (Floats{7, 0, 0, 7}));
 }
 
 TEST(RestoreTest, ACountOfUpdatesStaysAtItsLargest) {
