@@ -53,30 +53,30 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
                   "ends")
       ->check(CheckSeconds)
       ->capture_default_str();
-  app->add_option("--memory", flags->memory,
+  app->add_option("--memory", flags->limits.dense,
                   "bytes that dense variables may take, such as 64GiB: their "
                   "values twice, and the optimizer's slots")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
-      ->default_str("16GiB");
-  app->add_option("--held-gradients", flags->held_gradients,
+      ->default_str("a quarter of the memory that this process may use");
+  app->add_option("--held-gradients", flags->limits.held_gradients,
                   "limit in bytes of gradients that wait to be applied; a "
                   "synchronous step needs the gradients of all workers")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
-      ->default_str("4GiB");
-  app->add_option("--sparse-memory", flags->sparse_memory,
+      ->default_str("an eighth of that memory");
+  app->add_option("--sparse-memory", flags->limits.sparse,
                   "limit in bytes of all sparse tables without a "
                   "budget_bytes in the model; 0: no limit")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
-      ->default_str("half of the memory that this process may use");
-  app->add_option("--held-answers", flags->held_answers,
+      ->default_str("half of that memory");
+  app->add_option("--held-answers", flags->limits.held_answers,
                   "bytes of answers with rows, or in another type than their "
                   "table's, until their readers have read them")
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
-      ->default_str("4GiB");
+      ->default_str("an eighth of that memory");
 }
 
 void DeclareSpill(CLI::App* app, ServerFlags* flags) {

@@ -21,11 +21,7 @@ struct ServerFlags {
   double lease_seconds = 10;
   double assemble_seconds = 60;
   double wait_seconds = 600;
-  uint64_t memory = uint64_t{16} << 30;         // bytes
-  uint64_t held_gradients = uint64_t{4} << 30;  // bytes
-  // Limits the bytes of sparse tables that have no budget_bytes. 0: no limit.
-  uint64_t sparse_memory = UsableMemory() / 2;
-  uint64_t held_answers = uint64_t{4} << 30;  // bytes
+  MemoryLimits limits = DefaultLimits(UsableMemory());
   std::string spill;           // the folder of rows without room; empty: none
   uint64_t spill_limit = 0;    // bytes; 0: what the disk has
   std::string checkpoints;     // the folder; empty: none

@@ -118,10 +118,10 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   options.membership.lease = absl::Seconds(flags.lease_seconds);
   options.membership.assemble_timeout = absl::Seconds(flags.assemble_seconds);
   options.max_wait = absl::Seconds(flags.wait_seconds);
-  options.max_held_bytes = flags.held_gradients;
-  options.tables.max_dense_bytes = flags.memory;
-  options.tables.max_sparse_bytes = flags.sparse_memory;
-  options.tables.max_answer_bytes = flags.held_answers;
+  options.max_held_bytes = flags.limits.held_gradients;
+  options.tables.max_dense_bytes = flags.limits.dense;
+  options.tables.max_sparse_bytes = flags.limits.sparse;
+  options.tables.max_answer_bytes = flags.limits.held_answers;
   options.tables.hash_seed = RandomSeed();
   if (spill != nullptr) {
     options.tables.new_tier = [spill] { return spill->NewTier(); };
@@ -262,6 +262,7 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   if (!security.ok()) return security.status();
   auto spill = OpenSpill(flags);
   if (!spill.ok()) return spill.status();
+  if (!flags.quiet) base::LogInfo("ps: " + LimitsText(flags.limits));
   Server core(OptionsOf(flags, files, spill->get()));
   Access access(*std::move(policy), flags.tls.given());
   std::unique_ptr<CheckpointWriter> writer;

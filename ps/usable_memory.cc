@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/bytes_text.h"
 
 namespace penstock::ps {
 namespace {
@@ -73,6 +74,29 @@ uint64_t GroupLimit(const std::string& root) {
 
 uint64_t UsableMemory(const std::string& root) {
   return std::min(MachineMemory(root), GroupLimit(root));
+}
+
+// Models have most of their values in sparse tables, or need the machine for
+// few servers and raise the limit of dense ones.
+MemoryLimits DefaultLimits(uint64_t usable) {
+  MemoryLimits limits;
+  limits.sparse = usable / 2;
+  limits.dense = usable / 4;
+  limits.held_gradients = usable / 8;
+  limits.held_answers = usable / 8;
+  return limits;
+}
+
+std::string LimitsText(const MemoryLimits& limits) {
+  using base::BytesText;
+  return absl::StrCat(
+      "limits of memory: --memory=", BytesText(limits.dense),
+      ", --sparse-memory=",
+      limits.sparse == 0 ? "0 (none)" : BytesText(limits.sparse),
+      ", --held-gradients=", BytesText(limits.held_gradients),
+      ", --held-answers=", BytesText(limits.held_answers),
+      "; by default a quarter, half, an eighth and an eighth of what this "
+      "process may use");
 }
 
 }  // namespace penstock::ps

@@ -9,6 +9,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "transport/base/limited_log.h"
+#include "transport/base/log.h"
+#include "transport/base/mutex.h"
+#include "transport/base/printable.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -28,6 +32,13 @@ bool IsTransient(const absl::Status& status) {
          (absl::IsResourceExhausted(status) && !IsTooLong(status));
 }
 
+void Warn(const std::string& line) {
+  static base::Mutex* const mu = new base::Mutex();
+  static auto* const log = new base::LimitedLog();
+  base::MutexLock lock(mu);
+  log->Warning(line);
+}
+
 }  // namespace
 
 struct PatientCall::State : std::enable_shared_from_this<State> {
@@ -35,6 +46,9 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
   CallLoop::Request request;
   Rejoin rejoin;
   Done done;
+  Notes notes;
+  absl::Time started;
+  absl::Time next_note;
   int attempts = 0;
   int rejoins = 0;
   absl::Duration wait = kFirstWait;
@@ -64,6 +78,24 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
     });
   }
 
+  void Note(const absl::Status& why) {
+    const absl::Time now = base::SteadyNow();
+    if (now < next_note) return;
+    next_note = now + notes.every;
+    const std::string line = absl::StrCat(
+        "ps: ",
+        notes.what ? notes.what()
+                   : request.path.substr(request.path.rfind('/') + 1),
+        ": repeated since ",
+        absl::FormatDuration(absl::Trunc(now - started, absl::Seconds(1))),
+        ", ", attempts, " attempts, for at most ",
+        absl::FormatDuration(
+            absl::Trunc(request.deadline - now, absl::Seconds(1))),
+        " more: ", base::Printable(why.message(), base::kMaxLogLineBytes));
+    if (notes.log) return notes.log(line);
+    Warn(line);
+  }
+
   void Again(const absl::Status& why) {
     request.posted = nullptr;  // the last attempt may still write there
     if (attempts == 1) random.seed(std::random_device()());
@@ -76,17 +108,21 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
                                             attempts, " attempts")),
                   attempts);
     }
+    Note(why);
     loop->At(next, [self = shared_from_this()] { self->Attempt(); });
   }
 };
 
 void PatientCall::Start(CallLoop* loop, CallLoop::Request request,
-                        Rejoin rejoin, Done done) {
+                        Rejoin rejoin, Done done, Notes notes) {
   auto state = std::make_shared<State>();
   state->loop = loop;
   state->request = std::move(request);
   state->rejoin = std::move(rejoin);
   state->done = std::move(done);
+  state->started = base::SteadyNow();
+  state->next_note = state->started + notes.after;
+  state->notes = std::move(notes);
   state->Attempt();
 }
 

@@ -5,8 +5,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "ps/client/call_loop.h"
 
 namespace penstock::ps {
@@ -25,15 +28,33 @@ namespace penstock::ps {
 // Backs off exponentially between attempts, from 10 ms up to a second. Random
 // jitter shortens each wait by up to a half, so that workers spread their
 // retries.
+//
+// Logs a call that is repeated for long, with the reason of the last attempt.
 class PatientCall {
  public:
   using Done = std::function<void(CallLoop::Reply, int attempts)>;
   using Rejoin = std::function<void(std::function<void(absl::Status)>)>;
 
+  // The log of a call that is repeated. All calls of the process share one
+  // limit of lines, unless `log` is set.
+  struct Notes {
+    // Returns the call and its server, such as "push of step 3: server 1
+    // (ps1:7000)". Empty: the method is named.
+    std::function<std::string()> what = nullptr;
+    absl::Duration after = absl::Seconds(5);
+    absl::Duration every = absl::Minutes(1);
+    std::function<void(const std::string&)> log = nullptr;
+  };
+
   // Starts the call, and calls `done` once, in a callback of the loop. The loop
   // must live until then. `rejoin` may be empty.
   static void Start(CallLoop* loop, CallLoop::Request request, Rejoin rejoin,
-                    Done done);
+                    Done done, Notes notes);
+  static void Start(CallLoop* loop, CallLoop::Request request, Rejoin rejoin,
+                    Done done) {
+    Start(loop, std::move(request), std::move(rejoin), std::move(done),
+          Notes());
+  }
 
  private:
   struct State;

@@ -171,7 +171,11 @@ void PullCall::State::Send(AtServer at) {
       puller.rejoin ? puller.rejoin(shared->server) : PatientCall::Rejoin(),
       [self = shared_from_this(), shared](CallLoop::Reply reply, int) {
         self->OnReply(shared.get(), std::move(reply));
-      });
+      },
+      {[this, server = shared->server] {
+        return absl::StrCat("pull for step ", lowest, ": ",
+                            puller.connection->NameOf(server));
+      }});
 }
 
 void PullCall::State::OnReply(AtServer* at, CallLoop::Reply reply) {

@@ -92,20 +92,23 @@ void PushQueue::Wait(Pending* push) {
   message.header.set_clock(push->clock);
   auto bytes = tensor::Encode(message);
   if (!bytes.ok()) return Fail(*push, bytes.status());
-  PatientCall::Start(
-      puller_.loop,
-      {puller_.connection->channels()[server_],
-       absl::StrCat(kServicePath, "Pull"), *std::move(bytes), push->deadline,
-       nullptr},
-      puller_.rejoin(server_), [this, push](const CallLoop::Reply& reply, int) {
-        tensor::Message<v1::PullReplyHeader> answer;
-        absl::Status status = reply.status();
-        if (status.ok()) status = tensor::Decode(*reply, &answer);
-        if (!status.ok()) return End(Explain(*push, status));
-        push->clock = std::max(push->clock, answer.header.clock());
-        OnJoined(push->clock + 1);
-        Send(push);
-      });
+  PatientCall::Start(puller_.loop,
+                     {puller_.connection->channels()[server_],
+                      absl::StrCat(kServicePath, "Pull"), *std::move(bytes),
+                      push->deadline, nullptr},
+                     puller_.rejoin(server_),
+                     [this, push](const CallLoop::Reply& reply, int) {
+                       tensor::Message<v1::PullReplyHeader> answer;
+                       absl::Status status = reply.status();
+                       if (status.ok())
+                         status = tensor::Decode(*reply, &answer);
+                       if (!status.ok()) return End(Explain(*push, status));
+                       push->clock =
+                           std::max(push->clock, answer.header.clock());
+                       OnJoined(push->clock + 1);
+                       Send(push);
+                     },
+                     {[this, push] { return Named(*push); }});
 }
 
 absl::StatusOr<grpc::ByteBuffer> PushQueue::Encode(const Pending& push) const {
@@ -135,7 +138,8 @@ void PushQueue::Send(Pending* push) {
                        if (!verdict.ok())
                          verdict = Explain(*push, verdict.status());
                        End(std::move(verdict));
-                     });
+                     },
+                     {[this, push] { return Named(*push); }});
 }
 
 // Reads a server's verdict. After a lost answer, kDuplicate means that the
@@ -188,6 +192,11 @@ void PushQueue::ForgetLocked(const Pending& push) {
   next_ = push.clock;
   last_step_.reset();
   sent_.reset();
+}
+
+std::string PushQueue::Named(const Pending& push) const {
+  return absl::StrCat("push of step ", push.step, ": ",
+                      puller_.connection->NameOf(server_));
 }
 
 absl::Status PushQueue::Explain(const Pending& push,

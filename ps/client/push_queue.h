@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -97,6 +98,8 @@ class PushQueue {
   absl::StatusOr<grpc::ByteBuffer> Encode(const Pending& push) const;
   absl::StatusOr<PushVerdict> Read(const CallLoop::Reply& reply,
                                    int attempts) const;
+  // Returns the push and its server, for messages.
+  std::string Named(const Pending& push) const;
   absl::Status Explain(const Pending& push, const absl::Status& error) const;
 
   const Puller puller_;

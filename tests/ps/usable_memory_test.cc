@@ -56,6 +56,30 @@ TEST_F(UsableMemoryTest, SoDoThoseOfVersion1) {
   EXPECT_EQ(UsableMemory(root_), 1024 * kMiB);
 }
 
+TEST(DefaultLimitsTest, TogetherTheyAreWhatTheProcessMayUse) {
+  for (const uint64_t usable : {64 * kMiB, 1000 * kMiB, uint64_t{1} << 42}) {
+    const MemoryLimits limits = DefaultLimits(usable);
+    EXPECT_EQ(limits.dense + limits.sparse + limits.held_gradients +
+                  limits.held_answers,
+              usable);
+    for (const uint64_t each : {limits.dense, limits.sparse,
+                                limits.held_gradients, limits.held_answers}) {
+      EXPECT_GE(each, usable / 8);
+    }
+  }
+}
+
+TEST(LimitsTextTest, NamesTheFlags) {
+  MemoryLimits limits{1 << 30, 0, 3 << 20, 5 << 10};
+  std::string text = LimitsText(limits);
+  EXPECT_EQ(text.substr(0, text.find(';')),
+            "limits of memory: --memory=1 GiB, --sparse-memory=0 (none), "
+            "--held-gradients=3 MiB, --held-answers=5 KiB");
+  limits.sparse = 2 << 20;
+  text = LimitsText(limits);
+  EXPECT_NE(text.find("--sparse-memory=2 MiB,"), std::string::npos) << text;
+}
+
 TEST_F(UsableMemoryTest, OfThisMachineItIsSomething) {
   EXPECT_GT(UsableMemory(), 16 * kMiB);
   EXPECT_LT(UsableMemory(), uint64_t{1} << 48);

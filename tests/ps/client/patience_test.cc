@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "ps/client/call_loop.h"
+#include "ps/client/patient_call.h"
 #include "ps/client/worker.h"
 #include "ps/model/wire.h"
 #include "ps/placement/wire.h"
@@ -18,6 +20,7 @@
 #include "tensor_service/message.h"
 #include "tests/ps/client/scripted_server.h"
 #include "tests/transport/base/set_clock.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -215,6 +218,43 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   Script({});  // no answer
   status = worker->Pull(1).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+// Without a line, nobody would know why a training makes no step for minutes.
+TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
+  CallLoop loop;
+  const auto lines_of = [&](absl::Duration after, absl::Duration every) {
+    Script({Fails(grpc::UNAVAILABLE), Fails(grpc::RESOURCE_EXHAUSTED, "full\n"),
+            Fails(grpc::RESOURCE_EXHAUSTED, "still"),
+            Verdict(v1::PushReply::COUNTED)});
+    std::vector<std::string> lines;
+    PatientCall::Notes notes;
+    notes.what = [] { return "push of step 3: server 1"; };
+    notes.after = after;
+    notes.every = every;
+    notes.log = [&](const std::string& line) { lines.push_back(line); };
+    absl::Notification end;
+    PatientCall::Start(
+        &loop,
+        {server_.Channel(), "/penstock.ps.v1.ParameterServer/Push",
+         tensor::FromProto(v1::PushReply()),
+         base::SteadyNow() + absl::Minutes(2), nullptr},
+        nullptr, [&](const CallLoop::Reply&, int) { end.Notify(); }, notes);
+    end.WaitForNotification();
+    return lines;
+  };
+  const std::vector<std::string> all =
+      lines_of(absl::ZeroDuration(), absl::ZeroDuration());
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1].rfind("ps: push of step 3: server 1: repeated since ", 0),
+            0u)
+      << all[1];
+  EXPECT_NE(all[1].find(", 2 attempts, for at most "), std::string::npos);
+  EXPECT_NE(all[1].find(": full\\x0a"), std::string::npos) << all[1];
+  EXPECT_EQ(all[1].find('\n'), std::string::npos);
+  EXPECT_NE(all[2].find("still"), std::string::npos);
+  EXPECT_EQ(lines_of(absl::ZeroDuration(), absl::Hours(1)).size(), 1u);
+  EXPECT_EQ(lines_of(absl::Hours(1), absl::ZeroDuration()).size(), 0u);
 }
 
 // gRPC's own waits would take an hour longer.
