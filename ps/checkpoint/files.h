@@ -41,8 +41,8 @@ class ReadableFile {
 class FileLock {
  public:
   virtual ~FileLock() = default;
-  // Returns FAILED_PRECONDITION if the file was removed. Another process may
-  // then hold a lock of the same name.
+  // Returns FAILED_PRECONDITION if the file was removed, or the root was made
+  // again. Another process may then hold a lock of the same name.
   virtual absl::Status Check() const = 0;
 };
 
@@ -58,7 +58,9 @@ struct FolderEntry {
 // returns FAILED_PRECONDITION. Errors name the operation, the path and the
 // cause: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED for a
 // full disk, a quota or a limit on the size of files, and others. Where such a
-// limit is set, the process has to ignore SIGXFSZ.
+// limit is set, the process has to ignore SIGXFSZ. Each call looks up the root
+// by its name, so a root that was removed and made again is used. Without a
+// root, all calls return FAILED_PRECONDITION.
 //
 // Thread-safe. One thread at a time may use an opened file. Opened files may
 // outlive this object.

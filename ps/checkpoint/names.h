@@ -17,6 +17,9 @@ constexpr char kManifestName[] = "manifest";
 // The lock file in the root. The repository that writes to the root holds the
 // lock.
 constexpr char kLockName[] = "lock";
+// The list of checkpoints in the root, and the list before its rename.
+constexpr char kIndexName[] = "index";
+constexpr char kNewIndexName[] = "index.new";
 
 std::string StepFolder(uint64_t step);  // step-0000001234
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name);

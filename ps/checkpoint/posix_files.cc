@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -105,24 +107,46 @@ class PosixReadableFile : public ReadableFile {
   const std::string path_;
 };
 
+// Opens the root. The name may lead to another folder than before.
+absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
+  UniqueFd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid()) return fd;
+  // NOT_FOUND would mean that a checkpoint is missing.
+  if (errno == ENOENT) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the folder ", root, " is gone: make it again"));
+  }
+  return Error(errno, "open folder", root);
+}
+
 class PosixLock : public FileLock {
  public:
-  PosixLock(UniqueFd fd, absl::string_view path)
-      : fd_(std::move(fd)), path_(path) {}
+  PosixLock(UniqueFd fd, std::string root, absl::string_view name)
+      : fd_(std::move(fd)), root_(std::move(root)), name_(name) {}
 
   absl::Status Check() const override {
-    struct stat info = {};
-    if (fstat(fd_.get(), &info) != 0) return Error(errno, "look at", path_);
-    if (info.st_nlink > 0) return absl::OkStatus();
+    struct stat ours = {};
+    struct stat named = {};
+    if (fstat(fd_.get(), &ours) != 0) return Error(errno, "look at", name_);
+    const auto root = OpenRoot(root_);
+    if (!root.ok()) return root.status();
+    if (fstatat(root->get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 &&
+        errno != ENOENT) {
+      return Error(errno, "look at", name_);
+    }
+    if (ours.st_ino == named.st_ino && ours.st_dev == named.st_dev) {
+      return absl::OkStatus();
+    }
     return absl::FailedPreconditionError(absl::StrCat(
-        "the file ", path_,
+        "the file ", name_,
         ", which locks the folder, was removed: another process may write "
-        "checkpoints to this folder; start this one anew"));
+        "checkpoints to this folder"));
   }
 
  private:
   const UniqueFd fd_;
-  const std::string path_;
+  const std::string root_;
+  const std::string name_;
 };
 
 FolderEntry::Type TypeOf(int folder, const dirent& entry) {
@@ -137,7 +161,7 @@ FolderEntry::Type TypeOf(int folder, const dirent& entry) {
 
 class PosixFiles : public Files {
  public:
-  explicit PosixFiles(UniqueFd root) : root_(std::move(root)) {}
+  explicit PosixFiles(std::string root) : root_(std::move(root)) {}
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       absl::string_view path) override {
@@ -223,7 +247,7 @@ class PosixFiles : public Files {
     const int locked =
         Uninterrupted([&] { return flock(fd->get(), LOCK_EX | LOCK_NB); });
     if (locked == 0) {
-      return std::make_unique<PosixLock>(*std::move(fd), path);
+      return std::make_unique<PosixLock>(*std::move(fd), root_, path);
     }
     if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
     return absl::FailedPreconditionError(
@@ -236,12 +260,11 @@ class PosixFiles : public Files {
   // Opens a folder. Errors name `operation`.
   absl::StatusOr<UniqueFd> Folder(absl::string_view path,
                                   absl::string_view operation) {
-    const std::string name(path.empty() ? "." : path);
-    UniqueFd fd(openat(root_.get(), name.c_str(),
+    auto root = OpenRoot(root_);
+    if (!root.ok() || path.empty()) return root;
+    UniqueFd fd(openat(root->get(), std::string(path).c_str(),
                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd.valid()) {
-      return Error(errno, operation, path.empty() ? "the root" : path);
-    }
+    if (!fd.valid()) return Error(errno, operation, path);
     return fd;
   }
 
@@ -276,7 +299,7 @@ class PosixFiles : public Files {
     return fd;
   }
 
-  const UniqueFd root_;
+  const std::string root_;
 };
 
 }  // namespace
@@ -284,7 +307,10 @@ class PosixFiles : public Files {
 absl::StatusOr<std::unique_ptr<Files>> OpenFolder(const std::string& root) {
   UniqueFd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return absl::ErrnoToStatus(errno, "open folder " + root);
-  return std::make_unique<PosixFiles>(std::move(fd));
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(root, error);
+  if (error) return absl::ErrnoToStatus(error.value(), "name folder " + root);
+  return std::make_unique<PosixFiles>(absolute.string());
 }
 
 }  // namespace penstock::ps::checkpoint

@@ -1,6 +1,8 @@
 #include "ps/checkpoint/repository.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,8 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/index.h"
 #include "ps/checkpoint/little_endian.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/retention.h"
 #include "ps/checkpoint/shard_reader.h"
 #include "ps/checkpoint/verify.h"
 #include "transport/base/token.h"
@@ -45,10 +49,12 @@ absl::Status NoBase(uint64_t step, absl::string_view why) {
                    why, "; take a full one"));
 }
 
-void AddSteps(const Chain& chain, std::set<uint64_t>* steps) {
-  for (const Link& link : chain.links) {
-    steps->insert(link.manifest.attempt.step);
-  }
+// Returns the lost checkpoints. A damaged index tells of none: a restore warns
+// of the damage.
+std::set<uint64_t> Lost(Files* files) {
+  const auto lost = ListLost(files);
+  if (!lost.ok()) return {};
+  return {lost->begin(), lost->end()};
 }
 
 }  // namespace
@@ -71,13 +77,15 @@ Repository::~Repository() { Abort(); }
 absl::Status Repository::CleanUp() {
   const auto entries = files_->List("");
   if (!entries.ok()) return entries.status();
+  const std::set<uint64_t> lost = Lost(files_);
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value() || entry.type != FolderEntry::Type::kFolder) continue;
+    if (lost.count(*step) > 0) continue;
     absl::Status status = CleanFolder(*step);
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return Unless(absl::IsNotFound, files_->Remove(kNewIndexName));
 }
 
 absl::Status Repository::CleanFolder(uint64_t step) {
@@ -109,6 +117,21 @@ absl::Status Repository::CheckIsOwn() const {
   return steps.ok() ? CheckAreOwn(*steps) : steps.status();
 }
 
+absl::StatusOr<bool> Repository::Reclaim() {
+  const absl::Status held = lock_->Check();
+  if (held.ok()) return false;
+  if (!absl::IsFailedPrecondition(held)) return held;
+  // Another process may need the lock of its checkpoints.
+  const auto steps = ListSteps(files_);
+  if (!steps.ok()) return steps.status();
+  absl::Status own = CheckAreOwn(*steps);
+  if (!own.ok()) return own;
+  auto lock = files_->Lock(kLockName);
+  if (!lock.ok()) return lock.status();
+  lock_ = *std::move(lock);
+  return true;
+}
+
 absl::Status Repository::CheckAreOwn(const std::vector<uint64_t>& steps) const {
   for (const uint64_t step : steps) {
     if (own_steps_.count(step) > 0) continue;
@@ -132,6 +155,7 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
     return absl::InvalidArgumentError(
         absl::StrCat(checkpoint.shards, " shards: 1 to 65536 are allowed"));
   }
+  RemoveLeftovers();
   const absl::StatusOr<Manifest> old = ReadManifest(files_, checkpoint.step);
   if (!absl::IsNotFound(old.status())) {
     return absl::AlreadyExistsError(absl::StrCat(
@@ -142,6 +166,7 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
   if (!id.ok()) return id.status();
   current_.emplace();
   current_->attempt = {checkpoint.step, *id};
+  leftovers_.erase(checkpoint.step);
   status = SetBase(checkpoint);
   const std::string folder = StepFolder(checkpoint.step);
   if (status.ok()) {
@@ -202,12 +227,25 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
     own_steps_.insert(current_->attempt.step);
     status = WriteManifest();
   }
-  if (status.ok()) {
-    current_.reset();
-  } else {
+  if (!status.ok()) {
     Abort();
+    return status;
   }
-  return status;
+  current_.reset();
+  // The checkpoint exists, even if the index cannot be written.
+  const auto steps = ListSteps(files_);
+  if (steps.ok()) WriteIndex(files_, *steps).IgnoreError();
+  return absl::OkStatus();
+}
+
+void Repository::RemoveLeftovers() {
+  const std::set<uint64_t> leftovers = leftovers_;
+  for (const uint64_t step : leftovers) {
+    const absl::Status removed = RemoveCheckpoint(step);
+    const bool is_gone =
+        absl::IsNotFound(files_->List(StepFolder(step)).status());
+    if (removed.ok() && is_gone) leftovers_.erase(step);
+  }
 }
 
 absl::Status Repository::CheckShards() {
@@ -219,6 +257,12 @@ absl::Status Repository::CheckShards() {
     }
     const auto shard =
         ShardReader::Open(files_, &current_->model, current_->attempt, info);
+    if (absl::IsNotFound(shard.status())) {
+      return absl::DataLossError(absl::StrCat(
+          shard.status().message(), ": server ", info.shard,
+          " has written it elsewhere: all servers need the same, shared "
+          "folder"));
+    }
     if (!shard.ok()) return shard.status();
     footers.push_back((*shard)->footer());
   }
@@ -244,10 +288,9 @@ absl::Status Repository::WriteManifest() {
 
 void Repository::Abort() {
   if (!current_.has_value()) return;
-  if (CheckIsOwn().ok()) {
-    RemoveCheckpoint(current_->attempt.step).IgnoreError();
-  }
+  leftovers_.insert(current_->attempt.step);
   current_.reset();
+  if (CheckIsOwn().ok()) RemoveLeftovers();
 }
 
 absl::Status Repository::RemoveCheckpoint(uint64_t step) {
@@ -277,8 +320,8 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
 absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
-  const absl::Status own = CheckAreOwn(*steps);
-  if (!own.ok()) return own;
+  absl::Status status = CheckAreOwn(*steps);
+  if (!status.ok()) return status;
   std::set<uint64_t> needed;
   // The checkpoint being written needs its base.
   if (current_.has_value() && current_->base.has_value()) {
@@ -286,24 +329,23 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
     if (!below.ok()) return below.status();
     AddSteps(*below, &needed);
   }
-  size_t good = 0;
-  std::vector<uint64_t> removed;
-  for (uint64_t step : *steps) {
-    if (good < std::max<size_t>(keep, 1)) {
-      const absl::StatusOr<Chain> chain = OpenChain(files_, step);
-      if (IsDamage(chain.status())) continue;
-      if (!chain.ok()) return chain.status();
-      ++good;
-      AddSteps(*chain, &needed);
-    } else if (needed.count(step) == 0) {
-      // Removes the newest first, so that no checkpoint is ever without its
-      // base.
-      absl::Status status = RemoveCheckpoint(step);
-      if (!status.ok()) return status;
-      removed.push_back(step);
-    }
+  auto old = ListOld(files_, *steps, keep, std::move(needed));
+  if (!old.ok() || old->empty()) return old;
+  std::vector<uint64_t> kept;
+  std::set_difference(steps->begin(), steps->end(), old->begin(), old->end(),
+                      std::back_inserter(kept), std::greater<uint64_t>());
+  status = WriteIndex(files_, kept);
+  // A full disk has no room for an index, and needs the removal.
+  if (!status.ok()) status = RemoveIndex(files_);
+  // Removes the newest first, so that no checkpoint is ever without its base.
+  for (const uint64_t step : *old) {
+    if (!status.ok()) break;
+    leftovers_.insert(step);  // if the removal fails halfway
+    status = RemoveCheckpoint(step);
+    if (status.ok()) leftovers_.erase(step);
   }
-  return removed;
+  if (!status.ok()) return status;
+  return old;
 }
 
 absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
@@ -316,9 +358,23 @@ absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
   absl::Status status = CheckAreOwn(*steps);
   if (!status.ok()) return status;
   std::vector<std::string> aside;
-  for (const uint64_t newer : *steps) {
-    if (newer <= step) break;
-    absl::StatusOr<std::string> folder = SetAside(newer);
+  std::vector<uint64_t> kept;
+  std::set<uint64_t, std::greater<uint64_t>> away;
+  for (const uint64_t each : *steps) {
+    if (each > step) away.insert(each);
+    if (each <= step) kept.push_back(each);
+  }
+  const std::set<uint64_t> lost = Lost(files_);
+  away.insert(lost.begin(), lost.end());
+  if (away.empty()) return aside;
+  // Lists lost ones until the next commit, so that their files stay if this
+  // process ends here.
+  kept.insert(kept.end(), lost.begin(), lost.end());
+  status = WriteIndex(files_, kept);
+  if (!status.ok()) return status;
+  for (const uint64_t each : away) {
+    absl::StatusOr<std::string> folder = SetAside(each);
+    if (absl::IsNotFound(folder.status())) continue;  // lost as a whole
     if (!folder.ok()) return folder.status();
     aside.push_back(*std::move(folder));
   }

@@ -61,7 +61,13 @@ class Repository {
   // does not own.
   absl::Status CheckIsOwn() const;
 
-  // Begins an attempt, and makes its folder. Returns the errors of
+  // Takes the lock again if the lock file was removed, or the root was removed
+  // and made again. Returns true if it did. Returns FAILED_PRECONDITION if
+  // another process has the lock, or has written a checkpoint.
+  absl::StatusOr<bool> Reclaim();
+
+  // Begins an attempt, and makes its folder. Removes the files of earlier
+  // attempts that could not be removed when they ended. Returns the errors of
   // CheckIsOwn(), and ALREADY_EXISTS if there is a checkpoint of this step,
   // good or bad. Returns FAILED_PRECONDITION if the base is unusable: damaged,
   // of another model or placement, not older, or with a full chain. Take a full
@@ -74,21 +80,21 @@ class Repository {
   // shard or row. After an error the attempt is over, as by Abort().
   absl::Status Commit(std::vector<ShardInfo> shards, CutRecord cut);
 
-  // Removes the files of the attempt. The next Open() removes files that cannot
-  // be removed now. Does nothing without an attempt.
+  // Removes the files of the attempt. The next Begin() or Open() removes files
+  // that cannot be removed now. Does nothing without an attempt.
   void Abort();
 
   // Keeps the newest `keep` good checkpoints and their bases, and removes older
-  // checkpoints. Returns the removed steps. Keeps damaged checkpoints that are
-  // newer than the oldest kept checkpoint. Removes nothing if no checkpoint is
-  // good. A kill leaves each kept checkpoint intact. Stops with an error at a
-  // checkpoint that is unreadable and may be good.
+  // checkpoints; see ListOld(). Returns the removed steps. Removes nothing if
+  // no checkpoint is good. A kill leaves each kept checkpoint intact. Stops
+  // with an error at a checkpoint that is unreadable and may be good.
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
   // Sets aside the checkpoints newer than `step`, good or bad, as folders named
   // by AsideFolder(), and returns the names of these folders. Call before a run
   // that goes on from the checkpoint of `step`, because that run reaches their
-  // steps again. Returns FAILED_PRECONDITION during an attempt.
+  // steps again. Also sets aside the files of lost checkpoints of any step; see
+  // ListLost(). Returns FAILED_PRECONDITION during an attempt.
   absl::StatusOr<std::vector<std::string>> SetAsideNewer(uint64_t step);
 
  private:
@@ -98,6 +104,8 @@ class Repository {
   absl::Status CheckAreOwn(const std::vector<uint64_t>& steps) const;
   absl::Status CleanUp();
   absl::Status CleanFolder(uint64_t step);
+  // Ignores errors: the next Begin() tries again.
+  void RemoveLeftovers();
   absl::Status SetBase(const NewCheckpoint& checkpoint);
   absl::Status WriteManifest();
   absl::Status CheckShards();
@@ -107,8 +115,11 @@ class Repository {
   absl::Status RemoveCheckpoint(uint64_t step);
 
   Files* const files_;
-  const std::unique_ptr<FileLock> lock_;
+  std::unique_ptr<FileLock> lock_;
   std::set<uint64_t> own_steps_;
+  // Attempts that have ended, and old checkpoints, whose folders may still be
+  // there.
+  std::set<uint64_t> leftovers_;
   // The manifest of the attempt. nullopt: no attempt.
   absl::optional<Manifest> current_;
 };

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "ps/checkpoint/index.h"
 #include "ps/checkpoint/names.h"
 #include "ps/checkpoint/repository.h"
 #include "ps/checkpoint/verify.h"
@@ -79,6 +80,7 @@ void ExpectLastGood(MemoryFiles* files, const History& history) {
 // Expects only complete checkpoints.
 void ExpectClean(MemoryFiles* files) {
   std::set<std::string> expected = {kLockName};
+  if (files->Contents().count(kIndexName) > 0) expected.insert(kIndexName);
   const auto steps = ListSteps(files);
   ASSERT_TRUE(steps.ok());
   for (uint64_t step : *steps) {
@@ -99,6 +101,9 @@ void ExpectTheNextRunWorks(MemoryFiles* files) {
   auto repository = Repository::Open(files);
   ASSERT_TRUE(repository.ok()) << repository.status();
   ExpectClean(files);
+  const auto lost = ListLost(files);
+  ASSERT_TRUE(lost.ok()) << lost.status();
+  EXPECT_TRUE(lost->empty()) << lost->front() << " looks lost";
   World world(/*seed=*/9);
   const absl::Status status =
       world.Write(files, repository->get(), 6, kServers);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/checkpoint/names.h"
 
 namespace penstock::ps::checkpoint {
 namespace {
@@ -73,18 +74,32 @@ class MemoryReadable : public ReadableFile {
 
 class MemoryLock : public FileLock {
  public:
-  explicit MemoryLock(std::shared_ptr<bool> locked)
-      : locked_(std::move(locked)) {}
+  MemoryLock(MemoryFiles* files, absl::string_view path)
+      : files_(files),
+        path_(path),
+        node_(files->Find(path)),
+        locked_(files->locked_) {}
   ~MemoryLock() override { *locked_ = false; }
-  absl::Status Check() const override { return absl::OkStatus(); }
+  absl::Status Check() const override {
+    if (files_->Find(path_) == node_) return absl::OkStatus();
+    return absl::FailedPreconditionError("the lock was removed");
+  }
 
  private:
+  MemoryFiles* const files_;
+  const std::string path_;
+  const std::shared_ptr<MemoryFiles::Node> node_;
   const std::shared_ptr<bool> locked_;
 };
 
 void MemoryFiles::FailOnce(int number, absl::Status status) {
   fail_at_ = number;
   failure_ = std::move(status);
+}
+
+void MemoryFiles::RemoveAll() {
+  root_ = Node();
+  LoseLock();
 }
 
 void MemoryFiles::CrashAt(int number) { crash_at_ = number; }
@@ -242,6 +257,7 @@ absl::Status MemoryFiles::Remove(absl::string_view path) {
   if (!status.ok()) return status;
   if (Find(path) == nullptr) return None(path);
   FolderOf(path)->entries.erase(LastName(path));
+  if (path == kLockName) LoseLock();
   return status;
 }
 
@@ -274,7 +290,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemoryFiles::Lock(
   *locked_ = true;
   auto& entry = root_.entries[std::string(path)];
   if (entry == nullptr) entry = std::make_shared<Node>();
-  return std::make_unique<MemoryLock>(locked_);
+  return std::make_unique<MemoryLock>(this, path);
 }
 
 }  // namespace penstock::ps::checkpoint

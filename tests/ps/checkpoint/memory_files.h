@@ -47,6 +47,8 @@ class MemoryFiles : public Files {
   // Returns the bytes of an existing file, so that a test can damage them.
   std::string* Bytes(const std::string& path);
   void Plant(const std::string& path, std::string bytes);
+  // Removes all files, and makes the root again.
+  void RemoveAll();
   // Lets another process lock the files, too, as on a network or after a
   // removal of the lock file.
   void LoseLock() { locked_ = std::make_shared<bool>(false); }

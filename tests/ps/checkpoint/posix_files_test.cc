@@ -124,7 +124,7 @@ TEST_F(PosixFilesTest, NamesOfTablesAreNoNamesOfFiles) {
   WriteCheckpoint(1);
   for (const auto& entry : fs::recursive_directory_iterator(root_)) {
     const std::string name = entry.path().filename();
-    EXPECT_TRUE(name == "lock" || name == "manifest" ||
+    EXPECT_TRUE(name == "lock" || name == "index" || name == "manifest" ||
                 absl::StartsWith(name, "step-") ||
                 absl::StartsWith(name, "shard-"))
         << name;
@@ -156,6 +156,32 @@ TEST_F(PosixFilesTest, LockWhoseFileWasRemovedIsNoticed) {
   const absl::Status status = (*lock)->Check();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "was removed")) << status;
+}
+
+TEST_F(PosixFilesTest, FolderThatWasMadeAgainIsUsed) {
+  auto lock = files_->Lock("lock");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  for (const bool is_moved : {false, true}) {
+    ASSERT_TRUE((*lock)->Check().ok());
+    if (is_moved) {
+      fs::rename(root_, root_ + "-moved");
+    } else {
+      fs::remove_all(root_);
+    }
+    for (const absl::Status& gone :
+         {(*lock)->Check(), files_->List("").status(),
+          files_->Open("step/manifest").status()}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(gone)) << gone;
+      EXPECT_TRUE(absl::StrContains(gone.message(), "is gone")) << gone;
+    }
+    fs::create_directory(root_);
+    EXPECT_TRUE(absl::IsFailedPrecondition((*lock)->Check()));
+    lock = files_->Lock("lock");
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    WriteText(root_ + "/file", "text");
+    EXPECT_TRUE(files_->Open("file").ok());
+  }
+  fs::remove_all(root_ + "-moved");
 }
 
 // The last test: the mounts are the process's.

@@ -1,0 +1,47 @@
+// The list of the checkpoints in a root, so that a lost checkpoint is noticed.
+//
+// The file "index" is text: a line "penstock checkpoints 1", a line with each
+// step, and a line "end CHECKSUM". The checksum covers the lines before.
+
+#ifndef PENSTOCK_PS_CHECKPOINT_INDEX_H_
+#define PENSTOCK_PS_CHECKPOINT_INDEX_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ps/checkpoint/files.h"
+
+namespace penstock::ps::checkpoint {
+
+// Limits the index that a reader accepts. Enough for a million checkpoints.
+constexpr uint64_t kMaxIndexBytes = 16 << 20;
+
+std::string EncodeIndex(const std::vector<uint64_t>& steps);
+// Returns DATA_LOSS if the bytes are no index.
+absl::StatusOr<std::vector<uint64_t>> DecodeIndex(absl::string_view bytes);
+
+// Replaces the index, and makes it durable. Write the index after a checkpoint
+// was committed, and before a checkpoint is removed: then a crash makes no
+// checkpoint look lost.
+absl::Status WriteIndex(Files* files, const std::vector<uint64_t>& steps);
+
+// Removes the index, durably. No checkpoint looks lost until the next commit.
+absl::Status RemoveIndex(Files* files);
+
+// Returns the steps in the index that have no manifest, the newest first. These
+// checkpoints were committed, and somebody has removed their manifests. Returns
+// no steps if there is no index, as in folders of earlier releases, and
+// DATA_LOSS if the index is damaged.
+absl::StatusOr<std::vector<uint64_t>> ListLost(Files* files);
+
+// Returns FAILED_PRECONDITION, with the ways out, if the root has lost all of
+// its checkpoints. `folder` is the name of the root for messages.
+absl::Status CheckNotAllLost(Files* files, absl::string_view folder);
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_PS_CHECKPOINT_INDEX_H_

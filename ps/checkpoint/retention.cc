@@ -1,0 +1,62 @@
+#include "ps/checkpoint/retention.h"
+
+#include <algorithm>
+
+#include "ps/checkpoint/manifest.h"
+#include "ps/checkpoint/verify.h"
+
+namespace penstock::ps::checkpoint {
+namespace {
+
+uint64_t BaseOf(const Chain& chain) {
+  return chain.links.back().manifest.attempt.step;
+}
+
+}  // namespace
+
+void AddSteps(const Chain& chain, std::set<uint64_t>* steps) {
+  for (const Link& link : chain.links) {
+    steps->insert(link.manifest.attempt.step);
+  }
+}
+
+absl::StatusOr<std::vector<uint64_t>> ListOld(
+    Files* files, const std::vector<uint64_t>& steps, size_t keep,
+    std::set<uint64_t> needed) {
+  size_t good = 0;
+  bool is_incremental = false;
+  std::set<uint64_t> bases;
+  std::vector<uint64_t> old;
+  for (const uint64_t step : steps) {
+    const bool wants_more = good < std::max<size_t>(keep, 1);
+    const bool wants_base = is_incremental && bases.size() == 1;
+    if (wants_more || (wants_base && needed.count(step) == 0)) {
+      const absl::StatusOr<Chain> chain = OpenChain(files, step);
+      if (wants_more && IsDamage(chain.status())) continue;
+      if (!chain.ok() && !IsDamage(chain.status())) return chain.status();
+      if (chain.ok() && (wants_more || bases.count(BaseOf(*chain)) == 0)) {
+        ++good;
+        is_incremental |= chain->links.size() > 1;
+        bases.insert(BaseOf(*chain));
+        AddSteps(*chain, &needed);
+      }
+    }
+    if (!wants_more && needed.count(step) == 0) old.push_back(step);
+  }
+  return old;
+}
+
+absl::StatusOr<Held> SizeOf(Files* files) {
+  const auto steps = ListSteps(files);
+  if (!steps.ok()) return steps.status();
+  Held held;
+  for (const uint64_t step : *steps) {
+    const auto manifest = ReadManifest(files, step);
+    if (!manifest.ok()) continue;
+    ++held.checkpoints;
+    for (const ShardInfo& shard : manifest->shards) held.bytes += shard.bytes;
+  }
+  return held;
+}
+
+}  // namespace penstock::ps::checkpoint
