@@ -198,7 +198,7 @@ absl::StatusOr<std::function<TrainingConnection::Channels()>> ToAllServers(
 
 // Returns null if no checkpoints are requested.
 absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
-    const ServerFlags& flags, const Server* server) {
+    const ServerFlags& flags, const Server* server, CheckpointWriter* writer) {
   if (flags.checkpoint_every_seconds == 0) return nullptr;
   auto channels = ToAllServers(flags, server);
   if (!channels.ok()) return channels.status();
@@ -207,6 +207,9 @@ absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
   options.checkpoint.incremental = flags.incremental;
   options.checkpoint.keep = flags.keep_checkpoints;
   options.channels = *std::move(channels);
+  options.failed = [writer](const absl::Status& status) {
+    writer->GiveUp({}, status.message());
+  };
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);
   };
@@ -287,7 +290,7 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
                       "required? Port 0 takes a free one"
                     : why));
   }
-  auto checkpoints = StartCheckpoints(flags, &core);
+  auto checkpoints = StartCheckpoints(flags, &core, writer.get());
   if (!checkpoints.ok()) return checkpoints.status();
   // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);

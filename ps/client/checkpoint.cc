@@ -40,11 +40,17 @@ class Attempts {
 
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
-    if (!incremental_ || !absl::IsNotFound(result.status())) return result;
-    // A server lacks the base to continue from.
-    Say(absl::StrCat("takes a full one: ", result.status().message()));
-    incremental_ = false;
-    return TryUntilInTime();
+    if (incremental_ && absl::IsNotFound(result.status())) {
+      // A server lacks the base to continue from.
+      Say(absl::StrCat("takes a full one: ", result.status().message()));
+      incremental_ = false;
+      result = TryUntilInTime();
+    }
+    if (!result.ok() && !absl::IsAlreadyExists(result.status()) &&
+        !is_waiting_) {
+      GiveUp({}, result.status().message());
+    }
+    return result;
   }
 
  private:
@@ -71,7 +77,7 @@ class Attempts {
       const CheckpointTurnKeeper keeper(connection_, *attempt);
       result = Write(*attempt);
     }
-    if (!result.ok()) GiveUp(*attempt);
+    if (!result.ok()) GiveUp(*attempt, "");
     return result;
   }
 
@@ -89,7 +95,8 @@ class Attempts {
           Ask<v1::CheckpointAttempt>(&coordinator_, "BeginCheckpoint", begin);
       if (!attempts.ok()) return attempts.status();
       v1::CheckpointAttempt& attempt = attempts->front();
-      if (!attempt.running()) return std::move(attempt);
+      is_waiting_ = attempt.running();
+      if (!is_waiting_) return std::move(attempt);
       if (!begin.has_waited()) {
         Say(absl::StrCat("waits for step ", attempt.step(),
                          ", which another caller writes"));
@@ -116,12 +123,14 @@ class Attempts {
     return result;
   }
 
-  // Lets other callers begin, without the wait for the end of the lease.
-  void GiveUp(const v1::CheckpointAttempt& attempt) {
+  // Lets other callers begin, without the wait for the end of the lease. If
+  // `failure` is not empty, server 0 records that there is no checkpoint.
+  void GiveUp(const v1::CheckpointAttempt& attempt, absl::string_view failure) {
     v1::AttendCheckpointRequest give_up;
     *give_up.mutable_view() = connection_.view();
     *give_up.mutable_attempt() = attempt;
     give_up.set_give_up(true);
+    give_up.set_failure(std::string(failure));
     coordinator_.Call("AttendCheckpoint", give_up, kGiveUpTimeout)
         .status()
         .IgnoreError();
@@ -233,6 +242,8 @@ class Attempts {
     if (!replies.ok()) return replies.status();
     const auto& removed = replies->front().removed_steps();
     result.removed_steps.assign(removed.begin(), removed.end());
+    result.checkpoints = replies->front().checkpoints();
+    result.checkpoints_bytes = replies->front().checkpoints_bytes();
     Say(absl::StrCat("step ", result.step, ": done, ",
                      base::BytesText(result.bytes)));
     return result;
@@ -268,6 +279,7 @@ class Attempts {
   const CheckpointOptions& options_;
   const absl::Time limit_;
   bool incremental_;
+  bool is_waiting_ = false;  // another caller has the turn
   Fanout all_;
   Fanout coordinator_;
 };

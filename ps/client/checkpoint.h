@@ -38,6 +38,9 @@ struct CheckpointResult {
   bool is_joined = false;
   uint64_t bytes = 0;  // of all servers
   std::vector<uint64_t> removed_steps;
+  // All checkpoints in the folder; 0 if `is_joined`.
+  uint64_t checkpoints = 0;
+  uint64_t checkpoints_bytes = 0;
 };
 
 // Writes a checkpoint at all servers concurrently. Each push is wholly in the
@@ -54,7 +57,8 @@ struct CheckpointResult {
 //
 // Returns OUT_OF_RANGE if a server was past the cut in each attempt,
 // DEADLINE_EXCEEDED after the timeout, and the servers' errors. An error leaves
-// no checkpoint. The next attempt removes leftover files.
+// no checkpoint; server 0 logs and reports the reason. The next attempt removes
+// leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
     const TrainingConnection& connection, const CheckpointOptions& options);
 

@@ -38,13 +38,18 @@ void PeriodicCheckpoints::TakeOne() const {
   if (to.servers.empty()) return;
   to.wait_for_values = false;
   const auto connection = TrainingConnection::Open(to);
-  if (!connection.ok()) return Report(connection.status());
+  if (!connection.ok()) {
+    if (options_.failed) options_.failed(connection.status());
+    return Report(connection.status());
+  }
   const auto taken = TakeCheckpoint(**connection, options_.checkpoint);
   if (absl::IsAlreadyExists(taken.status())) return;
   if (!taken.ok()) return Report(taken.status());
   if (taken->is_joined) return;
   options_.log(absl::StrCat("checkpoint of step ", taken->step, ": ",
-                            base::BytesText(taken->bytes)));
+                            base::BytesText(taken->bytes), "; the folder has ",
+                            taken->checkpoints, " with ",
+                            base::BytesText(taken->checkpoints_bytes)));
 }
 
 void PeriodicCheckpoints::Report(const absl::Status& status) const {

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/index.h"
 #include "ps/checkpoint/names.h"
 #include "ps/checkpoint/restore.h"
 #include "ps/checkpoint/verify.h"
@@ -132,6 +134,12 @@ class FolderSource final : public RestoreSource {
     auto found =
         checkpoint::FindLastGood(files_, checkpoint::Thoroughness::kFull);
     if (absl::IsNotFound(found.status())) {
+      // A training that begins at 0 would overwrite what may be found again.
+      absl::Status lost = checkpoint::CheckNotAllLost(files_, options_.folder);
+      if (!lost.ok()) {
+        return absl::Status(lost.code(),
+                            absl::StrCat("restore: ", lost.message()));
+      }
       Warn(options_,
            absl::StrCat("restore: ", options_.folder,
                         " has no checkpoint: the training begins with "
@@ -142,7 +150,9 @@ class FolderSource final : public RestoreSource {
     for (const absl::Status& skipped : found->skipped) {
       Warn(options_, absl::StrCat("restore: passed over: ", skipped.message()));
     }
-    return absl::make_optional(CutOf(found->chain.newest()));
+    const CutId cut = CutOf(found->chain.newest());
+    WarnOfLost(cut.step);
+    return absl::make_optional(cut);
   }
 
   absl::Status Check(const absl::optional<CutId>& cut) override {
@@ -165,6 +175,26 @@ class FolderSource final : public RestoreSource {
   }
 
  private:
+  // Warns of checkpoints after `step` that were committed, and whose manifests
+  // are missing.
+  void WarnOfLost(uint64_t step) {
+    const auto lost = checkpoint::ListLost(files_);
+    if (!lost.ok()) {
+      return Warn(options_,
+                  absl::StrCat("restore: cannot tell whether checkpoints are "
+                               "missing: ",
+                               lost.status().message()));
+    }
+    for (const uint64_t each : *lost) {
+      if (each <= step) break;
+      Warn(options_,
+           absl::StrCat("restore: ", StepFolder(each), " of ", options_.folder,
+                        " was committed, and has no manifest any more: the "
+                        "training goes back to ",
+                        StepFolder(step)));
+    }
+  }
+
   absl::StatusOr<CutId> Find(uint64_t step) {
     const auto manifest = checkpoint::ReadManifest(files_, step);
     if (manifest.ok()) return CutOf(*manifest);
@@ -248,7 +278,7 @@ std::shared_ptr<RestoreSource> RestoreFrom(checkpoint::Files* files,
 absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder) {
   const auto steps = checkpoint::ListSteps(files);
   if (!steps.ok()) return steps.status();
-  if (steps->empty()) return absl::OkStatus();
+  if (steps->empty()) return checkpoint::CheckNotAllLost(files, folder);
   return absl::FailedPreconditionError(absl::StrCat(
       "checkpoint: ", folder, " has ", StepFolder(steps->front()),
       ", and a training that begins anew would write nothing there: go on from "

@@ -56,11 +56,16 @@ struct ServerReport {
   uint64_t held_bytes = 0;  // of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
-  // Step of the last checkpoint that this process committed; 0: none. The owner
-  // of the CheckpointWriter sets this field, because Server does not know it.
-  uint64_t last_checkpoint_step = 0;
-  // Progress of the shard that is being written; total 0: no shard is. The
-  // owner of the CheckpointWriter sets these two fields too.
+  // The owner of the CheckpointWriter sets the fields about checkpoints,
+  // because Server does not know them. Only server 0 has those about results.
+  uint64_t last_checkpoint_step = 0;  // last commit of this process; 0: none
+  absl::Duration last_checkpoint_age;
+  uint64_t checkpoints = 0;  // in the folder, after that commit
+  uint64_t checkpoints_bytes = 0;
+  uint64_t checkpoint_failures = 0;
+  uint64_t checkpoint_failures_since = 0;  // the last good one
+  std::string checkpoint_failure;  // the last one's reason; empty: it is good
+  // Progress of the shard that is being written; total 0: no shard is.
   uint64_t checkpoint_written_bytes = 0;
   uint64_t checkpoint_total_bytes = 0;
   std::string failure;              // why training has ended; empty: it has not

@@ -4,9 +4,14 @@
 #include <vector>
 
 #include "tensor_service/status.h"
+#include "transport/base/printable.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
+
+// Limits the reason of a failure, which a caller sends, in logs and reports.
+constexpr size_t kMaxFailureBytes = 1000;
 
 absl::Status NoFolder() {
   return absl::FailedPreconditionError(
@@ -165,7 +170,7 @@ absl::Status AttendCheckpoint(CheckpointWriter* writer,
   if (writer == nullptr) return NoFolder();
   const CheckpointWriter::Attempt attempt = AttemptIn(request.attempt());
   if (!request.give_up()) return writer->Renew(attempt);
-  writer->GiveUp(attempt);
+  writer->GiveUp(attempt, base::Printable(request.failure(), kMaxFailureBytes));
   return absl::OkStatus();
 }
 
@@ -210,6 +215,10 @@ absl::Status CommitCheckpoint(CheckpointWriter* writer,
   const auto removed = writer->Commit(AttemptIn(request.attempt()), shards);
   if (!removed.ok()) return removed.status();
   for (const uint64_t step : *removed) reply->add_removed_steps(step);
+  ServerReport report;
+  writer->health().Report(base::SteadyNow(), &report);
+  reply->set_checkpoints(report.checkpoints);
+  reply->set_checkpoints_bytes(report.checkpoints_bytes);
   return absl::OkStatus();
 }
 

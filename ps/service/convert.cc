@@ -133,6 +133,13 @@ v1::ServerReport ToMessage(const ServerReport& report) {
   message.set_restored_step(report.restored_step);
   message.set_last_checkpoint_step(report.last_checkpoint_step);
   message.set_failure(report.failure);
+  message.set_last_checkpoint_age_us(static_cast<uint64_t>(
+      absl::ToInt64Microseconds(report.last_checkpoint_age)));
+  message.set_checkpoints(report.checkpoints);
+  message.set_checkpoints_bytes(report.checkpoints_bytes);
+  message.set_checkpoint_failures(report.checkpoint_failures);
+  message.set_checkpoint_failures_since(report.checkpoint_failures_since);
+  message.set_checkpoint_failure(report.checkpoint_failure);
   message.set_checkpoint_written_bytes(report.checkpoint_written_bytes);
   message.set_checkpoint_total_bytes(report.checkpoint_total_bytes);
   for (const TableReport& table : report.tables) {

@@ -50,6 +50,25 @@ constexpr ServerFigure kServerFigures[] = {
      "The checkpoint that this process has completed last; 0: none. The first "
      "server of a training completes them.",
      [](const ServerReport& all) { return double(all.last_checkpoint_step); }},
+    {"penstock_ps_last_checkpoint_age_seconds", kGauge,
+     "Time since this process has completed a checkpoint; 0: none.",
+     [](const ServerReport& all) {
+       return absl::ToDoubleSeconds(all.last_checkpoint_age);
+     }},
+    {"penstock_ps_checkpoint_failures_total", kCounter,
+     "Checkpoints that have failed. The first server counts them.",
+     [](const ServerReport& all) { return double(all.checkpoint_failures); }},
+    {"penstock_ps_checkpoint_failures_in_a_row", kGauge,
+     "Checkpoints that have failed since the last good one.",
+     [](const ServerReport& all) {
+       return double(all.checkpoint_failures_since);
+     }},
+    {"penstock_ps_checkpoints", kGauge,
+     "Checkpoints in the folder, after the last good one.",
+     [](const ServerReport& all) { return double(all.checkpoints); }},
+    {"penstock_ps_checkpoints_bytes", kGauge,
+     "Size of the checkpoints in the folder.",
+     [](const ServerReport& all) { return double(all.checkpoints_bytes); }},
     {"penstock_ps_checkpoint_written_bytes", kGauge,
      "Of the checkpoint that is being written, or was written last, what this "
      "server has written of its values and rows.",

@@ -47,7 +47,7 @@ WITHOUT_WORDS = {
     "transport/base/limited_log.cc": 1,
     "frameworks/tensorflow/server.cc": 1,
     "ps/server/checkpoint_restore.cc": 1,
-    "ps/server/checkpoint_writer.cc": 1,
+    "ps/server/checkpoint_commits.cc": 1,
 }
 
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')

@@ -62,6 +62,10 @@ class CheckpointTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
+  static ServerReport Report(SmallTraining* training) {
+    return ReportOf(training->server(0), &training->writer(0));
+  }
+
   // Returns the state that a new training restores onto this many servers.
   TrainingState Restored(size_t servers, uint64_t step = 0) {
     SmallTraining::Options options = Of(servers, true);

@@ -252,7 +252,7 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
     std::mt19937 random(static_cast<uint32_t>(seed));
     MemoryFiles files;
     SmallTraining::Options options = Of(2, 1, false);
-    options.checkpoints.max_depth = 4;
+    options.checkpoints.commits.max_depth = 4;
     SmallTraining training(BoundedModel(), &files, options);
     ASSERT_TRUE(training.Define().ok());
     ASSERT_TRUE(training.Begin().ok());

@@ -58,7 +58,7 @@ TEST_F(CheckpointTest, EverythingComesBackOntoAnyNumberOfServers) {
   const auto step = training.Checkpoint();
   ASSERT_TRUE(step.ok()) << step.status();
   EXPECT_EQ(*step, 3u);
-  EXPECT_EQ(training.writer(0).last_step(), 3u);
+  EXPECT_EQ(Report(&training).last_checkpoint_step, 3u);
   const TrainingState state = training.State();
   EXPECT_EQ(state.rows.at("e").size(), 7u);
   for (size_t servers = 1; servers <= 3; ++servers) {
@@ -158,7 +158,7 @@ TEST_F(CheckpointTest, AServerThatDidNotWriteTheBaseRefuses) {
 // The second caller gets the first one's checkpoint only if it has everything.
 TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   SmallTraining::Options options = Of(1);
-  options.checkpoints.lease = absl::InfiniteDuration();
+  options.checkpoints.commits.lease = absl::InfiniteDuration();
   SmallTraining training(SmallModel(), &files_, options);
   Start(&training);
   Step(&training);

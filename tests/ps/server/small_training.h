@@ -43,7 +43,8 @@ class SmallTraining {
  public:
   static CheckpointWriter::Options WithoutLease() {
     CheckpointWriter::Options options;
-    options.lease = absl::ZeroDuration();
+    options.commits.lease = absl::ZeroDuration();
+    options.commits.verify_share = 1;  // each base
     return options;
   }
   struct Options {

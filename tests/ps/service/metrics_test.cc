@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -49,6 +50,11 @@ ServerReport SomeReport() {
   report.held_bytes_limit = 9;
   report.restored_step = 20;
   report.last_checkpoint_step = 21;
+  report.last_checkpoint_age = absl::Seconds(24);
+  report.checkpoint_failures = 25;
+  report.checkpoint_failures_since = 26;
+  report.checkpoints = 27;
+  report.checkpoints_bytes = 28;
   report.checkpoint_written_bytes = 22;
   report.checkpoint_total_bytes = 23;
   report.tables = {Table("kernel", false), Table("users", true)};
@@ -79,6 +85,11 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
       {"penstock_ps_version{}", 1},
       {"penstock_ps_restored_step{}", 20},
       {"penstock_ps_last_checkpoint_step{}", 21},
+      {"penstock_ps_last_checkpoint_age_seconds{}", 24},
+      {"penstock_ps_checkpoint_failures_total{}", 25},
+      {"penstock_ps_checkpoint_failures_in_a_row{}", 26},
+      {"penstock_ps_checkpoints{}", 27},
+      {"penstock_ps_checkpoints_bytes{}", 28},
       {"penstock_ps_checkpoint_written_bytes{}", 22},
       {"penstock_ps_checkpoint_total_bytes{}", 23},
       {"penstock_ps_workers{}", 2},

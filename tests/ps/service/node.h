@@ -57,7 +57,7 @@ class Node {
     if (options.files != nullptr) {
       CheckpointWriter::Options checkpoints;
       checkpoints.max_wait = absl::Hours(1);
-      checkpoints.lease = options.lease;
+      checkpoints.commits.lease = options.lease;
       writer_ = std::make_unique<CheckpointWriter>(options.files, core_.get(),
                                                    checkpoints);
       service.checkpoints = writer_.get();

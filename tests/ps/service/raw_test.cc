@@ -67,7 +67,7 @@ class Victim {
     core_ = std::make_unique<Server>(options);
     CheckpointWriter::Options checkpoints;
     checkpoints.max_wait = absl::Milliseconds(5);
-    checkpoints.log = [](const std::string&) {};
+    checkpoints.commits.log = [](const std::string&) {};
     writer_ = std::make_unique<CheckpointWriter>(files_.get(), core_.get(),
                                                  checkpoints);
     ServiceOptions service;

@@ -1,0 +1,342 @@
+#include "ps/server/checkpoint_commits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/index.h"
+#include "ps/checkpoint/names.h"
+#include "ps/checkpoint/retention.h"
+#include "ps/checkpoint/verify.h"
+#include "ps/server/checkpoint_model.h"
+#include "transport/base/log.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+using checkpoint::StepFolder;
+using checkpoint::WorkerClock;
+
+absl::Status Refused(absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint: ", why));
+}
+
+absl::Status NotCurrent(const CheckpointAttempt& attempt) {
+  return absl::AbortedError(absl::StrCat(
+      "checkpoint: ", StepFolder(attempt.step),
+      " was given up, as its caller was silent for too long or has ended it"));
+}
+
+uint64_t Highest(const std::vector<WorkerClock>& clocks) {
+  uint64_t highest = 0;
+  for (const WorkerClock& each : clocks) {
+    highest = std::max(highest, each.clock);
+  }
+  return highest;
+}
+
+// Returns true if a checkpoint with the clocks `cut` has all pushes before
+// `clocks`.
+bool HasAll(const std::vector<WorkerClock>& cut,
+            const std::vector<WorkerClock>& clocks) {
+  std::map<uint32_t, uint64_t> by_rank;
+  for (const WorkerClock& each : cut) by_rank[each.rank] = each.clock;
+  return std::all_of(clocks.begin(), clocks.end(),
+                     [&](const WorkerClock& each) {
+                       return each.clock <= by_rank[each.rank];
+                     });
+}
+
+// Takes the highest clock of each rank, so that no server takes a step twice.
+// Takes the lowest floor, so that no server waits for a push that cannot come.
+checkpoint::CutRecord Merge(const std::vector<CheckpointShard>& shards) {
+  checkpoint::CutRecord merged;
+  std::map<uint32_t, WorkerClock> by_rank;
+  for (const CheckpointShard& shard : shards) {
+    merged.version = std::max(merged.version, shard.cut.version);
+    const uint64_t floor = shard.cut.floor.value_or(0);
+    merged.floor = std::min(merged.floor.value_or(floor), floor);
+    for (const WorkerClock& clock : shard.cut.clocks) {
+      const auto [entry, is_new] = by_rank.insert({clock.rank, clock});
+      if (!is_new && clock.clock > entry->second.clock) entry->second = clock;
+    }
+  }
+  for (const auto& [rank, clock] : by_rank) merged.clocks.push_back(clock);
+  return merged;
+}
+
+}  // namespace
+
+CheckpointCommits::CheckpointCommits(checkpoint::Files* files, Server* server,
+                                     Options options)
+    : files_(files),
+      server_(server),
+      options_(std::move(options)),
+      turn_(options_.lease) {}
+
+CheckpointClocks ToRecords(const std::vector<RankClock>& clocks) {
+  CheckpointClocks records;
+  records.reserve(clocks.size());
+  for (const RankClock& each : clocks) {
+    records.push_back({each.worker.rank, each.worker.incarnation, each.clock});
+  }
+  return records;
+}
+
+absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
+    bool incremental, size_t keep, const absl::optional<Clocks>& of_all,
+    bool has_waited) {
+  absl::MutexLock lock(&mu_);
+  const auto applied = server_->AppliedClocks();
+  if (!applied.ok()) return applied.status();
+  const auto training = server_->training();
+  absl::Status status = Prepare(*training);
+  if (!status.ok()) return status;
+  if (attempt_.has_value() && turn_.IsTaken(base::SteadyNow())) {
+    return Begun{Begun::State::kRunning, *attempt_};
+  }
+  if (attempt_.has_value()) {
+    Log(health_.Failed(
+        absl::StrCat(StepFolder(attempt_->step), ": its caller is silent"),
+        base::SteadyNow()));
+    EndAttempt();
+  }
+  const Clocks clocks = ToRecords(*applied);
+  const uint64_t newest = newest_.attempt.step;
+  const bool is_lost = IsNewestLost();
+  if (newest > 0 && !is_lost &&
+      HasAll(newest_clocks_, of_all.value_or(clocks))) {
+    if (has_waited) return newest_;
+    return absl::AlreadyExistsError(
+        absl::StrCat("checkpoint: no step was taken since ", StepFolder(newest),
+                     ", which has everything"));
+  }
+  const bool has_base =
+      incremental && has_committed_ && !is_lost && IsGoodBase(newest);
+  auto begun =
+      BeginNext(*training, clocks,
+                has_base ? absl::make_optional(newest) : absl::nullopt);
+  if (begun.ok()) keep_ = keep;
+  return begun;
+}
+
+// Checks that this server can begin checkpoints.
+absl::Status CheckpointCommits::Prepare(const Server::Training& training) {
+  if (training.server != 0) {
+    return Refused(absl::StrCat("this is server ", training.server,
+                                "; server 0 begins and commits them"));
+  }
+  BeginRun(training.run);
+  absl::Status status = Open();
+  if (!status.ok()) return status;
+  const auto is_reclaimed = repository_->Reclaim();
+  if (!is_reclaimed.ok()) return is_reclaimed.status();
+  if (*is_reclaimed) {
+    Log("checkpoints: somebody has removed the folder, or its lock file: this "
+        "server has locked the folder again");
+  }
+  if (has_gone_on_) return absl::OkStatus();
+  status = GoOnFromRestored();
+  has_gone_on_ = status.ok();
+  return status;
+}
+
+// Returns true, with a warning, if the newest checkpoint of this training is
+// not in the folder any more.
+bool CheckpointCommits::IsNewestLost() const {
+  const uint64_t step = newest_.attempt.step;
+  if (step == 0) return false;
+  const auto chain = checkpoint::OpenChain(files_, step);
+  absl::Status why = chain.status();
+  if (chain.ok() && chain->newest().attempt.id != newest_.attempt.id) {
+    why = absl::DataLossError("it is another one");
+  }
+  // An error of the disk tells nothing about the checkpoint.
+  if (!checkpoint::IsDamage(why)) return false;
+  Log(absl::StrCat("checkpoints: the folder has lost ", StepFolder(step),
+                   ", or a part of it: the next checkpoint is a full one (",
+                   why.message(), ")"));
+  return true;
+}
+
+// Reads every byte of the base and of the checkpoints below, so that no further
+// checkpoint depends on a damaged file. Returns true without reading if the
+// last reading was too short a time ago for its duration.
+bool CheckpointCommits::IsGoodBase(uint64_t step) {
+  const absl::Time start = base::SteadyNow();
+  if (start < next_verification_) return true;
+  const auto found = checkpoint::Verify(files_, step);
+  const absl::Duration took = base::SteadyNow() - start;
+  next_verification_ = start + took / options_.verify_share;
+  if (found.ok() && found->damaged == 0) return true;
+  Log(absl::StrCat("checkpoints: ", StepFolder(step),
+                   " cannot be a base, so the next checkpoint is a full one: ",
+                   found.ok() ? found->damages.front().what
+                              : std::string(found.status().message())));
+  return false;
+}
+
+absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::BeginNext(
+    const Server::Training& training, const Clocks& clocks,
+    absl::optional<uint64_t> base) {
+  auto wanted = Describe(training, clocks);
+  if (!wanted.ok()) return wanted.status();
+  wanted->base_step = base;
+  auto begun = repository_->Begin(*wanted);
+  if (absl::IsFailedPrecondition(begun.status()) &&
+      wanted->base_step.has_value()) {
+    wanted->base_step.reset();
+    begun = repository_->Begin(*wanted);
+  }
+  if (!begun.ok()) return begun.status();
+  attempt_ = {begun->step, begun->id, wanted->base_step};
+  turn_.Begin(begun->id, base::SteadyNow());
+  return Begun{Begun::State::kBegun, *attempt_};
+}
+
+absl::Status CheckpointCommits::Renew(const Attempt& attempt) {
+  if (turn_.Renew(attempt.id, base::SteadyNow())) return absl::OkStatus();
+  return NotCurrent(attempt);
+}
+
+void CheckpointCommits::GiveUp(const Attempt& attempt,
+                               absl::string_view failure) {
+  if (!failure.empty()) Log(health_.Failed(failure, base::SteadyNow()));
+  absl::MutexLock lock(&mu_);
+  if (attempt_.has_value() && attempt_->id == attempt.id) EndAttempt();
+}
+
+void CheckpointCommits::EndAttempt() {
+  if (!attempt_.has_value()) return;
+  turn_.End(attempt_->id);
+  attempt_.reset();
+  repository_->Abort();
+}
+
+void CheckpointCommits::BeginRun(uint64_t run) {
+  if (run == run_) return;
+  run_ = run;
+  EndAttempt();
+  has_gone_on_ = false;
+  newest_ = {};
+  newest_clocks_.clear();
+  has_committed_ = false;
+  next_verification_ = absl::InfinitePast();
+}
+
+absl::Status CheckpointCommits::Claim() {
+  absl::MutexLock lock(&mu_);
+  return Open();
+}
+
+absl::Status CheckpointCommits::Open() {
+  if (repository_ != nullptr) return absl::OkStatus();
+  auto opened = checkpoint::Repository::Open(files_);
+  if (!opened.ok()) return opened.status();
+  repository_ = *std::move(opened);
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointCommits::GoOnFromRestored() {
+  const uint64_t restored = server_->report().restored_step;
+  if (restored > 0) {
+    const auto manifest = checkpoint::ReadManifest(files_, restored);
+    if (!manifest.ok() && !absl::IsNotFound(manifest.status())) {
+      return manifest.status();
+    }
+    newest_.state = Begun::State::kCommitted;
+    newest_.attempt.step = restored;
+    if (manifest.ok()) {  // else it is lost
+      newest_.attempt.id = manifest->attempt.id;
+      newest_clocks_ = manifest->cut.clocks;
+    }
+    const auto aside = repository_->SetAsideNewer(restored);
+    if (!aside.ok()) return aside.status();
+    for (const std::string& folder : *aside) {
+      Log(absl::StrCat(
+          "checkpoints: the training goes on from ", StepFolder(restored),
+          ", so a newer checkpoint, or one that has lost its manifest, was set "
+          "aside as ",
+          folder, "; remove that folder when nobody needs it"));
+    }
+    return absl::OkStatus();
+  }
+  const auto steps = checkpoint::ListSteps(files_);
+  if (!steps.ok()) return steps.status();
+  if (steps->empty()) return checkpoint::CheckNotAllLost(files_, "the folder");
+  return Refused(absl::StrCat(
+      "the folder has ", StepFolder(steps->front()),
+      ", and this training does not go on from it: restore it, or use another "
+      "folder"));
+}
+
+absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
+    const Server::Training& training, const Clocks& clocks) const {
+  const Tables& tables = *training.tables;
+  auto model = CheckpointModelOf(tables.model().model());
+  if (!model.ok()) return model.status();
+  checkpoint::NewCheckpoint wanted;
+  wanted.step = std::max(Highest(clocks), newest_.attempt.step + 1);
+  wanted.model = *std::move(model);
+  wanted.run = training.run;
+  wanted.servers = tables.placement().servers();
+  wanted.placement_epoch = tables.placement().epoch();
+  wanted.shards = tables.placement().servers().size();
+  wanted.created_unix_seconds = absl::ToUnixSeconds(absl::Now());
+  wanted.max_depth = options_.max_depth;
+  return wanted;
+}
+
+absl::StatusOr<std::vector<uint64_t>> CheckpointCommits::Commit(
+    const Attempt& attempt, const std::vector<CheckpointShard>& shards) {
+  absl::MutexLock lock(&mu_);
+  if (!attempt_.has_value() || attempt_->step != attempt.step ||
+      attempt_->id != attempt.id) {
+    return NotCurrent(attempt);
+  }
+  Begun committed{Begun::State::kCommitted, *attempt_};
+  attempt_.reset();
+  turn_.End(attempt.id);
+  std::vector<checkpoint::ShardInfo> infos;
+  infos.reserve(shards.size());
+  for (const CheckpointShard& shard : shards) {
+    infos.push_back(shard.info);
+    committed.bytes += shard.info.bytes;
+  }
+  checkpoint::CutRecord cut = Merge(shards);
+  absl::Status status = repository_->Commit(std::move(infos), cut);
+  if (!status.ok()) return status;
+  newest_ = committed;
+  newest_clocks_ = std::move(cut.clocks);
+  has_committed_ = true;
+  std::vector<uint64_t> removed = Prune();
+  const auto held = checkpoint::SizeOf(files_);
+  health_.Succeeded(attempt.step, held.value_or(checkpoint::Held()),
+                    base::SteadyNow());
+  return removed;
+}
+
+// Logs errors only: the new checkpoint exists even if an old one cannot be
+// removed.
+std::vector<uint64_t> CheckpointCommits::Prune() {
+  if (keep_ == 0) return {};
+  auto removed = repository_->Prune(keep_);
+  if (removed.ok()) return *std::move(removed);
+  Log(absl::StrCat("checkpoint: old ones are still there: ",
+                   removed.status().message()));
+  return {};
+}
+
+void CheckpointCommits::Log(const std::string& line) const {
+  if (options_.log) {
+    options_.log(line);
+  } else {
+    base::LogWarning("ps: " + line);
+  }
+}
+
+}  // namespace penstock::ps

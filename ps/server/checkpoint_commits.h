@@ -1,0 +1,185 @@
+// Begins and commits the checkpoints of a training, at server 0.
+
+#ifndef PENSTOCK_PS_SERVER_CHECKPOINT_COMMITS_H_
+#define PENSTOCK_PS_SERVER_CHECKPOINT_COMMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/checkpoint/files.h"
+#include "ps/checkpoint/manifest.h"
+#include "ps/checkpoint/records.h"
+#include "ps/checkpoint/repository.h"
+#include "ps/server/checkpoint_health.h"
+#include "ps/server/checkpoint_turn.h"
+#include "ps/server/server.h"
+
+namespace penstock::ps {
+
+struct CheckpointAttempt {
+  uint64_t step = 0;
+  uint64_t id = 0;
+  absl::optional<uint64_t> base_step;  // nullopt: a full checkpoint
+};
+
+struct CheckpointBegun {
+  enum class State {
+    kBegun,      // the caller has its turn, and writes `attempt`
+    kRunning,    // another caller writes `attempt`: begin again later
+    kCommitted,  // `attempt` is committed, and has everything
+  };
+  State state = State::kBegun;
+  CheckpointAttempt attempt;
+  uint64_t bytes = 0;  // of a committed attempt
+};
+
+struct CheckpointShard {
+  checkpoint::ShardInfo info;
+  checkpoint::CutRecord cut;
+};
+
+using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
+
+// A checkpoint takes three steps:
+//   1. Server 0 calls Begin().
+//   2. Each server calls CheckpointWriter::Write() for its shard. Meanwhile the
+//      caller renews its turn at server 0.
+//   3. Server 0 calls Commit(). The checkpoint exists from then on.
+//
+// One caller at a time has its turn. An attempt without a renewal for
+// Options::lease is given up when another caller begins.
+//
+// If somebody removes the folder, or checkpoints in it, the next checkpoint is
+// a full one, and a warning says so. A folder with checkpoints of another
+// training is never written to.
+//
+// Thread-safe. Calls run one at a time; the others wait. A call blocks for as
+// long as the disk takes.
+class CheckpointCommits {
+ public:
+  using Attempt = CheckpointAttempt;
+  using Begun = CheckpointBegun;
+  using Clocks = CheckpointClocks;
+
+  struct Options {
+    // Limits the time for which a caller that is silent keeps its turn.
+    absl::Duration lease = absl::Seconds(30);
+    // Limits the length of a chain; see checkpoint::NewCheckpoint.
+    uint32_t max_depth = 16;
+    // Limits the share of time that server 0 reads bases, to check for damage.
+    double verify_share = 0.1;
+    // Called with each line for the operator. If empty, the lines are warnings
+    // in Penstock's log.
+    std::function<void(const std::string&)> log;
+  };
+
+  // `files` and `server` outlive this object.
+  CheckpointCommits(checkpoint::Files* files, Server* server, Options options);
+
+  // Locks the folder for this process, at server 0. Call before a restore, so
+  // that later checkpoints in the folder are of one training. Returns
+  // FAILED_PRECONDITION if another process has locked the folder.
+  absl::Status Claim() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Begins a checkpoint, unless another caller has its turn. Begins an
+  // incremental checkpoint if `incremental` is true and there is an undamaged
+  // base; else a full one. Reads every byte of the base, unless Options permit
+  // no time for it. Commit() will remove all but the newest `keep` checkpoints;
+  // 0: removes none. The first call sets aside the checkpoints newer than the
+  // restored one.
+  //
+  // The step of the checkpoint is the highest applied clock. If only workers
+  // with lower clocks have pushed, the step is the last checkpoint's plus one.
+  //
+  // `clocks` are the highest clocks of all servers, so that a push that counted
+  // at any server allows a new checkpoint. nullopt: this is the only server.
+  // `has_waited` is true if the caller got kRunning before: returns kCommitted
+  // instead of ALREADY_EXISTS.
+  //
+  // Fails with:
+  //   FAILED_PRECONDITION  this is not server 0; another process has locked the
+  //                        folder; the folder has another training, or has lost
+  //                        its checkpoints
+  //   ALREADY_EXISTS       no step was taken since the last checkpoint
+  absl::StatusOr<Begun> Begin(bool incremental, size_t keep,
+                              const absl::optional<Clocks>& clocks,
+                              bool has_waited) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Renews the turn of the caller that began `attempt`. Does not block. Returns
+  // ABORTED if the attempt is not the current one.
+  absl::Status Renew(const Attempt& attempt);
+
+  // Ends an attempt that its caller does not finish, and removes its files.
+  // Ignores an attempt that is not the current one. If `failure` is not empty,
+  // records a failed checkpoint, and logs the reason.
+  void GiveUp(const Attempt& attempt, absl::string_view failure)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Commits the attempt, with the shards of all servers. Returns the steps of
+  // the removed checkpoints. Returns ABORTED if the attempt was given up.
+  // Returns DATA_LOSS, and gives the attempt up, if a shard is missing.
+  absl::StatusOr<std::vector<uint64_t>> Commit(
+      const Attempt& attempt, const std::vector<CheckpointShard>& shards)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const CheckpointHealth& health() const { return health_; }
+
+ private:
+  absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets the checkpoints of an earlier run, whose tables are gone.
+  void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Prepare(const Server::Training& training)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status GoOnFromRestored() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsNewestLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsGoodBase(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Begun> BeginNext(const Server::Training& training,
+                                  const Clocks& clocks,
+                                  absl::optional<uint64_t> base)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<checkpoint::NewCheckpoint> Describe(
+      const Server::Training& training, const Clocks& clocks) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<uint64_t> Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Log(const std::string& line) const;
+
+  checkpoint::Files* const files_;
+  Server* const server_;
+  const Options options_;
+  CheckpointTurn turn_;
+  CheckpointHealth health_;
+
+  absl::Mutex mu_;
+  // Null until Claim() or the first Begin(), and at servers other than 0.
+  std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
+  uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;  // of the members below
+  // True once GoOnFromRestored() has succeeded.
+  bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
+  absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
+  size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
+  // This training's newest checkpoint, which may be the restored one. Step 0:
+  // none.
+  Begun newest_ ABSL_GUARDED_BY(mu_);
+  Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
+  bool has_committed_ ABSL_GUARDED_BY(mu_) = false;  // newest_, in this process
+  absl::Time next_verification_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+};
+
+// Returns the clocks as they are in a checkpoint.
+CheckpointClocks ToRecords(const std::vector<RankClock>& clocks);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_CHECKPOINT_COMMITS_H_
