@@ -31,14 +31,25 @@ std::string ResultText(const ps::CheckpointResult& result) {
     absl::StrAppend(&text, "removed: the checkpoints of step ",
                     absl::StrJoin(result.removed_steps, ", "), "\n");
   }
+  if (result.is_joined) {
+    absl::StrAppend(&text, "another caller has written it meanwhile\n");
+  } else {
+    absl::StrAppend(&text, "the folder has ", result.checkpoints,
+                    result.checkpoints == 1 ? " checkpoint" : " checkpoints",
+                    " with ", BytesText(result.checkpoints_bytes), "\n");
+  }
   return text;
 }
 
 std::string ResultJson(const ps::CheckpointResult& result) {
-  const nlohmann::ordered_json json = {{"step", result.step},
-                                       {"incremental", result.is_incremental},
-                                       {"bytes", result.bytes},
-                                       {"removed_steps", result.removed_steps}};
+  const nlohmann::ordered_json json = {
+      {"step", result.step},
+      {"incremental", result.is_incremental},
+      {"joined", result.is_joined},
+      {"bytes", result.bytes},
+      {"checkpoints", result.checkpoints},
+      {"checkpoints_bytes", result.checkpoints_bytes},
+      {"removed_steps", result.removed_steps}};
   return json.dump(2) + "\n";
 }
 

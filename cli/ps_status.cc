@@ -45,7 +45,7 @@ class PsStatus final : public Command {
     const std::vector<ServerStatus> servers = servers_.Describe(*channels);
     context.out->Write(json_ ? StatusJson(servers)
                              : StatusText(servers, *context.out));
-    return Problems(servers).empty() ? kOk : kFailed;
+    return AllProblems(servers).empty() ? kOk : kFailed;
   }
 
  private:

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "cli/ps/status_view.h"
 #include "transport/base/printable.h"
 
@@ -19,6 +20,26 @@ const ServerStatus* WithModel(const std::vector<ServerStatus>& servers) {
     if (each.status.ok() && each.report.run() != 0) return &each;
   }
   return nullptr;
+}
+
+// Returns the reason why the last checkpoint failed, with the age of the last
+// good one. Empty if it did not fail.
+std::string CheckpointProblemOf(const ServerStatus& server) {
+  const ps::v1::ServerReport& report = server.report;
+  if (report.checkpoint_failure().empty()) return "";
+  return absl::StrCat(
+      NameOf(server), ": checkpoints fail, ",
+      report.checkpoint_failures_since(), " in a row: ",
+      base::Printable(report.checkpoint_failure(), kMaxTextBytes), "; ",
+      report.last_checkpoint_step() == 0
+          ? "this server has completed none"
+          : absl::StrCat(
+                "the last good one is of step ", report.last_checkpoint_step(),
+                ", ",
+                absl::FormatDuration(absl::Trunc(
+                    absl::Microseconds(report.last_checkpoint_age_us()),
+                    absl::Seconds(1))),
+                " ago"));
 }
 
 // Returns the problem of a server, alone or compared with `other`, which has a
@@ -60,6 +81,24 @@ std::vector<std::string> Problems(const std::vector<ServerStatus>& servers) {
     problems.push_back(absl::StrCat(
         NameOf(*place->second), " and ", NameOf(each), " are both server ",
         place->first, ": is it one server by two names?"));
+  }
+  return problems;
+}
+
+std::vector<std::string> CheckpointProblems(
+    const std::vector<ServerStatus>& servers) {
+  std::vector<std::string> problems;
+  for (const ServerStatus& each : servers) {
+    std::string problem = CheckpointProblemOf(each);
+    if (!problem.empty()) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+std::vector<std::string> AllProblems(const std::vector<ServerStatus>& servers) {
+  std::vector<std::string> problems = Problems(servers);
+  for (std::string& each : CheckpointProblems(servers)) {
+    problems.push_back(std::move(each));
   }
   return problems;
 }

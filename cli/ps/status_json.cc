@@ -44,6 +44,12 @@ json ReportJson(const ps::v1::ServerReport& report) {
               {"held_limit_bytes", report.held_bytes_limit()},
               {"restored_step", report.restored_step()},
               {"last_checkpoint_step", report.last_checkpoint_step()},
+              {"last_checkpoint_age_us", report.last_checkpoint_age_us()},
+              {"checkpoints", report.checkpoints()},
+              {"checkpoints_bytes", report.checkpoints_bytes()},
+              {"checkpoint_failures", report.checkpoint_failures()},
+              {"checkpoint_failures_since", report.checkpoint_failures_since()},
+              {"checkpoint_failure", report.checkpoint_failure()},
               {"checkpoint_written_bytes", report.checkpoint_written_bytes()},
               {"checkpoint_total_bytes", report.checkpoint_total_bytes()},
               {"failure", report.failure()},
@@ -64,7 +70,7 @@ json ReportJson(const ps::v1::ServerReport& report) {
 }  // namespace
 
 std::string StatusJson(const std::vector<ServerStatus>& servers) {
-  json all = {{"problems", Problems(servers)}, {"servers", json::array()}};
+  json all = {{"problems", AllProblems(servers)}, {"servers", json::array()}};
   for (const ServerStatus& each : servers) {
     json server = {{"name", each.name}, {"answers", each.status.ok()}};
     if (each.status.ok()) {

@@ -239,7 +239,7 @@ std::string StatusText(const std::vector<ServerStatus>& servers,
                    Heading(out, "Workers"), Workers(servers), "\n",
                    Heading(out, "Tables, on these servers together"),
                    Tables(servers, out), "\n", Heading(out, "What is wrong"));
-  const std::vector<std::string> problems = Problems(servers);
+  const std::vector<std::string> problems = AllProblems(servers);
   for (const std::string& each : problems) {
     absl::StrAppend(&text, Wrapped(each, 0, out.columns()), "\n");
   }

@@ -23,6 +23,14 @@ struct ServerStatus {
 // still missing workers are no problems.
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
+// Returns a line for each server whose last checkpoint failed, with the age of
+// the last good one. The next checkpoint may be taken nevertheless.
+std::vector<std::string> CheckpointProblems(
+    const std::vector<ServerStatus>& servers);
+
+// Returns both.
+std::vector<std::string> AllProblems(const std::vector<ServerStatus>& servers);
+
 // Returns tables of servers, workers and tables, and the problems. Lists the
 // slowest workers and the largest tables first.
 std::string StatusText(const std::vector<ServerStatus>& servers,

@@ -39,6 +39,24 @@ std::string StateText(const Rates& rates) {
   return rates.Now(kReady) > 0 ? "serving" : "waits for a model and its values";
 }
 
+// Returns nothing if this server has completed no checkpoint, and none failed.
+std::string CheckpointsText(const Rates& rates) {
+  const double step = rates.Now("penstock_ps_last_checkpoint_step");
+  const double failures = rates.Now("penstock_ps_checkpoint_failures_in_a_row");
+  if (step == 0 && failures == 0) return "";
+  std::string text = "checkpoints: ";
+  if (step > 0) {
+    absl::StrAppend(&text, "step ", Count(step), ", ",
+                    Count(rates.Now("penstock_ps_last_checkpoint_age_seconds")),
+                    " s ago");
+  } else {
+    text += "none";
+  }
+  if (failures > 0)
+    absl::StrAppend(&text, "; ", Count(failures), " FAILED since");
+  return text + "\n";
+}
+
 std::string Summary(const Rates& rates) {
   const auto pushes = [&](const char* verdict) {
     return Count(rates.PerSecond(kPushes, {{"verdict", verdict}}));
@@ -53,7 +71,8 @@ std::string Summary(const Rates& rates) {
       pushes("not_counted"), "/s late or repeated, ", pushes("refused"),
       "/s refused\ngradients held: ",
       Bytes(rates.Now("penstock_ps_held_bytes")), " of ",
-      Bytes(rates.Now("penstock_ps_held_limit_bytes")), "\n");
+      Bytes(rates.Now("penstock_ps_held_limit_bytes")), "\n",
+      CheckpointsText(rates));
 }
 
 std::string TableRow(const Rates& rates, const Series& series,
@@ -118,7 +137,12 @@ json ParameterServerJson(const Rates& rates, const Sample& after) {
       {"workers_lost", rates.Now("penstock_ps_workers_lost_total")},
       {"slowest_worker_behind", rates.Now("penstock_ps_slowest_worker_behind")},
       {"held_bytes", rates.Now("penstock_ps_held_bytes")},
-      {"held_limit_bytes", rates.Now("penstock_ps_held_limit_bytes")}};
+      {"held_limit_bytes", rates.Now("penstock_ps_held_limit_bytes")},
+      {"last_checkpoint_step", rates.Now("penstock_ps_last_checkpoint_step")},
+      {"last_checkpoint_age_seconds",
+       rates.Now("penstock_ps_last_checkpoint_age_seconds")},
+      {"checkpoint_failures_in_a_row",
+       rates.Now("penstock_ps_checkpoint_failures_in_a_row")}};
   for (const std::string verdict : {"counted", "not_counted", "refused"}) {
     server["pushes_" + verdict + "_per_second"] =
         rates.PerSecond(kPushes, {{"verdict", verdict}});

@@ -170,9 +170,11 @@ absl::StatusOr<Report> All(Files* files, Form form) {
   if (!steps.ok()) return steps.status();
   Json list = Json::array();
   Report report;
+  uint64_t bytes = 0;
   for (uint64_t step : *steps) {
     const absl::StatusOr<Chain> chain = OpenChain(files, step);
     if (chain.ok()) {
+      bytes += Bytes(chain->newest());
       list.push_back(ToJson(chain->newest()));
       absl::StrAppend(&report.text, OneLine(chain->newest()), "\n");
       continue;
@@ -183,8 +185,14 @@ absl::StatusOr<Report> All(Files* files, Form form) {
         {{"step", step}, {"folder", StepFolder(step)}, {"error", error}});
     absl::StrAppend(&report.text, StepFolder(step), "  BAD: ", error, "\n");
   }
-  if (steps->empty()) report.text = "no checkpoint\n";
-  if (form == Form::kJson) report.text = Dump({{"checkpoints", list}});
+  absl::StrAppend(&report.text,
+                  steps->empty()
+                      ? "no checkpoint"
+                      : absl::StrCat("together: ", base::BytesText(bytes)),
+                  "\n");
+  if (form == Form::kJson) {
+    report.text = Dump({{"checkpoints", list}, {"bytes", bytes}});
+  }
   return report;
 }
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -198,7 +199,8 @@ class CheckpointTest(ServersTest):
         done = self.checkpoint(*reversed(servers))
         self.check(done, 0)
         self.assertRegex(done.stdout,
-                         r"\Acheckpoint of step 3: full, \d+ B\n\Z")
+                         r"\Acheckpoint of step 3: full, \d+ B\n"
+                         r"the folder has 1 checkpoint with \d+ B\n\Z")
         self.assertEqual(done.stderr, "")
         verified = run("ps", "verify", str(self.checkpoints))
         self.check(verified, 0)
@@ -240,7 +242,7 @@ class CheckpointTest(ServersTest):
             result = command.stdout.read()
             shown += terminal.read(4096).decode()
         self.assertEqual(command.returncode, 0)
-        self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n\Z")
+        self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n")
         # The bar is below the earlier lines, and is removed in the end.
         self.assertRegex(shown, r"\Astep 3: writes all of it\r\n\r\[#{40}\]")
         self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
@@ -249,6 +251,20 @@ class CheckpointTest(ServersTest):
         server = self.keeper()
         self.check(self.checkpoint(server), 0)
         self.fails(self.checkpoint(server), "no step was taken since")
+
+    def test_a_failure_is_a_problem_until_there_is_a_good_one(self):
+        server = self.keeper()
+        shutil.rmtree(self.checkpoints)
+        self.fails(self.checkpoint(server), "is gone")
+        status = self.status(server)
+        self.check(status, 1)
+        self.assertRegex(
+            " ".join(status.stdout.split()),
+            r"What is wrong .*: checkpoints fail, 1 in a row: .* is gone.*; "
+            r"this server has completed none$")
+        self.checkpoints.mkdir()
+        self.check(self.checkpoint(server), 0)
+        self.check(self.status(server), 0)
 
     def test_a_server_without_a_folder_names_the_flag(self):
         address, _ = self.server()
@@ -359,7 +375,9 @@ class CheckpointsTest(CommandTest):
         self.assertEqual(steps, sorted(steps, reverse=True))
         done = run("ps", "inspect", self.folder)
         self.check(done, 0)
-        self.assertEqual(len(done.stdout.splitlines()), len(steps))
+        *checkpoints, total = done.stdout.splitlines()
+        self.assertEqual(len(checkpoints), len(steps))
+        self.assertRegex(total, r"\Atogether: ")
 
     def test_inspect_tells_what_is_in_one(self):
         step = self.steps()[0]

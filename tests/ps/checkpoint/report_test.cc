@@ -48,6 +48,10 @@ TEST_F(ReportTest, ListsTheNewestFirst) {
   ASSERT_EQ(json["checkpoints"].size(), 2u);
   EXPECT_EQ(json["checkpoints"][0]["base_step"], 1);
   EXPECT_EQ(json["checkpoints"][1]["depth"], 0);
+  const uint64_t bytes = json["checkpoints"][0]["bytes"].get<uint64_t>() +
+                         json["checkpoints"][1]["bytes"].get<uint64_t>();
+  EXPECT_EQ(json["bytes"], bytes);
+  EXPECT_TRUE(absl::StrContains(report->text, "\ntogether: ")) << report->text;
 }
 
 TEST_F(ReportTest, TellsWhatIsInOne) {
