@@ -7,18 +7,21 @@
 #include "ps/server/refusals.h"
 
 namespace penstock::ps {
+namespace {
 
 using base::SteadyNow;
+
+uint64_t DrawInstance() {
+  std::random_device device;
+  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;  // not 0
+}
+
+}  // namespace
 
 Server::Server(const Options& options)
     : options_(options),
       instance_(DrawInstance()),
       steps_(options.max_wait, &clock_, [this] { ExpireReady(); }) {}
-
-uint64_t Server::DrawInstance() {
-  std::random_device device;
-  return (static_cast<uint64_t>(device()) << 32 | device()) | 1;  // not 0
-}
 
 Server::~Server() {
   Drain();

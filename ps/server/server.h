@@ -195,14 +195,12 @@ class Server {
   using Due = std::vector<std::function<void()>>;
   using ExchangePtr = std::shared_ptr<Exchange>;
 
-  static uint64_t DrawInstance();
   absl::StatusOr<Choice> ChooseAgain(uint64_t run, uint64_t replaces)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Abandon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Defined> DefineAnew(const Definition& definition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status CheckCut(const absl::optional<CutId>& cut) const;
   absl::Status Begin(std::shared_ptr<Training> training,
                      const absl::optional<CutId>& cut,
                      const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);

@@ -8,8 +8,22 @@
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
+namespace {
 
 using base::SteadyNow;
+
+// Checks that a server with this source of restores, which may be null, can
+// begin with `cut`.
+absl::Status CheckCut(RestoreSource* restore,
+                      const absl::optional<CutId>& cut) {
+  if (restore != nullptr) return restore->Check(cut);
+  if (!cut.has_value()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "define: the servers begin with ", TextOf(cut),
+      ", and this one was started without --restore: start it anew with it"));
+}
+
+}  // namespace
 
 absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run,
                                                  uint64_t replaces) {
@@ -79,7 +93,7 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
       return Defined{false, ours->run, !has_values(), cut};
     }
     if (has_begun()) {
-      absl::Status can_begin = CheckCut(definition.cut);
+      absl::Status can_begin = CheckCut(options_.restore.get(), definition.cut);
       if (can_begin.ok()) can_begin = Abandon();
       if (!can_begin.ok()) return can_begin;
     }
@@ -96,7 +110,7 @@ absl::StatusOr<Server::Defined> Server::DefineAnew(
                               options_.max_held_bytes};
   auto training = MakeTraining(definition, limits);
   if (!training.ok()) return training.status();
-  absl::Status can_begin = CheckCut(definition.cut);
+  absl::Status can_begin = CheckCut(options_.restore.get(), definition.cut);
   if (!can_begin.ok()) return can_begin;
   RestoredModel restored;
   if (definition.cut.has_value()) {
@@ -122,7 +136,7 @@ absl::Status Server::Abandon() {
     exchange.swap(exchange_);
     training.swap(training_);
     cut_.reset();
-    instance_ = DrawInstance();
+    instance_ += 2;  // stays odd, so never 0
   }
   choice_.reset();
   later_choice_.reset();
@@ -133,14 +147,6 @@ absl::Status Server::Abandon() {
   exchange->Drain();
   steps_.Clear();
   return absl::OkStatus();
-}
-
-absl::Status Server::CheckCut(const absl::optional<CutId>& cut) const {
-  if (options_.restore != nullptr) return options_.restore->Check(cut);
-  if (!cut.has_value()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "define: the servers begin with ", TextOf(cut),
-      ", and this one was started without --restore: start it anew with it"));
 }
 
 absl::Status Server::Begin(std::shared_ptr<Training> training,
