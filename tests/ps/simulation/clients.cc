@@ -1,0 +1,133 @@
+#include "tests/ps/simulation/clients.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+namespace {
+
+std::string Dense(size_t policy) { return absl::StrCat("d", policy); }
+std::string Sparse(size_t policy) { return absl::StrCat("r", policy); }
+
+tensor::Tensor Filled(tensor::Shape shape, size_t elements, float value) {
+  return *tensor::Tensor::Of<float>(std::move(shape),
+                                    std::vector<float>(elements, value));
+}
+
+absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
+    const TrainingConnection::Channels& channels, bool waits) {
+  TrainingConnection::Options options;
+  options.servers = channels;
+  options.wait_for_values = waits;
+  return TrainingConnection::Open(options);
+}
+
+}  // namespace
+
+Model ModelOf(const std::vector<int64_t>& staleness) {
+  Model model;
+  for (size_t policy = 0; policy < staleness.size(); ++policy) {
+    TableSpec dense;
+    dense.name = Dense(policy);
+    dense.rows = DenseSpec{tensor::DType::kF32, {kDenseElements}};
+    dense.staleness = staleness[policy];
+    dense.optimizer.schedule.learning_rate = 1;
+    TableSpec sparse = dense;
+    sparse.name = Sparse(policy);
+    SparseSpec rows;
+    rows.dim = 1;
+    sparse.rows = rows;
+    model.tables.push_back(dense);
+    model.tables.push_back(sparse);
+  }
+  return model;
+}
+
+void Chief::StartDefine(const Model& model) {
+  Definition definition;
+  definition.servers = channels();
+  for (size_t i = 0; i < channels().size(); ++i) {
+    definition.addresses.push_back(absl::StrCat("ps", i, ":2222"));
+  }
+  definition.model = model;
+  Start([definition] { return Define(definition).status(); });
+}
+
+void Saver::StartSave(bool incremental, uint64_t keep,
+                      std::set<uint64_t> settled) {
+  settled_ = std::move(settled);
+  CheckpointOptions options;
+  options.incremental = incremental;
+  options.keep = keep;
+  Start([this, options] {
+    const auto connection = Open(channels(), /*waits=*/false);
+    if (!connection.ok()) return connection.status();
+    return TakeCheckpoint(**connection, options).status();
+  });
+}
+
+void Trainer::StartJoin() {
+  call_ = Call::kJoin;
+  Start([this] {
+    auto connection = Open(channels(), /*waits=*/rank_ > 0);
+    if (!connection.ok()) return connection.status();
+    connection_ = *std::move(connection);
+    Worker::Options options;
+    options.connection = connection_;
+    options.rank = rank_;
+    options.incarnation = incarnation();
+    auto worker = Worker::Join(options);
+    if (!worker.ok()) return worker.status();
+    worker_ = *std::move(worker);
+    step_ = worker_->clock();
+    return absl::OkStatus();
+  });
+}
+
+void Trainer::StartInitialize(size_t policies) {
+  call_ = Call::kInitialize;
+  Start([this, policies] {
+    tensor::Bundle zeros;
+    for (size_t policy = 0; policy < policies; ++policy) {
+      zeros.tensors.push_back(
+          {Dense(policy), Filled({kDenseElements}, kDenseElements, 0)});
+    }
+    return worker_->Initialize(zeros);
+  });
+}
+
+void Trainer::StartPull() {
+  call_ = Call::kPull;
+  Start([this] { return worker_->Pull(step_).status(); });
+}
+
+void Trainer::StartPush(const Push& push, size_t policies) {
+  call_ = Call::kPush;
+  push_ = push.number;
+  StepGradients gradients;
+  const size_t rows = push.servers();
+  for (size_t policy = 0; policy < policies; ++policy) {
+    gradients.dense.tensors.push_back(
+        {Dense(policy), Filled({kDenseElements}, kDenseElements, 1)});
+    gradients.rows.push_back(
+        {Sparse(policy), push.rows[policy],
+         Filled({static_cast<int64_t>(rows), 1}, rows, kGradient)});
+  }
+  Start([this, gradients] {
+    const auto pushed = worker_->Push(step_, gradients);
+    has_counted_ = pushed.ok() && pushed->counted();
+    return pushed.status();
+  });
+}
+
+void Trainer::StartLeave() {
+  call_ = Call::kLeave;
+  Start([this] {
+    if (worker_ != nullptr && !is_killed()) worker_->Leave();
+    worker_ = nullptr;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace penstock::ps

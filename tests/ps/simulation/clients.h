@@ -1,0 +1,129 @@
+// The clients of a simulated cluster, which run the code of ps/client.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_CLIENTS_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_CLIENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "ps/client/checkpoint.h"
+#include "ps/client/define.h"
+#include "ps/client/worker.h"
+#include "tests/ps/simulation/lane.h"
+#include "tests/ps/simulation/ledger.h"
+#include "tests/ps/simulation/mail.h"
+
+namespace penstock::ps {
+
+// A process that makes one call of the client library at a time, on its own
+// thread. Results may be read once the client is not busy.
+class Client {
+ public:
+  Client(Mail* mail, uint64_t id, size_t servers)
+      : mail_(mail), id_(id), channels_(mail->ChannelsOf(id, servers)) {}
+  // The client must not be busy.
+  virtual ~Client() = default;
+
+  uint64_t id() const { return id_; }
+  bool is_busy() const { return lane_.is_busy(); }
+  // The process ends: its calls are cancelled.
+  void Kill() {
+    is_killed_ = true;
+    mail_->Abandon(id_);
+  }
+  bool is_killed() const { return is_killed_; }
+  bool has_result() const { return has_result_ && !is_busy(); }
+  // Returns the status of the last call, once.
+  absl::Status TakeResult() {
+    has_result_ = false;
+    return result_;
+  }
+
+ protected:
+  void Start(std::function<absl::Status()> call) {
+    has_result_ = true;
+    lane_.Start([this, call = std::move(call)] { result_ = call(); });
+  }
+  const TrainingConnection::Channels& channels() const { return channels_; }
+
+ private:
+  Mail* const mail_;
+  const uint64_t id_;
+  const TrainingConnection::Channels channels_;
+  bool is_killed_ = false;
+  bool has_result_ = false;
+  absl::Status result_;
+  Lane lane_;
+};
+
+class Chief : public Client {
+ public:
+  using Client::Client;
+  void StartDefine(const Model& model);
+};
+
+class Saver : public Client {
+ public:
+  using Client::Client;
+  // Takes a checkpoint.
+  void StartSave(bool incremental, uint64_t keep, std::set<uint64_t> settled);
+  // Returns the pushes that were settled when the call began.
+  const std::set<uint64_t>& settled() const { return settled_; }
+
+ private:
+  std::set<uint64_t> settled_;
+};
+
+// A worker: joins, and then pulls and pushes in turn.
+class Trainer : public Client {
+ public:
+  enum class Call { kNone, kJoin, kInitialize, kPull, kPush, kLeave };
+
+  Trainer(Mail* mail, uint64_t id, size_t servers, uint32_t rank)
+      : Client(mail, id, servers), rank_(rank) {}
+
+  uint32_t rank() const { return rank_; }
+  // Differs between all trainers.
+  uint64_t incarnation() const { return id(); }
+  Call call() const { return call_; }
+  bool has_joined() const { return worker_ != nullptr; }
+  const TrainingConnection& connection() const { return *connection_; }
+  uint64_t step() const { return step_; }
+  // True if all servers counted the last push.
+  bool has_counted() const { return has_counted_; }
+  uint64_t push() const { return push_; }
+
+  void StartJoin();
+  void StartInitialize(size_t policies);
+  void StartPull();
+  // Pushes gradients for all tables of all servers.
+  void StartPush(const Push& push, size_t policies);
+  void StartLeave();
+  void EndStep() { ++step_; }
+
+ private:
+  const uint32_t rank_;
+  Call call_ = Call::kNone;
+  std::shared_ptr<const TrainingConnection> connection_;
+  std::unique_ptr<Worker> worker_;
+  uint64_t step_ = 0;
+  uint64_t push_ = 0;
+  bool has_counted_ = false;
+};
+
+// Returns a model with a dense and a sparse table of each staleness, "d0",
+// "r0", "d1", ...
+Model ModelOf(const std::vector<int64_t>& staleness);
+inline constexpr int64_t kDenseElements = 3;
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_CLIENTS_H_

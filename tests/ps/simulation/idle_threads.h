@@ -1,0 +1,32 @@
+// Waits until the other threads of this process have nothing to do.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_IDLE_THREADS_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_IDLE_THREADS_H_
+
+#include <map>
+
+namespace penstock::ps {
+
+// The states of this process's threads, from /proc. Makes the order of events
+// in a simulation depend on its seed alone, although servers and clients have
+// threads. A thread that sleeps for a time counts as idle. Not thread-safe.
+class IdleThreads {
+ public:
+  IdleThreads() = default;
+  ~IdleThreads();
+  IdleThreads(const IdleThreads&) = delete;
+  IdleThreads& operator=(const IdleThreads&) = delete;
+
+  // Blocks until all threads except the caller wait.
+  void Await();
+
+ private:
+  bool AllWait();
+  bool Waits(int thread);
+
+  std::map<int, int> files_;  // by thread: its descriptor of /proc
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_IDLE_THREADS_H_

@@ -1,0 +1,142 @@
+// A memory of everything that happened to a simulated cluster.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_LEDGER_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_LEDGER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "ps/checkpoint/manifest.h"
+#include "ps/server/model_snapshot.h"
+
+namespace penstock::ps {
+
+// Each row has the gradient kGradient of one push, so that a row shows how
+// often its push was applied, and with how many others as a mean. Divisible by
+// each number of workers.
+inline constexpr float kGradient = 6;
+// The ids of push p are from p * kIdsPerPush on.
+inline constexpr uint64_t kIdsPerPush = 100000;
+
+// A push that counted at one server.
+struct Taken {
+  uint64_t run = 0;
+  size_t server = 0;
+  uint64_t node = 0;  // the process
+  uint64_t clock = 0;
+};
+
+struct Push {
+  uint64_t number = 0;
+  uint32_t rank = 0;
+  uint64_t incarnation = 0;
+  uint64_t run = 0;  // the worker's
+  // Ids of sparse rows, by policy and server. Each server has one row of each
+  // table.
+  std::vector<std::vector<uint64_t>> rows;
+  std::vector<Taken> taken;  // where it counted
+  bool is_acknowledged = false;
+  // True if the worker has a later acknowledged push: this one is applied.
+  bool is_settled = false;
+
+  size_t servers() const { return rows.front().size(); }
+};
+
+// A training from its definition on.
+struct Life {
+  uint64_t run = 0;
+  absl::optional<CutId> cut;    // the restored one
+  std::vector<uint64_t> nodes;  // processes, by server
+  std::vector<size_t> owners;   // servers of the dense tables, by policy
+};
+
+struct CutRecord {
+  uint64_t order = 0;  // of the beginnings of checkpoints
+  uint64_t run = 0;
+  std::vector<uint64_t> nodes;
+  std::set<uint64_t> required;  // pushes
+  checkpoint::CutRecord clocks;
+};
+
+// The values of all servers, by policy.
+struct Values {
+  std::vector<std::vector<float>> dense;
+  std::vector<std::map<uint64_t, float>> rows;
+};
+
+// Remembers pushes, trainings and cuts, and says which values the cluster must
+// have. Independent of the servers' code, except for the clocks in manifests.
+class Ledger {
+ public:
+  // One dense and one sparse table of each staleness.
+  explicit Ledger(std::vector<int64_t> staleness)
+      : staleness_(std::move(staleness)) {}
+
+  Push& NewPush(uint32_t rank, uint64_t incarnation, uint64_t run);
+  Push& push(uint64_t number) { return pushes_.at(number); }
+  const std::map<uint64_t, Push>& pushes() const { return pushes_; }
+  void OnCounted(uint64_t push, const Taken& taken);
+  void OnAcknowledged(uint64_t push);
+
+  // Records a training, or its continuation after a new definition.
+  void OnLife(const Life& life) { lives_[life.run] = life; }
+  const Life* FindLife(uint64_t run) const;
+  // Returns the settled pushes of a run.
+  std::set<uint64_t> SettledIn(uint64_t run) const;
+
+  void OnBegun(const CutId& cut, uint64_t run);
+  CutRecord* FindCut(const CutId& cut);
+
+  // Describe violations, or return an empty list.
+  //
+  // Checks that each acknowledged push is wholly in `cut` or wholly outside,
+  // if the push had the same clock at all servers. Checks that the pushes that
+  // must be in `cut` are.
+  std::vector<std::string> CheckCut(const CutId& cut) const;
+  // Checks that `pushes` are in `cut`.
+  std::vector<std::string> CheckHas(const CutId& cut,
+                                    const std::set<uint64_t>& pushes) const;
+  // Checks that no acknowledged push of the run was lost with a process.
+  std::vector<std::string> CheckKept(uint64_t run) const;
+  // Checks the values of a cluster in this run. Only pushes of the run itself
+  // may be unapplied, unless they are settled.
+  std::vector<std::string> CheckValues(uint64_t run,
+                                       const Values& values) const;
+
+ private:
+  enum class Where { kOut, kCurrent, kPast };
+  using Group = std::tuple<uint64_t, size_t, uint64_t, uint64_t>;
+  using CutKey = std::pair<uint64_t, uint64_t>;
+
+  static CutKey KeyOf(const CutId& cut) { return {cut.step, cut.id}; }
+  static Group GroupOf(const Taken& taken) {
+    return {taken.run, taken.server, taken.node, taken.clock};
+  }
+  bool IsInCut(const CutRecord& cut, const Push& push, const Taken& taken,
+               int depth) const;
+  bool IsInCut(const absl::optional<CutId>& cut, const Push& push,
+               const Taken& taken, int depth) const;
+  Where WhereIs(const Life& life, const Push& push, const Taken& taken) const;
+  bool IsOnlySynchronous() const;
+  void CheckRows(const Life& life, size_t policy,
+                 const std::map<uint64_t, float>& rows,
+                 std::vector<std::string>* wrong) const;
+  void CheckDense(const Life& life, size_t policy, const Values& values,
+                  std::vector<std::string>* wrong) const;
+
+  const std::vector<int64_t> staleness_;
+  std::map<uint64_t, Push> pushes_;
+  std::map<uint64_t, Life> lives_;
+  std::map<CutKey, CutRecord> cuts_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_LEDGER_H_

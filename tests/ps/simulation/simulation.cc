@@ -1,0 +1,246 @@
+#include "tests/ps/simulation/simulation.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr size_t kHistory = 80;
+constexpr uint32_t kMaxWorkers = 3;
+constexpr size_t kMaxHeldBytes = 1 << 20;
+// Limits the real time that a client waits before it repeats a call.
+constexpr absl::Duration kPatience = absl::Milliseconds(500);
+// Far longer than any event takes.
+constexpr absl::Duration kStuck = absl::Seconds(20);
+// Limits the events of a part that must end.
+constexpr int kMaxFairEvents = 5000;
+constexpr int kMaxFairRestarts = 4;
+
+constexpr int64_t kAsync = ConsistencyPolicy::kUnlimited;
+
+std::vector<int64_t> StalenessOf(uint64_t choice) {
+  const std::vector<std::vector<int64_t>> all = {
+      {0}, {kAsync}, {2}, {0, kAsync}, {1, kAsync}, {0, 3}};
+  return all[choice % all.size()];
+}
+
+}  // namespace
+
+void Tally::Add(const Tally& other) {
+  events += other.events;
+  acknowledged += other.acknowledged;
+  checkpoints += other.checkpoints;
+  restores += other.restores;
+  refusals += other.refusals;
+  deaths += other.deaths;
+  lost_letters += other.lost_letters;
+}
+
+Simulation::Simulation(uint64_t seed)
+    : random_(seed),
+      staleness_(StalenessOf(random_())),
+      workers_(1 + static_cast<uint32_t>(random_() % kMaxWorkers)),
+      model_(ModelOf(staleness_)),
+      ledger_(staleness_),
+      servers_(&mail_, staleness_.size(), workers_, kMaxHeldBytes),
+      trainers_(workers_) {
+  RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+}
+
+Simulation::~Simulation() {
+  KillAllClients();
+  servers_.KillAll(0);
+  while (!ending_.empty()) {
+    AwaitThreads();
+    TakeResults();
+    mail_.ReturnCancelled();
+  }
+}
+
+void Simulation::Run() {
+  const uint64_t events = uint64_t{40} << Random(5);
+  for (uint64_t event = 0; event < events && wrong_.empty(); ++event) {
+    Settle();
+    ++tally_.events;
+    if (event % 32 == 31) CheckAll();
+    if (Chance(4) || !Advance()) Fault();
+  }
+  Settle();
+  is_fair_ = true;
+  Say("-- from here on nothing fails --");
+  servers_.Spare();
+  while (!losses_.empty()) TellLoss();
+  if (!servers_.all_proper() || Chance(60))
+    RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+  GoOn(3);
+  Save();
+  GoOn(1);
+  CheckAll();
+  if (!wrong_.empty()) return;
+  KillAllClients();
+  RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+  GoOn(2);
+  CheckAll();
+}
+
+Tally Simulation::tally() const {
+  Tally tally = tally_;
+  tally.deaths = servers_.deaths();
+  return tally;
+}
+
+std::string Simulation::History() const {
+  return absl::StrCat("staleness ", absl::StrJoin(staleness_, ", "), "; ",
+                      workers_, " workers\n", absl::StrJoin(history_, "\n"));
+}
+
+void Simulation::Say(const std::string& line) {
+  history_.push_back(absl::StrCat(tally_.events, ": ", line));
+  if (history_.size() > kHistory) history_.pop_front();
+}
+
+void Simulation::Blame(const std::vector<std::string>& wrong) {
+  if (wrong.empty()) return;
+  wrong_.insert(wrong_.end(), wrong.begin(), wrong.end());
+  Say(absl::StrCat("WRONG: ", wrong.front()));
+}
+
+bool Simulation::HasWorkingClient() const {
+  const auto works = [&](const Client* client) {
+    return client != nullptr && client->is_busy() &&
+           !mail_.HasOpen(client->id());
+  };
+  return works(chief_.get()) || works(savers_[0].get()) ||
+         works(savers_[1].get()) ||
+         std::any_of(trainers_.begin(), trainers_.end(),
+                     [&](const auto& trainer) { return works(trainer.get()); });
+}
+
+// A client that waits to repeat a call has no letter under way, and waits
+// longer each time.
+void Simulation::AwaitThreads() {
+  const absl::Time limit = base::SteadyNow() + kPatience;
+  threads_.Await();
+  while (HasWorkingClient()) {
+    if (base::SteadyNow() > limit) {
+      Say("a client takes too long");
+      return KillAllClients();
+    }
+    usleep(100);
+    threads_.Await();
+  }
+}
+
+void Simulation::Settle() {
+  bool has_news = true;
+  while (has_news) {
+    AwaitThreads();
+    servers_.BuryDead();
+    has_news = mail_.ReturnCancelled();
+    has_news |= NoteAnswers();
+    for (const Mail::Farewell& farewell : mail_.TakeFarewells()) {
+      Node* const node = farewell.server < servers_.size()
+                             ? servers_.at(farewell.server)
+                             : nullptr;
+      for (uint32_t rank = 0; rank < workers_ && node != nullptr; ++rank) {
+        node->core().Leave({rank, farewell.client});
+      }
+    }
+    has_news |= TakeResults();
+  }
+}
+
+bool Simulation::Advance() {
+  Actions actions;
+  AddLetters(&actions);
+  AddCalls(&actions);
+  if (actions.empty()) return false;
+  actions[Random(actions.size())]();
+  return true;
+}
+
+void Simulation::AddLetters(Actions* actions) {
+  for (const LetterPtr& letter : mail_.Open()) {
+    Node* const node = letter->server < servers_.size()
+                           ? servers_.at(letter->server)
+                           : nullptr;
+    if (letter->stage == Letter::Stage::kSent && node != nullptr) {
+      actions->push_back([this, letter, node] {
+        Say(absl::StrCat("deliver ", letter->Text()));
+        node->Take(letter);
+      });
+    } else if (letter->stage == Letter::Stage::kAnswered) {
+      actions->push_back([this, letter] {
+        Say(absl::StrCat("return ", letter->Text()));
+        mail_.Return(letter);
+      });
+    }
+  }
+}
+
+// On a busy machine a thread may seem idle that is about to do something.
+bool Simulation::AdvanceFairly() {
+  Settle();
+  ++tally_.events;
+  if (Advance()) return true;
+  LetTimePass();
+  const absl::Time limit = base::SteadyNow() + kStuck;
+  while (base::SteadyNow() < limit) {
+    Settle();
+    if (Advance()) return true;
+    usleep(1000);
+  }
+  std::string open;
+  for (const LetterPtr& letter : mail_.Open()) {
+    absl::StrAppend(&open, "; ", letter->Text());
+  }
+  Blame(
+      {absl::StrCat("nothing can happen any more", open, servers_.Describe())});
+  return false;
+}
+
+void Simulation::GoOn(uint64_t pushes) {
+  counted_.clear();
+  int restarts = 0;
+  for (int event = 0; wrong_.empty(); ++event) {
+    const bool is_done =
+        counted_.size() == workers_ &&
+        std::all_of(counted_.begin(), counted_.end(),
+                    [&](const auto& rank) { return rank.second >= pushes; });
+    if (is_done) return Settle();
+    if (needs_restart_ || !servers_.all_up()) {
+      if (++restarts > kMaxFairRestarts) {
+        return Blame({"the training cannot be started again"});
+      }
+      RestartAll(servers_.size(), /*is_proper=*/true);
+    }
+    if (event > kMaxFairEvents) Blame({"the training does not go on"});
+    if (!AdvanceFairly()) return;
+  }
+}
+
+// Takes a checkpoint while workers go on. The first try may be aborted by an
+// old one.
+void Simulation::Save() {
+  for (int tries = 0; tries < 3 && wrong_.empty(); ++tries) {
+    for (auto& saver : savers_) Kill(std::move(saver));
+    StartSaver();
+    saved_ = absl::UnknownError("the checkpoint does not end");
+    int events = 0;
+    while ((savers_[0] != nullptr || savers_[1] != nullptr) && wrong_.empty() &&
+           events++ < kMaxFairEvents) {
+      AdvanceFairly();
+    }
+    if (saved_.ok() || absl::IsAlreadyExists(saved_)) return;
+  }
+  Blame({absl::StrCat("no checkpoint is taken: ", saved_.ToString())});
+}
+
+}  // namespace penstock::ps

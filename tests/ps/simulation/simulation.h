@@ -1,0 +1,147 @@
+// A random run of a whole cluster: servers, chief, workers, checkpoints,
+// restores and folders.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_SIMULATION_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_SIMULATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "ps/consistency/membership.h"
+#include "tests/ps/simulation/clients.h"
+#include "tests/ps/simulation/idle_threads.h"
+#include "tests/ps/simulation/ledger.h"
+#include "tests/ps/simulation/mail.h"
+#include "tests/ps/simulation/servers.h"
+
+namespace penstock::ps {
+
+inline constexpr size_t kMostServers = 3;
+
+// Counts that show that runs reach what they should test.
+struct Tally {
+  size_t events = 0;
+  size_t acknowledged = 0;  // pushes
+  size_t checkpoints = 0;   // committed
+  size_t restores = 0;      // trainings that went on from a checkpoint
+  size_t refusals = 0;      // of definitions
+  size_t deaths = 0;        // of servers
+  size_t lost_letters = 0;
+
+  void Add(const Tally& other);
+};
+
+// A run has two parts. First everything goes wrong at random. Then nothing
+// fails any more: the training must go on, must take a checkpoint, and must go
+// on from that checkpoint on new servers.
+//
+// One event happens at a time, while all threads of servers and clients wait.
+// The order of the events depends on the seed alone.
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed);
+  ~Simulation();
+
+  void Run();
+
+  // Returns the violations; empty: none.
+  const std::vector<std::string>& wrong() const { return wrong_; }
+  Tally tally() const;
+  // Returns the last events, for people.
+  std::string History() const;
+
+ private:
+  using Actions = std::vector<std::function<void()>>;
+  // A worker whose death a server has not seen.
+  struct Loss {
+    uint64_t node;
+    WorkerId worker;
+  };
+
+  uint64_t Random(uint64_t bound) { return random_() % bound; }
+  bool Chance(uint64_t percent) { return Random(100) < percent; }
+  void Say(const std::string& line);
+  void Blame(const std::vector<std::string>& wrong);
+
+  // Waits until no thread has anything to do. Takes note of answers and
+  // results.
+  void Settle();
+  void AwaitThreads();
+  bool HasWorkingClient() const;
+  bool NoteAnswers();
+  void NotePush(const Letter& letter);
+  void NoteBegun(const Letter& letter);
+  void NoteCommit(const Letter& letter);
+
+  // Does one of the events that bring the training forward. Returns false if
+  // there is none.
+  bool Advance();
+  void AddLetters(Actions* actions);
+  void AddCalls(Actions* actions);
+  void DoNext(Trainer* trainer);
+  void StartPush(Trainer* trainer);
+  void LetTimePass();
+
+  bool TakeResults();
+  void OnDefined(const absl::Status& status);
+  void OnSaved(const absl::Status& status);
+  void OnTrainer(uint32_t rank, const absl::Status& status);
+  void StartChief();
+  void StartSaver();
+  void KillTrainer(uint32_t rank);
+  void Kill(std::unique_ptr<Client> client);
+  void KillAllClients();
+
+  void Fault();
+  void LoseLetter();
+  void RestartOne();
+  void RestartAll(size_t servers, bool is_proper);
+  void TellLoss();
+
+  void Observe();
+  void CheckNewest(const Life& life);
+  void CheckAll();
+
+  // Parts of the second half.
+  void GoOn(uint64_t pushes);
+  void Save();
+  bool AdvanceFairly();
+
+  std::mt19937_64 random_;
+  const std::vector<int64_t> staleness_;
+  const uint32_t workers_;
+  const Model model_;
+  Mail mail_;
+  Ledger ledger_;
+  IdleThreads threads_;
+  Servers servers_;
+  Tally tally_;
+  std::vector<std::string> wrong_;
+  std::deque<std::string> history_;
+
+  absl::optional<CutId> newest_;         // acknowledged, in the main folder
+  std::map<uint64_t, CutId> committed_;  // the newest, by run
+
+  uint64_t clients_ = 100;
+  std::unique_ptr<Chief> chief_;
+  std::unique_ptr<Saver> savers_[2];
+  std::vector<std::unique_ptr<Trainer>> trainers_;  // by rank; null: none
+  std::vector<std::unique_ptr<Client>> ending_;     // killed, and still busy
+  std::vector<Loss> losses_;
+  std::map<uint32_t, uint64_t> counted_;  // pushes by rank in GoOn()
+  bool needs_restart_ = false;
+  bool is_fair_ = false;
+  absl::Status saved_;  // of the last saver
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_SIMULATION_H_

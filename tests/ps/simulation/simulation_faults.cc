@@ -1,0 +1,123 @@
+// The faults of a simulation.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "tests/ps/simulation/simulation.h"
+
+namespace penstock::ps {
+
+// Releases and cancels what servers release and cancel after a time limit:
+// holds whose owner is dead, and calls whose client is gone.
+void Simulation::LetTimePass() {
+  Say("time passes");
+  for (size_t server = 0; server < servers_.size(); ++server) {
+    if (servers_.at(server) != nullptr) {
+      servers_.at(server)->core().ReleaseSteps();
+    }
+  }
+  for (const LetterPtr& letter : mail_.Open()) {
+    if (letter->is_ghost && letter->cancel) letter->cancel();
+  }
+}
+
+void Simulation::Fault() {
+  const uint64_t kind = Random(14);
+  if (kind < 3) return LoseLetter();
+  if (kind < 5) return TellLoss();
+  if (kind < 6) return KillTrainer(static_cast<uint32_t>(Random(workers_)));
+  if (kind < 8) return StartSaver();
+  if (kind < 9) return StartChief();
+  if (kind < 10) return LetTimePass();
+  if (kind < 11) {
+    if (Chance(50)) return Kill(std::move(chief_));
+    return Kill(std::move(savers_[Random(2)]));
+  }
+  if (kind < 12) {
+    Node* const node = servers_.at(Random(servers_.size()));
+    if (node == nullptr) return RestartOne();
+    Say(absl::StrCat("process ", node->options().id, " dies soon"));
+    return node->DieAfter(static_cast<int>(Random(Chance(50) ? 1 : 40)));
+  }
+  if (kind < 13) {
+    const size_t server = Random(servers_.size());
+    Say(absl::StrCat("server ", server, " dies"));
+    return servers_.Kill(server);
+  }
+  RestartAll(Chance(60) ? servers_.size() : 1 + Random(kMostServers),
+             Chance(70));
+}
+
+// Prefers pushes, which must not count twice when they are repeated.
+void Simulation::LoseLetter() {
+  std::vector<LetterPtr> letters = mail_.Open();
+  letters.erase(
+      std::remove_if(letters.begin(), letters.end(),
+                     [](const LetterPtr& letter) { return letter->is_ghost; }),
+      letters.end());
+  if (letters.empty()) return;
+  LetterPtr letter = letters[Random(letters.size())];
+  for (const LetterPtr& other : letters) {
+    if (other->method == "Push" && Chance(50)) letter = other;
+  }
+  ++tally_.lost_letters;
+  Say(absl::StrCat("lose ", letter->Text()));
+  const bool is_worker =
+      std::any_of(trainers_.begin(), trainers_.end(), [&](const auto& trainer) {
+        return trainer != nullptr && trainer->id() == letter->client;
+      });
+  // A worker repeats its call. Others would wait for the server in real time.
+  mail_.Fail(letter,
+             {is_worker && !letter->is_typed ? grpc::StatusCode::UNAVAILABLE
+                                             : grpc::StatusCode::CANCELLED,
+              "the connection broke"},
+             Chance(50));
+}
+
+void Simulation::TellLoss() {
+  if (losses_.empty()) return;
+  const size_t at = Random(losses_.size());
+  const Loss loss = losses_[at];
+  losses_.erase(losses_.begin() + static_cast<ptrdiff_t>(at));
+  for (size_t server = 0; server < servers_.size(); ++server) {
+    Node* const node = servers_.at(server);
+    if (node == nullptr || node->options().id != loss.node) continue;
+    Say(absl::StrCat("server ", server, " loses worker ", loss.worker.rank));
+    node->core().Lost(loss.worker);
+  }
+}
+
+void Simulation::RestartOne() {
+  for (size_t server = 0; server < servers_.size(); ++server) {
+    if (servers_.at(server) != nullptr) continue;
+    const Servers::How how = {Chance(70), Chance(10)};
+    Say(absl::StrCat("start server ", server,
+                     how.restores ? "" : " without --restore",
+                     how.has_other_folder ? " with another folder" : ""));
+    return servers_.Start(server, how);
+  }
+}
+
+void Simulation::RestartAll(size_t servers, bool is_proper) {
+  const bool is_other_size = servers != servers_.size();
+  if (is_other_size) KillAllClients();
+  servers_.KillAll(servers);
+  if (Chance(40)) servers_.LosePower(static_cast<unsigned>(random_()));
+  const bool is_lost = !is_fair_ && Chance(5);
+  if (is_lost) {
+    servers_.LoseFolder();
+    newest_.reset();
+  }
+  needs_restart_ = false;
+  losses_.clear();
+  Say(absl::StrCat("start all ", servers, " servers",
+                   is_lost ? ", whose folder is lost" : ""));
+  const bool none_restores = !is_proper && Chance(30);
+  for (size_t server = 0; server < servers; ++server) {
+    Servers::How how;
+    if (!is_proper) how = {!none_restores && Chance(70), Chance(30)};
+    servers_.Start(server, how);
+  }
+}
+
+}  // namespace penstock::ps
