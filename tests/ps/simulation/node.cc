@@ -37,10 +37,10 @@ CheckpointWriter::Options WriterOptions() {
   CheckpointWriter::Options options;
   options.share = 1;  // never rests
   options.max_wait = absl::Hours(1);
-  options.max_depth = 3;
+  options.commits.max_depth = 3;
   // Real time: others wait this long for the turn of a caller that died.
-  options.lease = absl::Milliseconds(200);
-  options.log = kSilent;
+  options.commits.lease = absl::Milliseconds(200);
+  options.commits.log = kSilent;
   return options;
 }
 

@@ -44,14 +44,14 @@ void Tally::Add(const Tally& other) {
 }
 
 Simulation::Simulation(uint64_t seed)
-    : random_(seed),
-      staleness_(StalenessOf(random_())),
-      workers_(1 + static_cast<uint32_t>(random_() % kMaxWorkers)),
+    : dice_(seed),
+      staleness_(StalenessOf(dice_.Bits())),
+      workers_(1 + static_cast<uint32_t>(dice_.Bits() % kMaxWorkers)),
       model_(ModelOf(staleness_)),
       ledger_(staleness_),
       servers_(&mail_, staleness_.size(), workers_, kMaxHeldBytes),
       trainers_(workers_) {
-  RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+  RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
 }
 
 Simulation::~Simulation() {
@@ -65,27 +65,27 @@ Simulation::~Simulation() {
 }
 
 void Simulation::Run() {
-  const uint64_t events = uint64_t{40} << Random(5);
+  const uint64_t events = uint64_t{40} << dice_.Below(5);
   for (uint64_t event = 0; event < events && wrong_.empty(); ++event) {
     Settle();
     ++tally_.events;
     if (event % 32 == 31) CheckAll();
-    if (Chance(4) || !Advance()) Fault();
+    if (dice_.Chance(4) || !Advance()) Fault();
   }
   Settle();
   is_fair_ = true;
   Say("-- from here on nothing fails --");
   servers_.Spare();
   while (!losses_.empty()) TellLoss();
-  if (!servers_.all_proper() || Chance(60))
-    RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+  if (!servers_.all_proper() || dice_.Chance(60))
+    RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
   GoOn(3);
   Save();
   GoOn(1);
   CheckAll();
   if (!wrong_.empty()) return;
   KillAllClients();
-  RestartAll(1 + Random(kMostServers), /*is_proper=*/true);
+  RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
   GoOn(2);
   CheckAll();
 }
@@ -112,23 +112,17 @@ void Simulation::Blame(const std::vector<std::string>& wrong) {
   Say(absl::StrCat("WRONG: ", wrong.front()));
 }
 
-bool Simulation::HasWorkingClient() const {
-  const auto works = [&](const Client* client) {
-    return client != nullptr && client->is_busy() &&
-           !mail_.HasOpen(client->id());
-  };
-  return works(chief_.get()) || works(savers_[0].get()) ||
-         works(savers_[1].get()) ||
-         std::any_of(trainers_.begin(), trainers_.end(),
-                     [&](const auto& trainer) { return works(trainer.get()); });
-}
-
 // A client that waits to repeat a call has no letter under way, and waits
 // longer each time.
 void Simulation::AwaitThreads() {
   const absl::Time limit = base::SteadyNow() + kPatience;
   threads_.Await();
-  while (HasWorkingClient()) {
+  const auto works = [&](const auto& client) {
+    return client != nullptr && client->is_busy() &&
+           !mail_.HasOpen(client->id());
+  };
+  while (works(chief_) || works(savers_[0]) || works(savers_[1]) ||
+         std::any_of(trainers_.begin(), trainers_.end(), works)) {
     if (base::SteadyNow() > limit) {
       Say("a client takes too long");
       return KillAllClients();
@@ -162,7 +156,7 @@ bool Simulation::Advance() {
   AddLetters(&actions);
   AddCalls(&actions);
   if (actions.empty()) return false;
-  actions[Random(actions.size())]();
+  actions[dice_.Below(actions.size())]();
   return true;
 }
 

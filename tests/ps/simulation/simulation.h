@@ -10,13 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "ps/consistency/membership.h"
 #include "tests/ps/simulation/clients.h"
+#include "tests/ps/simulation/dice.h"
 #include "tests/ps/simulation/idle_threads.h"
 #include "tests/ps/simulation/ledger.h"
 #include "tests/ps/simulation/mail.h"
@@ -66,8 +66,6 @@ class Simulation {
     WorkerId worker;
   };
 
-  uint64_t Random(uint64_t bound) { return random_() % bound; }
-  bool Chance(uint64_t percent) { return Random(100) < percent; }
   void Say(const std::string& line);
   void Blame(const std::vector<std::string>& wrong);
 
@@ -75,7 +73,6 @@ class Simulation {
   // results.
   void Settle();
   void AwaitThreads();
-  bool HasWorkingClient() const;
   bool NoteAnswers();
   void NotePush(const Letter& letter);
   void NoteBegun(const Letter& letter);
@@ -115,7 +112,7 @@ class Simulation {
   void Save();
   bool AdvanceFairly();
 
-  std::mt19937_64 random_;
+  Dice dice_;
   const std::vector<int64_t> staleness_;
   const uint32_t workers_;
   const Model model_;

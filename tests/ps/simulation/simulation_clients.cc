@@ -33,13 +33,13 @@ void Simulation::AddCalls(Actions* actions) {
   if (!is_defined && chief_ == nullptr && servers_.all_up()) {
     actions->push_back([this] { StartChief(); });
   }
-  if (!is_fair_ && is_defined && Chance(20)) {
+  if (!is_fair_ && is_defined && dice_.Chance(20)) {
     actions->push_back([this] { StartSaver(); });
   }
-  if (!is_fair_ && (!servers_.all_up() || needs_restart_) && Chance(20)) {
+  if (!is_fair_ && (!servers_.all_up() || needs_restart_) && dice_.Chance(20)) {
     actions->push_back([this] {
-      if (!servers_.all_up() && Chance(40)) return RestartOne();
-      RestartAll(servers_.size(), Chance(80));
+      if (!servers_.all_up() && dice_.Chance(40)) return RestartOne();
+      RestartAll(servers_.size(), dice_.Chance(80));
     });
   }
   for (uint32_t rank = 0; rank < workers_; ++rank) {
@@ -56,7 +56,7 @@ void Simulation::AddCalls(Actions* actions) {
 }
 
 void Simulation::DoNext(Trainer* trainer) {
-  const bool leaves = !is_fair_ && trainer->has_joined() && Chance(3);
+  const bool leaves = !is_fair_ && trainer->has_joined() && dice_.Chance(3);
   switch (leaves ? Trainer::Call::kLeave : trainer->call()) {
     case Trainer::Call::kNone:
       trainer->StartJoin();
@@ -69,7 +69,7 @@ void Simulation::DoNext(Trainer* trainer) {
       [[fallthrough]];
     case Trainer::Call::kInitialize:
     case Trainer::Call::kPush:
-      if (!is_fair_ && Chance(10)) {
+      if (!is_fair_ && dice_.Chance(10)) {
         StartPush(trainer);
       } else {
         trainer->StartPull();
@@ -110,12 +110,12 @@ void Simulation::StartChief() {
 }
 
 void Simulation::StartSaver() {
-  const size_t at = Random(2);
+  const size_t at = dice_.Below(2);
   const absl::optional<Life> life = servers_.CommonLife();
   if (savers_[at] != nullptr || !life.has_value()) return;
   savers_[at] = std::make_unique<Saver>(&mail_, ++clients_, servers_.size());
-  const bool incremental = Chance(50);
-  const uint64_t keep = Random(4);
+  const bool incremental = dice_.Chance(50);
+  const uint64_t keep = dice_.Below(4);
   Say(absl::StrCat("saver ", clients_, " takes a checkpoint",
                    incremental ? ", incremental" : "", ", keeps ", keep));
   savers_[at]->StartSave(incremental, keep, ledger_.SettledIn(life->run));
@@ -206,7 +206,7 @@ void Simulation::Kill(std::unique_ptr<Client> client) {
   if (client == nullptr) return;
   Say(absl::StrCat("client ", client->id(), " dies"));
   for (const LetterPtr& letter : mail_.Open()) {
-    if (letter->client == client->id() && letter->cancel && Chance(60)) {
+    if (letter->client == client->id() && letter->cancel && dice_.Chance(60)) {
       letter->cancel();
     }
   }

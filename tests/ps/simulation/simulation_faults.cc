@@ -22,30 +22,32 @@ void Simulation::LetTimePass() {
 }
 
 void Simulation::Fault() {
-  const uint64_t kind = Random(14);
+  const uint64_t kind = dice_.Below(14);
   if (kind < 3) return LoseLetter();
   if (kind < 5) return TellLoss();
-  if (kind < 6) return KillTrainer(static_cast<uint32_t>(Random(workers_)));
+  if (kind < 6)
+    return KillTrainer(static_cast<uint32_t>(dice_.Below(workers_)));
   if (kind < 8) return StartSaver();
   if (kind < 9) return StartChief();
   if (kind < 10) return LetTimePass();
   if (kind < 11) {
-    if (Chance(50)) return Kill(std::move(chief_));
-    return Kill(std::move(savers_[Random(2)]));
+    if (dice_.Chance(50)) return Kill(std::move(chief_));
+    return Kill(std::move(savers_[dice_.Below(2)]));
   }
   if (kind < 12) {
-    Node* const node = servers_.at(Random(servers_.size()));
+    Node* const node = servers_.at(dice_.Below(servers_.size()));
     if (node == nullptr) return RestartOne();
     Say(absl::StrCat("process ", node->options().id, " dies soon"));
-    return node->DieAfter(static_cast<int>(Random(Chance(50) ? 1 : 40)));
+    return node->DieAfter(
+        static_cast<int>(dice_.Below(dice_.Chance(50) ? 1 : 40)));
   }
   if (kind < 13) {
-    const size_t server = Random(servers_.size());
+    const size_t server = dice_.Below(servers_.size());
     Say(absl::StrCat("server ", server, " dies"));
     return servers_.Kill(server);
   }
-  RestartAll(Chance(60) ? servers_.size() : 1 + Random(kMostServers),
-             Chance(70));
+  RestartAll(dice_.Chance(60) ? servers_.size() : 1 + dice_.Below(kMostServers),
+             dice_.Chance(70));
 }
 
 // Prefers pushes, which must not count twice when they are repeated.
@@ -56,9 +58,9 @@ void Simulation::LoseLetter() {
                      [](const LetterPtr& letter) { return letter->is_ghost; }),
       letters.end());
   if (letters.empty()) return;
-  LetterPtr letter = letters[Random(letters.size())];
+  LetterPtr letter = letters[dice_.Below(letters.size())];
   for (const LetterPtr& other : letters) {
-    if (other->method == "Push" && Chance(50)) letter = other;
+    if (other->method == "Push" && dice_.Chance(50)) letter = other;
   }
   ++tally_.lost_letters;
   Say(absl::StrCat("lose ", letter->Text()));
@@ -71,12 +73,12 @@ void Simulation::LoseLetter() {
              {is_worker && !letter->is_typed ? grpc::StatusCode::UNAVAILABLE
                                              : grpc::StatusCode::CANCELLED,
               "the connection broke"},
-             Chance(50));
+             dice_.Chance(50));
 }
 
 void Simulation::TellLoss() {
   if (losses_.empty()) return;
-  const size_t at = Random(losses_.size());
+  const size_t at = dice_.Below(losses_.size());
   const Loss loss = losses_[at];
   losses_.erase(losses_.begin() + static_cast<ptrdiff_t>(at));
   for (size_t server = 0; server < servers_.size(); ++server) {
@@ -90,7 +92,7 @@ void Simulation::TellLoss() {
 void Simulation::RestartOne() {
   for (size_t server = 0; server < servers_.size(); ++server) {
     if (servers_.at(server) != nullptr) continue;
-    const Servers::How how = {Chance(70), Chance(10)};
+    const Servers::How how = {dice_.Chance(70), dice_.Chance(10)};
     Say(absl::StrCat("start server ", server,
                      how.restores ? "" : " without --restore",
                      how.has_other_folder ? " with another folder" : ""));
@@ -102,8 +104,8 @@ void Simulation::RestartAll(size_t servers, bool is_proper) {
   const bool is_other_size = servers != servers_.size();
   if (is_other_size) KillAllClients();
   servers_.KillAll(servers);
-  if (Chance(40)) servers_.LosePower(static_cast<unsigned>(random_()));
-  const bool is_lost = !is_fair_ && Chance(5);
+  if (dice_.Chance(40)) servers_.LosePower(static_cast<unsigned>(dice_.Bits()));
+  const bool is_lost = !is_fair_ && dice_.Chance(5);
   if (is_lost) {
     servers_.LoseFolder();
     newest_.reset();
@@ -112,10 +114,11 @@ void Simulation::RestartAll(size_t servers, bool is_proper) {
   losses_.clear();
   Say(absl::StrCat("start all ", servers, " servers",
                    is_lost ? ", whose folder is lost" : ""));
-  const bool none_restores = !is_proper && Chance(30);
+  const bool none_restores = !is_proper && dice_.Chance(30);
   for (size_t server = 0; server < servers; ++server) {
     Servers::How how;
-    if (!is_proper) how = {!none_restores && Chance(70), Chance(30)};
+    if (!is_proper)
+      how = {!none_restores && dice_.Chance(70), dice_.Chance(30)};
     servers_.Start(server, how);
   }
 }
