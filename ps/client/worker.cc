@@ -18,6 +18,9 @@ namespace {
 // Limits one message of Initialize(). Far below gRPC's limit, but large enough
 // that the cost per message is negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
+// Limits the difference between servers' clocks. More than a worker's pushes
+// that are under way.
+constexpr uint64_t kMostEmptySteps = 1024;
 
 // All servers' answers to one push. Used in the loop's callbacks.
 struct PushResult {
@@ -76,19 +79,42 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
                         absl::StrCat("join: ", replies.status().message()));
   }
   absl::Duration lease = absl::InfiniteDuration();
-  first_step_ = UINT64_MAX;
+  std::vector<uint64_t> clocks;
   for (size_t server = 0; server < replies->size(); ++server) {
     v1::JoinReply reply;
     absl::Status status = tensor::ToProto((*replies)[server], &reply);
     if (!status.ok()) return status;
     lease = std::min(lease, absl::Microseconds(reply.lease_us()));
-    first_step_ = std::min(first_step_, reply.clock());
+    clocks.push_back(reply.clock());
     queues_.push_back(
         std::make_unique<PushQueue>(AsPuller(), server, reply.clock()));
   }
-  next_step_ = first_step_;
   heartbeats_ = std::make_unique<HeartbeatSender>(
       connection_->channels(), connection_->run(), id_, lease);
+  return AlignClocks(clocks);
+}
+
+// The servers' clocks differ if the last process of this rank died in a push,
+// or if other workers ended a step between two answers. A worker with different
+// clocks would push each step into different steps of the servers for good. No
+// cut would contain all of such a push. Therefore pushes nothing for the steps
+// that a server still expects.
+absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
+  const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
+  if (*most - *least > kMostEmptySteps) {
+    return absl::InternalError(absl::StrCat(
+        "join: server ", least - clocks.begin(), " is at step ", *least,
+        ", and server ", most - clocks.begin(), " is at step ", *most));
+  }
+  first_step_ = next_step_ = *most;
+  const absl::Time deadline = base::SteadyNow() + options_.push_timeout;
+  for (size_t server = 0; server < clocks.size(); ++server) {
+    for (uint64_t step = clocks[server]; step < first_step_; ++step) {
+      // The next push reports an error that lasts.
+      queues_[server]->Push(step, tensor::Bundle(), deadline,
+                            [](const absl::StatusOr<PushVerdict>&) {});
+    }
+  }
   return absl::OkStatus();
 }
 

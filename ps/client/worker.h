@@ -95,7 +95,7 @@ class Worker {
   ~Worker();
 
   // Returns the step to begin with. After a restart, returns the first step
-  // that some server has not received from this rank.
+  // that no server has received from this rank.
   uint64_t clock() const { return first_step_; }
   const TrainingConnection& connection() const { return *connection_; }
   // Returns the options, with the drawn incarnation.
@@ -138,6 +138,7 @@ class Worker {
 
   Puller AsPuller();
   absl::Status JoinAll(absl::Duration timeout);
+  absl::Status AlignClocks(const std::vector<uint64_t>& clocks);
   PatientCall::Rejoin RejoinAt(size_t server);
   std::vector<uint64_t> ClocksFor(uint64_t step) const;
   absl::Status CheckMayPush(uint64_t step) const;

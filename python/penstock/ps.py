@@ -110,7 +110,7 @@ class Worker:
     @property
     def clock(self) -> int:
         """The first step of this worker. After a restart of this rank, the
-        first step that some server has not received from the rank. After
+        first step that no server has received from the rank. After
         Restarted, its step."""
         return self._worker.clock()
 
