@@ -14,8 +14,9 @@ std::string NameOf(const Push& push) {
   return absl::StrCat("push ", push.number, " of worker ", push.rank);
 }
 
-// Returns false for pushes of a worker that joined servers at different steps,
-// as it may while others train. No cut contains all of such a push.
+// Returns false for pushes of a worker whose membership has ended at some
+// servers only: others may have gone on there. No cut contains all of such a
+// push.
 bool HasOneClock(const Push& push) {
   return std::all_of(push.taken.begin(), push.taken.end(),
                      [&](const Taken& taken) {
