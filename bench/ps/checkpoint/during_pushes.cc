@@ -176,11 +176,11 @@ class Training {
 
 // Takes a full checkpoint, and returns its size.
 uint64_t TakeCheckpoint(CheckpointWriter* writer) {
-  const auto attempt = writer->Begin(false, 1);
-  Require(attempt.status());
-  const auto shard = writer->Write(*attempt, absl::nullopt);
+  const auto begun = writer->Begin(false, 1);
+  Require(begun.status());
+  const auto shard = writer->Write(begun->attempt, absl::nullopt);
   Require(shard.status());
-  Require(writer->Commit(*attempt, {*shard}).status());
+  Require(writer->Commit(begun->attempt, {*shard}).status());
   return shard->info.bytes;
 }
 
