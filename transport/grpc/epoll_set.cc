@@ -13,17 +13,13 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
-// Threads that search at the same time find the same descriptor.
-int EpollSet::Descriptor() {
+bool EpollSet::IsKnown() {
   const uint32_t fork_count = progress::ForkCount();
-  int fd = fd_.load(std::memory_order_relaxed);
-  if (fd == kUnknown ||
-      fork_count != fork_count_.load(std::memory_order_relaxed)) {
-    fd = Search();
-    fd_.store(fd, std::memory_order_relaxed);
-    fork_count_.store(fork_count, std::memory_order_relaxed);
+  if (fd_ == kUnknown || fork_count != fork_count_) {
+    fork_count_ = fork_count;
+    fd_ = Search();
   }
-  return fd;
+  return fd_ != kNone;
 }
 
 // Lets gRPC add a descriptor to its set. Only an epoll set that contains this
@@ -52,9 +48,9 @@ int EpollSet::Search() const {
 }
 
 bool EpollSet::MayHaveEvents() {
+  if (!IsKnown()) return true;
   pollfd set = {};
-  set.fd = Descriptor();
-  if (set.fd == kNone) return true;
+  set.fd = fd_;
   set.events = POLLIN;
   return poll(&set, 1, /*timeout=*/0) > 0;
 }

@@ -3,7 +3,6 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_EPOLL_SET_H_
 #define PENSTOCK_TRANSPORT_GRPC_EPOLL_SET_H_
 
-#include <atomic>
 #include <cstdint>
 
 #include "src/core/lib/iomgr/ev_posix.h"
@@ -12,8 +11,8 @@
 namespace penstock {
 namespace core {
 
-// The epoll set of epoll1. gRPC does not tell its descriptor. Thread-safe,
-// apart from Forget().
+// The epoll set of epoll1. gRPC does not tell its descriptor. Used by one
+// thread at a time: the designated poller of epoll1.
 class EpollSet {
  public:
   // `engine` must be epoll1, and must outlive this object.
@@ -25,22 +24,20 @@ class EpollSet {
   // the set. A later call costs one system call. Call in an ExecCtx, without
   // locks.
   bool MayHaveEvents();
-  // Forgets the descriptor, because gRPC closes it. Call while no other thread
-  // uses the set.
+  // Forgets the descriptor, because gRPC closes it.
   void Forget() { fd_ = kUnknown; }
 
  private:
   static constexpr int kUnknown = -2;
   static constexpr int kNone = -1;
 
-  // Returns the descriptor of the set, or kNone.
-  int Descriptor();
+  bool IsKnown();
   int Search() const;
 
   const grpc_event_engine_vtable& engine_;
-  std::atomic<int> fd_{kUnknown};
+  int fd_ = kUnknown;
   // gRPC may make a new set in the child of a fork.
-  std::atomic<uint32_t> fork_count_{0};
+  uint32_t fork_count_ = 0;
 };
 
 }  // namespace core

@@ -77,12 +77,9 @@ struct Wait {
 };
 
 // Gives the sockets their turn if the turn is due. Returns true if the turn was
-// due. Without an event, costs one system call. pollset_work() would sleep for
-// some 50 us if another thread is the designated poller, even with a deadline
-// in the past.
+// due.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (!g_turns.Take(Source::kSockets, now)) return false;
-  if (!Sockets()->MayHaveEvents()) return true;
   if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
     g_turns.MakeDue(Source::kSockets);
   }
