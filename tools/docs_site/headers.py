@@ -17,8 +17,8 @@ PATTERNS = [
 
     "ps/access/send_secret.h", "ps/cluster.h", "ps/model/model.h", "ps/tls.h",
     *(f"ps/client/{name}.h" for name in (
-        "checkpoint", "connection", "define", "gradients",
-        "periodic_checkpoints", "pull", "reader", "worker")),
+        "checkpoint", "define", "gradients", "periodic_checkpoints", "pull",
+        "reader", "reattach", "training_connection", "worker")),
 ]
 
 COMMENT = re.compile(r"^( *)//(?!/)(?: (.*)|)$")

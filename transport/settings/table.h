@@ -135,7 +135,8 @@ inline constexpr std::tuple kRows(
 
 inline constexpr ProcessRow kPolling(
     "PENSTOCK_POLLING", progress::PollingMode::kAdaptive, Words(kPollingWords),
-    {"Polling", "how threads that wait in gRPC look for input on shm"});
+    {"Polling",
+     "how threads that wait look for input on shm, RDMA and sockets"});
 
 inline constexpr ProcessRow kShmHugePages(
     "PENSTOCK_SHM_HUGE_PAGES", fabric::shm::HugePages::kTransparent,
