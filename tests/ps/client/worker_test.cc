@@ -301,35 +301,6 @@ TEST_F(WorkerTest, AChiefThatComesAgainGoesOn) {
   EXPECT_NE(status.message().find("bias"), std::string::npos) << status;
 }
 
-// The rank's last process died after one of two servers had received its push.
-TEST_F(WorkerTest, AWorkerBeginsAtOneStepAtAllServers) {
-  auto worker = Chief(TestModel(), 10);
-  const v1::View view = worker->connection().view();
-  const WorkerId id = {0, worker->options().incarnation};
-  absl::Notification taken;
-  cluster_.core(0).Push({view.run(), view.epoch()}, id, 0, tensor::Bundle(),
-                        [&](const auto& verdict) {
-                          EXPECT_TRUE(verdict.ok()) << verdict.status();
-                          taken.Notify();
-                        });
-  taken.WaitForNotification();
-  Worker::Options options;
-  options.connection = Define(cluster_.DefinitionOf(TestModel()))->connection;
-  worker = *Worker::Join(std::move(options));
-  EXPECT_EQ(worker->clock(), 1u);
-  for (uint64_t step = 1; step < 3; ++step) {
-    auto pulled = worker->Pull(step);
-    ASSERT_TRUE(pulled.ok()) << pulled.status();
-    ExpectAll(*pulled, 11.0f - step);
-    auto pushed = worker->Push(step, {Values(1), {}});
-    ASSERT_TRUE(pushed.ok() && pushed->counted()) << pushed.status();
-  }
-  auto pulled = worker->Pull(3);
-  ASSERT_TRUE(pulled.ok()) << pulled.status();
-  EXPECT_EQ(cluster_.core(0).report().version, 3u);
-  EXPECT_EQ(cluster_.core(1).report().version, 3u);
-}
-
 TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
   auto worker = Chief(TestModel(), 5);
   ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());  // a run that has begun
