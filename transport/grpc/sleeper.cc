@@ -1,0 +1,37 @@
+#include "transport/grpc/sleeper.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+std::atomic<int> g_sleepers{0};
+
+// A child has none of its parent's sleeping threads.
+void ForgetInChild() { g_sleepers.store(0, std::memory_order_relaxed); }
+
+}  // namespace
+
+Sleeper::Sleeper() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetInChild);
+  static_cast<void>(registered);
+  GRPC_CLOSURE_INIT(&on_wake_up_, &Sleeper::OnWakeUp, this, nullptr);
+  g_sleepers.fetch_add(1, std::memory_order_relaxed);
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, &on_wake_up_, absl::OkStatus());
+}
+
+bool Sleeper::Any() { return g_sleepers.load(std::memory_order_relaxed) > 0; }
+
+void Sleeper::OnWakeUp(void* self, grpc_error_handle) {
+  static_cast<Sleeper*>(self)->is_scheduled_ = false;
+  g_sleepers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+}  // namespace core
+}  // namespace penstock
