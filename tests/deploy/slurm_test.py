@@ -15,15 +15,26 @@ PROGRAMS = [pathlib.Path(name).resolve()
             for name in ("ps", "examples/digits")]
 
 
+# One socket for each range of ports that a test of this process has taken.
+TAKEN = []
+
+
 def free_ports(count):
-    """Returns the first of `count` successive free ports."""
-    for first in range(21000 + os.getpid() % 5000, 32000, count):
+    """Returns the first of `count` <= 16 successive free ports. No other caller on
+    this machine gets them while this process lives.
+
+    The ports are below those that the kernel gives to port 0."""
+    for first in range(21000, 32000, 16):
+        lock = socket.socket(socket.AF_UNIX)
         try:
+            # An abstract name, which the kernel frees with the process.
+            lock.bind(f"\0penstock-slurm-test-{first}")
             for port in range(first, first + count):
                 socket.create_server(("", port)).close()
+            TAKEN.append(lock)
             return first
         except OSError:
-            continue
+            lock.close()
     raise AssertionError("no free ports")
 
 
@@ -34,8 +45,10 @@ def submit(script, *arguments, nodes, timeout=100, **environment):
             pathlib.Path(folder, name).symlink_to(FAKE)
         path = os.pathsep.join([folder, *map(str, PROGRAMS),
                                 os.environ["PATH"]])
+        # timeout(1) also ends the script's children, which hold `stdout`.
         return subprocess.run(
-            [SCRIPTS / script, *arguments], text=True, timeout=timeout,
+            ["timeout", "--kill-after=5", str(timeout), SCRIPTS / script,
+             *arguments], text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
             env=dict(os.environ, PATH=path, SLURM_JOB_ID="4711",
                      SLURM_JOB_NODELIST=f"127.0.0.[1-{nodes}]",
@@ -83,6 +96,14 @@ class ParameterServerTest(unittest.TestCase):
         done = submit("parameter_server.sbatch", nodes=2, WORKER="false",
                       FIRST_PORT=str(free_ports(2)))
         self.assertNotEqual(done.returncode, 0)
+
+    def test_a_server_whose_port_is_taken_fails_the_job(self):
+        first = free_ports(2)
+        with socket.create_server(("", first + 1)):
+            done = submit("parameter_server.sbatch", nodes=2, timeout=30,
+                          FIRST_PORT=str(first))
+        self.assertIn(f"cannot listen on 0.0.0.0:{first + 1}", done.stdout)
+        self.assertNotIn(done.returncode, (0, 124), done.stdout)
 
 
 if __name__ == "__main__":
