@@ -170,6 +170,8 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
   if (!left->BeginSleep()) {
     gpr_mu_unlock(wait.mu);
     PollLeftInput();
+    // A path that always has input always leaves a note.
+    LookAtSockets(wait, base::SteadyNow());
     context->Flush();
     gpr_mu_lock(wait.mu);
     return absl::OkStatus();

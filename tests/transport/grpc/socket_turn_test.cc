@@ -22,6 +22,7 @@
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/iomgr/executor.h"
+#include "transport/grpc/left_input.h"
 #include "transport/grpc/polling_engine.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/turns.h"
@@ -139,6 +140,8 @@ class SocketTurnTest : public testing::Test {
  protected:
   SocketTurnTest() : path_(std::make_shared<BusyPath>(&queue_)) {
     slot_ = progress::PollSet::Get()->Add(path_);
+    // Threads that do not spin poll a path because of a doorbell or this note.
+    LeaveInput();
   }
   ~SocketTurnTest() override {
     progress::PollSet::Get()->Remove(slot_);
