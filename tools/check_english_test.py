@@ -191,6 +191,15 @@ class ToolTest(unittest.TestCase):
                            r"  void a\1\(\);  // b$", first, re.MULTILINE)
         self.assertEqual(len(set(drawn)), 100)
 
+    def test_a_sample_has_no_code(self):
+        code = ("#ifndef A_H_  // The guard.\n#include <a>  // Keeps a.\n"
+                "/*size=*/7, 8);\n*a = 1;  // Sets a.\n#endif  // A_H_\n")
+        self.assertEqual(self.check(code, "", "--sample=1")[0].strip(), "")
+        comments = ("/* Sends a. */\n\n/* Sends b.\n *\n * Sends c.\n */\n\n"
+                    "// Sends d.\n")
+        drawn = self.check(comments, "", "--sample=1")[0]
+        self.assertEqual(sorted(re.findall(r"Sends (\w)", drawn)), list("abcd"))
+
     def test_a_list_of_all_offences_is_no_failure(self):
         self.assertEqual(
             self.check("// What a is.\n", "a.cc opening 1\n", "--list"),
