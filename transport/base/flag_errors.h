@@ -21,9 +21,9 @@ std::string Nearest(absl::string_view text,
 std::string UnknownFlag(absl::string_view word,
                         const std::vector<std::string>& known);
 
-// Returns an error text for the first word of the form "--name=", whose value a
-// script has not set. Returns "" if there is none. Without this check a parser
-// may take the next word for the value.
+// Returns an error text for the first word of the form "--name=", or "" if
+// there is none. Scripts make such a word from a variable that is not set.
+// Without this check a parser may take the next word for the value.
 std::string FlagWithoutValue(const std::vector<std::string>& words);
 
 }  // namespace base

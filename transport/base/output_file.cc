@@ -50,7 +50,7 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
         "another process is writing it, or a child of one that did; put %p, "
         "the pid, into the name");
   }
-  // An older file may be open to others.
+  // An existing file may be readable by other users.
   if (fchmod(file.get(), 0600) != 0) return failed();
   if (ftruncate(file.get(), 0) != 0) return failed();
   return file;
@@ -67,7 +67,8 @@ FileSizeSignalBlock::FileSizeSignalBlock() {
 FileSizeSignalBlock::~FileSizeSignalBlock() {
   const sigset_t signals = FileSizeSignal();
   const timespec at_once = {0, 0};
-  // A pending signal that a write raised belongs to this thread alone.
+  // A write of this thread may have raised SIGXFSZ, which is pending for this
+  // thread only. Removes that signal before unblocking it.
   while (!was_pending_ && sigtimedwait(&signals, nullptr, &at_once) < 0 &&
          errno == EINTR) {
   }

@@ -19,8 +19,8 @@ class TokenBucket {
   // Returns whether an event may happen now, and if so, counts it. `now` is
   // SteadyNow().
   bool Take(absl::Time now) {
-    // The bucket is full again at full_at_. The bucket is empty while full_at_
-    // is depth_ away.
+    // The bucket is full from full_at_ on. The bucket is empty while full_at_
+    // is at least depth_ in the future.
     const absl::Time full_at = std::max(full_at_, now) + pause_;
     if (full_at - now > depth_) return false;
     full_at_ = full_at;

@@ -90,9 +90,10 @@ constexpr int kGpuDirectRdmaFlushWritesOptions = 117;
 constexpr int kGpuDirectRdmaWritesOrdering = 118;
 constexpr int kDmaBufSupported = 124;
 
-// CUpointer_attribute: the kind of memory at an address (CUmemorytype); a
-// number of the allocation that is never reused in the process; the device; the
-// ability to be shared by cuIpcGetMemHandle().
+// CUpointer_attribute. The attributes are, in this order: the kind of memory at
+// an address (a CUmemorytype); a number of the allocation that is never reused
+// in the process; the number of the device; and whether cuIpcGetMemHandle() can
+// share the memory.
 constexpr int kPointerMemoryType = 2;
 constexpr int kPointerBufferId = 7;
 constexpr int kPointerDeviceOrdinal = 9;
@@ -102,10 +103,12 @@ constexpr unsigned kMemoryTypeDevice = 2;
 // CUmemRangeHandleType.
 constexpr int kRangeHandleDmaBufFd = 1;
 
-// Visibility of writes by network devices. A bit of
-// kGpuDirectRdmaFlushWritesOptions, set if cuFlushGPUDirectRDMAWrites() can be
-// called. An ordering value: from this value on, the device that owns the
-// memory sees the writes without a flush. The target and the scope of a flush.
+// When a device sees the writes of network devices to its memory.
+// kFlushWritesByHost is a bit of kGpuDirectRdmaFlushWritesOptions, and means
+// that cuFlushGPUDirectRDMAWrites() can be called. From the ordering
+// kWritesOrderedForOwner on, the device that owns the memory sees the writes
+// without a flush. The last two constants are the target and the scope of a
+// flush.
 constexpr int kFlushWritesByHost = 1;
 constexpr int kWritesOrderedForOwner = 100;
 constexpr int kFlushWritesOfCurrentContext = 0;

@@ -18,7 +18,7 @@ namespace device {
 struct AllocationName {
   abi::Uuid device = {};
   uint64_t size = 0;  // in bytes; 1 to AllocationNames::kMaxSize
-  // In the creating process. The end of the allocation does not wrap around.
+  // The address in the creating process. address + size does not overflow.
   abi::Address address = 0;
   uint64_t id = 0;  // the driver's; never reused in that process
   abi::IpcMemHandle ipc = {};

@@ -13,9 +13,9 @@
 namespace penstock {
 namespace device {
 
-// Returns a dma-buf of the pages, of the host's page size, that contain
-// `range`, memory of `device`. Returns FAILED_PRECONDITION, with the reason, if
-// the memory cannot be exported. Thread-safe.
+// Returns a dma-buf that covers `range`, rounded out to whole pages of the
+// host. `range` is memory of `device`. Returns FAILED_PRECONDITION, with the
+// reason, if the memory cannot be exported. Thread-safe.
 absl::StatusOr<memory::Dmabuf> ExportPages(Device* device,
                                            absl::Span<const uint8_t> range);
 

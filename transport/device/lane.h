@@ -24,7 +24,8 @@ class Lane {
                                                       size_t slot_bytes);
 
   abi::Stream stream() const { return stream_.get(); }
-  // Marks a place in a stream, for another stream to wait for.
+  // Returns an event that is not recorded yet. The lane's user records the
+  // event in a stream, to wait for the work before it.
   abi::Event mark() const { return mark_.get(); }
 
   int slots() const { return static_cast<int>(slot_events_.size()); }

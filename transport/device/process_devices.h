@@ -87,7 +87,8 @@ class ProcessDevices : public memory::DeviceAccess {
   OwnedBlocks owned_;
 
   base::Mutex mu_;
-  // By the allocation's number. Numbers increase, so the first is the oldest.
+  // The handles, by the allocation's number. Numbers increase, so the first
+  // entry is the oldest.
   std::map<uint64_t, std::string> made_ ABSL_GUARDED_BY(mu_);
 };
 

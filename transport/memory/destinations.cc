@@ -62,7 +62,8 @@ Destinations::Destinations(const std::vector<Destination>& ranges,
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
     if (range.device != nullptr) continue;
-    // A range that is declared already stays registered for longer.
+    // Declare() fails if the program has declared the range itself. The range
+    // then stays registered even longer than this object lives.
     auto promise = StableMemory::Declare(range.data, range.size);
     if (promise.ok()) promises_.push_back(*std::move(promise));
   }

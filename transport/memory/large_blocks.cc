@@ -42,12 +42,12 @@ uint8_t* NewMemory(size_t size) {
       posix_memalign(&memory, huge ? kHugePage : PageSize(), size) != 0) {
     return nullptr;
   }
-  // Advice only: a system without huge pages gives others.
+  // madvise() only gives advice: a system without huge pages uses small pages.
   if (huge) (void)madvise(memory, size, MADV_HUGEPAGE);
   return static_cast<uint8_t*>(memory);
 }
 
-// Frees a kept block, which is poisoned.
+// Frees a kept block. Kept blocks are poisoned for AddressSanitizer.
 void Free(uint8_t* data, size_t size) {
   ASAN_UNPOISON_MEMORY_REGION(data, size);
   free(data);

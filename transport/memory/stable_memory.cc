@@ -81,7 +81,7 @@ StableMemory::~StableMemory() {
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
     base::MutexLock lock(&registry->mu);
-    // In a child the range is not declared.
+    // In a forked child, `ranges` does not have the range.
     const auto declared = registry->ranges.find(range_->data());
     if (declared != registry->ranges.end() && declared->second == range_) {
       registry->ranges.erase(declared);

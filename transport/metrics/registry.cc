@@ -82,8 +82,9 @@ Snapshot Registry::Collect() {
   Snapshot snapshot;
   std::vector<std::shared_ptr<Source>> kept;
   {
-    // A source that ends after this has a reference in `kept`, and is not in
-    // the cells.
+    // Copies the cells and collects the sources under one lock. A source that
+    // ends later is then counted once: its counters are not in the copied
+    // cells, and `kept` keeps the source alive.
     base::MutexLock lock(&mu_);
     for (size_t i = 0; i < snapshot.cells_.size(); ++i) {
       snapshot.cells_[i] = cells_[i].load(std::memory_order_relaxed);

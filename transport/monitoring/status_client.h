@@ -42,7 +42,8 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
                                        absl::Duration limit);
 
 struct StatusOwner {
-  // As this process sees it. 0: in a pid namespace that is not below its own.
+  // The pid as this process sees it. 0 if the owner is in a pid namespace that
+  // this process cannot see.
   pid_t process;
   uid_t uid;
 };

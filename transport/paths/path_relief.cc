@@ -10,9 +10,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Caps the connections that begin without a check of the descriptors after a
-// check found room for paths. These connections take far fewer descriptors than
-// were free at the check.
+// Limits the connections that begin between two checks of the descriptors, if
+// the first check found room for paths. Few enough: these connections take far
+// fewer descriptors than the first check found free.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};

@@ -156,8 +156,9 @@ bool PollSet::PollSlot(Slot* slot) {
         break;
       case kPolled:
       case kPolledMissed:
-        // Writes the state even if it is unchanged. Only a write of its own
-        // orders this thread before the other thread's next look (argument 3).
+        // Writes the state even if the value stays the same. Only a write
+        // orders this thread before the other thread's next look (case 3 in
+        // poll_set.h).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;
@@ -198,8 +199,8 @@ bool PollSet::PollTaken(Slot* slot) {
     }
     slot->state.compare_exchange_strong(state, kPolled,
                                         std::memory_order_acq_rel);
-    // If this failed, the slot has been removed. The next round notices,
-    // possibly after one more poll.
+    // If the exchange failed, the slot has been removed. The next round of this
+    // loop notices, possibly after one more poll.
   }
 }
 

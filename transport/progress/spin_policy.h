@@ -19,8 +19,9 @@ enum class PollingMode {
 };
 
 // The time at which a spinning thread last regained its core. Belongs to one
-// thread, or to a resource that only one thread uses at a time. If two threads
-// lose their cores once each, neither has lost its core twice.
+// thread, or to a resource that only one thread uses at a time. Threads must
+// not share the object, because one loss on each of two threads is no repeated
+// loss.
 class CoreLosses {
  public:
   // Records that the thread yielded its core, and regained it at `now`, after
@@ -63,18 +64,19 @@ class SpinPolicy {
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // A core is lost again soon if it was held for less than this fraction of the
-  // time of the loss. The other program then never sleeps. A program that runs
-  // only once is no reason to rest.
+  // Defines when a core is lost again "soon". The thread lost the core for some
+  // time, regained it, and held it for less than this fraction of that time. In
+  // this case the other program never sleeps. A program that runs only once
+  // causes no rest.
   static constexpr double kSoon = 0.25;
   // The duration of a rest, as a multiple of the time for which the core was
   // lost. With longer rests, messages next to a single busy program took as
   // long as over TCP. With this factor they take half as long.
   static constexpr int kRestFactor = 5;
 
-  // The first rest after a loss that cost much, as a multiple of the time for
-  // which the core was lost. A spin for sockets gains tens of microseconds, and
-  // a slice takes milliseconds.
+  // The first rest after a costly loss (RecordCostlyYield()), as a multiple of
+  // the time for which the core was lost. A spin for sockets gains tens of
+  // microseconds, and a slice takes milliseconds.
   static constexpr int kLongRestFactor = 10;
   // The longest rest: a core that becomes free is noticed this late.
   static constexpr int64_t kMaxRestNanos = 1000 * 1000 * 1000;

@@ -36,7 +36,8 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   Spun result = Spun::kNot;
   while (set_->BeginSpin()) {
     result = PollFor(start, budget, look);
-    // No doorbell was rung for input from before the path was armed again.
+    // EndSpin() found input that arrived before the path was armed. No doorbell
+    // rings for such input.
     if (set_->EndSpin()) has_left_input_ = true;
     if (!has_left_input_) return result;
     if (PollLeftInput()) return Spun::kFound;

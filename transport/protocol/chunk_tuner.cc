@@ -6,10 +6,12 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// Reads whose ends are seen closer together than this count as one. They ended
-// one by one while the reader's thread was asleep, so only the time of the last
-// one is right. Processing a read takes some hundred nanoseconds. The share
-// allows for paths of low latency, where pieces really end that fast.
+// Two reads count as one if the reader's thread sees the second end at most
+// kTogetherNs after the first, and at most kTogetherShare of the time since
+// Begin(). Such reads ended one after another while the thread was asleep, so
+// only the time of the last one is right. Processing a read takes some hundred
+// nanoseconds. kTogetherShare is for paths of low latency, where pieces really
+// end that fast.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
 // A read that took less than this many times the shortest read did not wait for

@@ -104,7 +104,7 @@ void RecordedCall::End(int status) {
   if (!Takes()) return;
   part_.is_last = true;
   part_.ended_after_us = recorder_->NowMicros() - begun_us_;
-  // The peer also sees UNKNOWN for other codes.
+  // gRPC reports a code out of range as UNKNOWN to the peer, too.
   part_.status = status >= 0 && status <= kMaxStatus ? status : kUnknown;
   recorder_->Add(std::move(part_));
   recorder_ = nullptr;

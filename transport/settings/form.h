@@ -32,7 +32,8 @@ struct Word {
   T value;
 };
 
-// A word of a list. `T` is an enum.
+// A form for one word of a list. Each word is the name of a value of the enum
+// `T`.
 template <typename T>
 class Words {
  public:

@@ -34,7 +34,7 @@ absl::optional<HttpAddress> HttpAddress::Parse(absl::string_view text) {
     address.host = std::string(text.substr(0, colon));
     text.remove_prefix(colon + 1);
   }
-  // No signs and no blanks, which SimpleAtoi() would take.
+  // Rejects signs and blanks, which SimpleAtoi() would accept.
   if (text.empty() || !absl::c_all_of(text, absl::ascii_isdigit) ||
       !absl::SimpleAtoi(text, &address.port) || address.port > 65535) {
     return absl::nullopt;

@@ -11,7 +11,7 @@
 namespace penstock {
 
 struct HttpAddress {
-  // An IPv4 address, an IPv6 address in brackets, or a name.
+  // The host: an IPv4 address, an IPv6 address in brackets, or a name.
   std::string host = "127.0.0.1";
   int port = 0;  // 0: any free port
 

@@ -18,7 +18,7 @@ namespace penstock {
 // environment.
 struct Settings {
   Policy policy = Policy::kPrefer;
-  // Best first, not empty.
+  // The fabrics to try, best first. Not empty.
   std::vector<Fabric> fabrics = {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp};
   ShmSharing shm_sharing = ShmSharing::kSameUid;
   std::string shm_directory;  // absolute; empty: abstract sockets

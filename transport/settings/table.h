@@ -67,7 +67,7 @@ inline constexpr Number kEagerSizes = {1, 130816, 0, "the measured size"};
 // fabric reads more than the upper bound at once.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "the measured size"};
-// At most 1 TiB.
+// The upper bound is 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
 // The lower bound is the arena's first segment, 16 MiB.
 inline constexpr Number kArenaMib = {

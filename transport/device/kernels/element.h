@@ -117,8 +117,8 @@ PENSTOCK_HOST_DEVICE Half FromFloat<Half>(float value) {
   const uint32_t magnitude = BitsOf(value) & 0x7fffffff;
   const uint32_t normal =
       (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // The last place of 0.5 is 2^-24, as is that of the subnormals: the addition
-  // rounds.
+  // The addition rounds to one of f16's subnormals: these are multiples of
+  // 2^-24, and so are the f32 numbers just above 0.5.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
   const uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
   // From 65520 on, infinity is nearest.

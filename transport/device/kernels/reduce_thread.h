@@ -89,8 +89,8 @@ PENSTOCK_HOST_DEVICE void ReducePack(const Arguments& arguments,
   Store<Element, kLanes>(values, arguments.output, first);
 }
 
-// Computes the share of thread number `thread` of `threads`: each threads-th
-// vector, and each threads-th of the elements before and after the vectors.
+// Computes the part of thread number `thread` of `threads`: every `threads`-th
+// vector, and every `threads`-th element before and after the vectors.
 template <Operation kOperation, typename Element>
 PENSTOCK_HOST_DEVICE void ReduceThread(const Arguments& arguments,
                                        uint64_t thread, uint64_t threads) {
