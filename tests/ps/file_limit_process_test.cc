@@ -1,5 +1,5 @@
-// ps_server under `ulimit -f`: a checkpoint that needs a larger file fails with
-// the remedy, and the server goes on.
+// Runs ps_server under `ulimit -f`. A checkpoint that needs a larger file
+// fails, the error names the remedy, and the server continues.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -133,7 +133,7 @@ class FullDiskProcessTest : public testing::Test {
     ASSERT_EQ(umount2(folder_.c_str(), MNT_DETACH), 0);
   }
 
-  // Pushes to new rows.
+  // Pushes gradients for ids that have no rows yet.
   absl::Status Push() {
     StepGradients gradients;
     gradients.rows.push_back(

@@ -186,7 +186,8 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   EXPECT_TRUE(TakeSteps({1}));
 }
 
-// A worker that waits for a worker that waits for the server may end first.
+// The message names the server, or a worker: a worker may end first that waits
+// for another worker, which waits for the server.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();

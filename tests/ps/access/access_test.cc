@@ -242,7 +242,8 @@ TEST_P(AccessTest, ASecretIsSentWithAnyClient) {
   EXPECT_TRUE(Call(channel, &Guarded::Stub::Read, "bearer " + kOld).ok());
   EXPECT_EQ(Call(channel, &Guarded::Stub::Read, "Basic " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);
-  // A second secret, in addition to SendSecret()'s, is refused.
+  // A call with a second secret, next to the one that SendSecret() adds, is
+  // refused.
   const auto sending = server.Connect(grpc::InsecureChannelCredentials(), kOld);
   EXPECT_EQ(Call(sending, &Guarded::Stub::Read, "Bearer " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);

@@ -16,7 +16,8 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// All files are gone, or only the lock.
+// Reclaim() locks the folder again after somebody has removed the lock or all
+// files, unless another process may have written since.
 TEST_F(RepositoryTest, LockIsTakenAgainUnlessAnotherProcessMayWrite) {
   ASSERT_TRUE(Write(1).ok());
   EXPECT_EQ(*repository_->Reclaim(), false);
@@ -37,11 +38,12 @@ TEST_F(RepositoryTest, LockIsTakenAgainUnlessAnotherProcessMayWrite) {
   const absl::Status status = repository_->Reclaim().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "step-0000000004"));
-  // The process that wrote it can come back.
+  // A new process may open the repository.
   EXPECT_TRUE(Repository::Open(&files_).ok());
 }
 
-// The disk refuses the removal of an attempt that it did not have room for.
+// The disk is full, and refuses even to remove the files of the failed attempt.
+// The next attempt removes them.
 TEST_F(RepositoryTest, LeftoversAreRemovedOnceTheDiskPermits) {
   Shards(1);
   files_.CrashAt(files_.operations());
@@ -139,7 +141,8 @@ TEST_F(RepositoryTest, PruningOfAChainKeepsAnotherBase) {
   const auto found = FindLastGood(&files_, Thoroughness::kFull);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->chain.newest().attempt.step, 3u);
-  // The damaged ones are newer than the last good one.
+  // Prune() keeps the damaged checkpoints, because they are newer than the last
+  // good one.
   EXPECT_EQ(*repository_->Prune(1), Steps{});
 }
 

@@ -71,14 +71,14 @@ TEST_F(PosixFilesTest, ALinkIsNotFollowedWhereverItLeads) {
   fs::remove(manifest);
   fs::rename(root_ + "/elsewhere", manifest);
   ASSERT_TRUE(FindLastGood(files_.get(), Thoroughness::kFull).ok());
-  // The path of a shard.
+  // Replaces a shard by a link.
   const std::string shard =
       root_ + "/" + ShardPath(1, 0, ReadManifest(files_.get(), 1)->attempt.id);
   fs::rename(shard, root_ + "/elsewhere");
   fs::create_symlink("../elsewhere", shard);
   status = OpenChain(files_.get(), 1).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  // A whole folder, newer than a good folder.
+  // Replaces a whole folder, newer than a good folder, by a link.
   fs::remove(shard);
   fs::rename(root_ + "/elsewhere", shard);
   fs::create_directory_symlink(StepFolder(1), root_ + "/" + StepFolder(2));
@@ -184,7 +184,7 @@ TEST_F(PosixFilesTest, FolderThatWasMadeAgainIsUsed) {
   fs::remove_all(root_ + "-moved");
 }
 
-// The last test: the mounts are the process's.
+// Must run last, because its mounts stay for the rest of the process.
 TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   const std::string disk = root_ + "/disk";
   fs::create_directory(disk);

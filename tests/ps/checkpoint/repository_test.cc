@@ -73,7 +73,8 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
   const auto committed = [&](size_t first, size_t second, bool changed) {
     const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
     std::vector<ShardInfo> shards;
-    // Writes the rows that each server believes to hold.
+    // The shards of two servers: each writes the rows of `first` or of
+    // `second`.
     for (size_t server : {first, second}) {
       World world = world_;
       world.Clean();

@@ -66,7 +66,7 @@ TEST(RestorePlanTest, EachRowComesFromTheNewestThatHasIt) {
     std::vector<std::vector<Part>> parts(1 + random() % 4);
     std::vector<int> expected(kRows, -1);
     for (size_t link = 0; link < parts.size(); ++link) {
-      // The last link has all rows, in parts of any size and in any order.
+      // The oldest link has all rows, in parts of any size and in any order.
       for (uint64_t first = 0; first < kRows;) {
         const uint64_t count = std::min<uint64_t>(random() % 9, kRows - first);
         if (link + 1 == parts.size() || random() % 3 == 0) {

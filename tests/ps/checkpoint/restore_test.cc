@@ -258,7 +258,7 @@ TEST(ShardWriterTest, PartsThatAreNotTheirTablesAreRefused) {
     auto writer = ShardWriter::Create(&files, &world.model(), *attempt, 0);
     const absl::Status status = (*writer)->AddDense(part);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    // The first error stays.
+    // Later calls return the first error.
     EXPECT_EQ((*writer)->BeginSparse(2, 1), status);
     EXPECT_EQ((*writer)->Finish({}).status(), status);
     return !status.ok();

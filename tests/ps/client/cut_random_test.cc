@@ -11,7 +11,8 @@
 //             later                         what was refused comes again
 // clang-format on
 //
-// The rate is 1, and all numbers are whole or halves: sums are exact.
+// The learning rate is 1, and all numbers are multiples of 1/2. Therefore all
+// sums are exact.
 
 #include <gtest/gtest.h>
 
@@ -161,7 +162,8 @@ class Program {
     }
   }
 
-  // `moved_` has the share of each push in its step.
+  // Expects that a kernel's value is the sum of all counted gradients. `moved_`
+  // has the weight of each push in its step.
   void CheckKernel(int64_t i, uint32_t server,
                    const std::vector<float>& elements) {
     std::vector<float> expected(kElements);
@@ -190,7 +192,7 @@ class Program {
   Cluster cluster_;
   std::vector<std::unique_ptr<Trainee>> trainees_;
   std::unique_ptr<Reader> reader_;  // whose connections do not break
-  // The values of a push's rows, by rank and step, and then by server.
+  // The values of each push's rows: by rank and step, and then by server.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> moved_;
   size_t connections_ = 0;
 };

@@ -27,7 +27,7 @@
 namespace penstock::ps {
 namespace {
 
-// Also limits the time of the good-bye.
+// The lease of a worker, which also limits the time of the good-bye.
 constexpr absl::Duration kLease = absl::Milliseconds(600);
 constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr uint64_t kRun = 4711;
@@ -161,7 +161,8 @@ TEST(Heartbeat, StreamThatBreaksIsOpenedAnew) {
 
 class EndTest : public testing::TestWithParam<grpc::StatusCode> {};
 
-// Another process has the rank, or the server has another training.
+// The status says that another process has the rank, or that the server has
+// another training.
 TEST_P(EndTest, AServerThatHasEndedItForGoodGetsNoMore) {
   CountingServer ending(/*limit=*/1, grpc::Status(GetParam(), "for good"));
   CountingServer other;

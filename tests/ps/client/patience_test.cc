@@ -139,7 +139,8 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
   auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  // The push counted in the attempt whose answer was lost.
+  // The server says DUPLICATE, because an earlier attempt has counted. Only the
+  // answer of that attempt was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
   const auto sent = requests();
   ASSERT_EQ(sent.size(), 4u);

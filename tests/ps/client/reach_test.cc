@@ -126,7 +126,8 @@ int BeWorker(const std::string& address) {
   return 0;
 }
 
-// The first connection was refused. The second is made between two calls.
+// The server refuses the first connection. gRPC must make the second connection
+// between two calls of AwaitServers().
 TEST(ReachTest, AServerThatComesLaterIsReachedSoon) {
   Port port;
   const auto worker = Child::Start(
@@ -162,9 +163,9 @@ TEST(ReachTest, AServerThatIsFrozenIsNamed) {
               StartsWith("server 0: it was not reached in time"));
 }
 
-// gRPC ends a call by its own clock, which may be slightly ahead of ours: no
-// server has answered then. A proxy may return the same error for a dead
-// server.
+// gRPC ends a call by its own clock, which may be slightly ahead of ours. The
+// worker may then see the call's end before its own deadline, although no
+// server has answered. A proxy may return the same error for a dead server.
 TEST(ReachTest, TheEndOfACallsTimeIsNoAnswer) {
   ScriptedServer late([](const std::string&, const grpc::ByteBuffer&) {
     return ScriptedServer::Answer{

@@ -48,7 +48,7 @@ TEST_P(ReattachTest, TrainingGoesOnAtTheCutWhicheverServersAreRestarted) {
   }
 }
 
-// Both have one rank and one incarnation.
+// The old and the new worker have the same rank and the same incarnation.
 TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());

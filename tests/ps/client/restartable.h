@@ -84,7 +84,7 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
  protected:
   void TearDown() override { Reset(); }
 
-  // Ends all, and begins with an empty folder.
+  // Ends all servers and workers, and begins with an empty folder.
   void Reset() {
     workers_.clear();
     nodes_.clear();

@@ -155,7 +155,7 @@ class Trainee {
     return ids;
   }
 
-  // Returns true for counted pushes, by step and server.
+  // Returns, by step and server, true for each push that was counted.
   const std::vector<std::vector<bool>>& counted() const { return counted_; }
   // Returns the summed gradients of all steps, regardless of the verdicts.
   const std::vector<float>& kernel(int64_t i) const { return kernels_[i]; }

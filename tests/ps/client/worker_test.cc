@@ -345,12 +345,12 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   options.connection = *TrainingConnection::Open({cluster_.Channels()});
   auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
-  // Nobody does the steps before step 7.
+  // These pulls wait for ever: no worker takes the steps before step 7.
   for (int i = 0; i < 5; ++i) {
     worker->StartPull(
         7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
   }
-  // The push of a step that was not pulled waits as a pull would, for `other`.
+  // The push of step 1, which was not pulled, waits for `other`.
   ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());
   worker->StartPush(1, {Values(1), {}}, [&](const auto& pushed) {
     ends.push_back(pushed.status());

@@ -26,7 +26,7 @@ constexpr size_t kUnknowns = 50;
 constexpr size_t kRows = 100;  // of each worker
 constexpr size_t kWorkers = 4;
 
-// A part of the rows of A x = b, which has a solution.
+// A least-squares problem: some rows of A x = b, which has a solution.
 struct Problem {
   Problem(const std::vector<float>& solution, std::mt19937_64* random)
       : a(NormalFloats(kRows * kUnknowns, random)), b(kRows) {
@@ -39,7 +39,7 @@ struct Problem {
     return sum;
   }
 
-  // A'(A x - b) / rows.
+  // Returns the gradient at x: A'(A x - b) / rows.
   std::vector<float> Gradient(const std::vector<float>& x) const {
     std::vector<float> gradient(kUnknowns);
     for (size_t row = 0; row < kRows; ++row) {
@@ -54,7 +54,8 @@ struct Problem {
   std::vector<float> a, b;
 };
 
-// Returns the distance from the solution after some steps, of that at first.
+// Trains for some steps. Returns the final distance from the solution, relative
+// to the initial distance.
 double Train(const CompressionSpec& spec, uint64_t seed) {
   constexpr float kRate = 0.05F;
   const optim::Workers threads(1);

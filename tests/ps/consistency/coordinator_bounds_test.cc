@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
 
-// Far more than logarithmic operations need, even instrumented, and less than
-// quadratic operations need.
+// Limits the processor time of a test: far more than logarithmic operations
+// need, even with a sanitizer, and less than quadratic operations need.
 constexpr double kSeconds = 5;
 
 double SecondsOfProcessor() {
@@ -72,7 +72,7 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
-// A rank at the last clock could not train any more.
+// A rank whose clock is the highest number could not train any more.
 TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
   for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {
     Coordinator::Options options;

@@ -65,7 +65,8 @@ TEST_F(CoordinatorTest, PushThatIsRepeatedCountsOnceInEachTable) {
 
 TEST_F(CoordinatorTest, PushIsOfAllTablesOrOfNone) {
   Use({{3}, {0}});
-  // The first table would take the push; the second table is at version 0.
+  // The first table would take the push. The second table refuses it, because
+  // this table is still at version 0.
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAhead);
   EXPECT_TRUE(core_->policy(0).unapplied().empty());
   EXPECT_EQ(PushNow(kFirst, 0), Verdict::kAccepted);

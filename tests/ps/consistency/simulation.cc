@@ -112,7 +112,7 @@ void Simulation::ActWorker(Worker* worker) {
     case 3:
       return Join(worker);
     case 4:
-      // A repetition of a push that was answered.
+      // Repeats a push that was already answered.
       if (worker->clock > 0) SendPush(worker->id, worker->clock - 1);
       return;
     case 5:

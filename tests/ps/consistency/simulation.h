@@ -63,7 +63,7 @@ class Simulation {
   void ActStranger();
   void Start(Worker* worker);
   void Join(Worker* worker);
-  // Return the call's ticket.
+  // Send a call. Return the call's ticket.
   uint64_t SendPull(const absl::optional<WorkerId>& id, uint64_t clock,
                     const std::vector<size_t>& policies);
   uint64_t SendPush(const WorkerId& id, uint64_t clock);

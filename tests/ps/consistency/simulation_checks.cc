@@ -24,7 +24,8 @@ bool IsSame(const std::vector<Coordinator::Apply>& a,
 
 }  // namespace
 
-// Takes answers first, then applies, in the order of the coordinator.
+// Checks an outcome: first its answers, then its batches to apply, in the order
+// in which the coordinator decided them.
 void Simulation::TakeOutcome(const Outcome& outcome) {
   for (const Coordinator::Answer& answer : outcome.answers) TakeAnswer(answer);
   TakeApplies(outcome.applies);

@@ -121,8 +121,8 @@ TEST(DensePartTest, RefusesWhatCannotBeTrained) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A gradient of this size is refused. But a diverging training has such values,
-// and its checkpoint must be readable.
+// A gradient of this size is refused. But the values of a diverging training
+// may be as large, and their checkpoint must be readable.
 TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   constexpr float kLarge = 1e30f;
   for (const Rule rule : {Rule::kSgd, Rule::kMomentum}) {
@@ -178,7 +178,7 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   const auto part = NewPart(Rule::kMomentum, F32({}));
   ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
   EXPECT_EQ(part->steps(), 1u);
-  // A tensor without elements is valid without a buffer.
+  // A tensor without elements may have no buffer.
   DensePart::Snapshot empty = part->TakeSnapshot();
   empty.value = Tensor();
   empty.slots[0].tensor = Tensor();

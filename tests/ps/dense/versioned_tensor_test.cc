@@ -75,7 +75,8 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// Like values in a message, or in memory that the program has wrapped.
+// Read-only values come from a message, or from memory that the program has
+// wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;

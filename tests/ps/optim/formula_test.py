@@ -4,11 +4,12 @@ computed in twice the kernel's precision for f32, and with 11 more bits for f64
 (x86's long double).
 
 Each step starts from the kernel's own state, so errors do not add up. A result
-may differ from the formula's by TOLERANCE units in the last place of the
-largest of the terms that it is the sum of. The longest way is that of FTRL's z
-with L2: 14 roundings, including constants, of half a unit each. If a factor is
-just above a power of two, a rounding counts up to twice. 5.6 is the most that
-some hundred trials of each rule had. Any other formula is off by thousands.
+is a sum of terms. A result may differ from the formula's by TOLERANCE units in
+the last place of its largest term. The most roundings are those of FTRL's z
+with L2: 14, including those of constants, of half a unit each. If a factor is
+just above a power of two, a rounding counts up to twice. In some hundred trials
+of each rule, the largest difference was 5.6. A wrong formula differs by
+thousands.
 """
 
 import random

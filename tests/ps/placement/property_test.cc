@@ -25,7 +25,8 @@ namespace {
 
 constexpr uint64_t kSeeds = 1000;
 
-// The server of each row, or of each shard, by table.
+// The server of each row of a dense table, or of each shard of a sparse table.
+// The key is the table's name.
 using Model = std::map<std::string, std::vector<uint32_t>>;
 
 class Program {

@@ -114,7 +114,8 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
-// A worker pushes to all servers, even to servers that hold nothing.
+// A worker pushes to all servers, even to servers that hold no part of the
+// model.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

@@ -27,7 +27,8 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// Each push would find room if checking and reserving were not one step.
+// Two threads push at the same time. If checking and reserving were two steps,
+// each push would find room.
 TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
   constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
   Server::Options options = ForWorkers(2 * kEach + 1);
@@ -70,7 +71,8 @@ TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
   EXPECT_EQ(server->report().held_bytes, 0u);
 }
 
-// Each of the two would wait for the other: one for its step, one for room.
+// A deadlock: one worker waits for the other's push, and the other worker's
+// push waits for room.
 TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
   Server::Options options = ForWorkers(2);
   options.max_held_bytes = 100;
@@ -261,7 +263,7 @@ TEST(BoundsTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("take 8000 bytes, and may take 10000"),
                     HasSubstr("--held-answers")));
-  // A refused answer does not count.
+  // The refused answer does not count against the limit.
   kept.pop_back();
   EXPECT_TRUE(server.Pull(absl::nullopt, 0, ids).ok());
   const tensor::Bundle more = {{Ids("e", std::vector<int64_t>(26, 1))}};

@@ -108,7 +108,8 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   EXPECT_EQ(smaller.State().rows, wanted.rows);
 }
 
-// Two servers had room for what one has not. 64 shards have 8 rows each.
+// The checkpoint has the rows of two servers, and one server has no room for
+// all of them. 64 shards have 8 rows each.
 TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;

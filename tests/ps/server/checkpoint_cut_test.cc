@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A new checkpoint is allowed if only another server has counted a push.
+// A new checkpoint is allowed as soon as any server has counted a push.
 TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -46,7 +46,8 @@ TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
 }
 
-// Servers do not wait for steps before the checkpoint that a rank did not take.
+// A restored server does not wait for steps that a rank had not taken before
+// the checkpoint.
 TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};

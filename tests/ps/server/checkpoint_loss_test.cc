@@ -48,7 +48,8 @@ class CheckpointLossTest : public CheckpointTest {
   std::vector<std::string> said_;
 };
 
-// With a step since, and without.
+// The folder is emptied. The next checkpoint comes after another step, or
+// without one.
 TEST_F(CheckpointLossTest, FolderThatWasEmptiedGetsAFullCheckpoint) {
   SmallTraining training(SmallModel(), &files_, Logging(2));
   Start(&training);
@@ -149,7 +150,8 @@ TEST_F(CheckpointLossTest, FolderThatIsNotSharedIsNamed) {
   absl::Status status = elsewhere.Write(*attempt, {}).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("shared folder"));
-  // The other folder has had a checkpoint of this step.
+  // Makes the folder of this step in the second folder, as an earlier
+  // checkpoint of that step would have done.
   ASSERT_TRUE(own.MakeFolder(checkpoint::StepFolder(1)).ok());
   const auto here = training.writer(0).Write(*attempt, {});
   const auto there = elsewhere.Write(*attempt, {});

@@ -160,7 +160,7 @@ uint64_t CheckMoved(const TrainingState& state) {
 
 class Pushes {
  public:
-  // Returns true if more pushes should follow.
+  // Counts one push. Returns true if more pushes should follow.
   bool CountOne() {
     absl::MutexLock lock(&mu_);
     ++count_;
@@ -203,14 +203,15 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (int round = 0; points.size() < 12; ++round) {
     pushes.WaitForMore();
     const auto step = training.Checkpoint(round % 4 != 0);
-    // The server has accepted the new pushes, but has applied none of them.
+    // There is nothing to write: the server has accepted new pushes, but has
+    // applied none of them.
     if (absl::IsAlreadyExists(step.status())) continue;
     ASSERT_TRUE(step.ok()) << step.status();
     SmallTraining restored(MovingModel(), &files, Of(1 + round % 3, 2, true));
     ASSERT_EQ(*restored.Define(), *step);
     const uint64_t taken = CheckMoved(restored.State());
     points.insert(taken);
-    // The clocks belong to the same cut.
+    // The manifest's clocks belong to the same cut as the values.
     uint64_t clocks = 0;
     const auto manifest = checkpoint::ReadManifest(&files, *step);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
@@ -262,7 +263,8 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
         StepByChance(&training, &random);
       }
       if (random() % 3 == 0) {
-        // One server writes its shard, and then the client dies.
+        // One server writes its shard of a checkpoint that is never committed,
+        // as if the client had died.
         const auto attempt = training.BeginAttempt(random() % 4 > 0);
         ASSERT_TRUE(attempt.ok()) << attempt.status();
         ASSERT_TRUE(training.writer(random() % 2).Write(*attempt, {}).ok());

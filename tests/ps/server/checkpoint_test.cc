@@ -155,7 +155,8 @@ TEST_F(CheckpointTest, AServerThatDidNotWriteTheBaseRefuses) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("take a full one"));
 }
 
-// The second caller gets the first one's checkpoint only if it has everything.
+// The second caller gets the first caller's checkpoint only if this checkpoint
+// has the second caller's pushes.
 TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   SmallTraining::Options options = Of(1);
   options.checkpoints.commits.lease = absl::InfiniteDuration();

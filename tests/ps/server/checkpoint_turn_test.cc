@@ -37,7 +37,8 @@ TEST(CheckpointTurnTest, SilentCallerLosesItsTurnToTheNext) {
   EXPECT_TRUE(turn.IsTaken(now));
   now += kMoment;
   EXPECT_FALSE(turn.IsTaken(now));
-  // Nobody waits, so the caller may still go on.
+  // The lease is over, but nobody has taken the turn. The first caller may
+  // continue.
   ASSERT_TRUE(turn.Renew(1, now));
   EXPECT_FALSE(turn.Begin(2, now));
   now += kLease;

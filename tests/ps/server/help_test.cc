@@ -71,7 +71,8 @@ Answer<Server::PushVerdict> StartPush(SmallServer* server, uint32_t rank,
 TEST(HelpTest, WhoHelpsAppliesTheStep) {
   SmallServer server(WorkersOf(1));
   Begin(&server, 0, 1);
-  // The thread wakes in between now and then.
+  // The server's own thread sometimes wakes first, and answers the pull. This
+  // thread must answer some pulls.
   int answered_here = 0;
   for (uint64_t step = 0; step < 50; ++step) {
     ASSERT_TRUE(StartPush(&server, 0, step, true).Wait().ok());
@@ -218,7 +219,7 @@ class Program {
       if (is_synchronous) wanted = CutPoint::OfVersion(version);
       const auto snapshot =
           server_->TakeSnapshot(wanted, {}, absl::Seconds(60));
-      // The snapshot was requested too late.
+      // The table is already past that step.
       if (absl::IsOutOfRange(snapshot.status())) continue;
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       const DensePart::Snapshot& part = snapshot->parts[0];

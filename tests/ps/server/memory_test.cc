@@ -95,7 +95,8 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   }
 }
 
-// The limit for a variable of 8 bytes: its value and the next version, twice.
+// The limit has room for the variable's 8 bytes and the next version. Readers
+// may keep older versions of the same size in addition.
 TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   Server::Options options;
   options.membership.expected_workers = 1;

@@ -198,7 +198,7 @@ class Pushes {
       worker.clock = answer.clock;
       worker.pushes = true;
       worker.ids = 1 + Draw(uint64_t{1} << Draw(limit_bits_ + 1));
-      // Some do not fit alone.
+      // Some pushes exceed the limit even alone.
       if (!is_fair_ && Draw(50) == 0) worker.ids += limit_ / kIdBytes;
     }
   }
@@ -212,8 +212,8 @@ class Pushes {
     return versions;
   }
 
-  // Nobody stops any more. All must go on, unless the training was ended. Then
-  // some step must really never end.
+  // From now on no worker stops. All workers must go on, unless the training
+  // was ended. If it was ended, some step must really be unable to end.
   void PlayFair() {
     is_fair_ = true;
     std::vector<uint64_t> steps_at_end;

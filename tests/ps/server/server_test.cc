@@ -110,7 +110,7 @@ TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   ASSERT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
-  // The step of clock 1 goes on without kOther.
+  // The server does not wait for the lost worker at the step of clock 1.
   ASSERT_EQ(*server.Push(kChief, 1, {}), Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 2).ok());
   ASSERT_EQ(server->Join(kView, kOther)->clock, 2u);
@@ -340,7 +340,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   Start(&server);
   ASSERT_TRUE(server->Join(kView, kOther).ok());
   ASSERT_TRUE(server.Push(kChief, 0, {}).ok());
-  // kOther counts from step 1 on.
+  // The server waits for kOther from step 1 on.
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
   ASSERT_TRUE(server.Push(kChief, 1, {}).ok());
   const auto late = server.Pull(kChief, 2);

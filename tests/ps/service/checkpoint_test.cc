@@ -166,7 +166,7 @@ TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
   caller.join();
 }
 
-// Since then, the server has written so many shards that it has forgotten the
+// Server 1 has written so many shards since the base that it has forgotten the
 // base.
 TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   Start(2, WithFolder());

@@ -89,7 +89,7 @@ void Requests::Fill(tensor::v1::Tensor* tensor, int dtype,
     bytes *= static_cast<size_t>(side);
   }
   if (bytes > 100000 || Chance(2)) bytes = Below(100);
-  // Mostly finite in any type.
+  // Bytes of value 2 are a finite number in every type.
   tensor->set_data(Chance(10) ? Noise(bytes) : std::string(bytes, '\x02'));
 }
 

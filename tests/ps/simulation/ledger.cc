@@ -7,16 +7,17 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the trainings that one goes back to. Far more than a run has.
+// Limits a chain of trainings, each restored from a checkpoint of another one.
+// Far more than a run has.
 constexpr int kMaxDepth = 100;
 
 std::string NameOf(const Push& push) {
   return absl::StrCat("push ", push.number, " of worker ", push.rank);
 }
 
-// Returns false for pushes of a worker whose membership has ended at some
-// servers only: others may have gone on there. No cut contains all of such a
-// push.
+// Returns false for a push of a worker whose membership has ended at some
+// servers only. The other workers may have continued there without the push, so
+// no cut contains all of it.
 bool HasOneClock(const Push& push) {
   return std::all_of(push.taken.begin(), push.taken.end(),
                      [&](const Taken& taken) {

@@ -18,9 +18,9 @@
 
 namespace penstock::ps {
 
-// Each row has the gradient kGradient of one push, so that a row shows how
-// often its push was applied, and with how many others as a mean. Divisible by
-// each number of workers.
+// The gradient of each row. Each row belongs to one push. The row's value shows
+// how often the push was applied, and over how many pushes the step took a
+// mean. Divisible by each number of workers.
 inline constexpr float kGradient = 6;
 // The ids of push p are from p * kIdsPerPush on.
 inline constexpr uint64_t kIdsPerPush = 100000;

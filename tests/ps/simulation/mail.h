@@ -64,8 +64,9 @@ class Mail {
     size_t server;
   };
 
-  // Returns channels whose calls become letters. The streams of heartbeats
-  // last, and nobody gets the heartbeats except the last of a worker.
+  // Returns channels whose calls become letters. Streams of heartbeats stay
+  // open. Their heartbeats reach no server, but the last heartbeat of a worker
+  // that leaves becomes a Farewell.
   TrainingConnection::Channels ChannelsOf(uint64_t client, size_t servers);
 
   // Returns all letters, in order of client and number; ghosts come last.

@@ -46,12 +46,13 @@ class Servers {
   void BuryDead();
   // Lets no process die at a later operation on its files.
   void Spare();
-  // Kills all. Later there are `servers` places.
+  // Kills all processes. Afterwards there are places for `servers` servers.
   void KillAll(size_t servers);
 
-  // All servers are dead: the main folder loses what was not made durable.
+  // Makes the main folder lose everything that was not synced. All servers must
+  // be dead.
   void LosePower(unsigned seed);
-  // All servers are dead: the main folder is lost.
+  // Removes everything in the main folder. All servers must be dead.
   void LoseFolder();
   // Returns the manifest of a cut in the main folder, or an error.
   absl::StatusOr<checkpoint::Manifest> ManifestOf(const CutId& cut);

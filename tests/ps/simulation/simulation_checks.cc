@@ -38,7 +38,7 @@ void Simulation::NotePush(const Letter& letter) {
       reply.verdict() != v1::PushReply::COUNTED) {
     return;
   }
-  // The rows come first.
+  // The first tensor has the ids of rows.
   const auto ids = push.bundle.tensors.front().tensor.flat<int64_t>();
   const auto number = static_cast<uint64_t>(ids->front()) / kIdsPerPush;
   const Taken taken = {push.header.view().run(), letter.server, letter.node,

@@ -28,7 +28,7 @@ TEST(DeduplicateTest, KeepsTheOrderOfFirstOnesAndAddsTheRest) {
   EXPECT_EQ(sums.gradients, (Floats{17, 20, 12, 14, 7, 8}));
 }
 
-// 1e8 + 1 - 1e8 depends on the order.
+// Uses 1e8 + 1 - 1e8, which depends on the order of additions.
 TEST(DeduplicateTest, AddsInTheOrderInWhichTheyStand) {
   EXPECT_EQ(Deduplicate({5, 5, 5}, {1e8f, 1, -1e8f}, 1, kHash).gradients,
             Floats{0});

@@ -64,7 +64,7 @@ TEST(AdmissionTest, StaysWithinTheBytesThatItMayTake) {
   const size_t limit = Admission::BytesFor(64) + 100;
   for (uint64_t id = 0; id < 1000; ++id) Admit(&admission, id, limit);
   EXPECT_EQ(memory.held(), Admission::BytesFor(64));
-  // The first set is there in any case.
+  // Even with a limit of 0 bytes there is one set.
   Admission small(2, 64, &kHash, &memory);
   EXPECT_FALSE(Admit(&small, 5, 0));
   EXPECT_TRUE(Admit(&small, 5, 0));

@@ -119,7 +119,7 @@ TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {
   EXPECT_GT(counters.rows, 1500u);
   EXPECT_EQ(counters.over_budget, 10000 - counters.rows);
   EXPECT_EQ(counters.refused + counters.dropped, 0u);
-  // The row that was always used, and the last row.
+  // The row that every push used is still there, and so are the newest rows.
   EXPECT_EQ(Pull(table.get(), {0}), Floats{10001});
   const uint64_t last = 10000 - counters.rows * 9 / 10;
   EXPECT_EQ(Pull(table.get(), Range(last, 10000)), Floats(10000 - last, 1));

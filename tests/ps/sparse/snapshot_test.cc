@@ -116,7 +116,7 @@ TEST(SnapshotTest, IsOfOnePointInTimeWhilePushesGoOn) {
   for (int round = 0; round < 40; ++round) {
     auto snapshot = table->BeginSnapshot({});
     ASSERT_TRUE(snapshot.ok());
-    // A push has 64 rows, and is seen as a whole.
+    // Each push has 64 rows. A snapshot has all or none of them.
     std::this_thread::yield();
     const Sums sums = SumOf(snapshot->get(), &random);
     EXPECT_EQ(sums.rows, kAccounts);
@@ -289,7 +289,7 @@ TEST(SnapshotTest, WhatItGivesMakesTheSameTable) {
   options.max_rows = 200;
   options.shards = 1;
   const auto table = Make(options);
-  // Used in the order of 199, 198 and so on.
+  // Uses the rows in the order 199, 198, ... 0.
   for (uint64_t id = 0; id < 200; ++id) {
     ASSERT_TRUE(table
                     ->Push({199 - id}, Floats(kDim, id),
@@ -309,7 +309,7 @@ TEST(SnapshotTest, WhatItGivesMakesTheSameTable) {
   }
   restored->FinishRestore();
   EXPECT_EQ(restored->counters().rows, 200u);
-  // 199 and 198 are the oldest.
+  // Evicts rows 199 and 198, which were used first.
   ASSERT_TRUE(Push(restored.get(), {1000, 1001}, 1).ok());
   snapshot = *restored->BeginSnapshot({});
   ASSERT_TRUE(*snapshot->Next(1000, &block));

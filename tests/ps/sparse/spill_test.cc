@@ -124,7 +124,8 @@ TEST(SpillTest, RowsExpireOnDisk) {
   ASSERT_TRUE(Push(table.get(), Range(0, 5000), 100).ok());
   ASSERT_TRUE(Push(table.get(), Range(5000, 5010), 105).ok());
   EXPECT_EQ(Pull(table.get(), {0}, 110), Floats{1});
-  // The row has expired. This is so if it was swept, and if it is looked up.
+  // The row has expired. A pull does not see it even before Maintain() has
+  // removed it.
   EXPECT_EQ(Pull(table.get(), {1}, 111), Floats{0});
   while (table->Maintain(At(111))) {
   }

@@ -142,7 +142,7 @@ TEST(TableTest, TheTimeToLiveCountsFromTheLastUse) {
   EXPECT_EQ(Pull(table.get(), {1}, 105), Floats{1});
   ASSERT_TRUE(Push(table.get(), {2}, 107).ok());
   EXPECT_EQ(Pull(table.get(), {3}, 110), Floats{1});
-  // 3 lives until 120, 2 until 117, 1 until 115.
+  // Row 3 lives until 120, row 2 until 117, and row 1 until 115.
   EXPECT_FALSE(table->Maintain(At(115)));
   EXPECT_EQ(table->counters().rows, 3u);
   EXPECT_FALSE(table->Maintain(At(116)));

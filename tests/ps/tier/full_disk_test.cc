@@ -60,7 +60,8 @@ class FullDiskTest : public testing::Test {
     EXPECT_GT(rows_, 3000u);
   }
 
-  // Expects that `is_there(id)` is right for all rows.
+  // Expects that the tier has those rows for which `is_there(id)` is true, and
+  // no others.
   template <typename IsThere>
   void ExpectRows(const IsThere& is_there) {
     std::string row(kRow, 0);
