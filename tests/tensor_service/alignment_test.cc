@@ -127,8 +127,8 @@ TEST(Alignment, OddLengthsEndAtAMultiple) {
   }
 }
 
-// Over shm, a receiver may have long tensors in place, if they are in the
-// sender's pool, and the rest between them as pieces.
+// Over shm, long tensors in the sender's pool arrive in place. The bytes
+// between them arrive as separate pieces.
 TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   for (int64_t odd = 1025; odd < 1040; ++odd) {
     Bundle bundle;

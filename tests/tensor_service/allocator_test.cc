@@ -24,7 +24,7 @@ class Counting final : public Allocator {
     ++count_;
     return HeapAllocator()->Allocate(bytes);
   }
-  // Returns the count since the last call.
+  // Returns the number of allocations since the last call of this function.
   int count() { return std::exchange(count_, 0); }
 
  private:

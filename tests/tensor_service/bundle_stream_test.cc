@@ -160,7 +160,7 @@ TEST(BundleStream, PiecesAreSentFromTheTensorsOwnMemory) {
   for (const grpc::ByteBuffer& message : Cut(bundle, 16 * kKiB)) {
     std::vector<grpc::Slice> slices;
     ASSERT_TRUE(message.Dump(&slices).ok());
-    // The header, then the elements.
+    // The first slice has the header, and the second has the elements.
     ASSERT_EQ(slices.size(), 2u);
     EXPECT_EQ(reinterpret_cast<const char*>(slices[1].begin()),
               begin + expected);
@@ -230,18 +230,18 @@ TEST_F(HostileStream, PiecesInOrderAreTaken) {
 
 TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-  // One message lacks the first piece. In another, the order is wrong.
+  // The first piece is missing, or comes second.
   EXPECT_EQ(CodeOf({Piece("t", 8, 5, 3), Piece("t", 8, 0, 5)}), kRefused);
-  // A gap, an overlap, a repetition.
+  // There is a gap, an overlap or a repetition.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 4, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 0, 5)}), kRefused);
-  // A piece that is longer than the tensor, and an offset beyond all memory.
+  // A piece is longer than the tensor, or its offset is beyond all memory.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 9)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 5, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, ~uint64_t{0}, 3)}),
             kRefused);
-  // The end is missing.
+  // The last bytes are missing.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Last()}), kRefused);
 }
 
@@ -255,7 +255,7 @@ TEST_F(HostileStream, TensorThatChangesBetweenItsPiecesIsRefused) {
   part = Piece("t", 8, 5, 3);
   part.mutable_header()->mutable_piece()->add_shape(1);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);
-  // A whole tensor between two pieces.
+  // A whole tensor comes between two pieces.
   part = Piece("w", 1, 0, 1);
   part.clear_header();
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);

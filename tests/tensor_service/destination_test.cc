@@ -136,7 +136,8 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   }
 }
 
-// At first, the tensor seems to match the destination.
+// The first fields of the tensor match the destination, but a later field does
+// not.
 TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
   const std::string data = Field('\x22', "abcd");
   const std::string scalar = Field('\x12', "\x08\x01" + data);

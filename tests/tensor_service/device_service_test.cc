@@ -198,7 +198,8 @@ TEST_P(DeviceService, RendezvousHandsThemOn) {
   RendezvousClient client(channel_);
   const Tensor here = *Tensor::Of<float>({3}, {1.f, 2.f, 3.f});
   const Tensor there = *here.ToDevice(kFirst);
-  // From a client, from the server's own process, and to a device.
+  // Sends from a client and from the server's own process, and receives on a
+  // device.
   ASSERT_TRUE(client.Send({1, "a", "", ""}, there).ok());
   ASSERT_TRUE(table_.Send({1, "b", "", ""}, there).ok());
   ASSERT_TRUE(table_.Send({1, "c", "", ""}, there).ok());

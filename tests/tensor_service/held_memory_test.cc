@@ -138,7 +138,8 @@ TEST(HeldMemory, StoreCountsTheMessageThatItKeeps) {
   EXPECT_FALSE(message.is_held());
 }
 
-// Otherwise the tensor that remains after the other's deletion would keep both.
+// The large tensor of a message is deleted. The small one must not keep the
+// memory of the whole message.
 TEST(HeldMemory, StoreKeepsNoMessageForASmallPartOfIt) {
   Bundle both = Bytes("large", kMiB);
   both.tensors.push_back(Bytes("small", kKiB).tensors[0]);
@@ -184,7 +185,8 @@ TEST(HeldMemory, WhatAnswersHoldCountsUntilTheyDropIt) {
   EXPECT_EQ(store.usage().bytes, 0u);
 }
 
-// Otherwise each round of a stalled reader would increase the held memory.
+// If each answer could hold its tensors, a stalled reader would increase the
+// held memory in each round.
 TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   std::vector<Bundle> answers;

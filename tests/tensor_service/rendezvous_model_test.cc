@@ -247,7 +247,8 @@ class RacingThread {
     const int64_t value = next_value_++;
     Rendezvous::SendOptions options;
     options.receivers = 1 + random_() % 3;
-    // Record first, because a receiver may be faster than this thread.
+    // Records the tensor before sending it, because a receiver may be faster
+    // than this thread.
     ledger_->Sent(key, value, options.receivers);
     table_->Send(key, Number(value), options).IgnoreError();
   }

@@ -63,7 +63,7 @@ TEST_F(RendezvousSharesTest, OneSenderLeavesRoomForTheNext) {
       RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(kMiB)).ok());
 }
 
-// Regression test: a thousand of these once took 1 GB.
+// Regression test: a thousand receives of a stopped client once took 1 GB.
 TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   const auto stopped = Channel();
   std::vector<std::unique_ptr<Stalled>> receives;
@@ -141,7 +141,8 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
   EXPECT_EQ(client.FinishStep(2).code(), absl::StatusCode::kPermissionDenied);
 }
 
-// A broken connection is a reason to cancel.
+// The connection of a client that takes part in the step may have broken. The
+// client must be able to cancel the step over a new connection.
 TEST_F(RendezvousSharesTest, WhoTakesPartEndsTheStepByAnyConnection) {
   ASSERT_TRUE(RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(1)).ok());
   EXPECT_TRUE(RendezvousClient(Channel())

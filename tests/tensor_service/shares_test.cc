@@ -26,7 +26,8 @@ size_t PeakBytes() {
   return static_cast<size_t>(usage.ru_maxrss) * kKiB;
 }
 
-// Three bytes each: a request of 3 MB once took 1.4 GB.
+// Each name takes three bytes. A request of 3 MB once made the server take 1.4
+// GB.
 TEST_F(SharesTest, OneNameAMillionTimesIsRefusedBeforeItTakesMemory) {
   ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB))).ok());
   std::string names;

@@ -134,7 +134,7 @@ TEST(Strided, AnyViewPacksAndTravelsAsANaivePackerHasIt) {
       ASSERT_EQ(decoded->tensors[i].tensor.shape(), raw.shape);
       ASSERT_EQ(decoded->tensors[i].tensor.dtype(), raw.dtype);
     }
-    // The result of generated code.
+    // Encodes the same tensor by generated code.
     v1::Bundle stock;
     ASSERT_TRUE(stock.ParseFromString(Flat(*message)));
     ASSERT_EQ(stock.tensors(1).tensor().data(), expected);

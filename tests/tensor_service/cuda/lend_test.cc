@@ -97,7 +97,7 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "told once";
     EXPECT_EQ(memory::DevicesOfProcess(), nullptr);
   }
-  // Everything else is unchanged.
+  // Memory that cannot be lent still works in all other ways.
   SetDeviceMemory(&memory);
   const Tensor here = *Tensor::Of<float>({2}, {1.f, 2.f});
   EXPECT_EQ(here.ToDevice(kSecond)->ToHost()->bytes(), here.bytes());

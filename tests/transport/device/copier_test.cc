@@ -169,7 +169,8 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // Lanes are tried again, ranges are not.
+  // Pinning the range has failed once, and is not tried again. Pinning the
+  // slots of a lane is.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");
@@ -193,7 +194,8 @@ TEST_F(CopierTest, ACopyWaitsForTheStreamsThatItComesAfter) {
   ASSERT_TRUE(copier_->ToHost({copy}, {written.get()}).ok());
   EXPECT_EQ(host, std::string(100, 'b'));
 
-  // The new bytes are written after the bytes that were still to be read there.
+  // The copy waits for the fill with 'c', which would otherwise overwrite the
+  // copied bytes.
   driver_.QueueFill(stream, at, 'c', 100);
   const Event read = EventAfter(stream);
   ASSERT_TRUE(copier_->FromHost({copy}, {read.get()}).ok());

@@ -146,7 +146,7 @@ abi::Result FakeDriver::IpcOpenMemHandle(abi::Address* address,
   const std::string text = TextOf(handle);
   for (auto& block : blocks_) {
     if (block.second.handle != text) continue;
-    // The process's own block.
+    // A process cannot open its own block.
     if (block.second.opened == 0) return abi::kInvalidContext;
     ++block.second.opened;
     *address = block.first;

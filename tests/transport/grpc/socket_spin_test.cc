@@ -102,7 +102,7 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
   EXPECT_EQ(looks_, 1);
 }
 
-// Also the case of a peer that is dead or silent.
+// A peer that is dead or silent causes the same behaviour.
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));

@@ -160,7 +160,7 @@ class Reference {
 TEST(RangeAllocator, BehavesAsAMapOfGranules) {
   std::mt19937 random(7);
   for (size_t granules : {1, 5, 64, 200, 201, 202}) {
-    // The part that roves: 0, 50 or 100.
+    // The length of the roving part, in granules: 0, 50 or 100.
     const size_t roving = granules % 4 * 50;
     RangeAllocator ranges(granules * kGranule, roving * kGranule);
     Reference reference(granules, roving);

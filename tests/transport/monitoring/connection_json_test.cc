@@ -115,7 +115,7 @@ TEST(ConnectionJsonTest, FieldsHaveTheNamesThatProgramsRead) {
 
 TEST(ConnectionJsonTest, EveryFieldIsWritten) {
   const std::string line = ToJson({Full()});
-  // Full() has numbered so many fields.
+  // Full() gives each field its own number. This is the number of fields.
   for (int i = 1; i <= 16 + 2 * metrics::kKinds * metrics::kDirections; ++i) {
     const std::string number = absl::StrCat((uint64_t{1} << 60) + i);
     EXPECT_NE(line.find(number), std::string::npos) << number;

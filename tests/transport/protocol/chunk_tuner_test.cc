@@ -72,7 +72,8 @@ TEST(ChunkTunerTest, StartsWhereItIsTold) {
   EXPECT_EQ(ChunkTuner(kBounds, false, kReads).chunk_bytes(), 64 * kKiB);
 }
 
-// The size is four times latency by bandwidth, divided by four reads.
+// The four concurrent reads together have four times the path's capacity
+// (latency times bandwidth).
 TEST(ChunkTunerTest, GrowsWithWhatThePathHolds) {
   EXPECT_EQ(SizeFor({4000, 0.1}), 64 * kKiB);
   EXPECT_EQ(SizeFor({12000, 0.1}), 128 * kKiB);

@@ -95,8 +95,8 @@ TEST_F(MaxStreamsTest, ResetMakesRoom) {
   EXPECT_EQ(client_->stream(2).Take(), Lines{});
 }
 
-// The server reads of the reset and of the next stream together, before it has
-// attached the first stream.
+// The server reads the reset and the opening of the next stream together,
+// before it has attached the first stream.
 TEST_F(MaxStreamsTest, ResetOfAStreamThatWaitsToBeAttachedMakesRoom) {
   Open();
   server_->attaches = false;

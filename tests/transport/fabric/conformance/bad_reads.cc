@@ -24,8 +24,8 @@ class ConformanceBadReads : public Conformance {
     exposure_ = Expose(Side::kA, PayloadOf(RandomBytes(kSize, 1)));
     return exposure_.region[0];
   }
-  // The read ends with an error, once. The read may break the connection only
-  // where the fabric's header says so.
+  // Expects that the read ends once, with an error. The connection must
+  // survive, unless the fabric's header says otherwise.
   void ExpectRefused(const RemotePart& part, uint64_t offset, size_t size) {
     SCOPED_TRACE(::testing::Message()
                  << "[" << offset << ", +" << size << ") of region at "

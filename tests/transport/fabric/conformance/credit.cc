@@ -19,7 +19,7 @@ TEST_P(Conformance, SendWithoutCreditIsRefusedAndWritableFollows) {
   EXPECT_EQ(at_a().writable, 0);
   Pump();
   EXPECT_GT(at_a().writable, 0);
-  // Only the accepted packets have arrived, and all of them.
+  // Exactly the accepted packets have arrived.
   EXPECT_EQ(at_b().packets.size(), taken);
   EXPECT_TRUE(Send(Side::kA, "goes again"));
   Pump();

@@ -104,7 +104,8 @@ enum class Waking {
 struct FabricCase {
   std::string name;
   std::function<std::unique_ptr<Harness>()> make;
-  // The capability with this name. If true, loading is tested too.
+  // True if the fabric can load (the capability of this name). Loading is then
+  // tested, too.
   bool can_load = false;
   Waking waking = Waking::kDoorbell;
 };

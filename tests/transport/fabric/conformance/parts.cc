@@ -41,8 +41,8 @@ class ConformanceParts : public Conformance {
     return block.AsBytes();
   }
 
-  // However the payload is divided into parts, the stable copy and the peer's
-  // copy equal the payload.
+  // Expects that the stable copy and the peer's copy equal the payload,
+  // whatever its parts are.
   void ExpectRead(Side owner, const memory::Payload& payload,
                   size_t max_parts) {
     const Exposure exposure = Expose(owner, payload, max_parts);

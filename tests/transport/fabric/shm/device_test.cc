@@ -44,7 +44,8 @@ TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
   EXPECT_EQ(Read(loaded), Content(100, 1) +
                               Content(kMiB, 2).substr(4097, 300 * kKiB) +
                               Content(5000, 3));
-  // The same memory was opened twice.
+  // Both processes see one memory at different addresses: the borrower sees a
+  // change.
   const std::string changed = Content(300 * kKiB, 9);
   ASSERT_TRUE(theirs_
                   .CopyFromHost(AsBytes(changed),

@@ -95,7 +95,7 @@ TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
   // connection.
   for (int i = 0; i < 3; ++i) {
     memory::Bytes bytes = Lend(kMiB, 6);
-    // Some looks for returned loans find none.
+    // Lets the lender look for returned loans when there are none.
     absl::SleepFor(absl::Milliseconds(20));
     EXPECT_EQ(lender_->used(), kMiB);
     bytes = memory::Bytes();

@@ -137,7 +137,8 @@ TEST_F(Strangers, SocketThatNobodyReceives) {
   {
     HeldLoop held;
     auto memory = Segment::Create("test", 4096);
-    // The server decides by this message.
+    // The first message makes the server refuse the connection. The second
+    // message stays in the socket.
     SendWith(socket.get(), "x", {memory->fd()});
     SendWith(socket.get(), "y", {lingering_->fd()});
     lingering_->LetGo();

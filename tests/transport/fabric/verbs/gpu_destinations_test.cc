@@ -136,7 +136,8 @@ TEST_F(GpuDestinationsTest, LittleMemoryIsNoDestination) {
 // A READ that is under way keeps the registration.
 TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   Open();
-  // The registration is not kept.
+  // A registration is not kept if the memory has no identity that Share() can
+  // give.
   gpu_.FailShares(absl::FailedPreconditionError("of a pool"));
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   auto prepared = Prepare(into);

@@ -124,7 +124,8 @@ TEST_F(GpuDirectTest, StagedWhereNoWindowCanBeBound) {
   EXPECT_TRUE(server().events.broken.empty());
 }
 
-// In this case the other way is used.
+// If windows cannot be bound to a peer-memory region, the memory is exposed by
+// a dmabuf instead.
 TEST_F(GpuDirectTest, ByDmabufWhereNoWindowCanBeBound) {
   DeviceOptions device = WithPeerMemory();
   device.binds_gpus = false;
@@ -291,7 +292,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// The same is true if both memories are on one GPU.
+// The same holds for memory on the same GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;
