@@ -88,7 +88,8 @@ void Bystander::Stop() {
 
 void Bystander::AwaitCalls() {
   std::unique_lock<std::mutex> lock(mu_);
-  // Waits for two rounds, because the current round may have begun too early.
+  // Waits for two rounds, because the current round may have begun before this
+  // call.
   wanted_rounds_ = rounds_ + 2;
   changed_.notify_all();
   changed_.wait(

@@ -203,10 +203,10 @@ const Attack kOnServers[] = {
           AnnounceToNobodyWithoutReading),
     WithStreams(1, Quiet("RefusedStreamsWithoutReadingAreBounded",
                          OpenTooManyWithoutReading)),
-    // To gRPC, each stream is a call until gRPC has noticed its end. The attack
-    // limits the streams that it begins at a time. On a busy machine gRPC
-    // notices the end late: usually 50 to 80 MiB, and in one of ten runs up to
-    // 200 MiB.
+    // gRPC keeps a call for each stream until gRPC notices the stream's end.
+    // The victim cannot limit these calls, because the attack has only a few
+    // open streams at a time. On a busy machine gRPC notices late: the calls
+    // usually take 50 to 80 MiB, and in one of ten runs up to 200 MiB.
     {"StreamsOpenedAndResetCostWhatCallsCost",
      OpenAndReset,
      {2 * kMemoryPerSession}},

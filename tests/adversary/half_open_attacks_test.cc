@@ -47,9 +47,9 @@ bool AwaitEnd(Peer* peer, std::chrono::steady_clock::time_point until) {
   return true;
 }
 
-// While no place is free, Penstock clients may be served over HTTP/2, but only
-// until these connections end. Some of the bystander's connections are of this
-// kind.
+// Expects that the first connections end, and that their places are free again:
+// a client that requires tcp is served. While no place was free, the bystander
+// may have connected over HTTP/2.
 void ExpectPlacesAgain(Victim* victim,
                        const std::vector<std::unique_ptr<Peer>>& peers) {
   const auto until = std::chrono::steady_clock::now() + kEndOfIdleness;
@@ -114,7 +114,7 @@ void CallAfterTheSetUp(Victim* victim) {
 
 Attack Crowd(const char* name, void (*run)(Victim*)) {
   Attack attack = {name, run};
-  // The buffers of each connection, in gRPC and in Penstock.
+  // Allows for the buffers of each connection, in gRPC and in Penstock.
   attack.limits.memory = uint64_t{kIdle} * 96 * 1024;
   return attack;
 }

@@ -51,8 +51,8 @@ void LeaveRepliesUnreleased(Victim* victim) {
 }
 
 // Like LeaveRepliesUnreleased(), but reads nothing from the socket. Calls on
-// another session show the progress: each stream has ended when the next
-// begins.
+// another session give the victim time: when these calls have ended, the victim
+// has handled the stream before them.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();

@@ -9,8 +9,8 @@
 
 namespace penstock::adversary {
 
-// A descriptor of every kind, and memory with the head of a control page that
-// is unsealed or too small. The destructor closes all of them.
+// Descriptors of every kind, among them memory with the head of a control page
+// that is unsealed or too small. The destructor closes all of them.
 class OddDescriptors {
  public:
   OddDescriptors();

@@ -41,7 +41,8 @@ std::string Greeting(absl::string_view token) {
   return SetupMessage(setup::kHello, page::kRingBytes, 0, token);
 }
 
-// The victim closes the socket, which is no memory.
+// Passes a socket where memory is expected. The victim must close the socket
+// without delaying others.
 void GreetWithASocket(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   SetupSocket socket(peer->peer_hello());

@@ -188,7 +188,7 @@ void AnnounceWhatIsNotThere(Victim* victim) {
   }
 }
 
-// The victim copies, so that the victim looks at each byte.
+// Makes the victim copy the memory, which reads each byte.
 Attack Copying(Attack attack) {
   attack.victim.environment = {"PENSTOCK_SHM_SHARING=copy"};
   return attack;

@@ -90,7 +90,8 @@ void ClaimAsClient(Victim* victim, uint64_t field, uint64_t value) {
   ExpectCallOverLifeline(victim, session.peer.get());
 }
 
-// These fields, the tail and the releases, describe the victim's own messages.
+// Changes the tail or the releases, which acknowledge the victim's own
+// messages.
 void ClaimToHaveReadMore(Victim* victim, uint64_t field) {
   for (uint64_t value : {uint64_t{1} << 20, uint64_t{1} << 63}) {
     if (victim->is_server()) {

@@ -168,7 +168,8 @@ void AnswerWithOddPages(Victim* victim) {
   }
 }
 
-// The victim closes the sockets, which are no memory.
+// Passes sockets where memory is expected. The victim must close them without
+// delaying others.
 void AnswerWithSockets(Victim* victim) {
   for (int count : {1, 2}) {
     ShmServer server(victim, Moment::kAsked);

@@ -107,9 +107,9 @@ class Victim {
   std::unique_ptr<Peer> ConnectInClear();
   using Step = std::function<bool(Peer*)>;
   // Returns a connection on which `step` succeeds, or null. Tries several
-  // connections, because a client may close a new connection: a call that was
-  // queued while the last session ended wakes its channel and fails
-  // immediately, and then nobody needs the channel.
+  // connections, because a client may close a new connection at once: a call
+  // that waited for the previous session reconnects the channel and fails, and
+  // then no call needs the connection.
   std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
@@ -141,7 +141,7 @@ class Victim {
   int connections_ = 0;
   std::vector<std::string> paths_;
   std::deque<Outcome> outcomes_;
-  // Values at the beginning.
+  // The victim's resources before the attack.
   uint64_t memory_ = 0;
   double cpu_seconds_ = 0;
   uint64_t log_ = 0;

@@ -139,7 +139,7 @@ class PageTest(unittest.TestCase):
                 self.assertGreater(in_plot, 30, name)
             else:
                 self.assertEqual(in_legend + in_plot, 0, name)
-        # The axes and their marks.
+        # The axes and their marks are dark.
         dark = sum(max(pixel) < 160 for pixel in picture.pixels(*box))
         self.assertGreater(dark, 200)
 

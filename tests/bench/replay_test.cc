@@ -128,8 +128,8 @@ void ReplayAndCompare(const Plan& plan, const std::string& trace,
   ASSERT_EQ(cells.size(), 1u);
   EXPECT_EQ(cells[0]["bytes"], plan.bytes);
   EXPECT_EQ(cells[0]["rpcs"], plan.outcomes.size());
-  // The server's own record. The record has all calls twice, because of the
-  // warm-up.
+  // Checks the server's own recording, which has each call twice, because of
+  // the warm-up.
   const auto file = std::filesystem::directory_iterator(folder);
   ASSERT_NE(file, std::filesystem::directory_iterator());
   const auto recorded = LoadRecording(file->path().string());

@@ -31,7 +31,7 @@ TEST(SharedMemoryProbeTest, CallsThatFailAreProblemsWithARemedy) {
   EXPECT_NE(found.remedy.find("vm.memfd_noexec"), std::string::npos);
 }
 
-// Regardless of the results of shm's system calls.
+// Only the trial decides, whatever the system calls of shm return.
 TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   FakeHost host;
   EXPECT_TRUE(PathOf(JudgePaths(*host), "shm")->usable);
@@ -44,7 +44,7 @@ TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   const Finding found = Only(ProbeSharedMemory(*host), "trial");
   EXPECT_EQ(found.level, Level::kProblem);
   EXPECT_NE(found.remedy.find("mount -t proc"), std::string::npos);
-  // A fabric that is disabled on purpose is no problem.
+  // A fabric that the settings disable is no problem.
   host->settings->shm_sharing = ShmSharing::kOff;
   EXPECT_EQ(PathOf(JudgePaths(*host), "shm")->text, "PENSTOCK_SHM_SHARING=off");
   EXPECT_FALSE(Mentions(ProbeSharedMemory(*host), "boot_id"));

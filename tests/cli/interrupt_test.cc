@@ -26,7 +26,8 @@ int InChild(Body body) {
   return status;
 }
 
-// `timeout` signals the process, and then its group.
+// The program `timeout` signals the process, and then the process's group. The
+// process gets the signal twice.
 TEST(InterruptTest, TheSameSignalTwiceAtOnceIsRememberedOnly) {
   for (const int number : {SIGTERM, SIGINT}) {
     EXPECT_EQ(InChild([number] {

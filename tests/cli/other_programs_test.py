@@ -131,7 +131,7 @@ class RunTest(CommandTest):
             self.assertRegex(done.stderr, rf"\Apenstock run: .*{program}.*\n\Z")
 
     def test_a_relative_trace_is_in_the_folder_where_it_was_said(self):
-        """The program may go elsewhere, and then opens the file."""
+        """The program may change its folder before it opens the trace."""
         show = ["sh", "-c", 'cd / && echo "$PENSTOCK_TRACE"']
         with tempfile.TemporaryDirectory() as folder:
             here = os.path.realpath(folder)

@@ -361,7 +361,8 @@ class DoctorTest(CommandTest):
 
 
 class ScriptsTest(CommandTest):
-    """Texts made of the tree of commands have everything that --help has."""
+    """Checks texts that are made from the tree of commands, such as the
+    manual. They must have everything that --help has."""
 
     def options(self, *command):
         """Returns the options of a command, as --help lists them."""
@@ -459,7 +460,7 @@ class OutputTest(CommandTest):
         child = subprocess.Popen([PROGRAM, "man"], stdout=writer,
                                  stderr=subprocess.PIPE, text=True)
         os.close(writer)
-        # The child can write no more, and waits.
+        # Waits until the pipe is full and the child sleeps.
         select.select([reader], [], [], LIMIT)
         while state_of(child.pid) == "R":
             os.sched_yield()

@@ -55,9 +55,9 @@ STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 SEAM = re.compile(r'"\s*(?:\n|,)\s*"')
 CALL = re.compile(r"(?:\b(?:LogWarning|LogError|WarnOfStranger)|\.Warning)\(")
 STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say|refused)\(")
-# The functions of the stub, in C, return a text.
+# A message that a function of the stub, which is in C, returns as text.
 TEXT = re.compile(r"\breturn (?=\")")
-# The text is too short to say anything.
+# A shorter text has no words.
 SHORTEST = 6
 
 
@@ -89,8 +89,8 @@ def argument(text, begin):
 
 
 def words(text, call):
-    """Yields the strings of each such call. Yields an empty list for a call
-    without words."""
+    """Yields the strings of each call that `call` matches. Yields an empty
+    list for a call without words."""
     for found in call.finditer(text):
         strings = STRING.findall(argument(text, found.end()))
         yield strings if len("".join(strings)) >= SHORTEST else []

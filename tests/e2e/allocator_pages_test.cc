@@ -14,7 +14,7 @@ namespace {
 
 class AllocatorPagesTest : public ServiceTest {};
 
-// Regardless of the machine's reserved pages.
+// Must hold whether or not the machine has reserved huge pages.
 TEST_P(AllocatorPagesTest, PoolHasThePagesOfTheSetting) {
   fabric::shm::KernelPagesLock lock;
   ASSERT_EQ(setenv("PENSTOCK_SHM_HUGE_PAGES", "reserved", 1), 0);

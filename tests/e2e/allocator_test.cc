@@ -67,7 +67,8 @@ class AllocatorTest : public testing::TestWithParam<Fabric> {
     channel_ = grpc::CreateChannel(
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options));
-    // The first message of a connection may precede the agreement on the path.
+    // Makes a call first, because the first message of a connection may precede
+    // the agreement on the path.
     service_.Set(ToBuffer("small"));
     EXPECT_EQ(Fetch().size(), 5u);
   }
@@ -148,7 +149,8 @@ TEST_P(AllocatorTest, BufferIsSharedUntilThePeerHasLetGo) {
     EXPECT_EQ(buffer.is_shared(), GetParam() == Fabric::kShm);
     EXPECT_TRUE(IsFilled(got, kBytes, 7));
   }
-  // The slice releases the memory, which is noticed with the next message.
+  // Both sides have dropped the slice. The peer's release arrives with one of
+  // the next messages.
   const auto end = In(kPatience);
   while (buffer.is_shared() && std::chrono::system_clock::now() < end) {
     ASSERT_EQ(Fetch().size(), 5u);

@@ -96,7 +96,8 @@ TEST_P(PropagationTest, DeadlinePassesOnToCallsOfTheServer) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   auto inner = inner_ended_.get_future();
   ASSERT_EQ(inner.wait_for(kPatience), std::future_status::ready);
-  // The inner call's own deadline, or the end of the outer call.
+  // The inner call ends by its own deadline, or because the outer call has
+  // ended.
   const grpc::StatusCode code = inner.get();
   EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED ||
               code == grpc::StatusCode::CANCELLED)

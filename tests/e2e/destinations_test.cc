@@ -133,7 +133,8 @@ class DestinationsTest : public StackTest {
           return begin == place.data() && slice.size() == place.size();
         });
   }
-  // Polls like a thread that waits in gRPC.
+  // Waits for the end of writes. Polls the transport meanwhile, like a thread
+  // that waits in gRPC.
   bool AwaitFree(const Destinations& places) {
     grpc::CompletionQueue queue;
     void* tag;
@@ -223,7 +224,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // Another gRPC thread may hold the call for a moment.
+  // Another gRPC thread may hold the call, and with the call the memory, for a
+  // moment.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
@@ -231,7 +233,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
   EXPECT_TRUE(alive.expired());
 }
 
-// Whenever the call ends, free memory is not written to afterwards.
+// Cancels calls at different moments. Once places are free, nothing may write
+// to them.
 TEST_P(DestinationsTest, CancelledCallLeavesThemInTime) {
   std::string a(16 << 20, 'Z');
   const auto places = Destinations::Make({RangeOf(&a)}, nullptr);

@@ -184,8 +184,8 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  // On the one channel, a new connection comes when the previous connection is
-  // told to go.
+  // The one channel makes a new connection when the server ends the previous
+  // one.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
 }

@@ -170,7 +170,7 @@ TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
       output);
 }
 
-// Regardless of the machine's reserved pages.
+// Must hold whether or not the machine has reserved huge pages.
 TEST_F(EnvironmentTest, HugePagesAreReservedOnesIfThatIsWanted) {
   fabric::shm::KernelPagesLock lock;
   const Lines wanted = LinesWith(

@@ -82,7 +82,8 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  // Stock gRPC's parent would be lost.
+  // With stock gRPC, a child that uses the parent's channel would break the
+  // parent's connection.
   const pid_t heir = path == Path::kStock ? 0 : fork();
   if (heir < 0) return 1;
   if (heir == 0 && path != Path::kStock) RunHeir(stub.get());

@@ -72,8 +72,8 @@ TEST_P(HeartbeatTest, ConnectionInUseIsNotSilent) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// The default is below the limits of network devices, and far above this
-// proxy's.
+// The default interval is shorter than the timeouts of network devices, and far
+// longer than this proxy's.
 TEST_P(HeartbeatTest, IdleConnectionIsAsSilentAsOverHttp2) {
   Begin(kHeartbeat);
   CallFor(3 * kHeartbeat);

@@ -24,7 +24,8 @@ class InteropTest : public ServiceTest {
     return request;
   }
 
-  // Sends a message, compressed if `compressed`.
+  // Sends a message, compressed if `compressed`. Tells the server to refuse the
+  // message unless its compression is as `expected`.
   grpc::Status SendLarge(bool compressed, bool expected) {
     Call call;
     call.set_compression_algorithm(compressed ? GRPC_COMPRESS_GZIP
@@ -39,7 +40,8 @@ class InteropTest : public ServiceTest {
     return status;
   }
 
-  // Returns true if the response was compressed.
+  // Asks for a response that is compressed if `compressed`. Returns true if the
+  // response was compressed.
   bool ReceiveLarge(bool compressed) {
     Call call;
     SimpleRequest request = LargeRequest();

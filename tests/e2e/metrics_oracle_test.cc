@@ -85,7 +85,8 @@ class MetricsOracleTest : public ServiceTest {
                const std::vector<std::string>& labels) const {
     return SumOf(MetricsText(), name, labels) - SumOf(before_, name, labels);
   }
-  // Waits for gauges and for events that are counted after their call.
+  // Waits, because gauges and some events are counted after the end of their
+  // call.
   bool Becomes(double wanted, const std::string& name,
                const std::vector<std::string>& labels) const {
     const auto end = In(kPatience);
@@ -242,7 +243,8 @@ TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
     while (sent() < enough && !done) std::this_thread::yield();
   };
   std::thread vandal([&] {
-    // A path that is lost repeatedly is retried less and less often.
+    // Stops after two losses, because a path that is lost repeatedly is retried
+    // less and less often.
     while (losses < 2 && !done) {
       await_traffic();
       if (!is_over("shm")) continue;

@@ -95,8 +95,8 @@ constexpr Manner kManners[] = {
     Manner::kPenstock,     Manner::kPenstockHangsUp, Manner::kPenstockNonsense};
 const std::string kPolicies[] = {"pick_first", "round_robin"};
 
-// Returns the equivalent port for a stock client, which has no Penstock server
-// and ignores the private setting.
+// Returns the port that shows a stock client the same behaviour. A stock client
+// ignores the private setting, so some manners are alike.
 Manner StockManner(Manner manner) {
   switch (manner) {
     case Manner::kPenstock:

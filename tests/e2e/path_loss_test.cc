@@ -94,7 +94,7 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Never 0, because cleared flags look like a slow peer.
+  // Writes no 0, because a flag of 0 only looks like a slow peer.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);
@@ -192,7 +192,8 @@ TEST_P(PathLossTest, NonsenseInASharedPageCostsThePathAtMost) {
   for (int seed = 0; seed < kRounds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
-    // A path that is lost repeatedly is retried less and less often.
+    // Each round has a new connection, because a path that is lost repeatedly
+    // is retried less and less often.
     stub_.reset();
     used_ = NewChannel();
     stub_ = TestService::NewStub(used_);

@@ -66,7 +66,7 @@ TEST_P(PauseTest, NoCallFailsBeforeItsTimeIsOver) {
     void* tag = nullptr;
     bool ok = false;
     ASSERT_TRUE(queue.Next(&tag, &ok));
-    // A busy machine may need all of the time.
+    // On a busy machine the call may use up its timeout.
     EXPECT_TRUE(status.ok() || Clock::now() - start >= kTimeout)
         << "round " << round << ": " << status.error_message();
   }

@@ -112,7 +112,7 @@ class SharingTest : public testing::Test {
     EXPECT_TRUE(stream.Finish().ok());
   }
 
-  // Returns the echo, as received by the client.
+  // Returns the echoed message in the client's memory.
   grpc::ByteBuffer Echo(const grpc::ByteBuffer& request) {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;

@@ -71,7 +71,8 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     channel_ = grpc::CreateCustomChannel(
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options), arguments);
-    // The first message of a connection may precede the agreement on the path.
+    // Makes a call first, because the first message of a connection may precede
+    // the agreement on the path.
     EXPECT_EQ(Echo(ToBuffer("small")).Length(), 5u);
   }
   ~StubMemoryTest() override {

@@ -174,7 +174,7 @@ TEST_F(VerbsDeathTest, ReconnectingKeepsEverythingFlat) {
   EXPECT_TRUE(
       Await(seconds(10), [&] { return CountDescriptors() <= descriptors; }))
       << CountDescriptors() << " descriptors, were " << descriptors;
-  // 8 MiB: a quarter of the bytes that the connections in between have sent.
+  // Allows 8 MiB, a quarter of the bytes that these connections have sent.
   EXPECT_LE(ResidentPages(), pages + 2048);
 }
 

@@ -249,7 +249,8 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
   ASSERT_NE(client, nullptr);
   Lines paths;
   for (int i = 0; i < 4; ++i) {
-    // The output may pause for ten seconds.
+    // Find() waits for a limited time, and the client may print nothing for ten
+    // seconds.
     absl::optional<std::string> status;
     for (int k = 0; k < 12 && !status.has_value(); ++k) {
       status = client->Find("status ");

@@ -64,7 +64,7 @@ uint64_t Random::Number(int bits) {
   if (length == 0) return 0;
   const uint64_t top = uint64_t{1} << (length - 1);
   if (!OneIn(4)) return top | (bits_() & (top - 1));
-  // May be 2^bits, which wraps to 0, and -1.
+  // The result may be -1, or 2^bits, which wraps to 0.
   const uint64_t mask = ~uint64_t{0} >> (64 - bits);
   return (2 * top + Below(5) - 2) & mask;
 }

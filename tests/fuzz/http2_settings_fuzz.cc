@@ -28,7 +28,7 @@ bool Same(const Inspection& a, const Inspection& b) {
          a.versions.max == b.versions.max && a.frame_bytes == b.frame_bytes;
 }
 
-// Further bytes change no verdict except "need more".
+// Checks that further bytes change no verdict except "need more".
 void CheckPrefixes(absl::string_view bytes, const Inspection& whole) {
   for (size_t size = 0; size < bytes.size(); ++size) {
     const Inspection part = Inspect(bytes.substr(0, size));

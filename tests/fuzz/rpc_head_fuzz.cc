@@ -13,7 +13,7 @@ void CheckRequest(absl::string_view head) {
   if (!request.ok()) return;
   const absl::StatusOr<std::string> again = rpc::EncodeRequest(*request);
   Require(again.ok(), "what was parsed can be sent");
-  // Several numbers mean "no timeout".
+  // Does not compare the timeout, because several numbers mean "no timeout".
   constexpr size_t kTimeout = sizeof(uint64_t);
   Require(again->substr(kTimeout) == head.substr(kTimeout),
           "a head is encoded to the very bytes that it came from");

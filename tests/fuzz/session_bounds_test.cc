@@ -26,7 +26,8 @@ using wire::FrameType;
 // The streams in use: one more than the victim accepts at the same time.
 constexpr uint32_t kStreams = 5;
 // Limits the victim's memory. Messages of 256 KiB on four streams count twice,
-// because a read may have been abandoned; and the test has exposures.
+// because abandoned reads keep their memory for a while. The rest is for memory
+// that the test exposes.
 constexpr uint64_t kHeldBudget = 4 * 1024 * 1024;
 // Limits the session's output per step: a constant, plus a multiple of the
 // peer's bytes. The application's messages come in addition, possibly later.

@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::Require(address.port() != 0, "an offered address has a port");
     fuzz::Require(address.AsGid().size() == 16, "a GID has sixteen bytes");
   }
-  // An address may have several notations.
+  // Compares two encoded offers, not the encoded offer with the input: an
+  // address may have several notations.
   const std::string offer = verbs::MakeOffer(*addresses);
   const auto again = verbs::ParseOffer(offer);
   fuzz::Require(again.ok() && verbs::MakeOffer(*again) == offer,

@@ -67,7 +67,8 @@ void VictimStream::Consume() {
   messages_.pop_front();
   if (ended_) return;
   session_->input().Consumed(id_);
-  // gRPC ends a server's stream later, so a later step may do so.
+  // Only a client refuses here. gRPC ends a server's stream later, which is a
+  // step of its own.
   if (is_refused && is_client_) Refuse();
 }
 

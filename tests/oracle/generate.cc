@@ -158,7 +158,7 @@ void FitToEnding(Dice* random, Plan* plan) {
         return;
       }
       if (plan->ending == Ending::kDeadlineBehind) {
-        // The early deadline must only affect the last messages.
+        // Without phases, the early deadline can only affect the last messages.
         plan->phases.resize(plan->kind == Kind::kDownload ? 1 : 0);
         plan->half_close_after = plan->phases.size();
       }
@@ -221,7 +221,8 @@ Plan AnyPlan(Dice* random, const Settings& settings) {
   DrawEnding(random, &plan);
   DrawMetadata(random, settings, &plan);
   plan.corked = random->Percent(15) && MayBeCorked(plan);
-  // Only if waiting does not depend on the client's later actions.
+  // The client waits only if the server sends initial metadata without waiting
+  // for later actions of the client.
   plan.waits_for_initial =
       random->Percent(10) && !plan.corked && plan.initial_early &&
       !(plan.kind == Kind::kUnary && plan.server == ServerApi::kSync);

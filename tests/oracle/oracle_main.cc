@@ -126,7 +126,8 @@ class Oracle {
     std::string text;
     for (const Plan& plan : program.calls) {
       ++calls_;
-      // Stock gRPC may end a connection after too much metadata.
+      // Does not judge calls of the rough channel: stock gRPC may have ended
+      // their connection because of too much metadata.
       if (route_.stock && plan.channel == kRoughChannel) continue;
       const std::string wrong =
           Judge(program, plan, stock.outcomes[plan.number],
@@ -135,7 +136,8 @@ class Oracle {
       ++failures_;
       absl::StrAppend(&text, " ", ToText(plan), "\n", wrong);
     }
-    // Complaints of stock gRPC show an error of the program.
+    // A complaint about the run over stock gRPC shows an error of the program
+    // itself.
     for (const std::string& complaint : stock.complaints) {
       ++failures_;
       absl::StrAppend(&text, " stock: ", complaint, "\n");

@@ -101,8 +101,8 @@ class ClientPlayer {
         return;
     }
   }
-  // Waits until the status has come, after unread messages. Returns false if
-  // the call ends earlier.
+  // Waits until the status has arrived. The messages before the status stay
+  // unread. Returns false if the call ends earlier.
   bool AwaitEndBehind() {
     const size_t last = plan_.phases.size();
     if (!exchange_.Receive(last, plan_.last_reads, /*late=*/false)) {

@@ -20,7 +20,8 @@ class ServerPlayer {
       const Phase& phase = plan_.phases[i];
       if (!exchange_.Play(i, phase.down, phase.up, phase.late,
                           /*ends=*/false)) {
-        // The client ignores this: it already has another status.
+        // The call has ended, and the client has its status: this status goes
+        // nowhere.
         return call_->Finish(grpc::Status(grpc::StatusCode::ABORTED, "over"));
       }
     }

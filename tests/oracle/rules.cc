@@ -155,24 +155,26 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // The event that ends the call may come before or after the server's
-    // status.
+    // Nothing is certain: the event that ends the call may come before or after
+    // the server's status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Stock gRPC sends such a call anyway, and may receive its answer before it
-    // checks its timer.
+    // Nothing is certain: stock gRPC sends such a call anyway, and may receive
+    // the answer before it checks its timer.
     case Ending::kPastDeadline:
       return certainty;
-    // The progress of the call is a race.
+    // Only the status is certain, because the deadline may come at any point of
+    // the call.
     case Ending::kDeadline:
       certainty.status = plan.channel != kRoughChannel &&
                          !ExceedsLimit(program.settings, plan);
       return certainty;
     case Ending::kClientCancels:
     case Ending::kServerCancels:
-      // A refusal may come before or after these events.
+      // Nothing is certain on the rough channel: a refusal may come before or
+      // after the cancellation.
       if (plan.channel == kRoughChannel) return certainty;
       certainty.status = certainty.messages = true;
       break;

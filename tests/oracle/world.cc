@@ -203,12 +203,15 @@ grpc::Status World::MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
   return call->Finish();
 }
 
-// Everything sent earlier on the connection has arrived once an echo has.
+// Makes an echo call: everything sent earlier on the connection has arrived
+// once the echo comes back.
 void World::Settle(size_t channel) {
-  // The echo might wait for this very call.
+  // With a limit on streams, the echo might wait for the call that waits for
+  // the echo.
   if (program_.settings.streams_at_once != kDefault) return;
   const auto at = ChannelAt(channel);
-  // A server may reach this point when the client is gone.
+  // The channel may be gone already, because a server's thread may come here
+  // late.
   if (at != nullptr) MakeEcho(at, Message());
 }
 

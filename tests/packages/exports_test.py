@@ -8,13 +8,15 @@ import subprocess
 import unittest
 
 MAP = "penstock/libpenstock.map"
-# Objects that must exist only once in a process; see the map. gold also lists
-# local thread-local variables of a shared object.
+# Names that the libraries may export in addition: objects that must exist only
+# once in a process (see MAP), and thread-local variables, which gold lists
+# although they are local.
 SHARED_OBJECTS = re.compile(r"^(guard variable for )?(grpc_core|absl)::")
 
 
 def symbols(*command):
-    """The names of defined symbols, with nm's letter for their kind."""
+    """Returns the names of defined symbols, each with nm's letter for its
+    kind."""
     out = subprocess.run(["nm", "--defined-only", *command], text=True,
                          capture_output=True, check=True).stdout
     return {(fields[2].split("@")[0], fields[1]) for fields in
@@ -47,8 +49,8 @@ class ExportsTest(unittest.TestCase):
                     if kind not in "Ab"})
 
     def test_the_static_library_has_the_same_global_names(self):
-        # objcopy does not change unique symbols, of templates and inline
-        # variables.
+        # Leaves out unique symbols (of templates and inline variables), because
+        # objcopy cannot make them local.
         self.check({name for name, kind in
                     symbols("-g", "penstock/libpenstock.a") if kind != "u"})
 

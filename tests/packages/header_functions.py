@@ -42,7 +42,8 @@ def functions_of(header):
 
 
 def _scan(text, scope, access, found):
-    """`access` is None in a namespace."""
+    """Appends the functions that `text` declares to `found`. `access` is None
+    in a namespace."""
     begin = 0
     while begin < len(text):
         end, is_block = _end_of_statement(text, begin)
@@ -66,8 +67,8 @@ def _scan(text, scope, access, found):
                 _scan(inside, f"{scope}::{type_[1]}",
                       "private" if head.startswith("class") else "public",
                       found)
-        # Otherwise the declaration is an enum, a variable, or a function with
-        # a body.
+        # Every other declaration is an enum, a variable, or a function with a
+        # body.
 
 
 def _end_of_statement(text, begin):

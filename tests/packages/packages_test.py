@@ -1,8 +1,11 @@
 #!/usr/bin/python3 -B
-"""The packages: installed, built against, used, removed.
+"""Installs the packages, builds programs with them, uses the programs, and
+removes the packages.
 
-By default in a layer over this machine's root, which has what they depend on.
-With --fresh in a root that debootstrap makes, which has what the packages say.
+By default the packages are installed in a layer over this machine's root, which
+already has the packages that they depend on. With --fresh they are installed in
+a root that debootstrap makes. apt then installs exactly the packages that they
+depend on.
 """
 
 import os
@@ -19,7 +22,7 @@ import pytest
 
 import fresh_root
 
-# Bazel leaves out where Debian has debootstrap.
+# Bazel's PATH lacks the folders in which Debian has debootstrap.
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 FRESH = "--fresh" in sys.argv
@@ -46,8 +49,9 @@ for header in /usr/include/penstock/*.h; do check "${header##*/}" 14; done
 for standard in 17 20 23; do check penstock.h $standard; done
 """
 
-# Minutes of compiling. libpenstock.pc has all that CMake's file has, and
-# headers_test compiles the headers.
+# The reason to skip a test that compiles for minutes. Other tests cover most of
+# it: libpenstock.pc has everything that CMake's file has, and headers_test
+# compiles the headers.
 SLOW = "in packages_full_test"
 
 # Starts a server of the package, and runs each command that needs a server.
@@ -132,8 +136,8 @@ def setUpModule():
 
 
 def free_port():
-    """Returns a port that was free just now. The example never prints its own,
-    and the root shares the machine's network."""
+    """Returns a port that was free just now. The root shares the machine's
+    network, and the example does not print the port that it chooses."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]
 

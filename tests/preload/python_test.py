@@ -86,7 +86,7 @@ class PythonTest(unittest.TestCase):
                 with self.subTest(api=api, case=case):
                     ended = self.call(api, server.address, case, tls, **REQUIRE)
                     self.assertEqual({"to"}, ended.sides_over_shm(), ended)
-            # A stranger's identity is not that of the certificate.
+            # A client without TLS must fail.
             stranger = run(PYTHON, CLIENT, api, server.address, "sizes")
             self.assertNotEqual(0, stranger.code)
 
@@ -109,8 +109,8 @@ class PythonTest(unittest.TestCase):
         self.assertEqual({"to"}, ended.sides_over_shm())
 
     def test_the_child_of_a_fork_does_not_use_its_parents_connection(self):
-        """Otherwise both processes would write into one ring, with the same
-        numbers."""
+        """If the child used the connection, both processes would write into
+        one ring, with the same sequence numbers."""
         server = self.serve("sync")
         script = (
             "import grpc, os\n"
@@ -193,7 +193,7 @@ class PythonTest(unittest.TestCase):
         self.assertIn("ImportError", required.log)
         self.assertRegex(required.log, "Penstock is required but not used: .*"
                          + re.escape(why))
-        # The loader's text for a missing file.
+        # The log must not have the loader's text for a missing file.
         self.assertNotIn("No such file", required.log)
 
     def test_another_release_of_grpcio(self):

@@ -244,7 +244,7 @@ void Caller::MakeChat(Call* call) {
   }
   if (call->cancels()) call->context.TryCancel();
   if (plan.ending == Ending::kOk) chat->WritesDone();
-  // Only the end may follow.
+  // After the last planned response, only the end may follow.
   if (goes_on && chat->Read(&response)) call->Fail("a response too many");
   call->status = chat->Finish();
 }

@@ -7,7 +7,7 @@
 namespace penstock::soak {
 namespace {
 
-// Knuth's factor, for both generators.
+// Knuth's multiplier, for the contents of chunks and for their sums.
 constexpr uint64_t kFactor = 6364136223846793005;
 
 }  // namespace

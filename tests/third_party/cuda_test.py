@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -B
-"""The build finds CUDA's compiler, does without it, and says so.
+"""Tests that the build finds CUDA's compiler, works without the compiler, and
+reports which of the two it does.
 
-The compilers here are scripts, but for their names: each writes its arguments
-where a fatbin is to be. Bazel runs in the working tree, with a server of its
-own.
+The compilers in this test are scripts. Instead of a fatbin, a script writes its
+own arguments. Bazel runs in the working tree, with a server of its own.
 """
 
 import pathlib

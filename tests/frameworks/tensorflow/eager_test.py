@@ -1,8 +1,7 @@
 """Eager execution on remote tasks: this process is the client of two workers.
 
-Runs twice: as TensorFlow does it by default, and with
-TF_EAGER_REMOTE_USE_SEND_TENSOR_RPC=0, where what the client sends is fetched by
-the worker instead, and so goes over Penstock.
+Runs twice. By default TensorFlow's client pushes tensors to the workers. With
+TF_EAGER_REMOTE_USE_SEND_TENSOR_RPC=0 the worker fetches them, over Penstock.
 """
 
 import os
@@ -48,7 +47,7 @@ def on(index):
 
 
 def received(description, address):
-    """The bytes that came from there by Penstock."""
+    """Returns the bytes that a task has received from `address` by Penstock."""
     route = cluster.route_to(description, address)
     return route["bytes_received"] if route else 0
 

@@ -1,6 +1,6 @@
 """Tests the wheel with the wrong TensorFlow, without TensorFlow, and damaged.
 
-TensorFlow has to say why, and to work as if the wheel were not there.
+TensorFlow has to give the reason, and to work as without the wheel.
 """
 
 import os

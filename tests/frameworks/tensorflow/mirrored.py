@@ -1,7 +1,7 @@
 """One worker of a MultiWorkerMirroredStrategy. TF_CONFIG says which worker.
 
-Reduces arrays of several sizes over all workers, and checks the sums. Writes
-what the plugin has to say.
+Reduces arrays of several sizes over all workers, and checks the sums. Prints
+the plugin's description.
 """
 
 import json

@@ -7,8 +7,8 @@ lies at the worker:
     bool      v != (b == (k is odd))
     strings   b, then ":", k, and the first 9 bytes of v
 
-The worker sends b * c(k) and its like, and receives v. Each product and sum is
-one operation, rounded once, so that NumPy has the same bits.
+The worker sends the changes, such as b * c(k), and receives v. Each product and
+sum is one operation, rounded once, so that NumPy has the same bits.
 """
 
 import numpy as np

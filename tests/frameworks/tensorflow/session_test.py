@@ -126,7 +126,8 @@ class SessionTest(unittest.TestCase):
                 sent = theirs.assign(value)
             updates += [kept, sent]
         with on_worker():
-            # One side of each comparison comes from the other task.
+            # Compares here a variable of this task with the same variable of
+            # the other task.
             with tf1.control_dependencies([u.op for u in updates]):
                 equal = tf.reduce_all(tf.stack(
                     [tf.reduce_all(tf.equal(ours.read_value(),

@@ -113,7 +113,8 @@ class Answers {
     }
   }
 
-  // Usually as many bytes as the elements need. Strings begin with lengths.
+  // Returns contents of a tensor, usually with as many bytes as the elements
+  // need. Contents of strings begin with the lengths.
   std::string Content(uint64_t elements, ::tensorflow::DataType dtype) {
     if (dtype == ::tensorflow::DT_STRING && random_->OneIn(2)) {
       std::string content;
