@@ -32,7 +32,8 @@ std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
   if (loop.ok()) {
     (*loop)->Post([attempt, error] { attempt->Finish(error); });
   } else {
-    // There is no thread to wait for, and the caller must get its callback.
+    // Calls back at once: there is no loop's thread that could call later, and
+    // the caller must get its callback.
     attempt->Finish(error);
   }
   return absl::make_unique<AttemptHandle>(std::move(attempt), nullptr);

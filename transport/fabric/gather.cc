@@ -45,7 +45,8 @@ std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
   std::stable_sort(largest.begin(), largest.end(), [&](size_t a, size_t b) {
     return pieces[a].size > pieces[b].size;
   });
-  // The more pieces stay, the more stretches there are.
+  // Searches for the largest number of pieces that may stay. More pieces in
+  // place make more stretches.
   size_t fit = 0;
   size_t too_many = largest.size();
   while (too_many - fit > 1) {

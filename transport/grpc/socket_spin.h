@@ -36,9 +36,9 @@ struct SpinSources {
 // would take its place in epoll_wait(), and each event would wake that thread.
 //
 // gRPC has no function to override between the designation and epoll_wait().
-// But there it reads the time, for the timeout. This object is the thread's
-// source of time during the call, and spins when gRPC first reads it. gRPC
-// holds no lock then.
+// But gRPC reads the time at that point, to compute the timeout. This object is
+// the thread's source of time during the call, and spins when gRPC first reads
+// the time. gRPC holds no lock then.
 //
 // Used by one thread, in an ExecCtx.
 class SocketSpin : public grpc_core::Timestamp::ScopedSource {

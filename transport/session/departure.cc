@@ -6,7 +6,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Names the ping behind the first GOAWAY; gRPC's are numbered from 1.
+// The cookie of the ping that follows the first GOAWAY. gRPC's own pings have
+// cookies from 1 on.
 constexpr uint64_t kPing = UINT64_MAX;
 
 }  // namespace
@@ -63,7 +64,8 @@ absl::Status Departure::OnGoaway(uint32_t last_stream,
 
 uint32_t Departure::OpenStream() {
   const uint32_t stream = next_stream_++;
-  // A GOAWAY names no stream by this.
+  // No stream may have this number, because a GOAWAY with this number names no
+  // stream.
   if (next_stream_ == wire::kLastStreamUnknown) Leave();
   return stream;
 }

@@ -13,8 +13,8 @@ namespace {
 
 using wire::FrameType;
 
-// Limits the unacknowledged bytes: a sixteenth of what a sender may keep
-// waiting.
+// The number of unacknowledged bytes after which this side acknowledges: a
+// sixteenth of the bytes that a sender may have unacknowledged.
 constexpr uint64_t kAcknowledgeBytes = 64 * 1024;
 
 absl::string_view AsText(absl::Span<const uint8_t> bytes) {

@@ -1,4 +1,4 @@
-// Lifecycle.
+// The life of a session: its beginning, its input and output, and its end.
 
 #include "transport/session/session.h"
 
@@ -75,8 +75,8 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
-    // Nothing of this frame has been taken. If the path corrupted it, the peer
-    // sends the frame again over the lifeline.
+    // Nothing of this frame had an effect. If the fast path has corrupted the
+    // frame, the peer sends it again over the lifeline.
     if (!status.ok() && !over_lifeline) return path_.Lose(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();

@@ -253,7 +253,7 @@ void StreamOutput::OnRelease(uint64_t id) {
     recorder_->OnReleased(exposed->stream, id, exposed->length,
                           exposed->announced_ns, exposed->fabric);
   }
-  // Skips releases after the path changed: the new path did not carry them.
+  // Measures only releases over the path on which the message was announced.
   if ((exposed->fast_path != nullptr) == (fast_path_ != nullptr)) {
     meter_.OnReleased(exposed->begun_ns, exposed->length);
   }

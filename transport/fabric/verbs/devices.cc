@@ -16,7 +16,7 @@ namespace {
 // repeatedly for a device that hangs.
 constexpr int kMaxTrials = 3;
 
-// Enforced, unless a test changes this.
+// The rule of trials. Only tests change the rule.
 std::atomic<RangeRule> range_rule{RangeRule::kEnforced};
 
 bool IsProof(const absl::Status& status) {

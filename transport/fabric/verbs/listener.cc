@@ -84,7 +84,8 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
   if (!bound.ok()) return bound.status();
   std::shared_ptr<Listener> self(new Listener(site));
   for (BoundId& each : *bound) {
-    // Blocking for a trial here delays no message. Connections use the result.
+    // Tries the windows now, because blocking here delays no message.
+    // Connections use the cached result.
     if (site.options.windows == Windows::kWhereTrusted) {
       (void)site.devices->WindowsOf(each.id->verbs, each.id->port_num);
     }
