@@ -20,7 +20,7 @@ struct Meaning {
   const char* remedy;
 };
 
-// The text of several failures, for example of a failure to make a subchannel.
+// gRPC's text for several failures, for example a failure to make a subchannel.
 constexpr char kNoAddress[] = "empty address list";
 
 // Failures to reach anything at the target.

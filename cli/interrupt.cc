@@ -50,7 +50,8 @@ void WatchInterrupts() {
 bool Interrupted() { return interrupted_at.load() != 0; }
 
 void SleepUntil(absl::Time time) {
-  // The signal may be delivered to another thread, or just before the sleep.
+  // The longest single sleep. A signal ends no sleep if it is delivered to
+  // another thread, or just before the sleep.
   constexpr absl::Duration kLook = absl::Milliseconds(50);
   while (!Interrupted()) {
     const absl::Duration left = time - absl::Now();

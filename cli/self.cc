@@ -59,7 +59,7 @@ void IgnoreSigpipe() {
 }
 
 absl::Status BecomeProgram(const preload::Launch& launch) {
-  // A program inherits ignored signals.
+  // Restores SIGPIPE, because a program inherits ignored signals.
   struct sigaction own = {};
   sigaction(SIGPIPE, &found_sigpipe, &own);
   absl::Status status = preload::Exec(launch);

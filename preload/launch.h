@@ -17,7 +17,7 @@
 
 namespace penstock::preload {
 
-// Values by name.
+// Environment variables: their values by name.
 using Environment = std::map<std::string, std::string>;
 
 // Returns the environment of this process.

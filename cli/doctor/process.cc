@@ -18,7 +18,8 @@ namespace {
 constexpr char kGroup[] = "Process";
 constexpr char kPrefix[] = "PENSTOCK_";
 constexpr size_t kMaxTextBytes = 100;
-// A server with this many connections needs a higher limit.
+// The doctor gives a note at this limit of descriptors or a lower one. A server
+// with as many connections needs more.
 constexpr uint64_t kFewFiles = 1024;
 // The descriptors of a connection: a socket, and some more with shm or verbs.
 constexpr uint64_t kFilesOfConnection = 4;

@@ -28,7 +28,7 @@ std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers);
 
-// Returns both.
+// Returns the lines of Problems(), and then those of CheckpointProblems().
 std::vector<std::string> AllProblems(const std::vector<ServerStatus>& servers);
 
 // Returns tables of servers, workers and tables, and the problems. Lists the

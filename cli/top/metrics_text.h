@@ -12,7 +12,7 @@
 
 namespace penstock::cli {
 
-// Values by name.
+// The labels of a series: their values by name.
 using Labels = std::map<std::string, std::string>;
 
 struct Series {

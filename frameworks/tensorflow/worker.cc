@@ -115,7 +115,7 @@ void Worker::Handle(const Incoming& call) {
       "the peer's penstock-tensorflow does not know this call"));
 }
 
-// Like GrpcWorker::GrpcRecvTensorAsync().
+// Does what GrpcWorker::GrpcRecvTensorAsync() does for stock peers.
 void Worker::HandleRecvTensor(const Incoming& call) {
   RecvTensorRequest request;
   Rendezvous::ParsedKey key;
@@ -144,7 +144,7 @@ void Worker::HandleRecvTensor(const Incoming& call) {
       });
 }
 
-// Like GrpcWorker::RecvBufAsync().
+// Does what GrpcWorker::RecvBufAsync() does for stock peers.
 void Worker::HandleRecvBuf(const Incoming& call) {
   RecvBufRequest request;
   if (!request.ParseFromString(call->request().metadata)) {
@@ -174,7 +174,7 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       /*cancellation_manager=*/nullptr);
 }
 
-// Like TensorFlow's own service.
+// Does what TensorFlow's own service does for stock peers.
 void Worker::HandleRunGraph(const Incoming& call) {
   auto run = std::make_shared<GraphRun>();
   call->OnCancel([run] {

@@ -30,7 +30,8 @@ WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
   if (worker == nullptr || worker == local_ || address == addresses_.end()) {
     return worker;
   }
-  // An RPC that continues on its own keeps both alive.
+  // Keeps the stock worker and its cache alive for an RPC that continues on its
+  // own.
   std::shared_ptr<WorkerInterface> shared(
       worker, [stock = stock_, target](WorkerInterface* released) {
         stock->ReleaseWorker(target, released);
