@@ -164,6 +164,8 @@ LAYERS = {
         "transport/device",
         "tensor_service",
     ],
+    # Collective operations as schedules: no I/O, no clock.
+    "collectives/schedule": [],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],

@@ -89,7 +89,8 @@ def too_visible(layer, package, groups, rules):
 
 # A name in the drawing.
 DRAWN = re.compile(r"(?<![\w/])(?:transport/[\w.]+|tensor_service|ps|examples|"
-                   r"bench|python|frameworks|cli|penstock|preload)(?![\w/])")
+                   r"bench|python|frameworks|cli|penstock|preload|"
+                   r"collectives)(?![\w/])")
 FACE = "transport/penstock.cc"  # represents the folder "transport"
 
 

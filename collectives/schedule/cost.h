@@ -1,0 +1,28 @@
+// The cost of a plan, by formula. A simulator checks the formulas against the
+// schedules (tests/collectives/schedule).
+
+#ifndef PENSTOCK_COLLECTIVES_SCHEDULE_COST_H_
+#define PENSTOCK_COLLECTIVES_SCHEDULE_COST_H_
+
+#include "collectives/schedule/plan.h"
+
+namespace penstock::collectives {
+
+// Counts elements. Exact if each block and segment has the same size.
+struct Cost {
+  // Steps that follow one another.
+  double steps = 0;
+  // Elements that cross a link one after another: with the time of an element
+  // as the unit, the duration without latency.
+  double serial = 0;
+  // The elements that all ranks send to others.
+  double total = 0;
+};
+
+// Call only if CheckPlan() accepts `plan`. For kHierarchical, steps and serial
+// are upper bounds if hosts have different numbers of ranks.
+Cost CostOf(const Plan& plan);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_SCHEDULE_COST_H_

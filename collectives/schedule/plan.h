@@ -1,0 +1,73 @@
+// A collective operation, and the algorithm that runs it.
+
+#ifndef PENSTOCK_COLLECTIVES_SCHEDULE_PLAN_H_
+#define PENSTOCK_COLLECTIVES_SCHEDULE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::collectives {
+
+enum class Operation {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kBarrier,
+};
+
+// algorithms.h describes each, with its source.
+enum class Algorithm {
+  kRecursiveDoubling,
+  kHalvingDoubling,
+  kRing,
+  kHierarchical,
+  kBinomialTree,
+  kChain,
+  kScatterAllGather,
+  kPairwise,
+  kBruck,
+  kDissemination,
+};
+
+// Limits the ranks of a group, for whoever reads a rank count from a peer.
+inline constexpr int kMaxRanks = 1 << 16;
+
+struct Plan {
+  Operation operation = Operation::kAllReduce;
+  Algorithm algorithm = Algorithm::kRing;
+  int ranks = 1;
+  // Of broadcast, reduce, gather and scatter.
+  int root = 0;
+  // The elements of a rank's whole buffer. Gather, scatter, all_gather and
+  // reduce_scatter divide the buffer into one block for each rank, see
+  // blocks.h. All_to_all requires a multiple of `ranks`.
+  int64_t count = 0;
+  // Of kChain: the number of pieces that follow one another.
+  int segments = 1;
+  // Of kHierarchical: the host of each rank, by any numbering, and the
+  // algorithm among the first ranks of all hosts.
+  std::vector<int> hosts;
+  Algorithm between_hosts = Algorithm::kHalvingDoubling;
+};
+
+// Returns "all_reduce", "recursive doubling" and so on.
+absl::string_view Name(Operation operation);
+absl::string_view Name(Algorithm algorithm);
+
+// Returns the algorithms of an operation.
+const std::vector<Algorithm>& AlgorithmsOf(Operation operation);
+
+// Returns an error that names the first field that is out of range.
+absl::Status CheckPlan(const Plan& plan);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_SCHEDULE_PLAN_H_

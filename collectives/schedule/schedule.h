@@ -1,0 +1,71 @@
+// The part of one rank in a collective operation: which range it sends to whom,
+// and what it reduces where.
+
+#ifndef PENSTOCK_COLLECTIVES_SCHEDULE_SCHEDULE_H_
+#define PENSTOCK_COLLECTIVES_SCHEDULE_SCHEDULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "collectives/schedule/blocks.h"
+#include "collectives/schedule/plan.h"
+
+namespace penstock::collectives {
+
+// One message, as seen by one of its two ranks. The k-th send of a rank to
+// another matches the k-th receive there from that rank, with equal counts.
+struct Action {
+  enum class Kind : uint8_t {
+    kSend,
+    // Overwrites the range.
+    kReceive,
+    // Replaces the range by op(received, range).
+    kReduceLeft,
+    // Replaces the range by op(range, received).
+    kReduceRight,
+  };
+  // The buffer of the range. Only all_to_all has a second buffer: it sends from
+  // kInput and receives into kData.
+  enum class Buffer : uint8_t { kData, kInput };
+
+  int step = 0;
+  int peer = 0;
+  Kind kind = Kind::kSend;
+  Buffer buffer = Buffer::kData;
+  Range range;
+};
+
+// The actions of a rank, ordered by step. The steps of different ranks are
+// independent numbers: a rank begins a step when its previous step has ended.
+//
+// All messages of a step proceed concurrently. A step ends when all its
+// messages have arrived. Sends carry the bytes from the beginning of the step:
+// received bytes reach the buffer only after every send of the step has been
+// read, in the order of the actions.
+//
+// A barrier's messages have no elements. Other operations skip empty messages.
+using Schedule = std::vector<Action>;
+
+// Returns the schedule of `rank`. Call only if CheckPlan() accepts `plan`.
+//
+// Buffers before and after, with block r as in blocks.h:
+//   all_reduce      each rank's addend      the sum, bit-equal on all ranks
+//   reduce_scatter  each rank's addend      block r of rank r: the sum
+//   all_gather      block r of rank r       all blocks
+//   broadcast       the root's values       the root's values
+//   reduce          each rank's addend      at the root: the sum
+//   gather          block r of rank r       at the root: all blocks
+//   scatter         the root's values       block r of rank r
+//   all_to_all      kInput                  block r of rank p: block p of r
+// Other parts of a buffer may be overwritten.
+//
+// The order of a sum depends on the plan and the element's position alone.
+Schedule MakeSchedule(const Plan& plan, int rank);
+
+// Returns the number of elements from the beginning of kData that the schedule
+// reads or writes: the memory that a rank without a buffer has to supply.
+int64_t ExtentOf(const Schedule& schedule);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_SCHEDULE_SCHEDULE_H_

@@ -1,0 +1,54 @@
+// Runs the schedules of all ranks in memory.
+
+#ifndef PENSTOCK_TESTS_COLLECTIVES_SCHEDULE_SIMULATOR_H_
+#define PENSTOCK_TESTS_COLLECTIVES_SCHEDULE_SIMULATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "collectives/schedule/schedule.h"
+
+namespace penstock::collectives {
+
+// An element. `sum` proves that each addend is in the result exactly once.
+// `order` differs for each order and grouping of the addends: equal values
+// stand for sums that are bit-equal.
+struct Element {
+  uint64_t sum = 0;
+  uint64_t order = 0;
+
+  bool operator==(const Element& other) const {
+    return sum == other.sum && order == other.order;
+  }
+};
+
+Element Combine(const Element& left, const Element& right);
+
+struct Ran {
+  // Empty if all ranks ended. Otherwise names a rank, its step and the reason.
+  std::string error;
+  // Steps that follow one another, elements that cross a link one after
+  // another, and elements that all ranks send to others: as Cost.
+  int64_t steps = 0;
+  int64_t serial = 0;
+  int64_t total = 0;
+};
+
+// Runs `plan` on the buffers of all ranks. `input` is the second buffer of
+// all_to_all. A message moves when both of its ranks have come to its step: no
+// send ends without its receive. Finds deadlocks, messages whose two sides have
+// different counts, ranges outside a buffer, ranges that two receives of one
+// step write, and messages that nobody receives.
+Ran Simulate(const Plan& plan, std::vector<std::vector<Element>>* data,
+             const std::vector<std::vector<Element>>& input);
+
+// The same for other schedules than those of a plan.
+Ran Simulate(int ranks, const std::function<Schedule(int rank)>& schedule_of,
+             std::vector<std::vector<Element>>* data,
+             const std::vector<std::vector<Element>>& input);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_TESTS_COLLECTIVES_SCHEDULE_SIMULATOR_H_
