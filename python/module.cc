@@ -7,11 +7,9 @@
 #include "python/devices.h"
 #include "python/gil.h"
 #include "python/grpc_at_forks.h"
+#include "python/signatures.h"
 
 PYBIND11_MODULE(_penstock, module) {
-  // _penstock.pyi has the types.
-  pybind11::options options;
-  options.disable_function_signatures();
   namespace python = penstock::python;
   python::BindTensor(module);
   python::BindDevices(module);
@@ -22,6 +20,7 @@ PYBIND11_MODULE(_penstock, module) {
   python::BindPending(module);
   python::BindPsReader(module);
   python::BindPsWorker(module);
+  python::ShowParameters(module);
   module.attr("_knows_numpy_2") =
       PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
   python::UseTransport();

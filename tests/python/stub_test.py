@@ -4,7 +4,10 @@ the certificates of TLS must be used."""
 
 import ast
 import importlib.util
+import inspect
+import itertools
 import pathlib
+import pydoc
 import re
 import subprocess
 import sys
@@ -15,7 +18,7 @@ import numpy as np
 import pytest
 
 import penstock
-from penstock import _penstock
+from penstock import _penstock, ps
 
 PACKAGE = pathlib.Path(penstock.__file__).parent
 
@@ -45,6 +48,78 @@ def test_the_stub_of_each_class_is_right(name):
     if isinstance(real, type):
         assert public(members) == public(vars(real))
         assert all(hasattr(real, member) for member in members)
+
+
+def declared_parameters():
+    """Returns {"Class", "Class.method" or "function": its parameters} of the
+    stub."""
+    found = {}
+    for node in ast.parse((PACKAGE / "_penstock.pyi").read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = declared(node)
+        for member in getattr(node, "body", []):
+            if not isinstance(member, ast.FunctionDef) or any(
+                    getattr(how, "id", "") == "property"
+                    for how in member.decorator_list):
+                continue
+            if member.name == "__init__":
+                found[node.name] = declared(member)[1:]  # without `self`
+            elif not member.name.startswith("_"):
+                found[f"{node.name}.{member.name}"] = declared(member)
+    return {name: value for name, value in found.items()
+            if name[0] != "_" and name.split(".")[0] in penstock.__all__}
+
+
+def declared(function):
+    """Returns the parameters of a function of the stub, without types."""
+    for argument in ast.walk(function.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return parameters(eval(  # pylint: disable=eval-used
+        f"lambda {ast.unparse(function.args)}: None"))
+
+
+def parameters(function):
+    """Returns [(name, kind, has a default)]."""
+    return [(each.name, each.kind, each.default is not each.empty)
+            for each in inspect.signature(function).parameters.values()]
+
+
+DECLARED = declared_parameters()
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_parameters_can_be_read_and_are_those_of_the_stub(name):
+    thing = _penstock
+    for word in name.split("."):
+        thing = getattr(thing, word)
+    assert parameters(thing) == DECLARED[name]
+
+
+def test_help_shows_parameters():
+    assert ("put(self, tensors)"
+            in pydoc.render_doc(penstock.TensorClient, renderer=pydoc.plaintext))
+
+
+def methods_of(module):
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if isinstance(thing, type) and not issubclass(thing, Exception):
+            for member in public(vars(thing)):
+                if inspect.isroutine(getattr(thing, member)):
+                    yield f"{name}.{member}", getattr(thing, member)
+        elif inspect.isroutine(thing):
+            yield name, thing
+
+
+METHODS = dict(itertools.chain(methods_of(penstock), methods_of(ps)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_each_public_method_names_its_parameters(name):
+    for each in inspect.signature(METHODS[name]).parameters.values():
+        assert each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        assert not re.fullmatch(r"arg\d*", each.name)  # pybind11's invention
 
 
 def test_the_package_is_typed():
