@@ -5,7 +5,9 @@
 // from TF_CONFIG, in which the server is a task of type "ps".
 
 #include <errno.h>  // program_invocation_short_name
+#include <limits.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <atomic>
@@ -37,6 +39,7 @@
 #include "ps/access/send_secret.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/periodic_checkpoints.h"
+#include "ps/greeting.h"
 #include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
@@ -233,6 +236,15 @@ std::unique_ptr<grpc::Server> Listen(
   return builder.BuildAndStart();
 }
 
+void Greet(const ServerFlags& flags, int port) {
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, sizeof(host) - 1);
+  for (const std::string& line :
+       GreetingLines({flags.listen, port, host}, flags.workers)) {
+    base::LogInfo("ps: " + line);
+  }
+}
+
 void PrintSummary(const ServerReport& report) {
   std::cerr << absl::StrCat(OwnName(), ": stopped at version ", report.version,
                             "; pushes counted ", report.pushes.counted,
@@ -295,6 +307,7 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
+  if (!flags.quiet) Greet(flags, port);
   AwaitEnd(flags, signals, &access);
   core.Drain();
   server->Shutdown(tensor::DeadlineAfter(kShutdownGrace));

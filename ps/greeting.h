@@ -1,0 +1,29 @@
+// The log lines of a parameter server that has begun to listen.
+
+#ifndef PENSTOCK_PS_GREETING_H_
+#define PENSTOCK_PS_GREETING_H_
+
+#include <string>
+#include <vector>
+
+namespace penstock::ps {
+
+// An address at which a server listens.
+struct Listening {
+  std::string address;  // of --listen, in gRPC's form
+  int port = 0;         // the real one, if `address` ends with ":0"
+  std::string host;     // this machine's name
+};
+
+// Returns the address that workers dial. A server that listens at all addresses
+// of its machine is dialed by the machine's name.
+std::string AddressForWorkers(const Listening& listening);
+
+// Returns lines for people who start a server for the first time: the address,
+// who reaches it, what waits, and how to stop the server.
+std::vector<std::string> GreetingLines(const Listening& listening,
+                                       unsigned workers);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_GREETING_H_
