@@ -3,17 +3,12 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/log.h"
-#include "transport/base/steady_time.h"
-#include "transport/fabric/shm/private_in_child.h"
-#include "transport/memory/stable_memory.h"
 #include "transport/progress/aside.h"
 #include "transport/progress/event_loop.h"
 #include "transport/progress/fork_count.h"
@@ -23,25 +18,12 @@ namespace fabric {
 namespace shm {
 namespace {
 
-constexpr char kSegmentName[] = "penstock-arena";
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // Limits the size of one growth step. Clearing this many bytes takes about 50
 // ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
-// The amount of memory over which messages rotate. Memory that another core has
-// just read costs more to write than memory that has left that core's
-// first-level cache. About as much as second-level caches hold in addition to
-// the application's data.
-constexpr uint64_t kRovingBytes = kMiB;
-// The pause after a failed attempt to grow, which may have cleared most of a
-// segment first. Without the pause, each large message would cause another
-// attempt.
-constexpr absl::Duration kGrowthPause = absl::Seconds(1);
-
-// Process-wide, so that a peer of two arenas never sees the same id twice.
-std::atomic<uint32_t> next_segment_id{1};
 
 uint64_t MachineMemory() {
   struct sysinfo info;
@@ -64,39 +46,6 @@ uint64_t ControlGroupLimit() {
 }
 
 }  // namespace
-
-struct ArenaSegment {
-  ArenaSegment(Segment segment, uint32_t id, bool has_reserved_pages)
-      : memory(std::move(segment)),
-        id(id),
-        has_reserved_pages(has_reserved_pages),
-        private_in_child(memory, has_reserved_pages),
-        ranges(memory.size(), kRovingBytes) {
-    // Lets an RDMA device keep the memory registered. Otherwise it is
-    // registered for each use.
-    auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
-    if (declared.ok()) stable = *std::move(declared);
-  }
-
-  Place At(uint64_t offset) const {
-    Place place;
-    place.segment_id = id;
-    place.segment_fd = memory.fd();
-    place.segment_size = memory.size();
-    place.offset = offset;
-    return place;
-  }
-
-  const Segment memory;
-  const uint32_t id;
-  const bool has_reserved_pages;
-  // Both members end before `memory`.
-  PrivateInChild private_in_child;
-  std::unique_ptr<memory::StableMemory> stable;
-  // Guarded by the arena's mutex:
-  memory::RangeAllocator ranges;
-  bool was_used = false;  // since the last look
-};
 
 ArenaLease::ArenaLease(std::shared_ptr<Arena> arena, ArenaSegment* segment,
                        uint64_t offset, uint64_t size)
@@ -130,9 +79,9 @@ Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
       limit_(metrics::Metric::kPoolLimit, {metrics::Pool::kShm}, budget),
       used_(metrics::Metric::kPoolUsed, {metrics::Pool::kShm}),
       reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kShm}),
-      huge_pages_(huge_pages),
       idle_time_(idle_time),
-      fork_count_(progress::ForkCount()) {}
+      fork_count_(progress::ForkCount()),
+      maker_(huge_pages) {}
 
 Arena::~Arena() = default;
 
@@ -193,56 +142,11 @@ absl::StatusOr<ArenaSegment*> Arena::GrowLocked(uint64_t size) {
   }
   uint64_t wanted = std::max(size, std::min(step, left));
   if (WholeHugePages(wanted) <= left) wanted = WholeHugePages(wanted);
-  absl::StatusOr<std::unique_ptr<ArenaSegment>> segment =
-      NewSegmentLocked(wanted);
+  absl::StatusOr<std::unique_ptr<ArenaSegment>> segment = maker_.Make(wanted);
   if (!segment.ok()) return segment.status();
   segments_.push_back(*std::move(segment));
   reserved_.Set(ReservedLocked());
   return segments_.back().get();
-}
-
-absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::NewSegmentLocked(
-    uint64_t size) {
-  const absl::Time now = base::SteadyNow();
-  if (now < next_growth_) return no_memory_;
-  absl::StatusOr<std::unique_ptr<ArenaSegment>> segment =
-      CreateSegmentLocked(size);
-  if (!segment.ok()) {
-    no_memory_ = segment.status();
-    next_growth_ = now + kGrowthPause;
-  }
-  return segment;
-}
-
-absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::CreateSegmentLocked(
-    uint64_t size) {
-  // The rest of the budget may be less than a whole huge page.
-  bool is_reserved =
-      huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
-  absl::StatusOr<Segment> memory = absl::UnknownError("none");
-  if (is_reserved) {
-    memory = Segment::Create(kSegmentName, size, HugePages::kReserved);
-    if (!memory.ok()) SayWhyNotReservedLocked(memory.status());
-    is_reserved = memory.ok();
-  }
-  if (!is_reserved) {
-    memory = Segment::Create(kSegmentName, size,
-                             huge_pages_ == HugePages::kOff
-                                 ? HugePages::kOff
-                                 : HugePages::kTransparent);
-  }
-  if (!memory.ok()) return memory.status();
-  return absl::make_unique<ArenaSegment>(
-      *std::move(memory),
-      next_segment_id.fetch_add(1, std::memory_order_relaxed), is_reserved);
-}
-
-void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
-  if (said_why_not_) return;
-  said_why_not_ = true;
-  base::LogWarning(absl::StrCat(
-      "large messages over shm have no reserved huge pages: ", cause.message(),
-      "; ordinary pages are used"));
 }
 
 void Arena::Free(const ArenaLease& lease) {
@@ -343,7 +247,9 @@ uint64_t Arena::ReservedLocked() const {
 
 std::string Arena::Describe() const {
   base::MutexLock lock(&mu_);
-  if (huge_pages_ != HugePages::kReserved || segments_.empty()) return "";
+  if (maker_.huge_pages() != HugePages::kReserved || segments_.empty()) {
+    return "";
+  }
   uint64_t in_reserved_pages = 0;
   for (const auto& segment : segments_) {
     if (!segment->has_reserved_pages) continue;

@@ -13,9 +13,8 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "transport/base/mutex.h"
+#include "transport/fabric/shm/arena_segment.h"
 #include "transport/fabric/shm/huge_pages.h"
-#include "transport/fabric/shm/segment.h"
-#include "transport/memory/range_allocator.h"
 #include "transport/metrics/registry.h"
 
 namespace penstock {
@@ -23,15 +22,6 @@ namespace fabric {
 namespace shm {
 
 class Arena;
-struct ArenaSegment;
-
-// Tells a peer where memory of an arena is: the segment and the offset.
-struct Place {
-  uint32_t segment_id = 0;
-  int segment_fd = -1;  // owned by the arena; open while the memory is leased
-  uint64_t segment_size = 0;
-  uint64_t offset = 0;
-};
 
 // An exclusive part of an arena. May be destroyed on any thread. Holds a
 // reference to the arena.
@@ -132,12 +122,6 @@ class Arena : public std::enable_shared_from_this<Arena> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<ArenaSegment*> GrowLocked(uint64_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::unique_ptr<ArenaSegment>> NewSegmentLocked(uint64_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::unique_ptr<ArenaSegment>> CreateSegmentLocked(
-      uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SayWhyNotReservedLocked(const absl::Status& cause)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
   void Free(const ArenaLease& lease);
@@ -155,7 +139,6 @@ class Arena : public std::enable_shared_from_this<Arena> {
   const metrics::Level limit_;
   metrics::Level used_;
   metrics::Level reserved_;
-  const HugePages huge_pages_;
   const absl::Duration idle_time_;
   const uint32_t fork_count_;
 
@@ -164,11 +147,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
   // The size of watchers_ when last counted.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
-  bool said_why_not_ ABSL_GUARDED_BY(mu_) = false;
-  // The last failure to grow, and the time until which Allocate() returns this
-  // failure again.
-  absl::Status no_memory_ ABSL_GUARDED_BY(mu_);
-  absl::Time next_growth_ ABSL_GUARDED_BY(mu_);
+  ArenaSegmentMaker maker_ ABSL_GUARDED_BY(mu_);
   Segments segments_ ABSL_GUARDED_BY(mu_);
 };
 
