@@ -76,8 +76,8 @@ uint64_t UsableMemory(const std::string& root) {
   return std::min(MachineMemory(root), GroupLimit(root));
 }
 
-// Models have most of their values in sparse tables, or need the machine for
-// few servers and raise the limit of dense ones.
+// Assumes that most values of a model are in sparse tables. For another model,
+// the user raises the limit of dense values.
 MemoryLimits DefaultLimits(uint64_t usable) {
   MemoryLimits limits;
   limits.sparse = usable / 2;

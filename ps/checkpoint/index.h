@@ -38,7 +38,7 @@ absl::Status RemoveIndex(Files* files);
 // DATA_LOSS if the index is damaged.
 absl::StatusOr<std::vector<uint64_t>> ListLost(Files* files);
 
-// Returns FAILED_PRECONDITION, with the ways out, if the root has lost all of
+// Returns FAILED_PRECONDITION, with the remedies, if the root has lost all of
 // its checkpoints. `folder` is the name of the root for messages.
 absl::Status CheckNotAllLost(Files* files, absl::string_view folder);
 

@@ -46,7 +46,7 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Wakes the thread, which may have nothing to wait for. Keeps the lock, so
+    // Wakes the thread, which may wait without any event. Keeps the lock, so
     // that the thread cannot shut the queue down before the event is queued.
     StartLocked(last, absl::InfinitePast());
   }

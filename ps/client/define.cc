@@ -35,14 +35,16 @@ std::string NameOf(const Definition& definition, size_t server) {
                       ")");
 }
 
-// A run that cannot go on, as some servers have lost their part of it.
+// A run that cannot continue, because some servers have lost their part of the
+// run.
 struct LostRun {
   RunAndCut run;
   std::vector<std::string> missing;  // names of the servers without the run
 };
 
 // Returns the run that was trained at some servers and is missing at others.
-// Two trained runs are not one that was lost: they are of two trainings.
+// Returns nullopt for two trained runs: they are of two trainings, and neither
+// was lost.
 absl::optional<LostRun> FindLost(const Definition& definition,
                                  const Replies& replies) {
   LostRun lost;
@@ -141,8 +143,8 @@ absl::Status Explained(const absl::Status& status) {
                                                    {{": define: ", ": "}})));
 }
 
-// Proposes a new run, even if other servers have one: server 0 may have lost
-// pushes of that one.
+// Proposes a new run, even if other servers have a run: server 0 may have lost
+// pushes of that run.
 absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
                                              uint64_t replaces) {
   v1::ChooseCutRequest request;

@@ -22,13 +22,13 @@ struct Rounding {
 // number `first` in its gradient. `values` is aligned to 64 bytes.
 //
 // For a block with the largest magnitude m, the scale is m / 127. The scale is
-// rounded so that 127 times the scale does not exceed m, and is at least
-// 2^-126, to keep all its digits. An element x lies at y = x / scale, from -127
-// to 127. The result is floor(y), plus 1 if u < y - floor(y), where u is
-// uniform in (0, 1) (stochastic rounding; D. Alistarh et al., "QSGD", NIPS
-// 2017, use it for gradients). The mean of the result is y, except for 2^-17,
-// as u has 16 bits, and for rounding. Both errors are comparable to an f32's
-// rounding of m.
+// rounded so that 127 times the scale does not exceed m. The scale is at least
+// 2^-126, to keep all its digits. For an element x, y = x / scale is from -127
+// to 127. The result is floor(y), plus 1 if u < y - floor(y). Here u is uniform
+// in (0, 1) (stochastic rounding; D. Alistarh et al., "QSGD", NIPS 2017, use it
+// for gradients). The mean of the result is y, with two errors: 2^-17, because
+// u has 16 bits, and rounding. Both errors are comparable to an f32's rounding
+// of m.
 //
 // u is (h + 1/2) / 2^16. A block has 32 Philox counters, made of the low and
 // high half of 32 * block + j and of the step, for j from 0 to 31. Word w of

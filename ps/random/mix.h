@@ -1,4 +1,4 @@
-// A function that spreads what differs in a few bits over all of them.
+// A function that spreads a difference in a few bits over all bits.
 
 #ifndef PENSTOCK_PS_RANDOM_MIX_H_
 #define PENSTOCK_PS_RANDOM_MIX_H_

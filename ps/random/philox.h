@@ -1,5 +1,5 @@
-// Random words that are a pure function of what they are for: the same on each
-// machine, whoever asks first.
+// Random words that are a pure function of a counter and a key. The words are
+// the same on each machine, in any order of calls.
 
 #ifndef PENSTOCK_PS_RANDOM_PHILOX_H_
 #define PENSTOCK_PS_RANDOM_PHILOX_H_
@@ -15,8 +15,8 @@ namespace penstock::ps {
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
 
-// The constants of Philox-4x32: two factors, and what is added to each half of
-// the key after a round.
+// The constants of Philox-4x32: two factors, and the numbers that are added to
+// the halves of the key after each round.
 inline constexpr uint32_t kPhiloxFactors[2] = {0xd2511f53, 0xcd9e8d57};
 inline constexpr uint32_t kPhiloxSteps[2] = {0x9e3779b9, 0xbb67ae85};
 inline constexpr int kPhiloxRounds = 10;

@@ -39,11 +39,13 @@ struct RestoreOptions {
 // dense table has no value until the chief has set first values. If a pack has
 // new and restored tables, the new ones continue from the pack's step.
 //
-// A part whose rows or tables had different steps continues from the highest.
+// A part whose rows or tables had different steps continues from the highest of
+// these steps.
 //
 // Drops the least recently used rows of a shard without room, if the options
-// allow that. Also drops them in tables that evict by their own limits, if only
-// the division of a limit among shards leaves no room. Logs their number.
+// allow that. Needs no permission for tables that evict by their own limits, if
+// the only reason is the division of a limit among shards. Logs the number of
+// dropped rows.
 //
 // Fails with:
 //   FAILED_PRECONDITION  the folder lacks the cut; the format is newer; a table

@@ -34,8 +34,8 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
                                  const Coordinator& coordinator) {
   const Membership& members = coordinator.membership();
   const ConsistencyPolicy& policy = coordinator.policy(at);
-  // A push for an earlier step is late here, and yet its worker pushes for this
-  // step only after it.
+  // Also checks a push for an earlier step. The push is late for this policy,
+  // but its worker pushes for this step only afterwards.
   if (!policy.synchronous() || push.clock > policy.version()) {
     return absl::OkStatus();
   }
@@ -46,7 +46,7 @@ absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
     of_step += each;
     largest = std::max(largest, each);
   }
-  // Room comes with the end of other steps.
+  // The push has room once other steps have ended.
   if (of_step <= max_bytes_ - bytes) return absl::OkStatus();
   if (steps_[at].version != policy.version()) {
     steps_[at] = {policy.version(), {}};

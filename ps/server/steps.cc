@@ -81,7 +81,7 @@ void Steps::Begin(std::shared_ptr<StepSource> source,
 }
 
 void Steps::Clear() {
-  // Destroyed without the lock.
+  // Destroys the source and the tables after the lock is released.
   std::shared_ptr<StepSource> source;
   std::shared_ptr<Tables> tables;
   absl::MutexLock lock(&mu_);

@@ -67,9 +67,9 @@ class Tables {
     // Seeds the hashes of ids. The seed is secret: draw a random number.
     uint64_t hash_seed = 0;
     // Limits the dense values, their next versions and slots. Readers may keep
-    // older versions in the rest of this memory. If the rest is less than the
-    // values and their next versions take, that size is the limit of older
-    // versions.
+    // older versions in the rest of this memory. Older versions may always take
+    // as much memory as the values and their next versions, even if the rest is
+    // less.
     size_t max_dense_bytes = size_t{16} << 30;
     // Limits the total of the sparse tables without budget_bytes; 0: no limit.
     // Above the limit, pushes that would create rows are refused.

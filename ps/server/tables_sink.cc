@@ -137,7 +137,8 @@ absl::Status TablesSink::TakeRow(size_t table_of_model,
   return block_.ids.size() < kRowsAtOnce ? absl::OkStatus() : PutRows();
 }
 
-// A block's removals come before its rows, so earlier rows go in first.
+// Puts earlier rows into the table first, because a block's removals come
+// before its rows.
 absl::Status TablesSink::DropRow(size_t table_of_model, uint64_t id) {
   absl::Status status = TurnTo(rows_of_[table_of_model]);
   const bool is_full = block_.removed.size() == kRowsAtOnce;

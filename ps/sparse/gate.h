@@ -11,9 +11,9 @@
 
 namespace penstock::ps::sparse {
 
-// A lock for shared visits that prefers the closer. Close() precedes later
-// visits, so it waits only for visits in progress; a std::shared_mutex may
-// starve it. Thread-safe.
+// A lock for shared visits that prefers the caller of Close(). Close() waits
+// only for visits in progress, because later visits wait for Open(). With a
+// std::shared_mutex, Close() might wait for ever. Thread-safe.
 class Gate {
  public:
   // Keeps the gate from closing for the object's lifetime.

@@ -54,9 +54,9 @@ bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   }
 }
 
-// Refills a bucket that was full if an entry has passed it, then the bucket of
-// that entry, and so on: look-ups pass only full buckets. (D. Knuth, TAOCP 6.4,
-// algorithm R, by buckets.)
+// An entry that found its bucket full was put into a later bucket. Moves such
+// an entry into the gap, then fills the new gap, and so on: look-ups pass only
+// full buckets. (D. Knuth, TAOCP 6.4, algorithm R, by buckets.)
 void RowIndex::Erase(uint32_t tag, uint32_t row) {
   Place gap = PlaceOf(tag, row);
   --size_;
@@ -95,7 +95,7 @@ bool RowIndex::Grow() {
 size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
-  // Goes around twice, for a run across the end.
+  // Visits all buckets twice, for a run across the end.
   for (size_t i = 0; i < 2 * buckets(); ++i) {
     const Bucket& bucket = buckets_[i & mask_];
     longest = std::max(longest, run + bucket.size());

@@ -65,7 +65,7 @@ struct Options {
   // kSpill requires a tier and budget_bytes, and excludes max_rows. The other
   // actions exclude a tier.
   Tier* tier = nullptr;
-  // The delay that a refused push is told to wait.
+  // The delay after which a refused push may come again.
   absl::Duration retry_after = absl::Seconds(1);
 
   // Limits the removed ids kept for incremental snapshots; 16 bytes each. In a

@@ -82,7 +82,7 @@ void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
   }
   uint32_t numbers[kMaxPrefetch];
   for (size_t i = 0; i < count; ++i) {
-    // The tag alone nearly always identifies the row.
+    // Compares tags only: the tag nearly always identifies the row.
     numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),
                              [](uint32_t row) { return true; });
     if (numbers[i] != kNoRow) rows_.Prefetch(numbers[i]);

@@ -42,8 +42,8 @@ class Spill {
   // Stores the row. Returns false, and changes nothing, if the tier has no
   // room.
   bool Put(uint32_t shard, const Row& row);
-  // Copies the row to `*row`; ignore its neighbours. Returns false if the row
-  // is not here or cannot be read.
+  // Copies the row to `*row`, whose neighbours are then invalid. Returns false
+  // if the row is not here or cannot be read.
   bool Get(uint32_t shard, uint64_t id, Row* row);
   void Erase(uint32_t shard, uint64_t id);
 
