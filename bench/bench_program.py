@@ -41,7 +41,7 @@ def build_rpc():
         words.append(f"--output_base={base}")
     links = "--experimental_convenience_symlinks=ignore"
     try:
-        # Without a cache, on two cores, this takes some minutes.
+        # A build without a cache takes some minutes on two cores.
         run([*words, "build", links, "//bench/rpc"], 1800, cwd=ROOT)
         folder = run([*words, "info", links, "bazel-bin"], cwd=ROOT).strip()
     except FileNotFoundError:

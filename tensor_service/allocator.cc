@@ -12,7 +12,8 @@ class Heap final : public Allocator {
   }
 };
 
-// Null means HeapAllocator(): a constant initialiser needs no start-up code.
+// A null pointer means HeapAllocator(): a constant initialiser needs no
+// start-up code.
 std::atomic<Allocator*> default_allocator{nullptr};
 
 }  // namespace

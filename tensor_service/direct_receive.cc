@@ -8,7 +8,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Null means no receiver: a constant initialiser needs no start-up code.
+// A null pointer means no receiver: a constant initialiser needs no start-up
+// code.
 std::atomic<DirectReceiver*> direct_receiver{nullptr};
 
 bool Overlaps(const ReceiveRange& range, const grpc::Slice& slice) {

@@ -71,7 +71,7 @@ size_t PaddingBytes(size_t padding_size) {
   return padding_size - (padding_size < 130 ? 2 : 3);
 }
 
-// A field cannot have these total sizes.
+// Returns true if no padding field has this total size.
 bool IsNoPaddingSize(size_t size) { return size == 1 || size == 130; }
 
 // The required position of elements in the message: `rest` modulo `modulus`.

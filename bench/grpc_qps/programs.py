@@ -41,7 +41,7 @@ def free_ports(count):
             listener.close()
 
 
-# Settings that two runs may compare.
+# The caller's settings that are kept, because two runs may compare them.
 KEPT = ("PENSTOCK_POLLING", "PENSTOCK_STUB_MEMORY")
 
 

@@ -28,8 +28,8 @@ CHUNKS = Group(
     # Measures tiny calls while a large call is always in progress.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
-# The bytes of one frame. The size without a score serves the tuner, which
-# compares with announced messages.
+# The bytes of one frame. The largest size of latency below has no score: its
+# messages are announced, and the tuner compares others with them.
 FRAME = 16352
 EAGER = Group(
     "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),

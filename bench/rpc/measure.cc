@@ -205,7 +205,8 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
   absl::StatusOr<LoadResult> load =
       RunBurst(WarmUp(plan), cell, server, watchdog);
   const absl::StatusOr<Usage> before = server.CurrentUsage();
-  // The inner pair of calls, because reading the usage costs CPU time.
+  // These two calls are next to the burst, because reading the usage costs CPU
+  // time.
   const absl::StatusOr<double> cpu_before = server.CurrentCpuSeconds();
   if (load.ok()) load = RunBurst(plan, cell, server, watchdog);
   const absl::StatusOr<double> cpu_after = server.CurrentCpuSeconds();

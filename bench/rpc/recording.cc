@@ -68,7 +68,7 @@ absl::StatusOr<RecordedMessage> ReadMessage(const Json& value) {
   return RecordedMessage{after, static_cast<size_t>(bytes), value[1] == ">"};
 }
 
-// Assembles the lines to a recording.
+// Assembles a recording from the lines.
 class Assembler {
  public:
   explicit Assembler(const RecordingLimits& limits) : limits_(limits) {}
