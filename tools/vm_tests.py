@@ -203,7 +203,8 @@ class Boot:
 
         ended: an event; once it is set, the machines are ended.
         """
-        # rdma-vm is told, however this process ends, and ends its QEMUs.
+        # However this process ends, setpriv sends rdma-vm a signal. Then
+        # rdma-vm ends its QEMUs.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE,

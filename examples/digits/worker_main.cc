@@ -230,7 +230,7 @@ absl::Status TrainToTheEnd(const Flags& flags, const Part& part,
   return status;
 }
 
-// Goes on after servers were restarted from a checkpoint.
+// Continues after servers were restarted from a checkpoint.
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
   auto joined = Join(flags, part);
