@@ -1,4 +1,4 @@
-// A process's own description at one time.
+// One sample of a process: its metrics and connections at one time.
 
 #ifndef PENSTOCK_CLI_TOP_SAMPLE_H_
 #define PENSTOCK_CLI_TOP_SAMPLE_H_

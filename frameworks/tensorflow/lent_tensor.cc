@@ -28,7 +28,8 @@ class LentBuffer final : public ::tensorflow::TensorBuffer {
     description->set_requested_bytes(static_cast<int64_t>(bytes_.size));
     description->set_allocator_name("penstock");
   }
-  // Keeps TensorFlow from writing to it; variables copy it before an update.
+  // Keeps TensorFlow from writing to the memory: variables copy the memory
+  // before an update.
   bool OwnsMemory() const override { return false; }
 
  private:

@@ -139,7 +139,8 @@ void Route::Ask(const std::shared_ptr<Asking>& asking) {
       [self = shared_from_this(), asking](const absl::Status& status) {
         self->OnHello(asking, status);
       });
-  // The cancellation may have preceded the RPC's registration for it.
+  // Cancels the RPC if the call was cancelled before the RPC registered for
+  // cancellation.
   if (*asking->cancelled) asking->options.StartCancel();
 }
 

@@ -197,7 +197,8 @@ void Worker::Run(const Incoming& call, const std::shared_ptr<GraphRun>& run) {
                   if (!status.ok()) return call->Respond(status);
                   call->Respond(EncodeProto(run->response));
                 });
-  // The cancellation may have preceded the run's registration for it.
+  // Cancels the run if the call was cancelled before the run registered for
+  // cancellation.
   if (run->cancelled) run->options.StartCancel();
 }
 

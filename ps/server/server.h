@@ -98,7 +98,8 @@ class Server {
   // answer stays for kChoiceLimit. Returns FAILED_PRECONDITION if there is no
   // checkpoint, or if this server was started without --restore.
   absl::StatusOr<Choice> ChooseCut(uint64_t run, uint64_t replaces = 0);
-  // Covers the time from an answer to the Define() that it leads to.
+  // The time for which an answer about `replaces` stays: long enough for the
+  // Define() of this answer.
   static constexpr absl::Duration kChoiceLimit = absl::Seconds(10);
   // Defines the training, and restores the cut; see ps.proto. Fails with:
   //   FAILED_PRECONDITION  the server has another model or other servers, or

@@ -197,7 +197,7 @@ bool Shard::Reserve(size_t rows) {
     // Moves rows to the tier now: later the tier may be full.
     if (spill_ != nullptr && EvictOldest(Reason::kBudget)) continue;
     if (spill_ != nullptr && rows_.size() > 0) return false;
-    // Reserved rows will evict each other.
+    // Room for one row suffices, because reserved rows will evict each other.
     if (rows_.size() == 0 && !HasRoomFor(1, ByteLimit())) return false;
     if (spill_ != nullptr && !PromiseRoom(rows)) return false;
     break;

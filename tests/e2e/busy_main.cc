@@ -228,7 +228,7 @@ int RunCrowd(Path path, const std::string& address, int clients, int calls) {
 // text, or an empty text.
 int Measure(std::chrono::milliseconds time,
             const std::function<std::string()>& ask) {
-  // The minimum, even on an otherwise busy machine.
+  // The minimal number of calls, even if a busy machine makes them slow.
   constexpr size_t kLeastCalls = 10;
   std::vector<int64_t> micros;
   const auto end = Clock::now() + time;

@@ -43,7 +43,7 @@ inline StreamingOutputCallRequest RequestOf(size_t response_size,
   return request;
 }
 
-// Sends one such request, and receives its response.
+// Sends a request by RequestOf(), and receives its response.
 inline bool PingPong(Stream* stream, size_t bytes = 8) {
   StreamingOutputCallResponse response;
   return stream->Write(RequestOf(bytes, bytes)) && stream->Read(&response) &&

@@ -165,7 +165,8 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
   const Greeter one(CLONE_NEWPID);
   if (one.pid() == 0) GTEST_SKIP() << "no pid namespaces here";
   EXPECT_TRUE(Ask(one.pid()).ok()) << Ask(one.pid());
-  // The pid is 1 inside as well, like in each container of a Kubernetes pod.
+  // The second greeter also has the pid 1 in its namespace, like each container
+  // of a Kubernetes pod.
   const Greeter two(CLONE_NEWPID);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;

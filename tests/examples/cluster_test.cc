@@ -39,7 +39,8 @@ TEST(ClusterTest, TellsWhatRankZeroSays) {
 
 TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
   Lines lines;
-  // Otherwise the other worker would wait forever.
+  // Rank 0 waits for input; the other worker fails, and must end the run.
+  // Without that end, rank 0 would wait for ever.
   const absl::Status status =
       RunScript("[ $1 = --rank=0 ] && read line; exit 3", &lines);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace fuzz {
 
-// The owner of a stream's calls.
+// The front end that the fuzz target imitates: the owner of a stream's calls.
 enum class Manner {
   kGrpc,  // core::Stream: consumes a message when the application asks
   kRpc,   // rpc::ServerCall and ClientCall: consume messages immediately

@@ -33,7 +33,8 @@ std::chrono::system_clock::time_point DeadlineOf(const Plan& plan) {
   return now + std::chrono::milliseconds(1 + plan.seed % 10);
 }
 
-// A download or a unary call may end before its planned end.
+// Returns true if the plan allows an end with this code. A download or a unary
+// call may end before its planned end.
 bool MayEndSo(const Plan& plan, grpc::StatusCode code) {
   const bool may_be_over =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;

@@ -125,7 +125,7 @@ TEST_F(TensorServiceTest, LongNamesSpoilNeitherTheirErrorNorTheConnection) {
 
 TEST_F(TensorServiceTest, InterruptedCallIsCancelledAndAsksNoMore) {
   int asked = 0;
-  // Nobody listens there, so the call waits for a connection.
+  // Nobody listens at this address, so the call waits for a connection.
   TensorClient client(
       grpc::CreateChannel(
           absl::StrCat("unix-abstract:penstock-nobody-", getpid()),

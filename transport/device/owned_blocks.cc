@@ -16,7 +16,8 @@ class OwnedBlocks::Use {
         fork_count_(progress::ForkCount()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  // Runs before the block is freed, and another block gets its address.
+  // Runs before the block is freed: afterwards another block may get its
+  // address.
   ~Use() {
     // In a child, the lock may be held for ever, by a thread of the parent.
     if (fork_count_ != progress::ForkCount()) return;

@@ -74,7 +74,8 @@ absl::StatusOr<StatusOwner> OwnerOf(int fd) {
   return StatusOwner{server.pid, server.uid};
 }
 
-// Returns NOT_FOUND if nobody listens there.
+// Connects to a name of the process's status socket. Returns NOT_FOUND if
+// nobody listens at the name.
 absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
                                               absl::Time end) {
   absl::StatusOr<progress::ForeignFd> socket = NewSocket();

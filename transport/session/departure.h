@@ -69,7 +69,7 @@ class Departure {
   // Returns the id of a new stream. Each id is used once, so the connection is
   // gone after the last one. Call only if !gone().
   uint32_t OpenStream();
-  // Call when the channel sends no more calls here.
+  // Call when the channel sends no more calls to this session.
   void OnChannelLeft();
   void Leave();
   // Returns the reason in the server's GOAWAY, or an empty string before one

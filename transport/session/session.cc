@@ -130,7 +130,7 @@ bool Session::Poll() {
 }
 
 void Session::DrainFastPath() {
-  // Limits the polls, because the peer may keep sending there.
+  // Limits the polls, because the peer may keep sending over the fast path.
   constexpr int kMaxPolls = 1024;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
   }

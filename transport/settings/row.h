@@ -26,7 +26,7 @@ namespace penstock {
 struct About {
   const char* topic;   // the heading of its paragraph
   const char* effect;  // the decision that the setting makes
-  // The meaning of the default, or another limit.
+  // A remark about the default, or about another limit. May be empty.
   const char* default_note = "";
 
   Description Describe(std::string variable, std::string field,
@@ -41,7 +41,8 @@ struct About {
   }
 };
 
-// Returns INVALID_ARGUMENT, with the bad value and the allowed ones.
+// Returns INVALID_ARGUMENT for a bad value. The message names the value and the
+// allowed values.
 template <typename Form>
 absl::Status BadValue(const char* variable, absl::string_view value,
                       const Form& form) {

@@ -14,7 +14,7 @@ def footprint(pid="self"):
         "threads": int(fields["Threads"]),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
         "mappings": len(maps),
-        # The names of memfds look there like files of /dev/shm.
+        # The names of memfds look like files of /dev/shm in a process's maps.
         "shared_mappings": sum(
             "/memfd:" in line or "/dev/shm/" in line for line in maps),
         "own_kib": int(fields["RssAnon"].split()[0]),

@@ -155,7 +155,8 @@ TEST_P(AccessTest, ByTheNamesOfTheCertificate) {
   expect({"", {"spiffe://org/reader/1"}, {}}, 0);
   expect({"stranger", {}, {}}, 0);
   expect({"", {}, {}}, 0);
-  // Such names would pass for other names.
+  // Names that look like patterns, or like names of another kind, prove
+  // nothing.
   expect({"On call", {}, {"stranger.example"}}, 0);
   expect({"spiffe://org/trainer/1", {}, {}}, 0);
   expect({"*", {}, {}}, 0);

@@ -96,7 +96,8 @@ TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   worker->Leave();
 }
 
-// Otherwise the other server would apply its part of the step.
+// If one server would refuse gradients, no other server may apply its part of
+// the step.
 TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   Cluster cluster(2);
   auto defined = Define(cluster.DefinitionOf(

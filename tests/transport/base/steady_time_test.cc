@@ -29,8 +29,8 @@ TEST_F(SteadyTimeTest, NobodySetsIt) {
   }
 }
 
-// The clock is set back while a thread waits for a time of day that it has
-// computed.
+// The system clock is set back while a thread waits. The wait must still end in
+// time.
 TEST_F(SteadyTimeTest, WaitEndsInTimeThoughTheClockIsSetBack) {
   SetClockBy(absl::Hours(1));
   absl::Mutex mu;

@@ -195,7 +195,8 @@ class AnyDivision {
     }
     CheckThatLargerOnesStay();
   }
-  // A piece is not copied for its size if a smaller piece stays in place.
+  // Checks that no reachable piece that is copied is larger than the smallest
+  // piece in place.
   void CheckThatLargerOnesStay() const {
     size_t smallest_in_place = SIZE_MAX;
     size_t largest_copied = 0;

@@ -315,8 +315,8 @@ TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   client.SayHello({{"shm", /*usable=*/true, "an offer"}});
   client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("early"));
   client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
-  // The call is handled before the server gives up this client, which agrees on
-  // no path.
+  // The client agrees on no path, so the server gives up the client later. The
+  // call must be handled before.
   EXPECT_EQ(handled.Get().value_or("nothing"), "early");
 }
 

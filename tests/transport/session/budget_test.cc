@@ -84,7 +84,8 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // The fake lifeline takes as much as it can. The rest waits.
+  // Makes the fake lifeline take as many bytes as it can. The peer reads none
+  // of them, so the rest waits.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);

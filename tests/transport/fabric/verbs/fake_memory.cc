@@ -58,7 +58,8 @@ bool IsMapped(const void* address, size_t length) {
          0;
 }
 
-// Returns true if the CPU can read there. The CPU cannot read GPU memory.
+// Returns true if the CPU can read `length` bytes at `address`. The CPU cannot
+// read GPU memory.
 bool IsReadable(const void* address, size_t length) {
   for (const size_t at : {size_t{0}, length - 1}) {
     char byte;
