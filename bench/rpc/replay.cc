@@ -242,7 +242,7 @@ class Client {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::vector<size_t> calls_;  // in the order in which they begin
   std::vector<size_t> rank_;         // of each call, ordered by end
-  // The number of ranks that must end before each call.
+  // For each call, the number of lowest ranks that must end before the call.
   std::vector<size_t> awaits_;
   std::vector<std::thread> threads_;
 

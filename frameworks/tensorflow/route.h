@@ -64,8 +64,8 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::CallOptions* options = nullptr;     // may be null
     rpc::Request request;
     // The peer has no data plane: make the call by stock RPC. May run within
-    // Start(). A cancellation may precede the RPC's registration for it: check
-    // the flag after starting the RPC.
+    // Start(). The call may be cancelled before the RPC registers for
+    // cancellation: check the flag after starting the RPC.
     std::function<void(const Cancelled&)> stock;
     // Never runs within Start() or within a cancellation.
     std::function<void(absl::StatusOr<rpc::Response>)> answered;

@@ -66,7 +66,7 @@ struct CompressionSpec {
 // The residual lives as long as this object. A worker that ends loses its
 // residual.
 //
-// One thread at a time.
+// For one thread at a time.
 class Compressor {
  public:
   // Creates a compressor for the variable, or part of one, called `name`.

@@ -56,7 +56,7 @@ TEST_F(DeviceSlices, WhatCannotBeLentIsCopied) {
   ASSERT_TRUE(copied.ok()) << copied.status();
   EXPECT_EQ(SlicesOnDevices(*copied), 0u);
   devices_.LetLend();
-  // The CPU reads tensors with a checksum.
+  // The checksum is computed by the CPU, so the tensor must be on the host.
   const auto checked = Encode(there, {}, true);
   ASSERT_TRUE(checked.ok()) << checked.status();
   EXPECT_EQ(SlicesOnDevices(*checked), 0u);

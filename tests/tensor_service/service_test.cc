@@ -157,7 +157,8 @@ TEST_F(TensorServiceTest, StockLimitIsNamedInTheError) {
 
 TEST_F(TensorServiceTest, ReplyAboveTheClientsLimitNamesTheClientsSetting) {
   Start(/*unlimited=*/true);
-  // Puts of any size, but Gets up to stock gRPC's limit.
+  // A client that may put tensors of any size, but may receive only messages up
+  // to stock gRPC's limit.
   TensorClient client(Channel({}));
   ASSERT_TRUE(client.Put(Floats("big", 3 << 20, 1)).ok());
   absl::Status status = client.Get({"big"}).status();

@@ -17,8 +17,8 @@ namespace device {
 // these calls need to be captured, because they concern our own streams and
 // events.
 //
-// Destroy the object on the thread that made it. Creation may fail, in a forked
-// child, where every other call fails, too.
+// Destroy the object on the thread that made it. Creation may fail in a forked
+// child, because all other calls fail there, too.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(Api* api) : mode_(abi::kCaptureModeRelaxed) {

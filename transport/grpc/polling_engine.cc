@@ -58,8 +58,8 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-// Events of sockets come later than input of paths, so each kind of source
-// learns by itself.
+// The policy for sockets, separate from that for paths: events of sockets come
+// later than input of paths, and a policy learns from the times of its waits.
 progress::SpinPolicy* SocketPolicy() {
   static auto* const policy = new progress::SpinPolicy(Mode());
   return policy;

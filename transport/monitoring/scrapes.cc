@@ -12,8 +12,8 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// The limits of each stage. A few scrapers ask every few seconds, and are
-// answered within milliseconds.
+// Limits the connections in each stage: in all, and of one host. A few scrapers
+// ask every few seconds, and are answered within milliseconds.
 constexpr HalfOpenTable::Limits kLimits = {64, 32};
 
 HalfOpenTable NewTable() {

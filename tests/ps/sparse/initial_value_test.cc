@@ -64,8 +64,9 @@ TEST(InitialValueTest, AnElementDoesNotDependOnHowManyFollow) {
   }
 }
 
-// Compares bits, to find a machine or compiler that computes differently. A few
-// lines of Python that follow the header's description made them.
+// Compares bits, to find a machine or compiler that computes differently. The
+// expected bits are from a few lines of Python that follow the header's
+// description.
 TEST(InitialValueTest, HasTheSameBitsOnEachMachine) {
   const std::vector<float> uniform = RowOf(
       InitialValue(Uniform(-0.5f, 0.5f), 42, "golden"), 0x123456789abcdef0, 4);

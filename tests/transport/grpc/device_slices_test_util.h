@@ -55,7 +55,7 @@ inline grpc::Slice OnDevice(const std::string& content) {
   return OnDevice(Device()->Put(content));
 }
 
-// The state that a producer of bytes reports.
+// Simulates a producer of bytes, which reports when the bytes are ready.
 struct Producer {
   std::atomic<bool> ready{false};
   std::atomic<int> asked{0};

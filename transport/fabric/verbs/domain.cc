@@ -19,8 +19,8 @@ int PrivateAccess(bool with_windows) {
 
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
-  // Without windows, each connection has its own cache, only for payloads that
-  // did not fit into its pool.
+  // Without windows, each connection has a cache of its own. The cache is only
+  // for payloads that did not fit into the connection's pool.
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }
