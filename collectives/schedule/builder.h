@@ -50,7 +50,7 @@ inline int Wrap(int value, int ranks) { return (value + ranks) % ranks; }
 // rank members[p].
 void Append(Schedule* schedule, const Schedule& more,
             const std::vector<int>& members);
-// The same for peers that are ranks.
+// Appends the steps of `more`, whose peers are ranks.
 void Append(Schedule* schedule, const Schedule& more);
 
 }  // namespace penstock::collectives

@@ -19,7 +19,8 @@ struct Row {
   std::vector<Algorithm> algorithms;
 };
 
-// By the number of the operation.
+// Returns the names and the algorithms of the operations, in the order of the
+// enum.
 const std::array<Row, 9>& Rows() {
   static const auto* const rows = new std::array<Row, 9>{{
       {"all_reduce",

@@ -37,22 +37,23 @@ enum class Algorithm {
   kDissemination,
 };
 
-// Limits the ranks of a group, for whoever reads a rank count from a peer.
+// Limits the ranks of a group, because a peer may send any rank count.
 inline constexpr int kMaxRanks = 1 << 16;
 
 struct Plan {
   Operation operation = Operation::kAllReduce;
   Algorithm algorithm = Algorithm::kRing;
   int ranks = 1;
-  // Of broadcast, reduce, gather and scatter.
+  // The rank that a broadcast or scatter begins at, or that a reduce or gather
+  // ends at. Other operations do not use the root.
   int root = 0;
   // The elements of a rank's whole buffer. Gather, scatter, all_gather and
   // reduce_scatter divide the buffer into one block for each rank, see
   // blocks.h. All_to_all requires a multiple of `ranks`.
   int64_t count = 0;
-  // Of kChain: the number of pieces that follow one another.
+  // For kChain: the number of pieces that follow one another.
   int segments = 1;
-  // Of kHierarchical: the host of each rank, by any numbering, and the
+  // For kHierarchical: the host of each rank, by any numbering, and the
   // algorithm among the first ranks of all hosts.
   std::vector<int> hosts;
   Algorithm between_hosts = Algorithm::kHalvingDoubling;

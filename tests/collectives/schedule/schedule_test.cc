@@ -266,7 +266,7 @@ constexpr auto kSend = Action::Kind::kSend;
 constexpr auto kReceive = Action::Kind::kReceive;
 
 TEST(Simulator, FindsADeadlock) {
-  // Both send before they receive.
+  // Both ranks send before they receive.
   EXPECT_EQ(ErrorOf({Act(0, kSend, 1, 0, 1), Act(1, kReceive, 1, 0, 1)},
                     {Act(0, kSend, 0, 0, 1), Act(1, kReceive, 0, 0, 1)}),
             "rank 0, step 0: waits for ever");

@@ -145,7 +145,7 @@ class Simulation {
     const auto first = source.begin() + action.range.begin;
     receiver.received[receive - receiver.begin].assign(first, first + count);
     Count(from == to, count, &sender, &receiver);
-    // Both may be the same rank.
+    // The sender and the receiver may be the same rank.
     const bool sender_done = --sender.left == 0;
     const bool receiver_done = --receiver.left == 0;
     if (sender_done) End(from);

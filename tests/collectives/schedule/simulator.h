@@ -44,7 +44,7 @@ struct Ran {
 Ran Simulate(const Plan& plan, std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);
 
-// The same for other schedules than those of a plan.
+// Runs other schedules than those of a plan, in the same way.
 Ran Simulate(int ranks, const std::function<Schedule(int rank)>& schedule_of,
              std::vector<std::vector<Element>>* data,
              const std::vector<std::vector<Element>>& input);
