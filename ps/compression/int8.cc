@@ -34,7 +34,7 @@ constexpr size_t kCounters = kHalf / 4;  // of four words, each of two elements
 // Writes a block's words, in the order of QuantizeBlocks().
 #if HWY_TARGET == HWY_SCALAR
 
-// For vectors of one lane, which have no halves.
+// Serves machines whose vectors have one lane, and so no halves.
 void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
   for (size_t j = 0; j < kCounters; ++j) {
     const uint64_t counter = block * kCounters + j;

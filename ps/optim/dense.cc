@@ -11,7 +11,7 @@ namespace {
 
 using tensor::DType;
 
-// Elements of a task's part of a value. See gradient.cc.
+// The number of elements that one task handles. See gradient.cc.
 constexpr size_t kPart = 32 * kPiece;
 
 // The size from which a new value bypasses the caches. A larger value would be

@@ -259,7 +259,8 @@ class PackagesTest(unittest.TestCase):
         names = " ".join(packages)
         root.run(f"apt-get purge -q -y {names}")
         self.assertEqual([], root.added("*penstock*"))
-        # The packages are installed again for another order of the tests.
+        # Installs the packages again, because other tests may run after this
+        # one.
         root.run(f"{INSTALL} /tmp/*.deb")
 
 

@@ -228,8 +228,8 @@ def test_a_training_goes_on_from_a_checkpoint(before, after, tmp_path):
         train(worker, 4, 5)
         with ps.Reader(servers) as reader:
             kept = reader.checkpoint(incremental=True, keep=1)
-        # The chain of an incremental checkpoint has one base, so the checkpoint
-        # before that base is kept as well.
+        # All checkpoints stay: step 5, its base of step 4, and step 3. If the
+        # base were damaged, step 3 would be the only good checkpoint.
         assert kept[:2] + kept[3:] == (5, True, ())
 
 

@@ -43,7 +43,7 @@ class ShortLives {
   bool AreUsual(absl::Time now) const;
 
  private:
-  // A time in nanoseconds that is before all ends.
+  // Marks an entry without an end: a time, in nanoseconds, before all ends.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
   // The ends of the latest kMany short lives. A new end replaces the oldest.

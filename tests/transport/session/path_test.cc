@@ -229,7 +229,7 @@ TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   Open();
   AddPath();
   raw_fast_->SendBytes("garbage");
-  // The session does not read this frame.
+  // The path ends with the garbage, so the session must not read this frame.
   raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});
@@ -303,7 +303,7 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   wire::Announce announce;
   announce.id = 1;
   announce.length = 5000;
-  // The read fails, over the lifeline.
+  // The announced region does not exist, so the read over the lifeline fails.
   announce.regions = {{0, {{99, 0, 5000}}}};
   raw_->Send(Header(FrameType::kAnnounce, 1),
              wire::EncodeAnnounce(announce, wire::kVersion));
