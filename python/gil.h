@@ -53,8 +53,9 @@ bool IsInterrupted();
 void ThrowIfRaised();
 
 // Makes `function` run at the interpreter's exit, with the GIL, while
-// everything else still works. Other threads stop earlier, at the end of their
-// Unlocked. RunLater() stops working later. Call it once, from the module.
+// everything else still works. Other threads stop before `function` runs, at
+// the end of their Unlocked. RunLater() stops working afterwards. Call it once,
+// from the module.
 void PrepareForExit(const std::function<void()>& function);
 
 }  // namespace penstock::python

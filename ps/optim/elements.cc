@@ -207,7 +207,8 @@ size_t Find(DType dtype, const uint8_t* data, double limit, size_t count) {
   return ByFormat<FindPass>(dtype, data, limit, count);
 }
 
-// Adds element i to sum i % kSums, for vectors of any length.
+// Sums the squares. Adds element i to sum i % kSums, so that vectors of any
+// length give the same bits.
 struct SquaresPass {
   static constexpr size_t kSums = 32;
   static constexpr size_t kVectors = kSums / hn::MaxLanes(D64());

@@ -20,7 +20,7 @@ namespace progress {
 // Guarantees, while at least one thread makes rounds:
 // - A source that is due has its turn after the current round. The time between
 //   two turns is at most the interval, one round, and the other source's turn.
-// - There is a round between two turns of one thread.
+// - A thread that has had a turn makes a round before its next turn.
 // - Threads share the schedule. One of them takes a turn; the others continue.
 //
 // Reads no clock. Thread-safe without locks.

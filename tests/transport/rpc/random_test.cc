@@ -213,7 +213,7 @@ class RandomTest : public RpcFixture {
     StartServer();
     const unsigned steps = 50 + random() % 200;
     for (unsigned i = 0; i < steps; ++i) Step(&random);
-    // End both sides of the program: the server and the clients.
+    // Ends the clients, and in half of the runs first the server.
     if (random() % 2 == 0) server_ = nullptr;
     for (std::unique_ptr<Client>& client : clients_) client = nullptr;
     EXPECT_TRUE(WaitFor([this] {

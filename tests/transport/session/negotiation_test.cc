@@ -82,7 +82,7 @@ TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
 
 TEST_F(NegotiationTest, ItLastsUntilBothSidesHaveAgreed) {
   Begin();
-  // The limit for the hello still applies here.
+  // The negotiation has not begun: the time limit for the hello still applies.
   EXPECT_FALSE((*client_)->path().negotiates());
   Run();
   EXPECT_TRUE((*client_)->path().negotiates());

@@ -72,7 +72,7 @@ class Medium {
 
   const Capabilities& capabilities() const { return capabilities_; }
 
-  // The endpoints call these.
+  // Serve the endpoints.
   void Start(Side side, EndpointEvents* events);
   void Close(Side side);
   bool Send(Side from, absl::Span<const uint8_t> packet);
