@@ -20,9 +20,12 @@ namespace {
 
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
-// Limits the size of one growth step. Clearing this many bytes takes about 50
+// Limits the size of one growth step. Clearing this many bytes takes 50 to 150
 // ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
+// An arena of which less than one part in this many is free prepares its next
+// segment.
+constexpr uint64_t kSpareShare = 4;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
 
 uint64_t MachineMemory() {
@@ -33,6 +36,11 @@ uint64_t MachineMemory() {
 
 uint64_t WholeHugePages(uint64_t size) {
   return (size + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
+// Returns true if `used` of `reserved` bytes leave too little for new requests.
+bool IsScarce(uint64_t used, uint64_t reserved) {
+  return used > reserved || reserved - used < reserved / kSpareShare;
 }
 
 // Returns the memory limit of this process's own control group, as a container
@@ -94,13 +102,28 @@ absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
         "from");
   }
   base::MutexLock lock(&mu_);
+  for (;;) {
+    std::shared_ptr<ArenaLease> lease = LeaseLocked(size);
+    if (lease != nullptr) {
+      if (IsScarceLocked()) PrepareLocked();
+      return lease;
+    }
+    if (is_growing_) {
+      has_grown_.wait(mu_);
+      continue;
+    }
+    absl::Status grown = GrowLocked(size);
+    if (!grown.ok()) return grown;
+  }
+}
+
+// Returns null if no segment has room.
+std::shared_ptr<ArenaLease> Arena::LeaseLocked(uint64_t size) {
   for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
     std::shared_ptr<ArenaLease> lease = LeaseInLocked(segment.get(), size);
     if (lease != nullptr) return lease;
   }
-  absl::StatusOr<ArenaSegment*> segment = GrowLocked(size);
-  if (!segment.ok()) return segment.status();
-  return LeaseInLocked(*segment, size);
+  return nullptr;
 }
 
 // Returns null if the segment has no room.
@@ -129,24 +152,55 @@ absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
   return absl::nullopt;
 }
 
-absl::StatusOr<ArenaSegment*> Arena::GrowLocked(uint64_t size) {
+uint64_t Arena::NextStepLocked() const {
+  uint64_t step = kFirstSegmentBytes;
+  for (size_t i = 0; i < segments_.size() && step < kMaxStepBytes; ++i) {
+    step *= 2;
+  }
+  return step;
+}
+
+absl::Status Arena::GrowLocked(uint64_t size) {
   const uint64_t left = budget_ - ReservedLocked();
   if (size > left) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no ", size, " bytes of shared memory left of the ",
                      budget_, " that this process may use"));
   }
-  uint64_t step = kFirstSegmentBytes;
-  for (size_t i = 0; i < segments_.size() && step < kMaxStepBytes; ++i) {
-    step *= 2;
-  }
-  uint64_t wanted = std::max(size, std::min(step, left));
+  uint64_t wanted = std::max(size, std::min(NextStepLocked(), left));
   if (WholeHugePages(wanted) <= left) wanted = WholeHugePages(wanted);
+  is_growing_ = true;
+  mu_.Unlock();
   absl::StatusOr<std::unique_ptr<ArenaSegment>> segment = maker_.Make(wanted);
+  mu_.Lock();
+  is_growing_ = false;
+  has_grown_.notify_all();
   if (!segment.ok()) return segment.status();
   segments_.push_back(*std::move(segment));
   reserved_.Set(ReservedLocked());
-  return segments_.back().get();
+  return absl::OkStatus();
+}
+
+bool Arena::IsScarceLocked() const {
+  return IsScarce(UsedLocked(), ReservedLocked());
+}
+
+void Arena::PrepareLocked() {
+  if (is_preparing_ || is_growing_) return;
+  if (budget_ - ReservedLocked() < kFirstSegmentBytes) return;
+  is_preparing_ = true;
+  std::weak_ptr<Arena> weak = shared_from_this();
+  progress::RunAside(progress::Aside::kMemory, [weak] {
+    if (std::shared_ptr<Arena> arena = weak.lock()) arena->PrepareAside();
+  });
+}
+
+void Arena::PrepareAside() {
+  base::MutexLock lock(&mu_);
+  is_preparing_ = false;
+  if (is_growing_ || !IsScarceLocked()) return;
+  // Without memory, the request that needs it gets the error.
+  if (GrowLocked(/*size=*/0).ok()) LookSoonLocked();
 }
 
 void Arena::Free(const ArenaLease& lease) {
@@ -191,13 +245,17 @@ void Arena::GiveBackOnLoop() {
 Arena::Segments Arena::TakeIdleLocked() {
   Segments idle;
   Segments kept;
+  const uint64_t used = UsedLocked();
+  uint64_t reserved = ReservedLocked();
   for (std::unique_ptr<ArenaSegment>& segment : segments_) {
     const bool is_empty = segment->ranges.used() == 0;
     const bool was_used = std::exchange(segment->was_used, false);
-    if (kept.empty() || !is_empty || was_used) {
+    const uint64_t rest = reserved - std::min(reserved, segment->memory.size());
+    if (kept.empty() || !is_empty || was_used || IsScarce(used, rest)) {
       if (!kept.empty() && is_empty) LookSoonLocked();
       kept.push_back(std::move(segment));
     } else {
+      reserved = rest;
       idle.push_back(std::move(segment));
     }
   }
@@ -228,14 +286,18 @@ std::vector<std::shared_ptr<ArenaWatcher>> Arena::LivingWatchersLocked() {
 
 uint64_t Arena::used() const {
   base::MutexLock lock(&mu_);
-  uint64_t used = 0;
-  for (const auto& segment : segments_) used += segment->ranges.used();
-  return used;
+  return UsedLocked();
 }
 
 uint64_t Arena::reserved() const {
   base::MutexLock lock(&mu_);
   return ReservedLocked();
+}
+
+uint64_t Arena::UsedLocked() const {
+  uint64_t used = 0;
+  for (const auto& segment : segments_) used += segment->ranges.used();
+  return used;
 }
 
 uint64_t Arena::ReservedLocked() const {

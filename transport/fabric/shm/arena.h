@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
 
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,13 +61,16 @@ class ArenaWatcher {
 // Memory that any peer of one user may read: a peer that receives a segment
 // sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
-// Grows by segments, and keeps the first segment for good. Returns another
-// segment to the system when it has been empty for `idle_time`, or up to twice
-// as long. Clears a segment's pages when making the segment, under the lock.
-// This is rare, but takes tens of milliseconds for a large segment. If the
-// system has no memory, asks again only after a second. If there are no huge
-// pages of the wanted kind, uses ordinary pages, and logs the reason once.
-// Thread-safe.
+// Grows by segments, and keeps the first segment for good. To clear the pages
+// of a new segment takes tens of milliseconds. So a background thread makes the
+// next segment as soon as less than a quarter of the memory is free. A request
+// that finds no room makes a segment itself, or waits for the one that is being
+// made. Requests that find room do not wait.
+//
+// Returns another segment to the system when it has been empty for `idle_time`,
+// or up to twice as long, and a quarter of the rest is free. If the system has
+// no memory, asks again only after a second. If there are no huge pages of the
+// wanted kind, uses ordinary pages, and logs the reason once. Thread-safe.
 //
 // In a forked child, the parent's leases stay readable, and the child's writes
 // are visible only to the child (private_in_child.h). The arena is out of
@@ -117,14 +121,25 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time);
 
+  std::shared_ptr<ArenaLease> LeaseLocked(uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::shared_ptr<ArenaLease> LeaseInLocked(ArenaSegment* segment,
                                             uint64_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<ArenaSegment*> GrowLocked(uint64_t size)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  uint64_t NextStepLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds a segment with room for `size` bytes. Releases the lock while making
+  // it. Call only if !is_growing_.
+  absl::Status GrowLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if less than a quarter of the segments' memory is free.
+  bool IsScarceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Has another thread call PrepareAside(), which adds a segment if memory is
+  // still scarce.
+  void PrepareLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void PrepareAside();
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
   void Free(const ArenaLease& lease);
+  uint64_t UsedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   uint64_t ReservedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Schedules GiveBackOnLoop() after idle_time_, unless it is scheduled
   // already.
@@ -147,7 +162,12 @@ class Arena : public std::enable_shared_from_this<Arena> {
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
   // The size of watchers_ when last counted.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
-  ArenaSegmentMaker maker_ ABSL_GUARDED_BY(mu_);
+  // A thread is making a segment. Only this thread uses maker_.
+  bool is_growing_ ABSL_GUARDED_BY(mu_) = false;
+  std::condition_variable_any has_grown_;
+  ArenaSegmentMaker maker_;
+  // PrepareAside() will run.
+  bool is_preparing_ ABSL_GUARDED_BY(mu_) = false;
   Segments segments_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -155,7 +155,7 @@ class IdleArena : public testing::Test {
 
 TEST_F(IdleArena, GivesBackAllButTheFirstSegment) {
   for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 3; ++i) Use(14);
+    for (int i = 0; i < 3; ++i) Use(12);
     EXPECT_EQ(arena_->reserved(), (16 + 32) * kMiB);
     leases_.clear();
     EXPECT_TRUE(WaitForReserved(16));
@@ -163,12 +163,12 @@ TEST_F(IdleArena, GivesBackAllButTheFirstSegment) {
 }
 
 TEST_F(IdleArena, KeepsASegmentOfWhichAnythingIsUsed) {
-  for (uint64_t mib : {14, 30, 60}) Use(mib);
+  for (uint64_t mib : {12, 24, 48}) Use(mib);
   EXPECT_EQ(arena_->reserved(), (16 + 32 + 64) * kMiB);
   leases_[0] = nullptr;
   leases_[2] = nullptr;
   EXPECT_TRUE(WaitForReserved(16 + 32));
-  leases_[1]->data()[30 * kMiB - 1] = 1;
+  leases_[1]->data()[24 * kMiB - 1] = 1;
   leases_.clear();
   EXPECT_TRUE(WaitForReserved(16));
 }
@@ -180,7 +180,7 @@ TEST_F(IdleArena, TellsWhoeverWatches) {
     // The arena must bear watchers that are destroyed immediately.
     arena_->AddWatcher(std::make_shared<Watcher>());
   }
-  for (uint64_t mib : {14, 30}) Use(mib);
+  for (uint64_t mib : {12, 24}) Use(mib);
   const uint32_t id = IdOf(leases_[1]);
   const uint8_t* const data = leases_[1]->data();
   EXPECT_NE(memory::FindStable(data, kMiB), nullptr);
@@ -194,7 +194,7 @@ TEST_F(IdleArena, TellsWhoeverWatches) {
 TEST_F(IdleArena, TrafficThatComesAndGoesHasItsSegmentsAgain) {
   arena_ = Arena::Create(256 * kMiB, HugePages::kOff, absl::Seconds(3600));
   for (int round = 0; round < 100; ++round) {
-    for (uint64_t mib : {14, 30}) Use(mib);
+    for (uint64_t mib : {12, 24}) Use(mib);
     EXPECT_EQ(arena_->reserved(), (16 + 32) * kMiB);
     leases_.clear();
   }
