@@ -62,7 +62,7 @@ class ArenaWatcher {
 // sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
 // Grows by segments, and keeps the first segment for good. To clear the pages
-// of a new segment takes tens of milliseconds. So a background thread makes the
+// of a new segment takes tens of milliseconds. A background thread makes the
 // next segment as soon as less than a quarter of the memory is free. A request
 // that finds no room makes a segment itself, or waits for the one that is being
 // made. Requests that find room do not wait.
