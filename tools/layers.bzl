@@ -168,7 +168,7 @@ LAYERS = {
     "collectives/schedule": [],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
-    "ps/optim": ["tensor_service/dtype.h"],
+    "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],
     # Random numbers that are equal on all machines.
     "ps/random": [],
     # Versioned values, and their steps.

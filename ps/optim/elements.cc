@@ -14,13 +14,19 @@
 // foreach_target.h must be the first include.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "ps/optim/formats-inl.h"
+#include "tensor_service/formats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace penstock::ps::optim::HWY_NAMESPACE {
 namespace {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 using tensor::DType;
+using tensor::HWY_NAMESPACE::BF16;
+using tensor::HWY_NAMESPACE::F16;
+using tensor::HWY_NAMESPACE::F32;
+using tensor::HWY_NAMESPACE::F64;
 
 using D64 = hn::ScalableTag<double>;
 

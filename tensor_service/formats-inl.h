@@ -1,11 +1,13 @@
 // The wire's floating-point types as vectors of f32 and f64. Included once for
-// each of Highway's targets.
+// each of Highway's targets, by sources that are compiled with
+// -ffp-contract=off.
 
-#if defined(PENSTOCK_PS_OPTIM_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef PENSTOCK_PS_OPTIM_FORMATS_INL_H_
-#undef PENSTOCK_PS_OPTIM_FORMATS_INL_H_
+#if defined(PENSTOCK_TENSOR_SERVICE_FORMATS_INL_H_) == \
+    defined(HWY_TARGET_TOGGLE)
+#ifdef PENSTOCK_TENSOR_SERVICE_FORMATS_INL_H_
+#undef PENSTOCK_TENSOR_SERVICE_FORMATS_INL_H_
 #else
-#define PENSTOCK_PS_OPTIM_FORMATS_INL_H_
+#define PENSTOCK_TENSOR_SERVICE_FORMATS_INL_H_
 #endif
 
 #include <cstddef>
@@ -14,7 +16,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace penstock::ps::optim::HWY_NAMESPACE {
+namespace penstock::tensor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Each format loads as many elements as a vector of D has f32 or f64 lanes.
@@ -170,7 +172,7 @@ struct F16 {
   }
 };
 
-}  // namespace penstock::ps::optim::HWY_NAMESPACE
+}  // namespace penstock::tensor::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // per target
