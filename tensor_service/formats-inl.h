@@ -109,7 +109,7 @@ struct BF16 {
     const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
     // Keeps a NaN a NaN.
     const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));
-    const auto is_nan = hn::RebindMask(du, hn::Ne(v, v));
+    const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
     StoreBits(d, hn::ShiftRight<16>(hn::IfThenElse(is_nan, quiet, rounded)),
               to);
   }

@@ -96,6 +96,25 @@ TEST(ElementsTest, NarrowingWhatWasWidenedGivesItBack) {
   });
 }
 
+// Rounding such a NaN by its bits alone would make it infinite or a zero.
+TEST(ElementsTest, NarrowingKeepsEachNan) {
+  OnEachTarget([](int64_t target) {
+    for (uint32_t digits = 1; digits < 1 << 23; digits = digits * 2 + 1) {
+      const uint32_t bits[] = {0x7F800000 | digits, 0xFF800000 | digits};
+      float values[2];
+      std::memcpy(values, bits, sizeof(values));
+      for (DType dtype : {DType::kF16, DType::kBF16}) {
+        uint16_t results[2];
+        Narrow(values, dtype, results, 2);
+        for (const uint16_t result : results) {
+          ASSERT_TRUE(std::isnan(Widened(dtype, {result})[0]))
+              << target << " " << digits;
+        }
+      }
+    }
+  });
+}
+
 // Tests three values between each two neighbours: below the middle, at the
 // middle, above it.
 TEST(ElementsTest, NarrowingRoundsToNearestAndTiesToEven) {
