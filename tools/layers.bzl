@@ -166,6 +166,11 @@ LAYERS = {
     ],
     # Collective operations as schedules: no I/O, no clock.
     "collectives/schedule": [],
+    # Sums and other reductions, vectorised.
+    "collectives/reduction": [
+        "tensor_service/dtype.h",
+        "tensor_service/formats-inl.h",
+    ],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],
