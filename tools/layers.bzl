@@ -171,6 +171,15 @@ LAYERS = {
         "tensor_service/dtype.h",
         "tensor_service/formats-inl.h",
     ],
+    # Groups of ranks on one host, over shared memory.
+    "collectives/host": [
+        "transport/base",
+        "transport/progress",
+        "transport/fabric/shm",
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+    ],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],

@@ -1,0 +1,39 @@
+// One call of an operation, as the ranks of a group compare it.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_CALL_H_
+#define PENSTOCK_COLLECTIVES_HOST_CALL_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/plan.h"
+#include "tensor_service/dtype.h"
+
+namespace penstock::collectives {
+
+struct Call {
+  Operation operation = Operation::kBarrier;
+  // Of operations that reduce.
+  ReduceOp op = ReduceOp::kSum;
+  tensor::DType dtype = tensor::DType::kUint8;
+  // Of operations with a root.
+  int root = 0;
+  // Elements of the caller's larger buffer divided by the number of blocks that
+  // it has: of the whole buffer, or of one block.
+  int64_t count = 0;
+};
+
+// A call as numbers that other processes read. Equal calls give equal numbers.
+inline constexpr int kCallWords = 2;
+using CallWords = std::array<uint64_t, kCallWords>;
+CallWords Encode(const Call& call);
+
+// Returns "broadcast of 8 f32 from rank 1" and so on. Accepts any words: a peer
+// wrote them.
+std::string Describe(const CallWords& words);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_CALL_H_

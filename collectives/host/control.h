@@ -1,0 +1,53 @@
+// The beginning of a rank's segment, which its peers map read-only.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_CONTROL_H_
+#define PENSTOCK_COLLECTIVES_HOST_CONTROL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::collectives {
+
+// The reason why a rank's group has ended, for its peers.
+enum class Fault : uint8_t {
+  kNone = 0,
+  kDied = 1,      // the process has ended
+  kSilent = 2,    // the process does not run: it is stopped
+  kLeft = 3,      // closed the group
+  kMismatch = 4,  // called another operation
+  kLate = 5,      // did not call within the timeout
+  kAborted = 6,   // called Abort()
+};
+
+// Every field has one writer, the owner of the segment, and a cache line of its
+// own if it changes often. Zero at first.
+struct Control {
+  static constexpr size_t kLine = 64;
+  static constexpr int kWords = 2;  // of a call, see call.h
+
+  // The number of posts, modulo 2^32. Peers wait for it, also by futex().
+  alignas(kLine) std::atomic<uint32_t> posted;
+  // Not 0 while the owner may be asleep in futex().
+  alignas(kLine) std::atomic<uint32_t> sleeping;
+  // Increases while the owner's process runs.
+  alignas(kLine) std::atomic<uint64_t> heartbeat;
+  // Not 0 once the owner has left the group.
+  alignas(kLine) std::atomic<uint32_t> left;
+  // A Fault, and the number of the rank that caused it << 8.
+  std::atomic<uint32_t> failure;
+  // The calls of the last two posts, by the parity of their numbers.
+  alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
+};
+
+// The slots begin here.
+inline constexpr size_t kControlBytes = 4096;
+
+static_assert(sizeof(Control) <= kControlBytes, "fits in a page");
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+                  std::atomic<uint32_t>::is_always_lock_free,
+              "processes share no locks");
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_CONTROL_H_

@@ -1,0 +1,101 @@
+// The rhythm of a group: each rank posts a call, and waits until all have.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
+#define PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/host/call.h"
+#include "collectives/host/control.h"
+#include "collectives/host/meeting.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock::collectives {
+
+// Waits for the posts of all ranks, and notices why one does not come.
+//
+// Post k uses slot k % 2 of each rank. A rank posts k + 1 only after all ranks
+// have posted k. When a rank may write its slot for post k + 2, all ranks have
+// therefore posted k + 1, and have read the slots of post k.
+//
+// The first error ends the exchange: all later calls return it. One thread at a
+// time, except for Abort().
+class Exchange {
+ public:
+  // A stopped process is reported this long after the beginning of a wait. Less
+  // than the promise of two seconds, and more than a busy machine keeps a
+  // thread waiting.
+  static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
+
+  Exchange(Members members, progress::PollingMode polling,
+           absl::Duration timeout);
+
+  int rank() const { return members_.rank; }
+  int ranks() const { return static_cast<int>(members_.peers.size()); }
+  size_t slot_bytes() const { return members_.own->slot_bytes(); }
+
+  // Returns this rank's slot of the next post.
+  uint8_t* NextSlot() { return members_.own->slot(posts_ + 1); }
+  // Returns a rank's slot of the last post. Valid until the next post. A peer
+  // may change the bytes at any time.
+  const uint8_t* SlotOf(int rank) const;
+
+  // Publishes the next slot with `call`, and waits for the same call of all
+  // ranks. Returns INVALID_ARGUMENT, with both calls, if a rank calls something
+  // else; UNAVAILABLE if a rank has died, stopped or left;
+  // DEADLINE_EXCEEDED after the timeout; CANCELLED after Abort(). Each error
+  // names the rank.
+  absl::Status Meet(const CallWords& call);
+
+  // Ends the present and all later calls, on all ranks. Any thread.
+  void Abort();
+
+ private:
+  // One wait: the ranks below `late` have come.
+  struct Wait {
+    uint32_t number = 0;
+    absl::Time begun;
+    int late = 0;
+    // Of each rank: the heartbeat at `silent_since`.
+    std::vector<uint64_t> heartbeats;
+    absl::Time silent_since;
+    absl::Time last_look = absl::InfinitePast();
+  };
+
+  void Publish(const CallWords& call);
+  bool Came(int rank, uint32_t number) const;
+  bool AllCame(Wait* wait) const;
+  bool Spin(Wait* wait);
+  absl::Status Sleep(Wait* wait);
+  void SleepOnce(const Wait& wait);
+  absl::Status Compare(const CallWords& call);
+
+  // Returns the error of a rank that will not come, or OK.
+  absl::Status LookForFaults(Wait* wait);
+  absl::Status LookForReports(const Wait& wait);
+  absl::Status LookForDeaths(const Wait& wait);
+  absl::Status LookForSilence(Wait* wait);
+  // Ends the exchange, and tells the peers.
+  absl::Status End(Fault fault, int culprit, const std::string& detail);
+  // Tells the peers, unless this rank has reported another fault. Any thread.
+  void Report(Fault fault, int culprit);
+
+  const Members members_;
+  const absl::Duration timeout_;
+  const uint32_t fork_count_;
+  progress::SpinPolicy policy_;
+  progress::CoreLosses losses_;
+  uint32_t posts_ = 0;
+  absl::Status status_;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_

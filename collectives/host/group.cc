@@ -1,0 +1,332 @@
+#include "collectives/host/group.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "collectives/host/call.h"
+#include "collectives/host/exchange.h"
+#include "collectives/host/meeting.h"
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/blocks.h"
+#include "collectives/schedule/plan.h"
+#include "tensor_service/dtype.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::collectives {
+namespace {
+
+using tensor::DType;
+
+// Below this, each rank reduces the whole buffer: one wait instead of two. The
+// bytes are those of all ranks together.
+constexpr int64_t kFlatBytes = 64 * 1024;
+
+const uint8_t* At(const void* data, int64_t index, DType dtype) {
+  return static_cast<const uint8_t*>(data) +
+         index * static_cast<int64_t>(tensor::ElementSize(dtype));
+}
+
+uint8_t* At(void* data, int64_t index, DType dtype) {
+  return static_cast<uint8_t*>(data) +
+         index * static_cast<int64_t>(tensor::ElementSize(dtype));
+}
+
+size_t BytesOf(DType dtype, int64_t count) {
+  return static_cast<size_t>(count) * tensor::ElementSize(dtype);
+}
+
+// Copies to memory that may be the same, but does not overlap otherwise.
+void Copy(const void* from, void* to, size_t bytes) {
+  if (from != to && bytes > 0) std::memcpy(to, from, bytes);
+}
+
+absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,
+                        size_t out_bytes) {
+  const auto a = reinterpret_cast<uintptr_t>(in);
+  const auto b = reinterpret_cast<uintptr_t>(out);
+  if (a + in_bytes <= b || b + out_bytes <= a) return absl::OkStatus();
+  return absl::InvalidArgumentError("input and output overlap");
+}
+
+absl::Status CheckSameOrApart(const void* in, const void* out, size_t bytes) {
+  return in == out ? absl::OkStatus() : CheckApart(in, bytes, out, bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Lead(
+    Meeting meeting, const HostGroupOptions& options) {
+  auto members =
+      meeting.Lead(options.ranks, options.slot_bytes, options.meeting_timeout);
+  if (!members.ok()) return members.status();
+  return std::unique_ptr<HostGroup>(
+      new HostGroup(*std::move(members), options));
+}
+
+absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Join(
+    absl::string_view invitation, int rank, const HostGroupOptions& options) {
+  auto members = collectives::Join(invitation, rank, options.ranks,
+                                   options.slot_bytes, options.meeting_timeout);
+  if (!members.ok()) return members.status();
+  return std::unique_ptr<HostGroup>(
+      new HostGroup(*std::move(members), options));
+}
+
+absl::Status HostGroup::Check(const Call& call, int blocks) const {
+  const auto most = std::numeric_limits<int64_t>::max() / blocks /
+                    static_cast<int64_t>(tensor::ElementSize(call.dtype));
+  if (call.count < 0 || call.count > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("count is ", call.count, ", expected 0 to ", most));
+  }
+  if (call.root < 0 || call.root >= ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("root is ", call.root, ", expected 0 to ", ranks() - 1));
+  }
+  return CheckReduction(call.op, call.dtype);
+}
+
+int64_t HostGroup::SlotElements(DType dtype, int blocks) const {
+  return static_cast<int64_t>(exchange_.slot_bytes() /
+                              tensor::ElementSize(dtype)) /
+         blocks;
+}
+
+absl::Status HostGroup::InPieces(const Call& call, int64_t most,
+                                 const Fill& fill, const Take& take) {
+  const CallWords words = Encode(call);
+  int64_t begin = 0;
+  do {
+    const Piece piece = {begin, std::min(most, call.count - begin)};
+    fill(piece, exchange_.NextSlot());
+    absl::Status met = exchange_.Meet(words);
+    if (!met.ok()) return met;
+    take(piece);
+    begin += piece.count;
+  } while (begin < call.count);
+  return absl::OkStatus();
+}
+
+void HostGroup::ReduceSlots(const Call& call, size_t offset, int64_t count,
+                            void* into) {
+  std::array<const void*, kMaxHostRanks> from;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    from[rank] = exchange_.SlotOf(rank) + offset;
+  }
+  collectives::Reduce(call.op, call.dtype,
+                      absl::MakeConstSpan(from.data(), ranks()), into,
+                      static_cast<size_t>(count));
+}
+
+absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
+                                      void* out) {
+  return InPieces(
+      call, SlotElements(call.dtype, 1),
+      [&](const Piece& piece, uint8_t* slot) {
+        Copy(At(in, piece.begin, call.dtype), slot,
+             BytesOf(call.dtype, piece.count));
+      },
+      [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        if (out == nullptr) return;
+        ReduceSlots(call, 0, piece.count, At(out, piece.begin, call.dtype));
+      });
+}
+
+// Two meetings for each piece: each rank reduces its block into its next slot,
+// then copies the blocks of all.
+absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
+                                          void* out) {
+  const CallWords words = Encode(call);
+  absl::Status reduced;
+  absl::Status status = InPieces(
+      call, SlotElements(call.dtype, 1),
+      [&](const Piece& piece, uint8_t* slot) {
+        Copy(At(in, piece.begin, call.dtype), slot,
+             BytesOf(call.dtype, piece.count));
+      },
+      [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        const Range own = BlockOf(rank(), ranks(), piece.count);
+        const size_t offset = BytesOf(call.dtype, own.begin);
+        ReduceSlots(call, offset, own.count, exchange_.NextSlot() + offset);
+        reduced = exchange_.Meet(words);
+        if (!reduced.ok() || out == nullptr) return;
+        for (int peer = 0; peer < ranks(); ++peer) {
+          const Range block = BlockOf(peer, ranks(), piece.count);
+          Copy(At(exchange_.SlotOf(peer), block.begin, call.dtype),
+               At(out, piece.begin + block.begin, call.dtype),
+               BytesOf(call.dtype, block.count));
+        }
+      });
+  return reduced.ok() ? status : reduced;
+}
+
+absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
+  absl::Status checked = Check(call, 1);
+  if (!checked.ok()) return checked;
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  absl::Status apart = CheckSameOrApart(in, out, bytes);
+  if (out != nullptr && !apart.ok()) return apart;
+  if (static_cast<int64_t>(bytes) <= kFlatBytes / ranks()) {
+    return AllReduceFlat(call, in, out);
+  }
+  return AllReduceByBlocks(call, in, out);
+}
+
+absl::Status HostGroup::AllReduce(ReduceOp op, DType dtype, const void* in,
+                                  void* out, int64_t count) {
+  base::MutexLock lock(&mu_);
+  return ReduceAll({Operation::kAllReduce, op, dtype, 0, count}, in, out);
+}
+
+absl::Status HostGroup::Reduce(ReduceOp op, DType dtype, const void* in,
+                               void* out, int64_t count, int root) {
+  base::MutexLock lock(&mu_);
+  return ReduceAll({Operation::kReduce, op, dtype, root, count}, in,
+                   rank() == root ? out : nullptr);
+}
+
+absl::Status HostGroup::ReduceScatter(ReduceOp op, DType dtype, const void* in,
+                                      void* out, int64_t count) {
+  base::MutexLock lock(&mu_);
+  const Call call = {Operation::kReduceScatter, op, dtype, 0, count};
+  absl::Status checked = Check(call, ranks());
+  if (!checked.ok()) return checked;
+  absl::Status apart = CheckApart(in, BytesOf(dtype, count) * ranks(), out,
+                                  BytesOf(dtype, count));
+  if (!apart.ok()) return apart;
+  return InPieces(
+      call, SlotElements(dtype, ranks()),
+      [&](const Piece& piece, uint8_t* slot) {
+        const size_t bytes = BytesOf(dtype, piece.count);
+        for (int to = 0; to < ranks(); ++to) {
+          Copy(At(in, to * count + piece.begin, dtype), slot + to * bytes,
+               bytes);
+        }
+      },
+      [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        ReduceSlots(call, rank() * BytesOf(dtype, piece.count), piece.count,
+                    At(out, piece.begin, dtype));
+      });
+}
+
+absl::Status HostGroup::GatherAll(const Call& call, const void* in, void* out) {
+  absl::Status checked = Check(call, ranks());
+  if (!checked.ok()) return checked;
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  const bool in_place =
+      out != nullptr && in == At(out, rank() * call.count, call.dtype);
+  absl::Status apart = CheckApart(in, bytes, out, bytes * ranks());
+  if (out != nullptr && !in_place && !apart.ok()) return apart;
+  return InPieces(
+      call, SlotElements(call.dtype, 1),
+      [&](const Piece& piece, uint8_t* slot) {
+        Copy(At(in, piece.begin, call.dtype), slot,
+             BytesOf(call.dtype, piece.count));
+      },
+      [&](const Piece& piece) {
+        for (int from = 0; from < ranks() && out != nullptr; ++from) {
+          Copy(exchange_.SlotOf(from),
+               At(out, from * call.count + piece.begin, call.dtype),
+               BytesOf(call.dtype, piece.count));
+        }
+      });
+}
+
+absl::Status HostGroup::AllGather(DType dtype, const void* in, void* out,
+                                  int64_t count) {
+  base::MutexLock lock(&mu_);
+  return GatherAll({Operation::kAllGather, ReduceOp::kMax, dtype, 0, count}, in,
+                   out);
+}
+
+absl::Status HostGroup::Gather(DType dtype, const void* in, void* out,
+                               int64_t count, int root) {
+  base::MutexLock lock(&mu_);
+  return GatherAll({Operation::kGather, ReduceOp::kMax, dtype, root, count}, in,
+                   rank() == root ? out : nullptr);
+}
+
+absl::Status HostGroup::Scatter(DType dtype, const void* in, void* out,
+                                int64_t count, int root) {
+  base::MutexLock lock(&mu_);
+  const Call call = {Operation::kScatter, ReduceOp::kMax, dtype, root, count};
+  absl::Status checked = Check(call, ranks());
+  if (!checked.ok()) return checked;
+  return InPieces(
+      call, SlotElements(dtype, ranks()),
+      [&](const Piece& piece, uint8_t* slot) {
+        const size_t bytes = BytesOf(dtype, piece.count);
+        for (int to = 0; to < ranks() && rank() == root; ++to) {
+          Copy(At(in, to * count + piece.begin, dtype), slot + to * bytes,
+               bytes);
+        }
+      },
+      [&](const Piece& piece) {
+        const size_t bytes = BytesOf(dtype, piece.count);
+        Copy(exchange_.SlotOf(root) + rank() * bytes,
+             At(out, piece.begin, dtype), bytes);
+      });
+}
+
+absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
+                                  int root) {
+  base::MutexLock lock(&mu_);
+  const Call call = {Operation::kBroadcast, ReduceOp::kMax, dtype, root, count};
+  absl::Status checked = Check(call, 1);
+  if (!checked.ok()) return checked;
+  return InPieces(
+      call, SlotElements(dtype, 1),
+      [&](const Piece& piece, uint8_t* slot) {
+        if (rank() != root) return;
+        Copy(At(data, piece.begin, dtype), slot, BytesOf(dtype, piece.count));
+      },
+      [&](const Piece& piece) {
+        if (rank() == root) return;
+        Copy(exchange_.SlotOf(root), At(data, piece.begin, dtype),
+             BytesOf(dtype, piece.count));
+      });
+}
+
+absl::Status HostGroup::AllToAll(DType dtype, const void* in, void* out,
+                                 int64_t count) {
+  base::MutexLock lock(&mu_);
+  const Call call = {Operation::kAllToAll, ReduceOp::kMax, dtype, 0, count};
+  absl::Status checked = Check(call, ranks());
+  if (!checked.ok()) return checked;
+  const size_t all = BytesOf(dtype, count) * ranks();
+  absl::Status apart = CheckApart(in, all, out, all);
+  if (!apart.ok()) return apart;
+  return InPieces(
+      call, SlotElements(dtype, ranks()),
+      [&](const Piece& piece, uint8_t* slot) {
+        const size_t bytes = BytesOf(dtype, piece.count);
+        for (int to = 0; to < ranks(); ++to) {
+          Copy(At(in, to * count + piece.begin, dtype), slot + to * bytes,
+               bytes);
+        }
+      },
+      [&](const Piece& piece) {
+        const size_t bytes = BytesOf(dtype, piece.count);
+        for (int from = 0; from < ranks(); ++from) {
+          Copy(exchange_.SlotOf(from) + rank() * bytes,
+               At(out, from * count + piece.begin, dtype), bytes);
+        }
+      });
+}
+
+absl::Status HostGroup::Barrier() {
+  base::MutexLock lock(&mu_);
+  return exchange_.Meet(Encode(Call()));
+}
+
+}  // namespace penstock::collectives

@@ -1,0 +1,141 @@
+// A group of ranks on one host, and its collective operations.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_GROUP_H_
+#define PENSTOCK_COLLECTIVES_HOST_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "collectives/host/call.h"
+#include "collectives/host/exchange.h"
+#include "collectives/host/meeting.h"
+#include "collectives/reduction/reduction.h"
+#include "tensor_service/dtype.h"
+#include "transport/base/mutex.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock::collectives {
+
+struct HostGroupOptions {
+  int ranks = 1;
+  // Each rank's shared memory has two slots of this size. Larger operations
+  // proceed in pieces. Must be equal on all ranks.
+  uint64_t slot_bytes = 256 * 1024;
+  // Limits the forming of the group.
+  absl::Duration meeting_timeout = absl::Minutes(1);
+  // Limits each wait of an operation for other ranks.
+  absl::Duration timeout = absl::Minutes(30);
+  progress::PollingMode polling = progress::PollingMode::kAdaptive;
+};
+
+// Processes of one user on one host. Each rank reads the memory of the others,
+// and writes only its own.
+//
+// Every rank calls the same operations in the same order with the same
+// arguments, except for pointers. All operations block, and wait for all ranks.
+// `count` counts elements. `in` and `out` may be unaligned, and must be equal
+// or must not overlap.
+//
+// Sums are in the order of the ranks, and therefore bit-equal on all ranks and
+// from run to run.
+//
+// The first error ends the group: all later calls return the same error. A rank
+// that dies, stops or leaves ends the waits of all ranks within two seconds,
+// with UNAVAILABLE and its number. Afterwards the remaining ranks can form a
+// new group. After an error, the contents of `out` are undefined.
+//
+// An argument that is wrong by itself, such as a negative count, is refused
+// with INVALID_ARGUMENT before this rank meets the others. They wait until this
+// rank calls an operation, leaves, or their timeout ends.
+//
+// Thread-safe: calls of one group run one after another.
+class HostGroup {
+ public:
+  // Forms the group as rank 0, which opened the meeting.
+  static absl::StatusOr<std::unique_ptr<HostGroup>> Lead(
+      Meeting meeting, const HostGroupOptions& options);
+  // Forms the group as rank `rank`, from 1 on.
+  static absl::StatusOr<std::unique_ptr<HostGroup>> Join(
+      absl::string_view invitation, int rank, const HostGroupOptions& options);
+
+  // Leaves the group.
+  ~HostGroup() = default;
+
+  int rank() const { return exchange_.rank(); }
+  int ranks() const { return exchange_.ranks(); }
+
+  // Reduces `count` elements of all ranks.
+  absl::Status AllReduce(ReduceOp op, tensor::DType dtype, const void* in,
+                         void* out, int64_t count);
+  // As AllReduce(), but only the root has `out`.
+  absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
+                      void* out, int64_t count, int root);
+  // Reduces ranks * `count` elements. Each rank gets its block of `count`
+  // elements. `in` and `out` must not overlap.
+  absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
+                             void* out, int64_t count);
+  // Concatenates the `count` elements of each rank. `in` may be this rank's
+  // block of `out`.
+  absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
+                         int64_t count);
+  // As AllGather(), but only the root has `out`.
+  absl::Status Gather(tensor::DType dtype, const void* in, void* out,
+                      int64_t count, int root);
+  // Gives each rank its block of `count` elements of the root's `in`.
+  absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
+                       int64_t count, int root);
+  absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
+                         int root);
+  // Block r of rank p's `out` becomes block p of rank r's `in`. A block has
+  // `count` elements. `in` and `out` must not overlap.
+  absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
+                        int64_t count);
+  absl::Status Barrier();
+
+  // Ends the present and all later operations, on all ranks, with CANCELLED.
+  // Any thread; does not wait.
+  void Abort() { exchange_.Abort(); }
+
+ private:
+  // Elements [begin, begin + count) of the operation's count.
+  struct Piece {
+    int64_t begin;
+    int64_t count;
+  };
+  using Fill = std::function<void(const Piece& piece, uint8_t* slot)>;
+  using Take = std::function<void(const Piece& piece)>;
+
+  HostGroup(Members members, const HostGroupOptions& options)
+      : exchange_(std::move(members), options.polling, options.timeout) {}
+
+  absl::Status Check(const Call& call, int blocks) const;
+  // Meets the peers once for each piece of at most `most` elements: fills the
+  // own slot, waits, and takes from the slots of all. Meets at least once.
+  absl::Status InPieces(const Call& call, int64_t most, const Fill& fill,
+                        const Take& take) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  int64_t SlotElements(tensor::DType dtype, int blocks) const;
+  absl::Status AllReduceFlat(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ReduceAll(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status GatherAll(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reduces `count` elements at `offset` bytes of all ranks' slots.
+  void ReduceSlots(const Call& call, size_t offset, int64_t count, void* into)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  base::Mutex mu_;
+  Exchange exchange_;  // guarded by mu_, except for Abort() and constants
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_GROUP_H_

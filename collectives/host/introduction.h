@@ -1,0 +1,70 @@
+// The messages by which ranks of one host get to know each other.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_INTRODUCTION_H_
+#define PENSTOCK_COLLECTIVES_HOST_INTRODUCTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "transport/base/token.h"
+#include "transport/progress/foreign_fd.h"
+
+namespace penstock::collectives {
+
+// Limits the text of a refusal.
+inline constexpr size_t kMaxRefusalBytes = 512;
+
+// On a packet socket, little-endian: u32 "PSCG", u16 version, u16 kind, u32
+// rank, u32 ranks, u64 bytes of a slot, the token, and the text of a refusal.
+struct Introduction {
+  static constexpr uint16_t kVersion = 1;
+  enum class Kind : uint16_t {
+    // Sent by a joining rank, with its memory and its pipe.
+    kHello = 1,
+    // Sent by rank 0, once for each other rank, with that rank's descriptors.
+    kMember = 2,
+    // Sent by rank 0, without descriptors, instead of members.
+    kRefusal = 3,
+  };
+  Kind kind = Kind::kHello;
+  uint32_t rank = 0;
+  uint32_t ranks = 0;
+  uint64_t slot_bytes = 0;
+  std::string token = std::string(base::kTokenBytes, '\0');
+  std::string text;  // of a refusal
+};
+
+std::string Encode(const Introduction& introduction);
+// Returns INVALID_ARGUMENT unless `bytes` are one message, and
+// FAILED_PRECONDITION for another version.
+absl::StatusOr<Introduction> DecodeIntroduction(absl::string_view bytes);
+
+struct Received {
+  Introduction introduction;
+  progress::ForeignFd memory;
+  progress::ForeignFd life;
+};
+
+// Sends a message, with descriptors if they are not negative. Waits until
+// `deadline` for room.
+absl::Status Send(int socket, const Introduction& introduction, int memory_fd,
+                  int life_fd, absl::Time deadline);
+
+// Receives a message that has come. Returns INVALID_ARGUMENT unless it has the
+// two descriptors of its kind, or none, and UNAVAILABLE if the peer hung up.
+absl::StatusOr<Received> Receive(int socket);
+
+// Waits until `deadline` for a message, and receives it.
+absl::StatusOr<Received> ReceiveUntil(int socket, absl::Time deadline);
+
+// Returns the time until `deadline` as poll() takes it: 0 to 1,000 ms.
+int PollMillis(absl::Time deadline);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_INTRODUCTION_H_

@@ -1,0 +1,67 @@
+#include "collectives/host/member.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "collectives/host/control.h"
+#include "transport/base/status_util.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/progress/event_loop.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock::collectives {
+
+absl::StatusOr<std::unique_ptr<OwnMember>> OwnMember::Create(
+    uint64_t slot_bytes) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return loop.status();
+  auto segment = fabric::shm::Segment::Create("penstock-collective",
+                                              kControlBytes + 2 * slot_bytes);
+  if (!segment.ok()) return segment.status();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+    return base::ErrnoStatus(errno, "pipe2");
+  }
+  std::unique_ptr<OwnMember> member(
+      new OwnMember(*std::move(segment), slot_bytes, base::UniqueFd(ends[1]),
+                    base::UniqueFd(ends[0])));
+  Beat(*loop, member->shared_);
+  return member;
+}
+
+OwnMember::OwnMember(fabric::shm::Segment segment, uint64_t slot_bytes,
+                     base::UniqueFd own_end, base::UniqueFd peers_end)
+    : fork_count_(progress::ForkCount()),
+      slot_bytes_(slot_bytes),
+      shared_(std::make_shared<Shared>(std::move(segment))),
+      own_end_(std::move(own_end)),
+      peers_end_(std::move(peers_end)) {}
+
+OwnMember::~OwnMember() {
+  if (progress::ForkCount() != fork_count_) return;
+  control().left.store(1, std::memory_order_release);
+}
+
+void OwnMember::Beat(progress::EventLoop* loop,
+                     const std::weak_ptr<Shared>& shared) {
+  const std::shared_ptr<Shared> alive = shared.lock();
+  if (alive == nullptr) return;
+  alive->control()->heartbeat.fetch_add(1, std::memory_order_relaxed);
+  loop->RunAfter(kBeat, [loop, shared] { Beat(loop, shared); });
+}
+
+absl::StatusOr<std::unique_ptr<PeerMember>> PeerMember::Map(
+    progress::ForeignFd memory, progress::ForeignFd life, uint64_t slot_bytes) {
+  auto segment = fabric::shm::PeerSegment::Map(std::move(memory),
+                                               kControlBytes + 2 * slot_bytes);
+  if (!segment.ok()) return segment.status();
+  return std::unique_ptr<PeerMember>(
+      new PeerMember(*std::move(segment), std::move(life), slot_bytes));
+}
+
+}  // namespace penstock::collectives

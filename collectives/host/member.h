@@ -1,0 +1,96 @@
+// The memory by which the ranks of a host exchange, and the signs of their
+// lives.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
+#define PENSTOCK_COLLECTIVES_HOST_MEMBER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/host/control.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/progress/event_loop.h"
+#include "transport/progress/foreign_fd.h"
+
+namespace penstock::collectives {
+
+// This rank's segment: a Control and two slots. Only this process can write
+// there. Peers hold one end of a pipe, which tells them when this process ends.
+class OwnMember {
+ public:
+  // How often the heartbeat increases.
+  static constexpr absl::Duration kBeat = absl::Milliseconds(100);
+
+  // Returns RESOURCE_EXHAUSTED if there is no memory or no descriptor.
+  static absl::StatusOr<std::unique_ptr<OwnMember>> Create(uint64_t slot_bytes);
+  OwnMember(const OwnMember&) = delete;
+  OwnMember& operator=(const OwnMember&) = delete;
+  // Tells peers that this rank has left. In a forked child, tells nothing.
+  ~OwnMember();
+
+  Control& control() { return *shared_->control(); }
+  uint8_t* slot(uint32_t number) {
+    return shared_->segment.data() + kControlBytes + number % 2 * slot_bytes_;
+  }
+  uint64_t slot_bytes() const { return slot_bytes_; }
+
+  // Return the descriptors to pass to peers.
+  int memory_fd() const { return shared_->segment.fd(); }
+  int life_fd() const { return peers_end_.get(); }
+
+ private:
+  // Outlives a heartbeat that is running.
+  struct Shared {
+    explicit Shared(fabric::shm::Segment made) : segment(std::move(made)) {}
+    Control* control() { return reinterpret_cast<Control*>(segment.data()); }
+    fabric::shm::Segment segment;
+  };
+
+  OwnMember(fabric::shm::Segment segment, uint64_t slot_bytes,
+            base::UniqueFd own_end, base::UniqueFd peers_end);
+  static void Beat(progress::EventLoop* loop,
+                   const std::weak_ptr<Shared>& shared);
+
+  const uint32_t fork_count_;
+  const uint64_t slot_bytes_;
+  std::shared_ptr<Shared> shared_;
+  const base::UniqueFd own_end_;  // closed when this process ends
+  const base::UniqueFd peers_end_;
+};
+
+// A peer's segment. The peer may change all bytes at any time.
+class PeerMember {
+ public:
+  // Returns an error unless `memory` is sealed memory of the right size.
+  static absl::StatusOr<std::unique_ptr<PeerMember>> Map(
+      progress::ForeignFd memory, progress::ForeignFd life,
+      uint64_t slot_bytes);
+
+  const Control& control() const {
+    return *reinterpret_cast<const Control*>(segment_.data());
+  }
+  const uint8_t* slot(uint32_t number) const {
+    return segment_.data() + kControlBytes + number % 2 * slot_bytes_;
+  }
+  // Becomes readable (POLLHUP) when the peer's process has ended.
+  int life_fd() const { return life_.get(); }
+
+ private:
+  PeerMember(fabric::shm::PeerSegment segment, progress::ForeignFd life,
+             uint64_t slot_bytes)
+      : slot_bytes_(slot_bytes),
+        segment_(std::move(segment)),
+        life_(std::move(life)) {}
+
+  const uint64_t slot_bytes_;
+  const fabric::shm::PeerSegment segment_;
+  const progress::ForeignFd life_;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_MEMBER_H_

@@ -1,0 +1,206 @@
+#include "collectives/host/group.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/host/call.h"
+#include "collectives/reduction/reduction.h"
+#include "gtest/gtest.h"
+#include "tensor_service/dtype.h"
+#include "tests/collectives/host/ranks.h"
+
+namespace penstock::collectives {
+namespace {
+
+using tensor::DType;
+
+HostGroupOptions Ranks(int ranks) {
+  HostGroupOptions options;
+  options.ranks = ranks;
+  return options;
+}
+
+std::string Text(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+TEST(HostGroup, OfOneRankReduces) {
+  RunRanks(Ranks(1), [](HostGroup* group) {
+    float value = 3;
+    EXPECT_TRUE(
+        group->AllReduce(ReduceOp::kAverage, DType::kF32, &value, &value, 1)
+            .ok());
+    EXPECT_EQ(value, 3);
+    EXPECT_TRUE(group->Barrier().ok());
+  });
+}
+
+TEST(HostGroup, ExchangesNoElements) {
+  RunRanks(Ranks(2), [](HostGroup* group) {
+    EXPECT_TRUE(
+        group->AllReduce(ReduceOp::kSum, DType::kF32, nullptr, nullptr, 0)
+            .ok());
+    EXPECT_TRUE(group->AllToAll(DType::kF32, nullptr, nullptr, 0).ok());
+  });
+}
+
+// A barrier that did not wait would let a rank see an earlier count.
+TEST(HostGroup, BarrierWaitsForAllRanks) {
+  constexpr int kRanks = 4, kRounds = 200;
+  std::atomic<int> arrived{0};
+  RunRanks(Ranks(kRanks), [&](HostGroup* group) {
+    for (int round = 1; round <= kRounds; ++round) {
+      ++arrived;
+      ASSERT_TRUE(group->Barrier().ok());
+      ASSERT_GE(arrived, round * kRanks);
+    }
+  });
+}
+
+TEST(HostGroup, MismatchNamesBothRanksAndCalls) {
+  RunRanks(Ranks(3), [](HostGroup* group) {
+    std::array<float, 9> data = {};
+    const int64_t count = group->rank() == 1 ? 9 : 8;
+    const absl::Status status = group->AllReduce(
+        ReduceOp::kSum, DType::kF32, data.data(), data.data(), count);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    const std::string of_1 = "rank 1 calls all_reduce (sum) of 9 f32";
+    const std::string of_0 = "rank 0 calls all_reduce (sum) of 8 f32";
+    if (group->rank() == 0) {
+      EXPECT_EQ(Text(status), of_1 + ", " + of_0);
+    }
+    if (group->rank() == 1) {
+      EXPECT_EQ(Text(status), of_0 + ", " + of_1);
+    }
+    // The group has ended.
+    EXPECT_EQ(group->Barrier(), status);
+  });
+}
+
+TEST(HostGroup, MismatchOfOperationsIsDescribed) {
+  RunRanks(Ranks(2), [](HostGroup* group) {
+    int32_t value = 0;
+    absl::Status status;
+    if (group->rank() == 0) {
+      status = group->Broadcast(DType::kInt32, &value, 1, 1);
+    } else {
+      status = group->Barrier();
+    }
+    const std::string broadcast =
+        "rank 0 calls broadcast of 1 int32 with root 1";
+    const std::string barrier = "rank 1 calls barrier";
+    EXPECT_EQ(Text(status), group->rank() == 0 ? barrier + ", " + broadcast
+                                               : broadcast + ", " + barrier);
+  });
+}
+
+TEST(HostGroup, ARankThatLeavesIsNamed) {
+  RunRanks(Ranks(3), [](HostGroup* group) {
+    EXPECT_TRUE(group->Barrier().ok());
+    if (group->rank() == 2) return;
+    const absl::Status status = group->Barrier();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(Text(status).substr(0, 25), "rank 2 has left the group");
+  });
+}
+
+TEST(HostGroup, ATimeoutNamesTheLateRank) {
+  HostGroupOptions options = Ranks(2);
+  options.timeout = absl::ZeroDuration();
+  RunRanks(options, [](HostGroup* group) {
+    if (group->rank() == 1) return (void)group->Abort();
+    const absl::Status status = group->Barrier();
+    // Rank 1 may already have reported its end.
+    if (status.code() == absl::StatusCode::kDeadlineExceeded) {
+      EXPECT_EQ(Text(status), "rank 1 did not call the operation within 0");
+    }
+    EXPECT_FALSE(status.ok());
+  });
+}
+
+// Rank 2 stays in the group until the others know.
+TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
+  std::promise<void> know[2];
+  RunRanks(Ranks(3), [&](HostGroup* group) {
+    if (group->rank() == 2) {
+      group->Abort();  // without an operation
+      for (std::promise<void>& each : know) each.get_future().wait();
+      EXPECT_EQ(Text(group->Barrier()), "rank 2 aborted the group");
+      return;
+    }
+    const absl::Status status = group->Barrier();
+    know[group->rank()].set_value();
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(Text(status).substr(0, 24), "rank 2 aborted the group");
+  });
+}
+
+TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
+  RunRanks(Ranks(2), [](HostGroup* group) {
+    std::array<float, 4> data = {};
+    const auto reduce = [&](int64_t count, const void* in, void* out) {
+      return Text(
+          group->AllReduce(ReduceOp::kSum, DType::kF32, in, out, count));
+    };
+    EXPECT_EQ(reduce(-1, data.data(), data.data()),
+              "count is -1, expected 0 to 2305843009213693951");
+    EXPECT_EQ(
+        reduce(std::numeric_limits<int64_t>::max(), data.data(), data.data()),
+        "count is 9223372036854775807, expected 0 to "
+        "2305843009213693951");
+    EXPECT_EQ(reduce(2, data.data(), data.data() + 1),
+              "input and output overlap");
+    EXPECT_EQ(Text(group->Broadcast(DType::kF32, data.data(), 1, 2)),
+              "root is 2, expected 0 to 1");
+    EXPECT_EQ(Text(group->AllReduce(ReduceOp::kXor, DType::kF32, data.data(),
+                                    data.data(), 1)),
+              "no xor of f32");
+    EXPECT_TRUE(group->Barrier().ok());
+  });
+}
+
+// The child must neither use the parent's group nor leave it. Rank 1 sees that
+// rank 0 is late, and has not left.
+TEST(HostGroup, IsTheParentsAfterAFork) {
+  HostGroupOptions options = Ranks(2);
+  options.timeout = absl::ZeroDuration();
+  std::promise<void> forked, checked;
+  RunRanks(options, [&](HostGroup* group) {
+    if (group->rank() == 1) {
+      forked.get_future().wait();
+      EXPECT_EQ(group->Barrier().code(), absl::StatusCode::kDeadlineExceeded);
+      checked.set_value();
+      return;
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool refused =
+          group->Barrier().code() == absl::StatusCode::kFailedPrecondition;
+      group->~HostGroup();
+      _exit(refused ? 0 : 1);
+    }
+    int result = -1;
+    waitpid(child, &result, 0);
+    EXPECT_EQ(result, 0);
+    forked.set_value();
+    checked.get_future().wait();
+  });
+}
+
+TEST(Call, OfAHostilePeerIsDescribed) {
+  EXPECT_EQ(Describe({~uint64_t{0}, 1}), "an unknown operation");
+  EXPECT_EQ(Describe({0, 1}), "an unknown operation");  // no type
+}
+
+}  // namespace
+}  // namespace penstock::collectives

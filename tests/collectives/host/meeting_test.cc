@@ -1,0 +1,147 @@
+#include "collectives/host/meeting.h"
+
+#include <fcntl.h>
+
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/host/introduction.h"
+#include "gtest/gtest.h"
+#include "transport/fabric/shm/address.h"
+
+namespace penstock::collectives {
+namespace {
+
+constexpr absl::Duration kLong = absl::Seconds(30);
+
+// A meeting of two ranks that rank 0 leads on another thread.
+class MeetingTest : public testing::Test {
+ protected:
+  MeetingTest() {
+    auto meeting = Meeting::Open();
+    EXPECT_TRUE(meeting.ok()) << meeting.status();
+    invitation_ = meeting->invitation();
+    led_ = std::async(std::launch::async,
+                      [meeting = *std::move(meeting)]() mutable {
+                        return meeting.Lead(2, kMinSlotBytes, kLong);
+                      });
+  }
+
+  // A refused rank does not keep the right rank from joining.
+  ~MeetingTest() override {
+    EXPECT_EQ(JoinAs(invitation_, 1, 2, kMinSlotBytes), "");
+    EXPECT_TRUE(led_.get().ok());
+  }
+
+  static std::string JoinAs(const std::string& invitation, int rank, int ranks,
+                            uint64_t slot_bytes) {
+    return std::string(
+        Join(invitation, rank, ranks, slot_bytes, kLong).status().message());
+  }
+
+  std::string invitation_;
+  std::future<absl::StatusOr<Members>> led_;
+};
+
+TEST_F(MeetingTest, RefusesAWrongToken) {
+  std::string other = invitation_;
+  other.back() = other.back() == '0' ? '1' : '0';
+  EXPECT_EQ(JoinAs(other, 1, 2, kMinSlotBytes),
+            "rank 0 refuses: this is another group: wrong token");
+}
+
+TEST_F(MeetingTest, RefusesAnotherNumberOfRanks) {
+  EXPECT_EQ(JoinAs(invitation_, 1, 3, kMinSlotBytes),
+            "rank 0 refuses: rank 1 expects 3 ranks, rank 0 expects 2");
+}
+
+TEST_F(MeetingTest, RefusesSlotsOfAnotherSize) {
+  EXPECT_EQ(JoinAs(invitation_, 1, 2, 2 * kMinSlotBytes),
+            "rank 0 refuses: rank 1 has slots of 8192 bytes, rank 0 of 4096");
+}
+
+TEST_F(MeetingTest, RefusesAnotherVersionAndNonsense) {
+  const std::string name = invitation_.substr(0, invitation_.find(' '));
+  for (const bool version : {true, false}) {
+    auto socket = fabric::shm::ConnectTo({name, ""});
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    std::string bytes = version ? Encode(Introduction()) : "nonsense";
+    if (version) bytes[4] = 9;
+    ASSERT_GT(write(socket->get(), bytes.data(), bytes.size()), 0);
+    const auto answer = ReceiveUntil(socket->get(), absl::InfiniteFuture());
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->introduction.text,
+              version ? "a rank speaks version 9 of collectives, not 1"
+                      : "malformed message of a rank");
+  }
+}
+
+TEST_F(MeetingTest, RefusesARankWithoutMemory) {
+  const std::string name = invitation_.substr(0, invitation_.find(' '));
+  auto socket = fabric::shm::ConnectTo({name, ""});
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  const std::string hello = Encode(Introduction());
+  ASSERT_GT(write(socket->get(), hello.data(), hello.size()), 0);
+  const auto answer = ReceiveUntil(socket->get(), absl::InfiniteFuture());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->introduction.text,
+            "a rank's message has 0 descriptors, not 2");
+}
+
+TEST(Meeting, RefusesARankThatComesTwice) {
+  auto meeting = Meeting::Open();
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  const std::string invitation = meeting->invitation();
+  const auto join = [&](int rank) {
+    return std::async(std::launch::async, [=] {
+      return Join(invitation, rank, 3, kMinSlotBytes, kLong);
+    });
+  };
+  auto led = std::async(std::launch::async,
+                        [&] { return meeting->Lead(3, kMinSlotBytes, kLong); });
+  auto first = join(1), second = join(1);
+  // One of them is refused; the other waits for rank 2.
+  while (first.wait_for(std::chrono::milliseconds(1)) ==
+             std::future_status::timeout &&
+         second.wait_for(std::chrono::milliseconds(1)) ==
+             std::future_status::timeout) {
+  }
+  auto third = join(2);
+  const std::vector<absl::Status> results = {first.get().status(),
+                                             second.get().status()};
+  EXPECT_NE(results[0].ok(), results[1].ok());
+  EXPECT_EQ(results[results[0].ok() ? 1 : 0].message(),
+            "rank 0 refuses: rank 1 has come already");
+  EXPECT_TRUE(third.get().ok());
+  EXPECT_TRUE(led.get().ok());
+}
+
+TEST(Meeting, NamesTheMissingRanks) {
+  auto meeting = Meeting::Open();
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  EXPECT_EQ(
+      meeting->Lead(3, kMinSlotBytes, absl::ZeroDuration()).status().message(),
+      "these ranks did not come: 1, 2");
+}
+
+TEST(Meeting, RefusesWrongArguments) {
+  const auto join = [](const std::string& invitation, int rank, int ranks,
+                       uint64_t slot_bytes) {
+    return std::string(
+        Join(invitation, rank, ranks, slot_bytes, kLong).status().message());
+  };
+  EXPECT_EQ(join("x", 1, 2, kMinSlotBytes), "malformed invitation");
+  EXPECT_EQ(join("x", 0, 2, kMinSlotBytes), "rank 0, expected 1 to 1");
+  EXPECT_EQ(join("x", 1, 65, kMinSlotBytes),
+            "a group of 65 ranks, expected 1 to 64");
+  EXPECT_EQ(join("x", 1, 2, 100),
+            "slots of 100 bytes, expected a multiple of 4096 up to 67108864");
+}
+
+}  // namespace
+}  // namespace penstock::collectives

@@ -1,0 +1,19 @@
+// The ranks of a group as threads of a test.
+
+#ifndef PENSTOCK_TESTS_COLLECTIVES_HOST_RANKS_H_
+#define PENSTOCK_TESTS_COLLECTIVES_HOST_RANKS_H_
+
+#include <functional>
+
+#include "collectives/host/group.h"
+
+namespace penstock::collectives {
+
+// Forms a group and calls `run` for each rank on a thread of its own. A rank
+// leaves when its call returns. Returns when all have returned.
+void RunRanks(const HostGroupOptions& options,
+              const std::function<void(HostGroup* group)>& run);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_TESTS_COLLECTIVES_HOST_RANKS_H_
