@@ -44,6 +44,11 @@ absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+// Returns true for units whose bytes a read may wait for.
+bool IsReadData(UnitType type) {
+  return type == UnitType::kReadData || type == UnitType::kPush;
+}
+
 absl::Status UnreadableMessage() {
   return absl::NotFoundError("the peer withdrew the message");
 }
@@ -106,12 +111,8 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
                         absl::OutOfRangeError("read beyond the region"));
     return;
   }
-  if (WillBePushed(part, offset, into.size())) {
-    expected_[part.key] = PendingRead{into, cookie};
-    return;
-  }
-  const uint64_t read = next_read_++;
-  reads_[read] = PendingRead{into, cookie};
+  if (reads_.Expect(part, offset, {into, cookie})) return;
+  const uint64_t read = reads_.Request({into, cookie});
   std::string body;
   AppendReadRequest(ReadRequest{part.key, part.offset + offset,
                                 static_cast<uint32_t>(into.size())},
@@ -176,8 +177,11 @@ size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
   body_.clear();
   in_body_ = unit_.length > 0;
   if (unit_.type == UnitType::kPush || unit_.type == UnitType::kPushVoid) {
-    BeginPush(unit_.cookie);
-    if (broken_) return take;
+    absl::Status push = reads_.BeginPush(unit_);
+    if (!push.ok()) {
+      Break(push);
+      return take;
+    }
   }
   if (unit_.type == UnitType::kPacket) body_.reserve(unit_.length);
   if (!in_body_) OnUnit({});
@@ -187,8 +191,7 @@ size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
 size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
   const size_t take =
       std::min<size_t>(bytes.size(), unit_.length - body_received_);
-  if (unit_.type == UnitType::kReadData) return TakeReadData(bytes.first(take));
-  if (unit_.type == UnitType::kPush) return TakePush(bytes.first(take));
+  if (IsReadData(unit_.type)) return TakeReadData(bytes.first(take));
   if (take == unit_.length) {  // whole: no need to collect it
     in_body_ = false;
     OnUnit(bytes.first(take));
@@ -204,18 +207,24 @@ size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
 }
 
 size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
-  auto it = reads_.find(unit_.cookie);
-  if (it == reads_.end() || it->second.into.size() != unit_.length) {
+  const ReadTable::Read* const read = reads_.Find(unit_);
+  if (unit_.type == UnitType::kReadData &&
+      (read == nullptr || read->into.size() != unit_.length)) {
     Break(absl::InvalidArgumentError("tcp: data without a request"));
     return bytes.size();
   }
-  memcpy(it->second.into.data() + body_received_, bytes.data(), bytes.size());
-  body_received_ += bytes.size();
-  if (body_received_ == unit_.length) {
-    in_body_ = false;
-    FinishRead(unit_.cookie, absl::OkStatus());
+  if (read != nullptr) {  // otherwise a push for which nobody waits
+    memcpy(read->into.data() + body_received_, bytes.data(), bytes.size());
   }
+  CountReadData(bytes.size());
   return bytes.size();
+}
+
+void Endpoint::CountReadData(size_t size) {
+  body_received_ += size;
+  if (body_received_ < unit_.length) return;
+  in_body_ = false;
+  FinishRead(absl::OkStatus());
 }
 
 void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
@@ -227,9 +236,8 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
     case UnitType::kRead:
       return AcceptRead(unit_.cookie, ParseReadRequest(body.data()));
     case UnitType::kReadError:
-      return FinishRead(unit_.cookie, UnreadableMessage());
     case UnitType::kPushVoid:
-      return FinishPush(unit_.cookie, UnreadableMessage());
+      return FinishRead(UnreadableMessage());
     case UnitType::kReadData:
     case UnitType::kPush:
       return;  // consumed as it arrived
@@ -277,14 +285,13 @@ bool Endpoint::AddPart(const UnitHeader& header, const memory::Payload& payload,
   return true;
 }
 
-void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {
-  auto it = reads_.find(read);
-  if (it == reads_.end()) {
-    return Break(absl::InvalidArgumentError("tcp: an answer without a read"));
+void Endpoint::FinishRead(const absl::Status& status) {
+  const absl::optional<uint64_t> cookie = reads_.Take(unit_);
+  if (cookie.has_value()) return events_->OnReadDone(*cookie, status);
+  if (unit_.type == UnitType::kPush || unit_.type == UnitType::kPushVoid) {
+    return;
   }
-  const uint64_t cookie = it->second.cookie;
-  reads_.erase(it);
-  events_->OnReadDone(cookie, status);
+  Break(absl::InvalidArgumentError("tcp: an answer without a read"));
 }
 
 void Endpoint::OnClosed(const absl::Status& cause) { Break(cause); }
@@ -296,12 +303,7 @@ void Endpoint::Break(const absl::Status& cause) {
   exposed_.clear();
   to_serve_.clear();
   to_push_.clear();
-  std::map<uint64_t, PendingRead> reads;
-  reads.swap(reads_);
-  // Keys have a bit that no number of a read has.
-  reads.insert(expected_.begin(), expected_.end());
-  expected_.clear();
-  for (const auto& read : reads) events_->OnReadDone(read.second.cookie, cause);
+  for (uint64_t cookie : reads_.TakeAll()) events_->OnReadDone(cookie, cause);
   events_->OnBroken(cause);
 }
 

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -18,6 +17,7 @@
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/tcp/byte_stream.h"
 #include "transport/fabric/tcp/framing.h"
+#include "transport/fabric/tcp/read_table.h"
 #include "transport/fabric/tcp/unit_queue.h"
 
 namespace penstock {
@@ -31,7 +31,7 @@ class Endpoint : public fabric::Endpoint {
   // `stream` must outlive the endpoint.
   explicit Endpoint(ByteStream* stream);
 
-  // The stream's owner calls these three, under the session's lock.
+  // The stream's owner calls these functions, under the session's lock.
   //
   // Takes incoming bytes. Breaks the endpoint if they are not a sequence of
   // units.
@@ -67,10 +67,6 @@ class Endpoint : public fabric::Endpoint {
   void RingDoorbell() override;
 
  private:
-  struct PendingRead {
-    absl::Span<uint8_t> into;
-    uint64_t cookie;  // the caller's
-  };
   struct ServedRead {
     uint64_t cookie;  // the peer's
     ReadRequest request;
@@ -87,6 +83,8 @@ class Endpoint : public fabric::Endpoint {
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
+  // Counts bytes of the unit in flight. Ends its read after the last one.
+  void CountReadData(size_t size);
   void OnUnit(absl::Span<const uint8_t> body);
   void AcceptRead(uint64_t cookie, const ReadRequest& request);
   void ServeReads();
@@ -96,12 +94,9 @@ class Endpoint : public fabric::Endpoint {
   bool AddPart(const UnitHeader& header, const memory::Payload& payload,
                size_t offset);
   Exposure Keep(uint64_t key, const memory::Payload& payload);
-  // Returns true if a read of these bytes can wait for the peer's Push().
-  bool WillBePushed(const RemotePart& part, uint64_t offset, size_t size) const;
-  void BeginPush(uint64_t key);
-  size_t TakePush(absl::Span<const uint8_t> bytes);
-  void FinishPush(uint64_t key, const absl::Status& status);
-  void FinishRead(uint64_t read, const absl::Status& status);
+  // Ends the read that waits for the incoming unit. Breaks the endpoint if an
+  // answer has no read. Drops a push for which no read waits.
+  void FinishRead(const absl::Status& status);
   void Break(const absl::Status& cause);
 
   ByteStream* const stream_;
@@ -125,12 +120,7 @@ class Endpoint : public fabric::Endpoint {
   std::unordered_map<uint64_t, memory::Payload> exposed_;
   std::deque<ServedRead> to_serve_;
   std::deque<uint64_t> to_push_;  // keys
-  // The key of the peer's last push. The peer pushes in the order of its keys.
-  // expected_ holds the reads that wait for a push, by the same keys.
-  uint64_t last_pushed_ = 0;
-  std::map<uint64_t, PendingRead> expected_;
-  uint64_t next_read_ = 1;
-  std::map<uint64_t, PendingRead> reads_;  // requested from the peer
+  ReadTable reads_;
 };
 
 }  // namespace tcp
