@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
+#include "transport/fabric/tcp/receive.h"
 #include "transport/paths/path_relief.h"
 
 namespace penstock {
@@ -16,8 +16,7 @@ namespace {
 
 // Caps the bytes that one turn reads from a socket, so that other sockets get a
 // turn.
-constexpr size_t kReadBytes = 256 * 1024;
-constexpr int kReadsPerTurn = 4;
+constexpr size_t kBytesPerTurn = 1024 * 1024;
 
 }  // namespace
 
@@ -113,17 +112,15 @@ void CallConnection::OnSocket(uint32_t events) {
 }
 
 void CallConnection::ReadSocket() {
-  static thread_local std::unique_ptr<uint8_t[]> buffer(
-      new uint8_t[kReadBytes]);
-  for (int i = 0; i < kReadsPerTurn; ++i) {
-    const absl::StatusOr<absl::Span<const uint8_t>> got =
-        socket_->Read({buffer.get(), kReadBytes});
-    if (!got.ok()) return OnSocketBroken(got.status());
-    if (got->empty()) return;
+  for (size_t bytes = 0; bytes < kBytesPerTurn;) {
     // A closed session still reads the socket, so that the peer receives the
     // remaining output.
-    if (!session_->closed()) lifeline_->OnBytes(*got);
-    if (got->size() < kReadBytes || !session_->reads()) return;
+    const absl::StatusOr<size_t> got =
+        session_->closed() ? socket_->Discard() : socket_->Receive(lifeline_);
+    if (!got.ok()) return OnSocketBroken(got.status());
+    // The loop watches the level, so an event follows if there is more input.
+    if (*got < fabric::tcp::kLeastRoom || !session_->reads()) return;
+    bytes += *got;
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
+#include "transport/fabric/tcp/receive.h"
 
 namespace penstock {
 namespace rpc {
@@ -22,15 +23,12 @@ bool MayComeLater(int error) {
 
 }  // namespace
 
-absl::StatusOr<absl::Span<const uint8_t>> Socket::Read(
-    absl::Span<uint8_t> buffer) {
-  const ssize_t got = recv(fd_.get(), buffer.data(), buffer.size(), 0);
-  if (got > 0) {
-    return absl::Span<const uint8_t>(buffer.data(), static_cast<size_t>(got));
-  }
-  if (got == 0) return absl::UnavailableError("the peer closed the connection");
-  if (MayComeLater(errno)) return absl::Span<const uint8_t>();
-  return absl::UnavailableError(base::ErrnoStatus(errno, "recv").message());
+absl::StatusOr<size_t> Socket::Receive(fabric::tcp::Endpoint* endpoint) {
+  return fabric::tcp::Receive(fd_.get(), endpoint);
+}
+
+absl::StatusOr<size_t> Socket::Discard() {
+  return fabric::tcp::Discard(fd_.get());
 }
 
 void Socket::Write(std::vector<memory::Bytes> pieces) {

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/tcp/byte_stream.h"
+#include "transport/fabric/tcp/endpoint.h"
 
 namespace penstock {
 namespace rpc {
@@ -27,10 +27,10 @@ class Socket final : public fabric::tcp::ByteStream {
 
   int fd() const { return fd_.get(); }
 
-  // Reads received bytes into the beginning of `buffer`, and returns them.
-  // Returns an empty span if no bytes are available. Returns UNAVAILABLE at the
-  // end of the stream.
-  absl::StatusOr<absl::Span<const uint8_t>> Read(absl::Span<uint8_t> buffer);
+  // Receives once for `endpoint`, as fabric::tcp::Receive() does.
+  absl::StatusOr<size_t> Receive(fabric::tcp::Endpoint* endpoint);
+  // Receives once, and drops the bytes. Returns as Receive() does.
+  absl::StatusOr<size_t> Discard();
 
   // Begins a write of `pieces`, which Pump() sends.
   void Write(std::vector<memory::Bytes> pieces) override;

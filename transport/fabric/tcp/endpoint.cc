@@ -227,6 +227,19 @@ void Endpoint::CountReadData(size_t size) {
   FinishRead(absl::OkStatus());
 }
 
+absl::Span<uint8_t> Endpoint::place() {
+  if (broken_ || !in_body_ || !IsReadData(unit_.type)) return {};
+  const ReadTable::Read* const read = reads_.Find(unit_);
+  if (read == nullptr || read->into.size() != unit_.length) return {};
+  return read->into.subspan(body_received_);
+}
+
+void Endpoint::OnPlaced(size_t size) {
+  BeginBatch();  // of the reads that follow
+  CountReadData(size);
+  EndBatch();
+}
+
 void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
   switch (unit_.type) {
     case UnitType::kPacket:

@@ -36,11 +36,19 @@ class Endpoint : public fabric::Endpoint {
   // Takes incoming bytes. Breaks the endpoint if they are not a sequence of
   // units.
   void OnBytes(absl::Span<const uint8_t> bytes);
+  // Returns the memory of a read that the next bytes belong to. Returns an
+  // empty span if they belong elsewhere. Valid until the next call.
+  absl::Span<uint8_t> place();
+  // Takes incoming bytes that the caller has written to the beginning of
+  // place(), without a copy.
+  void OnPlaced(size_t size);
   // Ends the write in flight, and starts the next one if anything waits.
   void OnWritten();
   // Ends the reads in flight with `cause`, then breaks the endpoint.
   void OnClosed(const absl::Status& cause);
 
+  // Returns true if a read of this side waits for bytes.
+  bool reading() const { return !reads_.empty(); }
   // Returns true if everything sent has been written to the stream.
   bool idle() const { return !writing_ && !HasOutput(); }
 

@@ -1,0 +1,74 @@
+#include "transport/fabric/tcp/receive.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "transport/base/status_util.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+namespace {
+
+// The size of a thread's buffer. Holds several small messages. Of a large
+// message, the bytes that arrive with its announcement are copied from here.
+constexpr size_t kBufferBytes = 16 * 1024;
+// Caps the bytes that are received behind a place. They are copied, even if a
+// later place begins among them.
+constexpr size_t kTailBytes = kLeastRoom;
+
+uint8_t* Buffer() {
+  static thread_local std::unique_ptr<uint8_t[]> buffer(
+      new uint8_t[kBufferBytes]);
+  return buffer.get();
+}
+
+absl::StatusOr<size_t> ReceiveOnce(int fd, absl::Span<iovec> into) {
+  msghdr message = {};
+  message.msg_iov = into.data();
+  message.msg_iovlen = into.size();
+  ssize_t result;
+  do {
+    result = recvmsg(fd, &message, MSG_DONTWAIT);
+  } while (result < 0 && errno == EINTR);
+  if (result > 0) return static_cast<size_t>(result);
+  if (result == 0) {
+    return absl::UnavailableError("the peer closed the connection");
+  }
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+  return absl::UnavailableError(base::ErrnoStatus(errno, "recvmsg").message());
+}
+
+}  // namespace
+
+absl::StatusOr<size_t> Receive(int fd, Endpoint* endpoint) {
+  const absl::Span<uint8_t> place = endpoint->place();
+  uint8_t* const buffer = Buffer();
+  iovec into[] = {
+      {place.data(), place.size()},
+      {buffer, place.empty() ? kBufferBytes : kTailBytes},
+  };
+  const absl::StatusOr<size_t> received = ReceiveOnce(fd, absl::MakeSpan(into));
+  if (!received.ok() || *received == 0) return received;
+  const size_t placed = std::min(*received, place.size());
+  endpoint->BeginBatch();
+  if (placed > 0) endpoint->OnPlaced(placed);
+  endpoint->OnBytes({buffer, *received - placed});
+  endpoint->EndBatch();
+  return received;
+}
+
+absl::StatusOr<size_t> Discard(int fd) {
+  iovec into[] = {{Buffer(), kBufferBytes}};
+  return ReceiveOnce(fd, absl::MakeSpan(into));
+}
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
