@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/fabric/tcp/receive.h"
 #include "transport/grpc/slice_bytes.h"
 #include "transport/progress/fork_count.h"
 
@@ -39,7 +40,12 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
 // would shut down the socket, which ends the connection for all processes that
 // have the socket.
 EndpointStream::~EndpointStream() {
-  if (!IsForeign()) grpc_endpoint_destroy(endpoint_);
+  if (IsForeign()) {
+    (void)input_.release();
+    return;
+  }
+  input_ = nullptr;
+  grpc_endpoint_destroy(endpoint_);
 }
 
 bool EndpointStream::IsForeign() const {
@@ -48,9 +54,30 @@ bool EndpointStream::IsForeign() const {
 
 void EndpointStream::Read() {
   events_->Hold();
+  if (input_ != nullptr) {
+    if (may_have_input_) {
+      grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
+    } else {
+      input_->Notify(&read_outer_);
+    }
+    return;
+  }
   GRPC_CLOSURE_INIT(&read_inner_, Forward, &read_outer_, nullptr);
   grpc_endpoint_read(endpoint_, read_buffer_.c_slice_buffer(), &read_inner_,
                      /*urgent=*/false, /*min_progress_size=*/1);
+}
+
+void EndpointStream::ReceiveDirectly() {
+  if (std::exchange(tried_directly_, true)) return;
+  input_ = SocketInput::Create(endpoint_);
+}
+
+absl::StatusOr<size_t> EndpointStream::Receive(
+    fabric::tcp::Endpoint* lifeline) {
+  absl::StatusOr<size_t> received =
+      fabric::tcp::Receive(input_->fd(), lifeline);
+  may_have_input_ = !received.ok() || *received > 0;
+  return received;
 }
 
 void EndpointStream::Write(std::vector<memory::Bytes> pieces) {
@@ -68,6 +95,7 @@ void EndpointStream::Shutdown(grpc_error_handle why) {
   if (shut_down_ || IsForeign()) return;
   shut_down_ = true;
   grpc_endpoint_shutdown(endpoint_, why);
+  if (input_ != nullptr) input_->Wake();
 }
 
 }  // namespace core

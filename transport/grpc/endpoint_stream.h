@@ -4,12 +4,16 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
 
+#include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "transport/fabric/tcp/byte_stream.h"
+#include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/socket_input.h"
 
 namespace penstock {
 namespace core {
@@ -35,7 +39,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   EndpointStream(grpc_endpoint* endpoint, EndpointStreamEvents* events);
   ~EndpointStream() override;
 
-  // Begins a read. OnRead() follows once, with the bytes in read_buffer().
+  // Begins a read. OnRead() follows once. The bytes are in read_buffer(), or if
+  // the stream receives directly, in the socket.
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
   // Begins a write. OnWritten() follows once.
@@ -43,6 +48,16 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // Fails the read and the write in flight, and all later ones. Does nothing in
   // a forked child, because the connection belongs to the parent.
   void Shutdown(grpc_error_handle why);
+  bool is_shut_down() const { return shut_down_; }
+
+  // Makes the stream receive directly from its socket from now on, if possible.
+  // Otherwise a large message would be copied from the slices into which gRPC's
+  // endpoint reads. Call with no read in flight.
+  void ReceiveDirectly();
+  bool receives_directly() const { return input_ != nullptr; }
+  // Receives once, as fabric::tcp::Receive() does. Call between OnRead() and
+  // the next Read(). Requires receives_directly().
+  absl::StatusOr<size_t> Receive(fabric::tcp::Endpoint* lifeline);
 
   grpc_endpoint* endpoint() const { return endpoint_; }
 
@@ -52,6 +67,11 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_endpoint* const endpoint_;
   EndpointStreamEvents* const events_;
   const uint32_t fork_count_;
+  // Null while gRPC's endpoint reads.
+  std::unique_ptr<SocketInput> input_;
+  // False if Receive() has emptied the socket.
+  bool may_have_input_ = true;
+  bool tried_directly_ = false;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;

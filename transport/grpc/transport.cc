@@ -155,6 +155,19 @@ void Transport::DeliverReadBuffer() {
   buffer->Clear();
 }
 
+// Receives until the socket is empty, or until other threads that wait for the
+// lock should have their turn.
+void Transport::ReceiveDirectly() {
+  constexpr size_t kMostBytes = 1024 * 1024;
+  for (size_t bytes = 0; bytes < kMostBytes;) {
+    if (session_->closed() || !session_->reads()) return;
+    const absl::StatusOr<size_t> received = stream_->Receive(lifeline_);
+    if (!received.ok()) return OnConnectionClosed(received.status());
+    if (*received == 0) return;
+    bytes += *received;
+  }
+}
+
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
   OnStreamClosed([&] {
     mu_.AssertHeld();
@@ -169,10 +182,15 @@ void Transport::OnRead(grpc_error_handle error) {
   grpc_core::ExecCtx::Get()->InvalidateNow();  // as in PollPath()
   {
     Section section(this);
+    if (error.ok() && stream_->is_shut_down()) {
+      error = GRPC_ERROR_CREATE("the session ended");
+    }
     if (!error.ok()) {
       OnConnectionClosed(error);
     } else {
       DeliverReadBuffer();
+      if (lifeline_->reading()) stream_->ReceiveDirectly();
+      if (stream_->receives_directly()) ReceiveDirectly();
       wants_read_ = true;
     }
   }

@@ -140,6 +140,7 @@ class Transport final : public grpc_transport,
 
   void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DeliverReadBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReceiveDirectly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,0 +1,73 @@
+#include "transport/grpc/socket_input.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/memory/memory.h"
+#include "src/core/lib/iomgr/socket_utils_posix.h"
+#include "src/core/lib/iomgr/tcp_posix.h"
+#include "src/core/lib/resource_quota/resource_quota.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// Returns the functions of gRPC's endpoints over plain TCP. gRPC does not tell
+// them, so this makes such an endpoint. Returns null if no descriptor is left.
+const grpc_endpoint_vtable* FindTcpFunctions() {
+  base::UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.valid()) return nullptr;
+  grpc_core::PosixTcpOptions options;
+  options.resource_quota = grpc_core::ResourceQuota::Default();
+  grpc_endpoint* const endpoint = grpc_tcp_create(
+      grpc_fd_create(fd.Release(), "penstock-tcp", /*track_err=*/false),
+      options, "");
+  const grpc_endpoint_vtable* const functions = endpoint->vtable;
+  grpc_endpoint_destroy(endpoint);
+  return functions;
+}
+
+bool IsPlainTcp(const grpc_endpoint& endpoint) {
+  static const grpc_endpoint_vtable* const functions = FindTcpFunctions();
+  return endpoint.vtable == functions;
+}
+
+// Other engines poll only the descriptors that are in a pollset.
+bool EnginePollsAll() {
+  return strcmp(grpc_get_poll_strategy_name(), "epoll1") == 0;
+}
+
+// Returns true if `fd` is in the upper half of the process's descriptors, which
+// is for connections.
+bool IsForConnections(int fd) {
+  rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+         static_cast<rlim_t>(fd) >= limit.rlim_cur / 2;
+}
+
+}  // namespace
+
+std::unique_ptr<SocketInput> SocketInput::Create(grpc_endpoint* endpoint) {
+  if (!EnginePollsAll() || !IsPlainTcp(*endpoint)) return nullptr;
+  base::UniqueFd fd(
+      fcntl(grpc_endpoint_get_fd(endpoint), F_DUPFD_CLOEXEC, /*least=*/0));
+  if (!fd.valid() || IsForConnections(fd.get())) return nullptr;
+  return absl::WrapUnique(new SocketInput(fd.Release()));
+}
+
+// Takes the descriptor out of the epoll set before closing it. Closing alone
+// would leave it there, because the endpoint keeps the socket open.
+SocketInput::~SocketInput() {
+  int fd = -1;
+  grpc_fd_orphan(fd_, /*on_done=*/nullptr, &fd, "penstock-input");
+  close(fd);
+}
+
+}  // namespace core
+}  // namespace penstock
