@@ -117,11 +117,11 @@ absl::Status HostGroup::InPieces(const Call& call, int64_t most,
   return absl::OkStatus();
 }
 
-void HostGroup::ReduceSlots(const Call& call, size_t offset, int64_t count,
-                            void* into) {
+void HostGroup::ReduceSlots(const Call& call, const void* own, size_t offset,
+                            int64_t count, void* into) {
   std::array<const void*, kMaxHostRanks> from;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    from[rank] = exchange_.SlotOf(rank) + offset;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    from[peer] = peer == rank() ? own : exchange_.SlotOf(peer) + offset;
   }
   collectives::Reduce(call.op, call.dtype,
                       absl::MakeConstSpan(from.data(), ranks()), into,
@@ -138,12 +138,14 @@ absl::Status HostGroup::AllReduceFlat(const Call& call, const void* in,
       },
       [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
         if (out == nullptr) return;
-        ReduceSlots(call, 0, piece.count, At(out, piece.begin, call.dtype));
+        ReduceSlots(call, At(in, piece.begin, call.dtype), 0, piece.count,
+                    At(out, piece.begin, call.dtype));
       });
 }
 
 // Two meetings for each piece: each rank reduces its block into its next slot,
-// then copies the blocks of all.
+// then copies the blocks of all. Nobody else reads a rank's own block of the
+// first slot, so that block is reduced from where it lies.
 absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
                                           void* out) {
   const CallWords words = Encode(call);
@@ -151,13 +153,18 @@ absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
   absl::Status status = InPieces(
       call, SlotElements(call.dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {
+        const Range own = BlockOf(rank(), ranks(), piece.count);
+        const int64_t end = own.begin + own.count;
         Copy(At(in, piece.begin, call.dtype), slot,
-             BytesOf(call.dtype, piece.count));
+             BytesOf(call.dtype, own.begin));
+        Copy(At(in, piece.begin + end, call.dtype), At(slot, end, call.dtype),
+             BytesOf(call.dtype, piece.count - end));
       },
       [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
         const Range own = BlockOf(rank(), ranks(), piece.count);
         const size_t offset = BytesOf(call.dtype, own.begin);
-        ReduceSlots(call, offset, own.count, exchange_.NextSlot() + offset);
+        ReduceSlots(call, At(in, piece.begin + own.begin, call.dtype), offset,
+                    own.count, exchange_.NextSlot() + offset);
         reduced = exchange_.Meet(words);
         if (!reduced.ok() || out == nullptr) return;
         for (int peer = 0; peer < ranks(); ++peer) {
@@ -209,12 +216,14 @@ absl::Status HostGroup::ReduceScatter(ReduceOp op, DType dtype, const void* in,
       [&](const Piece& piece, uint8_t* slot) {
         const size_t bytes = BytesOf(dtype, piece.count);
         for (int to = 0; to < ranks(); ++to) {
+          if (to == rank()) continue;
           Copy(At(in, to * count + piece.begin, dtype), slot + to * bytes,
                bytes);
         }
       },
       [&](const Piece& piece) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        ReduceSlots(call, rank() * BytesOf(dtype, piece.count), piece.count,
+        ReduceSlots(call, At(in, rank() * count + piece.begin, dtype),
+                    rank() * BytesOf(dtype, piece.count), piece.count,
                     At(out, piece.begin, dtype));
       });
 }

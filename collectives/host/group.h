@@ -128,8 +128,10 @@ class HostGroup {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status GatherAll(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Reduces `count` elements at `offset` bytes of all ranks' slots.
-  void ReduceSlots(const Call& call, size_t offset, int64_t count, void* into)
+  // Reduces this rank's elements at `own`, and those at `offset` bytes of the
+  // slots of all others.
+  void ReduceSlots(const Call& call, const void* own, size_t offset,
+                   int64_t count, void* into)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   base::Mutex mu_;
