@@ -395,6 +395,13 @@ LAYERS = {
         "bench/rpc",
         "bench/tensors/sum.h",
     ],
+    "bench/collectives": [
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+        "collectives/host",
+        "bench/rpc/statistics.h",
+    ],
     "bench/connections": ["penstock"],
     "bench/device": ["penstock", "transport/memory", "transport/device"],
     "bench/grpc_qps": [],
