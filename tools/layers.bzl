@@ -156,7 +156,37 @@ LAYERS = {
     ],
     # The preloaded stub; it calls plain C.
     "preload": ["transport/base", "transport/preload.h"],
-    "tensor_service": ["transport/progress/fork_count.h"],
+    # The headers that programs include. The folders below implement them.
+    "tensor_service": [],
+    "tensor_service/tensor": [
+        "transport/progress/fork_count.h",
+        "tensor_service",
+    ],
+    "tensor_service/device": ["tensor_service", "tensor_service/tensor"],
+    "tensor_service/codec": [
+        "tensor_service",
+        "tensor_service/tensor",
+        "tensor_service/device",
+    ],
+    "tensor_service/calls": [
+        "tensor_service",
+        "tensor_service/tensor",
+        "tensor_service/device",
+        "tensor_service/codec",
+    ],
+    "tensor_service/exchange": [
+        "tensor_service",
+        "tensor_service/tensor",
+        "tensor_service/device",
+        "tensor_service/codec",
+        "tensor_service/calls",
+    ],
+    "tensor_service/rendezvous": [
+        "tensor_service",
+        "tensor_service/tensor",
+        "tensor_service/codec",
+        "tensor_service/calls",
+    ],
     # Tensors on GPUs.
     "tensor_service/cuda": [
         "transport/base",

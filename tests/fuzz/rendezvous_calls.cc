@@ -7,7 +7,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/message.h"
 #include "tensor_service/rendezvous.pb.h"
-#include "tensor_service/rendezvous_convert.h"
+#include "tensor_service/rendezvous/rendezvous_convert.h"
 #include "tests/fuzz/input.h"
 
 namespace penstock {

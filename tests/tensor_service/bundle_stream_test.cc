@@ -1,4 +1,4 @@
-#include "tensor_service/bundle_stream.h"
+#include "tensor_service/codec/bundle_stream.h"
 
 #include <random>
 #include <string>

@@ -1,4 +1,4 @@
-#include "tensor_service/names.h"
+#include "tensor_service/codec/names.h"
 
 #include <random>
 #include <string>

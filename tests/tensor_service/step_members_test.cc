@@ -1,4 +1,4 @@
-#include "tensor_service/step_members.h"
+#include "tensor_service/rendezvous/step_members.h"
 
 #include <string>
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tensor_service/codec.h"
-#include "tensor_service/encode_strided.h"
+#include "tensor_service/codec/encode_strided.h"
 #include "tensor_service/tensor.pb.h"
 
 namespace penstock::tensor {

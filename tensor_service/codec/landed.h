@@ -1,0 +1,45 @@
+// Slices of a message that a transport has received into destinations.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_CODEC_LANDED_H_
+#define PENSTOCK_TENSOR_SERVICE_CODEC_LANDED_H_
+
+#include <cstddef>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "tensor_service/codec/slice_reader.h"
+#include "tensor_service/destination.h"
+
+namespace penstock::tensor {
+
+// Finds slices that a transport has received into destinations. A transport
+// finds a destination by size, so a slice may lie in the destination of another
+// tensor, for example if two tensors of one size come in another order. Such a
+// slice is moved away before its place is written to. Not thread-safe.
+class Landed {
+ public:
+  // Both arguments must outlive this object. Call Start() before reading `in`.
+  Landed(SliceReader* in, const DestinationSet* destinations)
+      : in_(in), destinations_(destinations) {}
+
+  // Finds the slices on the host that lie in destinations. Moves away slices
+  // that do not fill a destination exactly; no transport produces them. Returns
+  // RESOURCE_EXHAUSTED if there is no memory for the move.
+  absl::Status Start();
+  // Moves away unread bytes that lie in the destination. Returns
+  // RESOURCE_EXHAUSTED if there is no memory for the move.
+  absl::Status MoveAway(const Destination& destination);
+  // Returns true if `data`, in the message, lies in memory of a destination.
+  bool Contains(const char* data) const {
+    return !slices_.empty() && destinations_->Overlapping(data, 1) != nullptr;
+  }
+
+ private:
+  SliceReader* const in_;
+  const DestinationSet* const destinations_;
+  absl::flat_hash_map<const Destination*, size_t> slices_;  // the slice in each
+};
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TENSOR_SERVICE_CODEC_LANDED_H_
