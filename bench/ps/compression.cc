@@ -18,7 +18,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 #include "ps/compression/compressor.h"
 #include "ps/compression/decompress.h"
 #include "ps/optim/workers.h"

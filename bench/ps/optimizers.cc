@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/ps/triad.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 #include "ps/optim/dense.h"
 #include "ps/optim/optimizer.h"
 #include "ps/optim/workers.h"

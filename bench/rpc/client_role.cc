@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "bench/rpc/child_process.h"
+#include "bench/rpc/client/watchdog.h"
 #include "bench/rpc/measure.h"
 #include "bench/rpc/server_channels.h"
-#include "bench/rpc/watchdog.h"
+#include "bench/rpc/setup/child_process.h"
 
 namespace penstock {
 namespace bench {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/rpc/cell.h"
-#include "bench/rpc/child_process.h"
-#include "bench/rpc/options.h"
-#include "bench/rpc/report.h"
+#include "bench/rpc/message/cell.h"
+#include "bench/rpc/report/report.h"
+#include "bench/rpc/setup/child_process.h"
+#include "bench/rpc/setup/options.h"
 
 namespace penstock {
 namespace bench {

@@ -24,15 +24,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "bench/rpc/cell.h"
 #include "bench/rpc/client_role.h"
-#include "bench/rpc/devices.h"
-#include "bench/rpc/message.h"
-#include "bench/rpc/options.h"
-#include "bench/rpc/report.h"
-#include "bench/rpc/result_files.h"
+#include "bench/rpc/message/cell.h"
+#include "bench/rpc/message/devices.h"
+#include "bench/rpc/message/message.h"
+#include "bench/rpc/report/report.h"
+#include "bench/rpc/report/result_files.h"
 #include "bench/rpc/runner.h"
-#include "bench/rpc/server_role.h"
+#include "bench/rpc/server/server_role.h"
+#include "bench/rpc/setup/options.h"
 
 namespace penstock {
 namespace bench {

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "bench/rpc/child_process.h"
 #include "bench/rpc/client_role.h"
 #include "bench/rpc/measure.h"
-#include "bench/rpc/server_role.h"
-#include "bench/rpc/statistics.h"
-#include "bench/rpc/usage.h"
+#include "bench/rpc/report/statistics.h"
+#include "bench/rpc/server/server_role.h"
+#include "bench/rpc/setup/child_process.h"
+#include "bench/rpc/setup/usage.h"
 
 namespace penstock {
 namespace bench {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/rpc/cell.h"
-#include "bench/rpc/options.h"
-#include "bench/rpc/report.h"
+#include "bench/rpc/message/cell.h"
+#include "bench/rpc/report/report.h"
+#include "bench/rpc/setup/options.h"
 
 namespace penstock {
 namespace bench {

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "bench/rpc/client.h"
-#include "bench/rpc/load.h"
-#include "bench/rpc/replay.h"
-#include "bench/rpc/usage.h"
-#include "bench/rpc/watchdog.h"
+#include "bench/rpc/client/client.h"
+#include "bench/rpc/client/load.h"
+#include "bench/rpc/client/replay.h"
+#include "bench/rpc/client/watchdog.h"
+#include "bench/rpc/setup/usage.h"
 
 namespace penstock {
 namespace bench {

@@ -7,11 +7,11 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "bench/rpc/client.h"
-#include "bench/rpc/payload.h"
-#include "bench/rpc/prepare_memory.h"
-#include "bench/rpc/service.h"
-#include "bench/rpc/transports.h"
+#include "bench/rpc/client/client.h"
+#include "bench/rpc/message/payload.h"
+#include "bench/rpc/setup/prepare_memory.h"
+#include "bench/rpc/setup/service.h"
+#include "bench/rpc/setup/transports.h"
 #include "grpcpp/client_context.h"
 #include "penstock/penstock.h"
 

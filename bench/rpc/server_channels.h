@@ -8,11 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/rpc/cell.h"
-#include "bench/rpc/options.h"
-#include "bench/rpc/server.h"
-#include "bench/rpc/server_role.h"
-#include "bench/rpc/usage.h"
+#include "bench/rpc/message/cell.h"
+#include "bench/rpc/server/server.h"
+#include "bench/rpc/server/server_role.h"
+#include "bench/rpc/setup/options.h"
+#include "bench/rpc/setup/usage.h"
 #include "grpcpp/channel.h"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "bench/rpc/cell.h"
+#include "bench/rpc/message/cell.h"
 
 namespace penstock::bench {
 

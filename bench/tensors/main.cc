@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "bench/rpc/devices.h"
+#include "bench/rpc/message/devices.h"
 #include "bench/tensors/client.h"
 #include "bench/tensors/contender.h"
 #include "bench/tensors/models.h"

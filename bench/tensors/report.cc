@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 
 namespace penstock::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "bench/rpc/child_process.h"
+#include "bench/rpc/setup/child_process.h"
 #include "bench/tensors/contender.h"
 
 namespace penstock::bench {

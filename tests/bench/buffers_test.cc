@@ -1,4 +1,4 @@
-#include "bench/rpc/buffers.h"
+#include "bench/rpc/message/buffers.h"
 
 #include <algorithm>
 #include <numeric>

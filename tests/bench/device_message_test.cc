@@ -1,14 +1,14 @@
 // Tests bench/rpc's messages on simulated devices: the right bytes must be in
 // the right places.
 
-#include "bench/rpc/device_message.h"
+#include "bench/rpc/message/device_message.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "bench/rpc/message.h"
-#include "bench/rpc/payload.h"
+#include "bench/rpc/message/message.h"
+#include "bench/rpc/message/payload.h"
 #include "gtest/gtest.h"
 #include "tensor_service/device_memory.h"
 #include "tests/tensor_service/fake_device.h"

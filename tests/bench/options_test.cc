@@ -1,10 +1,10 @@
-#include "bench/rpc/options.h"
+#include "bench/rpc/setup/options.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/rpc/cell.h"
+#include "bench/rpc/message/cell.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,11 +1,11 @@
-#include "bench/rpc/payload.h"
+#include "bench/rpc/message/payload.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "bench/rpc/cell.h"
-#include "bench/rpc/message.h"
+#include "bench/rpc/message/cell.h"
+#include "bench/rpc/message/message.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 

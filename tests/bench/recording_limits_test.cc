@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/rpc/recording.h"
+#include "bench/rpc/recording/recording.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

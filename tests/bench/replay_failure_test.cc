@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/rpc/recording.h"
-#include "bench/rpc/replay.h"
-#include "bench/rpc/server.h"
-#include "bench/rpc/watchdog.h"
+#include "bench/rpc/client/replay.h"
+#include "bench/rpc/client/watchdog.h"
+#include "bench/rpc/recording/recording.h"
+#include "bench/rpc/server/server.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"

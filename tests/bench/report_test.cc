@@ -1,4 +1,4 @@
-#include "bench/rpc/report.h"
+#include "bench/rpc/report/report.h"
 
 #include <algorithm>
 #include <fstream>
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "bench/rpc/result_file.h"
+#include "bench/rpc/report/result_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

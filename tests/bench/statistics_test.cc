@@ -1,4 +1,4 @@
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 
 #include "gtest/gtest.h"
 

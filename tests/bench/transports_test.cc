@@ -1,4 +1,4 @@
-#include "bench/rpc/transports.h"
+#include "bench/rpc/setup/transports.h"
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"

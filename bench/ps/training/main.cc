@@ -21,7 +21,7 @@
 #include "bench/ps/training/report.h"
 #include "bench/ps/training/roles.h"
 #include "bench/ps/training/workload.h"
-#include "bench/rpc/child_process.h"
+#include "bench/rpc/setup/child_process.h"
 #include "nlohmann/json.hpp"
 
 namespace penstock::bench {

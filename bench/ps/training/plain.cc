@@ -4,8 +4,8 @@
 #include "bench/ps/training/read.h"
 #include "bench/ps/training/roles.h"
 #include "bench/ps/training/rounds.h"
-#include "bench/rpc/child_process.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
+#include "bench/rpc/setup/child_process.h"
 #include "ps/optim/workers.h"
 #include "tensor_service/tensor.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "absl/strings/str_format.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 
 namespace penstock::bench {
 namespace {

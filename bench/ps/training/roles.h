@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "bench/ps/training/workload.h"
-#include "bench/rpc/cell.h"
+#include "bench/rpc/message/cell.h"
 
 namespace penstock::bench {
 

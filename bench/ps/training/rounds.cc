@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/ps/training/roles.h"
-#include "bench/rpc/child_process.h"
+#include "bench/rpc/setup/child_process.h"
 
 namespace penstock::bench {
 

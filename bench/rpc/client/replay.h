@@ -1,0 +1,42 @@
+// Replays the calls of a recording.
+
+#ifndef PENSTOCK_BENCH_RPC_CLIENT_REPLAY_H_
+#define PENSTOCK_BENCH_RPC_CLIENT_REPLAY_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/rpc/client/watchdog.h"
+#include "bench/rpc/recording/recording.h"
+#include "grpcpp/channel.h"
+
+namespace penstock {
+namespace bench {
+
+struct ReplayResult {
+  // One latency per unary call. If there is no unary call, one per call.
+  std::vector<double> latencies_us;
+  double seconds = 0;  // from the first call's begin to the last one's end
+  size_t bytes = 0;    // of messages in both directions, as gRPC delivered them
+};
+
+// Replays all calls, each client's over its channel, and returns when the last
+// call has ended. Checks every message and status.
+//
+// With kMaxSpeed, a call begins once all earlier calls of its client have
+// ended, if they had ended before this call began in the recording. Thus a
+// client's calls keep their order and overlap, and clients do not wait for one
+// another. With another speed, each call begins at its recorded time divided by
+// `speed`. The latency counts from that time, even if the call has to wait for
+// a thread. The same applies to each message that the client sends in a stream.
+// Servers answer immediately.
+absl::StatusOr<ReplayResult> Replay(
+    const Recording& recording,
+    const std::vector<std::shared_ptr<grpc::Channel>>& channels, double speed,
+    Watchdog* watchdog);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_CLIENT_REPLAY_H_

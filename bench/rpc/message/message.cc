@@ -1,0 +1,234 @@
+#include "bench/rpc/message/message.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "bench/rpc/message/buffers.h"
+#include "bench/rpc/message/device_message.h"
+#include "bench/rpc/message/payload.pb.h"
+#include "grpc/slice.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "grpcpp/support/slice.h"
+#include "penstock/penstock.h"
+#include "tensor_service/allocator.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/pool_allocator.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+using Write = absl::FunctionRef<void(uint8_t*)>;
+using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
+
+std::atomic<MessageForm> message_form{MessageForm::kRaw};
+
+// Null if messages lie on the host.
+std::atomic<DeviceMessages*> on_device{nullptr};
+
+// Set before the first message is made.
+struct {
+  int count = 1;
+  BufferSizes mixed;
+  size_t mixed_bytes = 0;
+} buffers;
+
+// Equals kMinPayload of payload.h, which includes this header.
+constexpr size_t kSmallest = 8;
+
+absl::Span<const uint8_t> AsSpan(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+template <typename Message>
+grpc::ByteBuffer Serialize(const Message& message) {
+  grpc::ByteBuffer buffer;
+  bool own_buffer = false;
+  grpc::SerializationTraits<Message>::Serialize(message, &buffer, &own_buffer);
+  return buffer;
+}
+
+void WriteField(std::string* field, size_t size, size_t offset,
+                WritePart write) {
+  field->resize(size);
+  write({reinterpret_cast<uint8_t*>(&(*field)[0]), size}, offset);
+}
+
+grpc::ByteBuffer MakeProtobuf(const BufferSizes& parts, WritePart write) {
+  if (parts.size() == 1) {
+    BytesMessage message;
+    WriteField(message.mutable_body(), parts[0], 0, write);
+    return Serialize(message);
+  }
+  BuffersMessage message;
+  size_t offset = 0;
+  for (size_t size : parts) {
+    WriteField(message.add_bodies(), size, offset, write);
+    offset += size;
+  }
+  return Serialize(message);
+}
+
+// Parses either kind of message; both look alike on the wire.
+absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
+  BuffersMessage several;
+  BytesMessage single;
+  const bool one = buffers.count == 1 && buffers.mixed.empty();
+  const grpc::Status status =
+      one ? grpc::SerializationTraits<BytesMessage>::Deserialize(&message,
+                                                                 &single)
+          : grpc::SerializationTraits<BuffersMessage>::Deserialize(&message,
+                                                                   &several);
+  if (!status.ok()) return absl::DataLossError(status.error_message());
+  if (one) read(AsSpan(single.body()));
+  for (const std::string& body : several.bodies()) read(AsSpan(body));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
+                                          WritePart write) {
+  const auto size = static_cast<int64_t>(bytes);
+  if (DeviceMessages* const device = on_device) {
+    auto buffer = device->MakeBuffer(bytes, offset, write);
+    if (!buffer.ok()) return buffer.status();
+    return tensor::Tensor::FromBuffer(tensor::DType::kUint8, {size},
+                                      *std::move(buffer));
+  }
+  auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
+  if (!tensor.ok()) return tensor;
+  write({tensor->mutable_flat<uint8_t>()->data(), bytes}, offset);
+  return tensor;
+}
+
+// Ends the run if there is no message, because the figures would be wrong. The
+// peer processes notice the end of this one.
+grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
+  if (message.ok()) return *std::move(message);
+  std::fprintf(stderr, "rpc: make a message: %s\n",
+               message.status().ToString().c_str());
+  // exit() would run destructors while other threads are in calls.
+  _exit(1);
+}
+
+absl::StatusOr<grpc::ByteBuffer> MakeTensors(const BufferSizes& parts,
+                                             WritePart write) {
+  tensor::Bundle bundle;
+  size_t offset = 0;
+  for (size_t bytes : parts) {
+    auto tensor = MakeTensor(bytes, offset, write);
+    if (!tensor.ok()) return tensor.status();
+    offset += bytes;
+    bundle.tensors.push_back(
+        {absl::StrCat("payload", bundle.tensors.size()), *std::move(tensor)});
+  }
+  return tensor::Encode(bundle);
+}
+
+absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
+  const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(message);
+  if (!bundle.ok()) return absl::DataLossError(bundle.status().message());
+  if (bundle->tensors.empty()) return absl::DataLossError("no tensor");
+  for (const auto& named : bundle->tensors) read(AsSpan(named.tensor.bytes()));
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer MakeSlices(const BufferSizes& parts, WritePart write) {
+  if (DeviceMessages* const device = on_device) {
+    return MessageOrExit(device->Make(parts, write));
+  }
+  absl::InlinedVector<grpc::Slice, 1> slices;
+  size_t offset = 0;
+  for (size_t size : parts) {
+    grpc_slice raw = grpc_slice_malloc(size);
+    write({GRPC_SLICE_START_PTR(raw), size}, offset);
+    slices.emplace_back(raw, grpc::Slice::STEAL_REF);
+    offset += size;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+BufferSizes PartsOf(size_t bytes) {
+  if (bytes == kSmallest) return {bytes};
+  if (bytes == buffers.mixed_bytes) return buffers.mixed;
+  return EqualBuffers(buffers.count, bytes);
+}
+
+}  // namespace
+
+void SetMessageForm(MessageForm form) {
+  message_form = form;
+  if (form == MessageForm::kTensor) {
+    tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
+  }
+}
+
+void SetMessagesOnDevice(const tensor::Device& device) {
+  on_device = new DeviceMessages(device);
+}
+
+void SetMessageBuffers(int count, BufferSizes mixed) {
+  buffers.count = count;
+  buffers.mixed_bytes = std::accumulate(mixed.begin(), mixed.end(), size_t{0});
+  buffers.mixed = std::move(mixed);
+}
+
+grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write) {
+  const BufferSizes parts = PartsOf(bytes);
+  switch (message_form.load(std::memory_order_relaxed)) {
+    case MessageForm::kProtobuf:
+      return MakeProtobuf(parts, write);
+    case MessageForm::kTensor:
+      return MessageOrExit(MakeTensors(parts, write));
+    case MessageForm::kRaw:
+      break;
+  }
+  return MakeSlices(parts, write);
+}
+
+absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
+  switch (message_form.load(std::memory_order_relaxed)) {
+    case MessageForm::kProtobuf:
+      return ReadProtobuf(message, read);
+    case MessageForm::kTensor:
+      return ReadTensors(message, read);
+    case MessageForm::kRaw:
+      break;
+  }
+  if (DeviceMessages* const device = on_device) {
+    return device->ReadAll(message, read);
+  }
+  ReadRawMessage(message, read);
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer MakeRawMessage(size_t bytes, Write write) {
+  grpc_slice raw = grpc_slice_malloc(bytes);
+  write(GRPC_SLICE_START_PTR(raw));
+  const grpc::Slice slice(raw, grpc::Slice::STEAL_REF);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// The common case of one slice avoids a vector.
+void ReadRawMessage(const grpc::ByteBuffer& message, Read read) {
+  grpc::Slice single;
+  if (message.TrySingleSlice(&single).ok()) {
+    read({single.begin(), single.size()});
+    return;
+  }
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return;
+  for (const grpc::Slice& slice : slices) read({slice.begin(), slice.size()});
+}
+
+}  // namespace bench
+}  // namespace penstock
