@@ -10,6 +10,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/calls/accept_on_devices.h"
 #include "tensor_service/calls/caller.h"
+#include "tensor_service/calls/finish.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/exchange/named_answer.h"
 #include "tensor_service/exchange/stream_service.h"
@@ -113,13 +114,6 @@ class ServiceImpl final : public Base {
   }
 
  private:
-  static grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
-                                          const absl::Status& status) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(status));
-    return reactor;
-  }
-
   static absl::Status EncodeTo(const absl::StatusOr<Bundle>& bundle,
                                grpc::ByteBuffer* reply) {
     if (!bundle.ok()) return bundle.status();

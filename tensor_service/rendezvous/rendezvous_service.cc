@@ -11,6 +11,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/calls/accept_on_devices.h"
 #include "tensor_service/calls/caller.h"
+#include "tensor_service/calls/finish.h"
 #include "tensor_service/device_tensors.h"
 #include "tensor_service/message.h"
 #include "tensor_service/rendezvous.grpc.pb.h"
@@ -123,13 +124,6 @@ class ServiceImpl final : public Base {
   }
 
  private:
-  static grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
-                                          const absl::Status& status) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(ToGrpc(status));
-    return reactor;
-  }
-
   grpc::ServerUnaryReactor* Await(const grpc::ServerContextBase& context,
                                   const RendezvousKey& key,
                                   grpc::ByteBuffer* reply) {
