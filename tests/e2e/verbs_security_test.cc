@@ -1,9 +1,7 @@
 // TLS with RDMA, which does not encrypt: the paths of data, and the information
 // for gRPC.
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -12,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/certificates.h"
-#include "tests/e2e/knowledge.h"
+#include "tests/e2e/observer.h"
 #include "tests/e2e/verbs_echo.h"
 #include "tests/e2e/verbs_rig.h"
 
@@ -24,49 +22,15 @@ using testing::HasSubstr;
 constexpr char kNoSecurity[] = "security_level=TSI_SECURITY_NONE";
 constexpr char kPrivacy[] = "security_level=TSI_PRIVACY_AND_INTEGRITY";
 
-// The results of the last call.
-struct Observation {
-  Knowledge of_client;  // at the server
-  Knowledge of_server;  // at the client
-  std::string token;    // the call's credentials, at the server
-  grpc::Status status;
-  PathReport path;
-};
-
-class Observer final : public TestService::Service {
- public:
-  explicit Observer(Observation* seen) : seen_(seen) {}
-
-  grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,
-                         Empty*) override {
-    seen_->of_client = Knowledge(*context->auth_context(), context->peer());
-    auto token = context->client_metadata().find("x-token");
-    if (token != context->client_metadata().end()) {
-      seen_->token.assign(token->second.data(), token->second.size());
-    }
-    return grpc::Status::OK;
-  }
-
- private:
-  Observation* const seen_;
-};
-
-// Credentials that gRPC sends only over a private connection.
-class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
- public:
-  grpc::Status GetMetadata(
-      grpc::string_ref service_url, grpc::string_ref method_name,
-      const grpc::AuthContext& channel_context,
-      std::multimap<std::string, std::string>* metadata) override {
-    metadata->emplace("x-token", "secret");
-    return grpc::Status::OK;
-  }
-};
-
 Options WithoutProtection(Options options = VerbsAt()) {
   options.data_protection = DataProtection::kNone;
   return options;
 }
+
+// The results of one call, and its path.
+struct PathObservation : Observation {
+  PathReport path;
+};
 
 class VerbsSecurityTest : public VerbsRig {
  protected:
@@ -77,27 +41,11 @@ class VerbsSecurityTest : public VerbsRig {
   }
   ~VerbsSecurityTest() override { StopServing(); }
 
-  static std::shared_ptr<grpc::ServerCredentials> ServerTls() {
-    grpc::SslServerCredentialsOptions options(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    options.pem_root_certs = TestCertificates()->authority.certificate;
-    options.pem_key_cert_pairs.push_back(
-        {TestCertificates()->server.key,
-         TestCertificates()->server.certificate});
-    return grpc::SslServerCredentials(options);
-  }
-
-  static std::shared_ptr<grpc::ChannelCredentials> ClientTls() {
-    return grpc::SslCredentials({TestCertificates()->authority.certificate,
-                                 TestCertificates()->client.key,
-                                 TestCertificates()->client.certificate});
-  }
-
   // Makes one call over mutual TLS.
-  Observation Observe(const Options& server, const Options& client) {
-    seen_ = Observation();
-    Serve(&observer_, server, ServerTls());
-    auto channel = Connect(client, ClientTls());
+  PathObservation Observe(const Options& server, const Options& client) {
+    seen_ = PathObservation();
+    Serve(&observer_, server, ServerTls(true));
+    auto channel = Connect(client, ClientTls(TestCertificates()->client));
     Call call;
     if (call_credentials_) call.set_credentials(call_credentials_);
     Empty response;
@@ -110,7 +58,7 @@ class VerbsSecurityTest : public VerbsRig {
     return seen_;
   }
 
-  static void ExpectIdentities(const Observation& seen) {
+  static void ExpectIdentities(const PathObservation& seen) {
     ASSERT_TRUE(seen.status.ok()) << seen.status.error_message();
     EXPECT_EQ(seen.of_client.identities.count("client.test"), 1u)
         << seen.of_client;
@@ -120,7 +68,7 @@ class VerbsSecurityTest : public VerbsRig {
     EXPECT_TRUE(seen.of_server.authenticated);
   }
 
-  static void ExpectTcpBecauseOfProtection(const Observation& seen) {
+  static void ExpectTcpBecauseOfProtection(const PathObservation& seen) {
     ExpectIdentities(seen);
     EXPECT_EQ(seen.path.path, "tcp") << seen.path;
     EXPECT_THAT(seen.path.reason, HasSubstr("PENSTOCK_DATA_PROTECTION=none"));
@@ -129,7 +77,7 @@ class VerbsSecurityTest : public VerbsRig {
   std::shared_ptr<grpc::CallCredentials> call_credentials_;
 
  private:
-  Observation seen_;
+  PathObservation seen_;
   Observer observer_{&seen_};
 };
 
@@ -144,14 +92,15 @@ TEST_F(VerbsSecurityTest, InsecureConnectionsUseVerbs) {
 }
 
 TEST_F(VerbsSecurityTest, MutualTlsStaysOnTcpAndSaysWhichSettingDecides) {
-  const Observation seen = Observe(VerbsAt(), VerbsAt());
+  const PathObservation seen = Observe(VerbsAt(), VerbsAt());
   ExpectTcpBecauseOfProtection(seen);
   EXPECT_TRUE(seen.of_client.Has(kPrivacy)) << seen.of_client;
   EXPECT_TRUE(seen.of_server.Has(kPrivacy)) << seen.of_server;
 }
 
 TEST_F(VerbsSecurityTest, WithoutProtectionPeersAreProvenAndNothingIsPromised) {
-  const Observation seen = Observe(WithoutProtection(), WithoutProtection());
+  const PathObservation seen =
+      Observe(WithoutProtection(), WithoutProtection());
   EXPECT_EQ(seen.path.path, "verbs") << seen.path;
   ExpectIdentities(seen);
   EXPECT_TRUE(seen.of_client.Has(kNoSecurity)) << seen.of_client;
@@ -166,20 +115,20 @@ TEST_F(VerbsSecurityTest, OneSideAloneDoesNotTakeTheProtectionAway) {
 }
 
 TEST_F(VerbsSecurityTest, CredentialsThatWantPrivacyAreNotSentInTheClear) {
-  call_credentials_ =
-      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenPlugin>());
-  const Observation bare = Observe(WithoutProtection(), WithoutProtection());
+  call_credentials_ = Token("secret");
+  const PathObservation bare =
+      Observe(WithoutProtection(), WithoutProtection());
   EXPECT_EQ(bare.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
       << bare.status.error_message();
   EXPECT_EQ(bare.token, "");
   // A protected connection sends the credentials.
-  const Observation safe = Observe(VerbsAt(), VerbsAt());
+  const PathObservation safe = Observe(VerbsAt(), VerbsAt());
   EXPECT_TRUE(safe.status.ok()) << safe.status.error_message();
   EXPECT_EQ(safe.token, "secret");
 }
 
 TEST_F(VerbsSecurityTest, RequiredVerbsIsRefusedWhereItWouldExpose) {
-  const Observation seen = Observe(VerbsAt(), OnlyVerbsAt());
+  const PathObservation seen = Observe(VerbsAt(), OnlyVerbsAt());
   EXPECT_EQ(seen.status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(seen.status.error_message(),
               HasSubstr("Penstock policy is \"require verbs\", but "));
@@ -188,16 +137,17 @@ TEST_F(VerbsSecurityTest, RequiredVerbsIsRefusedWhereItWouldExpose) {
 }
 
 TEST_F(VerbsSecurityTest, RequiredVerbsIsHadWhereBothAllowIt) {
-  const Observation seen = Observe(WithoutProtection(OnlyVerbsAt()),
-                                   WithoutProtection(OnlyVerbsAt()));
+  const PathObservation seen = Observe(WithoutProtection(OnlyVerbsAt()),
+                                       WithoutProtection(OnlyVerbsAt()));
   ExpectIdentities(seen);
   EXPECT_EQ(seen.path.path, "verbs") << seen.path;
 }
 
 TEST_F(VerbsSecurityTest, MessagesOfEachKindGoOverVerbsBesideTls) {
   EchoService service;
-  Serve(&service, WithoutProtection(), ServerTls());
-  auto channel = Connect(WithoutProtection(), ClientTls());
+  Serve(&service, WithoutProtection(), ServerTls(true));
+  auto channel =
+      Connect(WithoutProtection(), ClientTls(TestCertificates()->client));
   auto stub = TestService::NewStub(channel);
   uint32_t number = 0;
   for (size_t bytes : {1, 1000, 20000, 100000, 2000000}) {
