@@ -51,6 +51,16 @@ std::string RepeatWith(uint64_t seed) {
   return absl::StrCat("repeat with --seeds=1 --first=", seed);
 }
 
+void RunEachSeed(const std::function<void(uint64_t seed)>& run) {
+  for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);
+       ++seed) {
+    SCOPED_TRACE(RepeatWith(seed));
+    run(seed);
+    if (testing::Test::HasFailure()) return;
+  }
+  ChosenSeeds().Print();
+}
+
 int RunWithSeeds(int argc, char** argv, uint64_t count) {
   testing::InitGoogleTest(&argc, argv);
   uint64_t first = 1;

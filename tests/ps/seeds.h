@@ -4,6 +4,7 @@
 #define PENSTOCK_TESTS_PS_SEEDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -40,6 +41,10 @@ Seeds& ChosenSeeds();
 
 // Returns the flags that repeat a seed: "repeat with --seeds=1 --first=7".
 std::string RepeatWith(uint64_t seed);
+
+// Calls `run` for each of ChosenSeeds(), and prints the seeds. Returns after a
+// failure, which names the flags that repeat its seed.
+void RunEachSeed(const std::function<void(uint64_t seed)>& run);
 
 // Is main() of a test with seeds. Takes --first=S and --seeds=N, of which
 // `count` is the default, and runs all tests.

@@ -184,13 +184,7 @@ class Program {
 };
 
 TEST(CallLoopTest, EachStartIsAnsweredOnce) {
-  for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);
-       ++seed) {
-    SCOPED_TRACE(RepeatWith(seed));
-    Program(seed).Run();
-    if (testing::Test::HasFailure()) return;
-  }
-  ChosenSeeds().Print();
+  RunEachSeed([](uint64_t seed) { Program(seed).Run(); });
 }
 
 }  // namespace

@@ -251,13 +251,7 @@ class Program {
 };
 
 TEST(RandomProgramTest, ServersHaveWhatPlainMapsHave) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    SCOPED_TRACE(RepeatWith(seed));
-    Program(seed).Run();
-    if (HasFailure()) return;
-  }
-  seeds.Print();
+  RunEachSeed([](uint64_t seed) { Program(seed).Run(); });
 }
 
 }  // namespace

@@ -113,13 +113,7 @@ class RandomRun {
 };
 
 TEST(DensePartRandomTest, StepsSnapshotsAndRestores) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    SCOPED_TRACE(RepeatWith(seed));
-    RandomRun(seed).Go();
-    if (HasFatalFailure()) return;
-  }
-  seeds.Print();
+  RunEachSeed([](uint64_t seed) { RandomRun(seed).Go(); });
 }
 
 }  // namespace

@@ -163,13 +163,7 @@ void RunAtRandom(uint64_t seed) {
 }
 
 TEST(VersionedTensorTest, WhatReadersHoldStaysWhatItWas) {
-  Seeds& seeds = ChosenSeeds();
-  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
-    SCOPED_TRACE(RepeatWith(seed));
-    RunAtRandom(seed);
-    if (HasFatalFailure()) return;
-  }
-  seeds.Print();
+  RunEachSeed([](uint64_t seed) { RunAtRandom(seed); });
 }
 
 TEST(VersionedTensorTest, NoReaderSeesAVersionThatIsHalfWritten) {
