@@ -171,7 +171,8 @@ class Coordinator {
   // Take the server to a cut:
   // - Hold() stops new applies, so that the servers' cut can be chosen;
   // - GoOnTo() continues to the cut, and not beyond;
-  // - Release() ends the hold, once IsAtCut() and the values are copied.
+  // - CloseCut() refuses later pushes in the cut, once IsAtCut();
+  // - Release() ends the hold, once the values are copied.
   //
   // Pushes are taken and held meanwhile. The server reaches the cut once all
   // members have pushed up to the cut.
@@ -180,6 +181,10 @@ class Coordinator {
   // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);
   bool IsAtCut() const;
+  // At the cut: ends the steps before the cut for all ranks. A worker that this
+  // server has not waited for cannot push them here afterwards, so no push is
+  // in the cut at another server and after the cut here.
+  Outcome CloseCut();
   Outcome Release();
 
  private:

@@ -57,6 +57,16 @@ bool Coordinator::IsAtCut() const {
                      });
 }
 
+Coordinator::Outcome Coordinator::CloseCut() {
+  for (const RankClock& each : membership_.Clocks()) {
+    const uint32_t rank = each.worker.rank;
+    membership_.Forgo(rank, gate_.cut()->ClockOf(rank));
+  }
+  Outcome outcome;
+  Settle({}, &outcome);
+  return outcome;
+}
+
 Coordinator::Outcome Coordinator::Release() {
   Outcome outcome;
   gate_.Open();

@@ -126,11 +126,22 @@ void Membership::Tick(absl::Time now, Changes* changes) {
 void Membership::Advance(uint32_t rank, uint64_t clock, absl::Time now) {
   auto found = members_.find(rank);
   if (found == members_.end() || clock <= found->second.clock) return;
-  Member& member = found->second;
-  by_progress_.erase({ProgressOf(member), rank});
-  member.clock = clock;
-  member.advanced = now;
-  by_progress_.insert({ProgressOf(member), rank});
+  found->second.advanced = now;
+  SetClock(&found->second, rank, clock);
+}
+
+void Membership::Forgo(uint32_t rank, uint64_t clock) {
+  const auto past = past_.find(rank);
+  if (past == past_.end() || clock <= past->second.clock) return;
+  const auto member = members_.find(rank);
+  if (member != members_.end()) return SetClock(&member->second, rank, clock);
+  past->second.clock = clock;
+}
+
+void Membership::SetClock(Member* member, uint32_t rank, uint64_t clock) {
+  by_progress_.erase({ProgressOf(*member), rank});
+  member->clock = clock;
+  by_progress_.insert({ProgressOf(*member), rank});
   past_[rank].clock = clock;
   RaiseFloor();
 }

@@ -138,6 +138,9 @@ class Membership {
 
   // Sets a member's clock. The clock never falls.
   void Advance(uint32_t rank, uint64_t clock, absl::Time now);
+  // Ends the steps below `clock` of a rank that ever joined, member or not: its
+  // later pushes of these steps do not count.
+  void Forgo(uint32_t rank, uint64_t clock);
 
   State state() const { return state_; }
   bool assembled() const { return state_ != State::kAssembling; }
@@ -198,6 +201,7 @@ class Membership {
   void Renew(uint32_t rank, absl::Time now);
   void Settle(absl::Time now, Changes* changes);
   void RaiseFloor();
+  void SetClock(Member* member, uint32_t rank, uint64_t clock);
   bool WasSuperseded(const WorkerId& worker) const;
   static uint64_t ProgressOf(const Member& member);
 

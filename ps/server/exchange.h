@@ -189,7 +189,7 @@ class Exchange final : public StepSource {
   // whose cut has passed.
   void BeginSnapshotLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes the first waiting snapshot, if its cut is reached.
-  void TakeSnapshotAtCutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeSnapshotAtCutLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSnapshot(uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)
       ABSL_LOCKS_EXCLUDED(mu_);
   bool RemoveSnapshot(uint64_t ticket, const absl::Status& why)

@@ -173,7 +173,7 @@ void Exchange::HandleLocked(Outcome outcome, Due* due, bool will_help) {
   news.applies = std::move(outcome.applies);
   news.will_help = will_help;
   steps_->Update(this, std::move(news));
-  TakeSnapshotAtCutLocked();
+  TakeSnapshotAtCutLocked(due);
 }
 
 void Exchange::AnswerPushLocked(PendingPush push,

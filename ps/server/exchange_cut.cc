@@ -76,7 +76,7 @@ void Exchange::BeginSnapshotLocked(Due* due) {
   }
 }
 
-void Exchange::TakeSnapshotAtCutLocked() {
+void Exchange::TakeSnapshotAtCutLocked(Due* due) {
   if (is_at_cut_ || snapshots_.empty() || !coordinator_.IsAtCut()) return;
   is_at_cut_ = true;
   PendingSnapshot& first = snapshots_.front();
@@ -85,6 +85,7 @@ void Exchange::TakeSnapshotAtCutLocked() {
       [this, ticket = first.ticket](absl::StatusOr<ModelSnapshot> snapshot) {
         OnSnapshot(ticket, std::move(snapshot));
       });
+  HandleLocked(coordinator_.CloseCut(), due);
 }
 
 void Exchange::OnSnapshot(uint64_t ticket,

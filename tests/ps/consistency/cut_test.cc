@@ -193,6 +193,47 @@ TEST(CutTest, WorkerThatHasLeftIsNotWaitedFor) {
   EXPECT_TRUE(first->IsAtCut());
 }
 
+// The second server has lost the worker before its push arrived there.
+TEST(CutTest, PushBelowACutDoesNotCountAfterTheCut) {
+  Shard first(2, {{kUnlimited}});
+  Shard second(2, {{kUnlimited}});
+  first.Push(1, 0);
+  first.Apply();
+  second.Leave(1);
+  const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
+  for (Shard* const shard : {&first, &second}) {
+    ASSERT_TRUE(shard->GoOnTo(cut));
+    ASSERT_TRUE((*shard)->IsAtCut());
+    (*shard)->CloseCut();
+    shard->Release();
+    EXPECT_EQ((*shard)->membership().ClockOf(1), 1u);
+  }
+  ASSERT_EQ(second->Join(Id(1), kNow).clock, 1u);
+  second.Push(1, 0);
+  second.Apply();
+  EXPECT_THAT(second.applied(0), IsEmpty());
+  second.Push(1, 1);
+  second.Apply();
+  EXPECT_THAT(second.applied(0), ElementsAre(Pair(1, 1)));
+}
+
+// The synchronous table has ended the step without the worker. The asynchronous
+// table could still take its push.
+TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
+  Shard shard(2, {{0, 1}, {kUnlimited}});
+  shard.Push(0, 0);
+  shard.Apply();
+  const CutPoint cut = FirstCutOf({shard->Hold()}, true);
+  ASSERT_EQ(cut.version, 1u);
+  ASSERT_TRUE(shard.GoOnTo(cut));
+  ASSERT_TRUE(shard->IsAtCut());
+  shard->CloseCut();
+  shard.Push(1, 0);
+  shard.Release();
+  shard.Apply();
+  EXPECT_THAT(shard.applied(1), ElementsAre(Pair(0, 0)));
+}
+
 TEST(CutTest, ServerThatIsPastTheCutSaysSoAndGoesOn) {
   Shard shard(1, {{kUnlimited}});
   shard.Push(0, 0);
