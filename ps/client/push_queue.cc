@@ -13,6 +13,8 @@ namespace {
 
 // Caps the remembered answers to pulls whose step is never pushed.
 constexpr size_t kMaxPulledSteps = 1024;
+// Servers refuse a push that leaves out more clocks; see Coordinator.
+constexpr uint64_t kMaxLead = 65536;
 
 }  // namespace
 
@@ -27,7 +29,11 @@ PushQueue::PushQueue(const Puller& puller, size_t server, uint64_t clock)
       server_(server),
       may_be_ahead_(puller.connection->least_staleness() !=
                     ConsistencyPolicy::kUnlimited),
-      next_(clock) {}
+      most_skipped_(
+          std::min(static_cast<uint64_t>(puller.connection->least_staleness()),
+                   kMaxLead)),
+      next_(clock),
+      ended_(clock) {}
 
 uint64_t PushQueue::ClockForLocked(uint64_t step) const {
   return std::max(step, next_);
@@ -36,6 +42,12 @@ uint64_t PushQueue::ClockForLocked(uint64_t step) const {
 uint64_t PushQueue::ClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   return ClockForLocked(step);
+}
+
+uint64_t PushQueue::PushClockFor(uint64_t step) const {
+  absl::MutexLock lock(&mu_);
+  const auto pulled = pulled_.find(step);
+  return pulled == pulled_.end() ? ClockForLocked(step) : pulled->second.clock;
 }
 
 void PushQueue::OnPulled(uint64_t step, const PullAnswer& answer) {
@@ -49,25 +61,45 @@ void PushQueue::OnPulled(uint64_t step, const PullAnswer& answer) {
 void PushQueue::OnJoined(uint64_t clock) {
   absl::MutexLock lock(&mu_);
   next_ = std::max(next_, clock);
+  ended_ = std::max(ended_, clock);
 }
 
-void PushQueue::Push(uint64_t step, const tensor::Bundle& gradients,
-                     absl::Time deadline, Done done) {
-  Pending* first = nullptr;
+void PushQueue::Push(uint64_t step, uint64_t clock,
+                     const tensor::Bundle& gradients, absl::Time deadline,
+                     Done done) {
+  Pending push{step,     clock,          0, may_be_ahead_, gradients,
+               deadline, std::move(done)};
   {
     absl::MutexLock lock(&mu_);
     const auto pulled = pulled_.find(step);
-    const bool was_pulled = pulled != pulled_.end();
-    const uint64_t clock =
-        was_pulled ? pulled->second.clock : ClockForLocked(step);
-    const bool must_wait =
-        may_be_ahead_ && !(was_pulled && pulled->second.waited_for_all);
+    if (pulled != pulled_.end()) {
+      push.next = pulled->second.clock;
+      push.must_wait &= !pulled->second.waited_for_all || push.next < clock;
+    } else {
+      push.must_wait |= is_behind_;
+    }
+    is_behind_ = false;
     pulled_.erase(pulled_.begin(), pulled_.upper_bound(step));
-    // Begin() gives a repeated push the clock of the first attempt.
-    if (last_step_ != step) next_ = std::max(next_, clock + 1);
-    last_step_ = step;
-    pending_.push_back(
-        {step, clock, must_wait, gradients, deadline, std::move(done)});
+    next_ = std::max(next_, clock + 1);
+  }
+  Queue(std::move(push));
+}
+
+void PushQueue::CatchUp(uint64_t clock, absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (clock <= ended_) return;
+    next_ = std::max(next_, clock);
+  }
+  Queue({absl::nullopt, clock - 1, 0, may_be_ahead_, tensor::Bundle(), deadline,
+         [](const absl::StatusOr<PushVerdict>&) {}});
+}
+
+void PushQueue::Queue(Pending push) {
+  Pending* first = nullptr;
+  {
+    absl::MutexLock lock(&mu_);
+    pending_.push_back(std::move(push));
     if (pending_.size() == 1) first = &pending_.front();
   }
   if (first != nullptr) Begin(first);
@@ -76,20 +108,34 @@ void PushQueue::Push(uint64_t step, const tensor::Bundle& gradients,
 void PushQueue::Begin(Pending* push) {
   {
     absl::MutexLock lock(&mu_);
-    if (sent_.has_value() && sent_->step == push->step) {
-      push->clock = sent_->clock;
+    push->next = std::max(push->next, ended_);
+    if (push->step.has_value() && sent_.has_value() &&
+        sent_->step == *push->step) {
+      push->next = push->clock = sent_->clock;
       push->must_wait = false;
     }
   }
-  if (push->must_wait) return Wait(push);
-  Send(push);
+  Proceed(push);
 }
 
-void PushQueue::Wait(Pending* push) {
+uint64_t PushQueue::NextClock(const Pending& push) const {
+  return push.next >= push.clock || push.clock - push.next <= most_skipped_
+             ? push.clock
+             : push.next + most_skipped_;
+}
+
+void PushQueue::Proceed(Pending* push) {
+  const uint64_t clock = NextClock(*push);
+  const bool must_wait = clock < push->clock ? may_be_ahead_ : push->must_wait;
+  if (must_wait) return Wait(push, clock);
+  Send(push, clock);
+}
+
+void PushQueue::Wait(Pending* push, uint64_t clock) {
   tensor::Message<v1::PullHeader> message;
   *message.header.mutable_view() = puller_.connection->view();
   *message.header.mutable_worker() = *puller_.worker;
-  message.header.set_clock(push->clock);
+  message.header.set_clock(clock);
   auto bytes = tensor::Encode(message);
   if (!bytes.ok()) return Fail(*push, bytes.status());
   PatientCall::Start(puller_.loop,
@@ -97,49 +143,73 @@ void PushQueue::Wait(Pending* push) {
                       absl::StrCat(kServicePath, "Pull"), *std::move(bytes),
                       push->deadline, nullptr},
                      puller_.rejoin(server_),
-                     [this, push](const CallLoop::Reply& reply, int) {
+                     [this, push, clock](const CallLoop::Reply& reply, int) {
                        tensor::Message<v1::PullReplyHeader> answer;
                        absl::Status status = reply.status();
                        if (status.ok())
                          status = tensor::Decode(*reply, &answer);
                        if (!status.ok()) return End(Explain(*push, status));
-                       push->clock =
-                           std::max(push->clock, answer.header.clock());
-                       OnJoined(push->clock + 1);
-                       Send(push);
+                       OnWaited(push, clock, answer.header.clock());
                      },
                      {[this, push] { return Named(*push); }});
 }
 
-absl::StatusOr<grpc::ByteBuffer> PushQueue::Encode(const Pending& push) const {
+// Steps below the answered clock are over. A push to a single server takes a
+// later clock, since no other server has another one.
+void PushQueue::OnWaited(Pending* push, uint64_t clock, uint64_t answered) {
+  if (answered > push->clock) {
+    absl::MutexLock lock(&mu_);
+    const bool is_single = puller_.connection->servers() == 1;
+    if (is_single) push->clock = answered;
+    next_ = std::max(next_, answered + (is_single ? 1 : 0));
+  }
+  push->next = std::max(push->next, std::min(answered, push->clock));
+  if (push->next >= push->clock) return Send(push, push->clock);
+  if (push->next > clock) return Proceed(push);
+  Send(push, clock);
+}
+
+absl::StatusOr<grpc::ByteBuffer> PushQueue::Encode(const Pending& push,
+                                                   uint64_t clock) const {
   tensor::Message<v1::PushHeader> message;
   *message.header.mutable_view() = puller_.connection->view();
   *message.header.mutable_worker() = *puller_.worker;
-  message.header.set_clock(push.clock);
-  message.bundle = push.gradients;
+  message.header.set_clock(clock);
+  if (clock == push.clock) message.bundle = push.gradients;
   return tensor::Encode(message);
 }
 
-void PushQueue::Send(Pending* push) {
-  {
+void PushQueue::Send(Pending* push, uint64_t clock) {
+  if (push->step.has_value() && clock == push->clock) {
     absl::MutexLock lock(&mu_);
-    sent_ = {push->step, push->clock};
+    sent_ = {*push->step, clock};
   }
-  auto bytes = Encode(*push);
+  auto bytes = Encode(*push, clock);
   if (!bytes.ok()) return Fail(*push, bytes.status());
-  PatientCall::Start(puller_.loop,
-                     {puller_.connection->channels()[server_],
-                      absl::StrCat(kServicePath, "Push"), *std::move(bytes),
-                      push->deadline, nullptr},
-                     puller_.rejoin(server_),
-                     [this, push](const CallLoop::Reply& reply, int attempts) {
-                       absl::StatusOr<PushVerdict> verdict =
-                           Read(reply, attempts);
-                       if (!verdict.ok())
-                         verdict = Explain(*push, verdict.status());
-                       End(std::move(verdict));
-                     },
-                     {[this, push] { return Named(*push); }});
+  PatientCall::Start(
+      puller_.loop,
+      {puller_.connection->channels()[server_],
+       absl::StrCat(kServicePath, "Push"), *std::move(bytes), push->deadline,
+       nullptr},
+      puller_.rejoin(server_),
+      [this, push, clock](const CallLoop::Reply& reply, int attempts) {
+        absl::StatusOr<PushVerdict> verdict = Read(reply, attempts);
+        if (!verdict.ok()) verdict = Explain(*push, verdict.status());
+        OnSent(push, clock, std::move(verdict));
+      },
+      {[this, push] { return Named(*push); }});
+}
+
+void PushQueue::OnSent(Pending* push, uint64_t clock,
+                       absl::StatusOr<PushVerdict> verdict) {
+  if (verdict.ok()) {
+    absl::MutexLock lock(&mu_);
+    ended_ = std::max(ended_, clock + 1);
+    is_behind_ |= *verdict == PushVerdict::kLate;
+  }
+  if (!verdict.ok() || clock == push->clock) return End(std::move(verdict));
+  push->next = clock + 1;
+  Proceed(push);
 }
 
 // Reads a server's verdict. After a lost answer, kDuplicate means that the
@@ -190,19 +260,19 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
 // and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = push.clock;
-  last_step_.reset();
   sent_.reset();
 }
 
 std::string PushQueue::Named(const Pending& push) const {
-  return absl::StrCat("push of step ", push.step, ": ",
+  return absl::StrCat("push of step ", push.step.value_or(push.clock), ": ",
                       puller_.connection->NameOf(server_));
 }
 
 absl::Status PushQueue::Explain(const Pending& push,
                                 const absl::Status& error) const {
-  return puller_.connection->Explain(absl::StrCat("push of step ", push.step),
-                                     server_, error);
+  return puller_.connection->Explain(
+      absl::StrCat("push of step ", push.step.value_or(push.clock)), server_,
+      error);
 }
 
 }  // namespace penstock::ps

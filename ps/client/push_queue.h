@@ -41,17 +41,23 @@ struct Pushed {
 //
 //   a pull for step s     asks for s, or for one more than the clock of the
 //                         last push, if that is larger
-//   the push of step s    has the lowest clock that a pull for s was answered
+//   the push of step s    wants the lowest clock that a pull for s was answered
 //                         with; without such a pull, the clock that a pull
 //                         would ask for
 //   a repeated push of s  has the clock of the last push, if that push was of
 //                         s, and so counts once
 //
+// The worker gives each push the highest clock that a server's queue wants, so
+// that a push has one clock at all servers: otherwise a cut could contain a
+// part of the push. A server may still expect lower clocks of the worker. The
+// queue first pushes nothing for those clocks. If the server is beyond the
+// push's clock, the push is late there.
+//
 // A push that was refused with INVALID_ARGUMENT has ended no step. The queue
 // forgets a refused push unless a later push has been handed over.
 //
 // A server refuses a push that is ahead of every answered pull. Unless a pull
-// for the step has waited for all (see PullAnswer), the queue first makes a
+// for the clock has waited for all (see PullAnswer), the queue first makes a
 // pull without values.
 //
 // Thread-safe.
@@ -63,14 +69,19 @@ class PushQueue {
   PushQueue(const Puller& puller, size_t server, uint64_t clock);
 
   uint64_t ClockFor(uint64_t step) const;
+  // Returns the clock that a first push of `step` wants.
+  uint64_t PushClockFor(uint64_t step) const;
   // Records the answer to a pull for `step`.
   void OnPulled(uint64_t step, const PullAnswer& answer);
   // Records that the worker has joined again.
   void OnJoined(uint64_t clock);
 
   // Sends the push after all earlier pushes. Calls back once.
-  void Push(uint64_t step, const tensor::Bundle& gradients, absl::Time deadline,
-            Done done);
+  void Push(uint64_t step, uint64_t clock, const tensor::Bundle& gradients,
+            absl::Time deadline, Done done);
+  // Pushes nothing for all clocks below `clock` that the server still expects.
+  // The next push reports an error that lasts.
+  void CatchUp(uint64_t clock, absl::Time deadline);
 
  private:
   struct PushClock {
@@ -78,8 +89,9 @@ class PushQueue {
     uint64_t clock;
   };
   struct Pending {
-    uint64_t step;
+    absl::optional<uint64_t> step;  // nullopt: of CatchUp()
     uint64_t clock;
+    uint64_t next;   // the server expects no clock below this one
     bool must_wait;  // needs a pull of its own first
     tensor::Bundle gradients;
     absl::Time deadline;
@@ -87,15 +99,27 @@ class PushQueue {
   };
 
   uint64_t ClockForLocked(uint64_t step) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Queues a push, and begins with it if it is the first one.
+  void Queue(Pending push) ABSL_LOCKS_EXCLUDED(mu_);
   // Handle the first push of the queue, which stays queued until it has ended.
   void Begin(Pending* push);
-  void Wait(Pending* push);
-  void Send(Pending* push);
+  // Sends the push, or nothing for an earlier clock.
+  void Proceed(Pending* push);
+  void Wait(Pending* push, uint64_t clock);
+  void OnWaited(Pending* push, uint64_t clock, uint64_t answered);
+  void Send(Pending* push, uint64_t clock);
+  void OnSent(Pending* push, uint64_t clock,
+              absl::StatusOr<PushVerdict> verdict);
   void Fail(const Pending& push, const absl::Status& error);
   void End(absl::StatusOr<PushVerdict> verdict);
   void ForgetLocked(const Pending& push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  absl::StatusOr<grpc::ByteBuffer> Encode(const Pending& push) const;
+  // Returns the next clock to push for: that of the push, or an earlier one.
+  uint64_t NextClock(const Pending& push) const;
+  // Encodes the push; without gradients if `clock` is not the clock of the
+  // push.
+  absl::StatusOr<grpc::ByteBuffer> Encode(const Pending& push,
+                                          uint64_t clock) const;
   absl::StatusOr<PushVerdict> Read(const CallLoop::Reply& reply,
                                    int attempts) const;
   // Returns the push and its server, for messages.
@@ -104,14 +128,17 @@ class PushQueue {
 
   const Puller puller_;
   const size_t server_;
-  const bool may_be_ahead_;  // not all tables are asynchronous
+  const bool may_be_ahead_;      // not all tables are asynchronous
+  const uint64_t most_skipped_;  // clocks that a push may leave out
   mutable absl::Mutex mu_;
   uint64_t next_ ABSL_GUARDED_BY(mu_);
+  // The server expects no push of the worker below this clock.
+  uint64_t ended_ ABSL_GUARDED_BY(mu_);
+  // True if the last push was late: only a pull tells the server's clock.
+  bool is_behind_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PullAnswer> pulled_ ABSL_GUARDED_BY(mu_);  // by step
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);
-  // Describe the last push handed over, and the last push sent.
-  absl::optional<uint64_t> last_step_ ABSL_GUARDED_BY(mu_);
-  absl::optional<PushClock> sent_ ABSL_GUARDED_BY(mu_);
+  absl::optional<PushClock> sent_ ABSL_GUARDED_BY(mu_);  // the last push
 };
 
 }  // namespace penstock::ps

@@ -108,13 +108,7 @@ absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
   }
   first_step_ = next_step_ = *most;
   const absl::Time deadline = base::SteadyNow() + options_.push_timeout;
-  for (size_t server = 0; server < clocks.size(); ++server) {
-    for (uint64_t step = clocks[server]; step < first_step_; ++step) {
-      // The next push reports an error that lasts.
-      queues_[server]->Push(step, tensor::Bundle(), deadline,
-                            [](const absl::StatusOr<PushVerdict>&) {});
-    }
-  }
+  for (const auto& queue : queues_) queue->CatchUp(first_step_, deadline);
   return absl::OkStatus();
 }
 
@@ -141,6 +135,16 @@ std::vector<uint64_t> Worker::ClocksFor(uint64_t step) const {
   clocks.reserve(queues_.size());
   for (const auto& queue : queues_) clocks.push_back(queue->ClockFor(step));
   return clocks;
+}
+
+// A repeated push keeps its clock, so that no server counts the push twice.
+uint64_t Worker::PushClockFor(uint64_t step) const {
+  if (step + 1 == next_step_) return last_clock_;
+  uint64_t clock = 0;
+  for (const auto& queue : queues_) {
+    clock = std::max(clock, queue->PushClockFor(step));
+  }
+  return clock;
 }
 
 void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
@@ -186,6 +190,7 @@ void Worker::StartPush(uint64_t step, const StepGradients& gradients,
   if (!may_push.ok()) return refuse(may_push);
   auto servers = splitter_.Split(gradients, step);
   if (!servers.ok()) return refuse(servers.status());
+  last_clock_ = PushClockFor(step);
   next_step_ = step + 1;
   auto result = std::make_shared<PushResult>();
   result->pushed.verdicts.resize(queues_.size());
@@ -194,7 +199,7 @@ void Worker::StartPush(uint64_t step, const StepGradients& gradients,
   const absl::Time deadline = base::SteadyNow() + options_.push_timeout;
   for (size_t server = 0; server < queues_.size(); ++server) {
     queues_[server]->Push(
-        step, (*servers)[server].bundle, deadline,
+        step, last_clock_, (*servers)[server].bundle, deadline,
         [this, server, result, coded = std::move((*servers)[server].coded)](
             absl::StatusOr<PushVerdict> verdict) {
           if (IsRefused(verdict)) splitter_.TakeBack(coded);

@@ -44,8 +44,10 @@ namespace penstock::ps {
 //
 // Steps are the worker's own numbers, from clock() on. The worker pushes every
 // step, even one without gradients. A server may be at another step if this
-// worker was away, or if others have not waited for this worker. Each server
-// gets the clock that the same server has answered with.
+// worker was away, or if others have not waited for this worker. A push has one
+// clock at all servers: the highest that a server has answered with. Servers
+// with a lower clock first get pushes of nothing. Each push that counts at all
+// servers is therefore wholly in a checkpoint, or wholly outside.
 //
 // PatientCall decides which calls are repeated. A push counts at most once,
 // however often the push is sent. A push with the verdict kCounted has counted
@@ -141,6 +143,7 @@ class Worker {
   absl::Status AlignClocks(const std::vector<uint64_t>& clocks);
   PatientCall::Rejoin RejoinAt(size_t server);
   std::vector<uint64_t> ClocksFor(uint64_t step) const;
+  uint64_t PushClockFor(uint64_t step) const;
   absl::Status CheckMayPush(uint64_t step) const;
   absl::Status CheckMayBlock() const;
   absl::Status InitializeAt(size_t server, tensor::Bundle values,
@@ -151,7 +154,8 @@ class Worker {
   v1::WorkerId id_;
   const sparse::HashKey hash_;
   uint64_t first_step_ = 0;
-  uint64_t next_step_ = 0;  // the first step not pushed yet
+  uint64_t next_step_ = 0;   // the first step not pushed yet
+  uint64_t last_clock_ = 0;  // of the push of the step before
   GradientSplitter splitter_;
   // Declared before loop_, whose callbacks use the queues: loop_ ends first.
   std::vector<std::unique_ptr<PushQueue>> queues_;  // by server

@@ -270,7 +270,8 @@ absl::optional<size_t> Coordinator::FirstWaiting(const HeldPull& pull) const {
 }
 
 Coordinator::Answer Coordinator::AnswerPull(const HeldPull& pull) const {
-  uint64_t version = Limit();
+  const uint64_t limit = Limit();
+  uint64_t version = limit;
   bool is_synchronous = false;
   for (size_t at : pull.policies) {
     if (!policies_[at].synchronous()) continue;
@@ -279,6 +280,10 @@ Coordinator::Answer Coordinator::AnswerPull(const HeldPull& pull) const {
   }
   Answer answer{pull.ticket, Verdict::kAccepted};
   answer.clock = is_synchronous ? std::max(pull.clock, version) : pull.clock;
+  if (pull.worker.has_value()) {
+    const uint64_t expected = membership_.ClockOf(pull.worker->rank);
+    answer.clock = std::max(answer.clock, std::min(expected, limit));
+  }
   return answer;
 }
 
