@@ -194,6 +194,8 @@ class Exchange final : public StepSource {
       ABSL_LOCKS_EXCLUDED(mu_);
   bool RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsAwaitedByCutLocked(const PushId& push) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndSnapshotsLocked(const absl::Status& why, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Run(const Due& due);

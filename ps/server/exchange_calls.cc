@@ -45,6 +45,16 @@ absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
   absl::Status status = room_.Check(push.worker, push.id.clock, push.held_bytes,
                                     pending_bytes_, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
+  // The pushes that wait behind the cut have the room of those before it.
+  if (absl::IsResourceExhausted(status) && IsAwaitedByCutLocked(push.id)) {
+    EndSnapshotsLocked(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "checkpoint: worker ", push.id.rank, " has to push step ",
+            push.id.clock,
+            " first, and there is no room next to the pushes that wait for the "
+            "checkpoint: raise --held-gradients")),
+        due);
+  }
   return status;
 }
 

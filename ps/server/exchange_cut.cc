@@ -129,6 +129,12 @@ bool Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
   return true;
 }
 
+bool Exchange::IsAwaitedByCutLocked(const PushId& push) const {
+  if (is_at_cut_ || snapshots_.empty()) return false;
+  const absl::optional<CutPoint>& cut = snapshots_.front().cut;
+  return cut.has_value() && push.clock < cut->ClockOf(push.rank);
+}
+
 void Exchange::EndSnapshotsLocked(const absl::Status& why, Due* due) {
   if (snapshots_.empty()) return;
   steps_->RemoveSnapshots();

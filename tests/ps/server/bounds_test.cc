@@ -71,6 +71,35 @@ TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
   EXPECT_EQ(server->report().held_bytes, 0u);
 }
 
+// The checkpoint waits for the push of worker 1. The server has no room for
+// that push, because the push of worker 0 waits for the checkpoint.
+TEST(BoundsTest, ACheckpointThatKeepsThePushesBeforeItOutEnds) {
+  Server::Options options = ForWorkers(2);
+  options.max_held_bytes = sizeof(uint64_t) + sizeof(float);
+  SmallServer server(options);
+  ASSERT_TRUE(
+      server.Define({{SparseTable("e", 1, ConsistencyPolicy::kUnlimited)}})
+          .ok());
+  for (const uint32_t rank : {0, 1}) {
+    ASSERT_TRUE(server->Join(kView, {rank, 1}).ok());
+  }
+  ASSERT_TRUE(server->HoldSteps(kView).ok());
+  const tensor::Bundle push = {{Ids("e", {1}), Floats("e", {1, 1}, {1})}};
+  ASSERT_TRUE(server.Push({0, 1}, 0, push).ok());
+  CutPoint cut;
+  cut.clocks = {{{1, 1}, 1}};
+  const auto snapshot =
+      server->TakeSnapshot(cut, {}, absl::Minutes(10), [&](uint64_t) {
+        const auto refused = server.Push({1, 1}, 0, push);
+        EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+      });
+  EXPECT_EQ(snapshot.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(snapshot.status().message()),
+              HasSubstr("raise --held-gradients"));
+  while (server->report().held_bytes > 0) std::this_thread::yield();
+  EXPECT_TRUE(server.Push({1, 1}, 0, push).ok());
+}
+
 // A deadlock: one worker waits for the other's push, and the other worker's
 // push waits for room.
 TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
