@@ -23,7 +23,8 @@ namespace tensorflow {
 absl::StatusOr<rpc::Response> EncodeTensor(const ::tensorflow::Tensor& tensor,
                                            bool is_dead, bool may_change);
 
-// Returns how many bytes could be copied in the time of EncodeTensor().
+// Estimates the cost of EncodeTensor(), as the number of bytes that could be
+// copied in the same time.
 size_t EncodingWork(const ::tensorflow::Tensor& tensor);
 
 // Sets `*result`, after its InitAlloc(), to the tensor of an answer. Uses the
@@ -33,7 +34,9 @@ size_t EncodingWork(const ::tensorflow::Tensor& tensor);
 absl::Status DecodeTensor(const rpc::Response& response,
                           ::tensorflow::TensorResponse* result);
 
-// Returns how many bytes could be copied in the time of DecodeTensor().
+// Estimates the cost of DecodeTensor(), as the number of bytes that could be
+// copied in the same time. Returns 0 if the tensor may share the response's
+// memory.
 size_t DecodingWork(const rpc::Response& response);
 
 // Returns the tensor's bytes, with a share of the memory. The tensor must not

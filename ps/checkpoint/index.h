@@ -29,7 +29,8 @@ absl::StatusOr<std::vector<uint64_t>> DecodeIndex(absl::string_view bytes);
 // checkpoint look lost.
 absl::Status WriteIndex(Files* files, const std::vector<uint64_t>& steps);
 
-// Removes the index, durably. No checkpoint looks lost until the next commit.
+// Removes the index, durably. Until an index is written again, ListLost()
+// returns no steps, even if manifests are missing.
 absl::Status RemoveIndex(Files* files);
 
 // Returns the steps in the index that have no manifest, the newest first. These

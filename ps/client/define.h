@@ -50,11 +50,11 @@ struct Defined {
 // All servers restore the same cut concurrently. Server 0 chooses the cut, if
 // its flags ask for a restore. Fails if a server cannot begin with that cut.
 //
-// If some servers have trained values and others were restarted, all servers
-// restore the newest checkpoint, within their processes. Pushes that the
-// checkpoint lacks are lost. Needs --restore at each server, and a checkpoint
-// that the lost run wrote or began with. No value is dropped unless server 0
-// has such a checkpoint.
+// If some servers have trained values and others have lost theirs in a restart,
+// all servers restore the newest checkpoint. Their processes continue
+// meanwhile. Pushes that the checkpoint lacks are lost. Needs --restore at each
+// server, and a checkpoint that the lost run wrote or began with. If server 0
+// has no such checkpoint, all values are kept.
 //
 // Returns the errors of TrainingConnection::Open(), and:
 // - DATA_LOSS if values are lost and cannot be restored so; names the remedy;

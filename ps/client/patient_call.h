@@ -35,8 +35,9 @@ class PatientCall {
   using Done = std::function<void(CallLoop::Reply, int attempts)>;
   using Rejoin = std::function<void(std::function<void(absl::Status)>)>;
 
-  // The log of a call that is repeated. All calls of the process share one
-  // limit of lines, unless `log` is set.
+  // How to log that a call is being repeated. Calls `log` with each line. If
+  // `log` is empty, writes to Penstock's log, with one rate limit for all calls
+  // of the process.
   struct Notes {
     // Returns the call and its server, such as "push of step 3: server 1
     // (ps1:7000)". Empty: the method is named.

@@ -23,7 +23,9 @@ std::string Named(size_t server, absl::string_view address) {
                       ")");
 }
 
-// Returns a server's name before the placement is known, as a reply gives it.
+// Returns "server N (address)", with the address in the reply's placement.
+// Returns "server N" if the reply has no address. For errors found before a
+// placement is accepted.
 std::string NameIn(const v1::GetModelReply& reply, size_t server) {
   const auto& servers = reply.placement().servers();
   if (server >= static_cast<size_t>(servers.size())) {

@@ -69,8 +69,8 @@ class Selection {
     return values_.subspan(part * kTask, kTask);
   }
 
-  // Counts the values of each `digit` among those whose higher bits are
-  // `prefix`.
+  // Returns how many magnitudes have each value of `digit`. Counts only
+  // magnitudes whose bits above `digit` equal `prefix`.
   Histogram Count(Digit digit, uint32_t prefix) const {
     std::vector<Histogram> each(parts_);
     workers_.ForEach(parts_, [&](size_t part) {

@@ -44,8 +44,8 @@ class Admission {
 
   // Returns the most bytes that counters of so many candidates take.
   static size_t BytesFor(size_t candidates);
-  // Includes the first set from the start, because a table without any set
-  // would admit nobody.
+  // Returns the bytes of the counters. Counts the first set even before it is
+  // allocated: without room for one set, no id could be admitted.
   size_t bytes() const { return min_count_ > 1 ? sets_ * kSetBytes : 0; }
 
  private:

@@ -250,7 +250,8 @@ class PsTest(CommandTest):
 
 
 class Calls:
-    """A client that calls without a pause, of `count` calls a round."""
+    """Runs `penstock ping --flood` until the end of the with block. Sends
+    calls of 8 bytes and of 64 KiB, without a pause."""
 
     def __init__(self, address, *options):
         self.process = subprocess.Popen(

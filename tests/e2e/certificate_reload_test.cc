@@ -154,7 +154,8 @@ TEST_P(CertificateReloadTest, NewConnectionsUseTheNewCertificates) {
   ExpectSoon("penstock.test", "client.test");
   auto old = ChannelTo("penstock.test");
   ASSERT_EQ(NameBy(old), "client.test");
-  // The two sides exchange their certificates.
+  // Swaps the certificates: the server gets the client's, and the client gets
+  // the server's.
   of_server_->Replace(TestCertificates()->client);
   of_client_->Replace(TestCertificates()->server);
   ExpectSoon("client.test", "penstock.test");

@@ -28,7 +28,9 @@ namespace {
 // The time after which SIGALRM kills a hung child.
 constexpr int kChildSeconds = 2;
 constexpr int kCalls = 3;
-// gRPC may have no threads in a child, and therefore no new connection.
+// The deadline of a forked child's calls on its parent's channel. gRPC may have
+// no threads in the child to open a new connection, and then nobody answers
+// these calls.
 constexpr std::chrono::milliseconds kHeirsPatience(300);
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {

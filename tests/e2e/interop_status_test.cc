@@ -1,5 +1,5 @@
-// gRPC's published interoperability cases about the end of calls and its data.
-// Each test's comment has the case's name.
+// gRPC's published interoperability cases about deadlines, cancellation,
+// metadata and status. The comment of each test names the published case.
 
 #include <map>
 #include <string>
@@ -55,8 +55,8 @@ class InteropStatusTest : public ServiceTest {
   }
 };
 
-// cancel_after_begin. The published case cancels immediately; this test waits
-// for the server, so that the cancellation is transmitted.
+// gRPC's case cancel_after_begin. The published case cancels immediately. This
+// test waits for the server, so that the cancellation is transmitted.
 TEST_P(InteropStatusTest, CancellationAfterTheBeginningReachesBothSides) {
   Call call;
   StreamingInputCallResponse response;
@@ -68,7 +68,7 @@ TEST_P(InteropStatusTest, CancellationAfterTheBeginningReachesBothSides) {
   ExpectTraffic(0, 0);
 }
 
-// cancel_after_begin, as published.
+// gRPC's case cancel_after_begin, as published.
 TEST_P(InteropStatusTest, CancellationAtOnceEndsTheCall) {
   Call call;
   StreamingInputCallResponse response;
@@ -77,7 +77,7 @@ TEST_P(InteropStatusTest, CancellationAtOnceEndsTheCall) {
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-// cancel_after_first_response
+// gRPC's case cancel_after_first_response.
 TEST_P(InteropStatusTest, CancellationAfterAResponseReachesBothSides) {
   Call call;
   auto stream = stub_->FullDuplexCall(&call);
@@ -91,7 +91,8 @@ TEST_P(InteropStatusTest, CancellationAfterAResponseReachesBothSides) {
   ExpectTraffic(1, 1);
 }
 
-// timeout_on_sleeping_server: the server waits for messages that never come.
+// gRPC's case timeout_on_sleeping_server. The server waits for messages that
+// never come.
 TEST_P(InteropStatusTest, DeadlineEndsACallThatTheServerDoesNotEnd) {
   // Connects first, so that the deadline expires during the call.
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
@@ -106,7 +107,7 @@ TEST_P(InteropStatusTest, DeadlineEndsACallThatTheServerDoesNotEnd) {
   ExpectTraffic(2, 1);
 }
 
-// custom_metadata
+// gRPC's case custom_metadata.
 TEST_P(InteropStatusTest, MetadataComesBackWithUnaryAndWithStreamingCalls) {
   Call unary;
   AddEchoes(&unary);
@@ -130,19 +131,19 @@ TEST_P(InteropStatusTest, MetadataComesBackWithUnaryAndWithStreamingCalls) {
   ExpectTraffic(2, 2);
 }
 
-// status_code_and_message
+// gRPC's case status_code_and_message.
 TEST_P(InteropStatusTest, StatusComesWithItsMessage) {
   ExpectEchoed("test status message");
 }
 
-// special_status_message
+// gRPC's case special_status_message.
 TEST_P(InteropStatusTest, MessageOfAStatusMayHoldAnyText) {
   ExpectEchoed(
       "\t\ntest with whitespace\r\nand Unicode BMP \xe2\x98\xba and non-BMP "
       "\xf0\x9f\x98\x88\t\n");
 }
 
-// unimplemented_method
+// gRPC's case unimplemented_method.
 TEST_P(InteropStatusTest, MethodThatNobodyWroteIsUnimplemented) {
   Call call;
   Empty response;
@@ -151,7 +152,7 @@ TEST_P(InteropStatusTest, MethodThatNobodyWroteIsUnimplemented) {
   ExpectTraffic(1, 0);
 }
 
-// unimplemented_service
+// gRPC's case unimplemented_service.
 TEST_P(InteropStatusTest, ServiceThatNobodyRegisteredIsUnimplemented) {
   auto stub = UnimplementedService::NewStub(channel());
   Call call;

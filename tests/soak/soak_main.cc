@@ -3,7 +3,8 @@
 // or if either process holds more after the last call than after a tenth of the
 // calls. Prints a line per tenth.
 //
-// soak --serve: runs the server; prints "port N" and ends with its input.
+// soak --serve: runs the server. Prints "port N", and exits at the end of
+// standard input.
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -19,7 +19,8 @@ struct HostCopy {
   size_t bytes = 0;
 };
 
-// The load of a slot: parts of copies, concatenated.
+// The copies that fill one slot of the pipeline, concatenated. Each is a whole
+// copy or a piece of one.
 using SlotLoad = std::vector<HostCopy>;
 
 // Returns the size of the next load, when `begun` loads precede it and `left`

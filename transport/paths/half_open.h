@@ -25,8 +25,9 @@ class HalfOpen {
 
   // Returns the process's instance for gRPC servers, whose port is open to any
   // client. The instance is never destroyed. A forked child gets a new
-  // instance. The limit is far above the concurrent honest negotiations of any
-  // cluster. Connections at the limit take a few tens of MiB of memory.
+  // instance. The limit, 4096, is far above the number of honest negotiations
+  // at one time in any cluster. As many stalled negotiations take a few tens of
+  // MiB of memory.
   static HalfOpen* Get();
   // Returns a second instance with the same limit, for clients that have shown
   // a token. Strangers at gRPC's port take no place from clients with a token.

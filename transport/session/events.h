@@ -20,20 +20,23 @@ class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
 
-  // `metadata` is valid during the call.
+  // Reports the stream's headers. `metadata` is valid during the call.
   virtual void OnHeaders(absl::string_view metadata) = 0;
-  // Call StreamInput::Consumed() once the application has taken the message.
-  // Pieces without an owner are valid during the call only; see memory::Own().
+  // Reports a message. Call StreamInput::Consumed() once the application has
+  // taken the message. Pieces without an owner are valid during the call only;
+  // see memory::Own().
   virtual void OnMessage(const memory::Payload& message, bool compressed) = 0;
-  // The stream's next message is above Config::max_receive_bytes, and was
-  // dropped before any memory was allocated for it.
+  // Reports that the stream's next message is above Config::max_receive_bytes.
+  // The message was dropped before any memory was allocated for it.
   virtual void OnMessageTooLarge(uint64_t bytes) = 0;
   virtual void OnHalfClose() = 0;
-  // The last event of the stream. `metadata` is valid during the call.
+  // Reports the regular end of the stream, as its last event. `metadata` is
+  // valid during the call.
   virtual void OnTrailers(absl::string_view metadata) = 0;
-  // The last event of the stream; overtakes the others. `from_peer`: the peer
-  // reset the stream. Otherwise the session is over, or a message cannot be
-  // read. IsRefusal() tells whether the call may be repeated.
+  // Reports the early end of the stream, as its last event. Overtakes the
+  // stream's other events. `from_peer`: the peer reset the stream. Otherwise
+  // the session is over, or a message cannot be read. IsRefusal() tells whether
+  // the call may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
   // Reports that a message queued by SendMessage() has left the stream's queue.
   virtual void OnSendAccepted() = 0;
@@ -52,7 +55,8 @@ struct PathDescription {
   metrics::Reason cause = metrics::Reason::kNone;
 };
 
-// Receives the other events of a session, under its lock.
+// Receives the events of a session that concern neither the data of one stream
+// (StreamEvents) nor fast paths (PathEvents). Called under the session's lock.
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;

@@ -1,4 +1,6 @@
-// Plans the reads of dense rows from handmade chains.
+// Tests which checkpoint of a chain each dense row is read from. A chain is an
+// incremental checkpoint and the checkpoints that it builds on. The chains are
+// made in memory.
 
 #include "ps/checkpoint/restore_plan.h"
 

@@ -124,7 +124,8 @@ TEST_F(CoordinatorTest, PullSaysWhichStepItsValuesAreGoodFor) {
     PushNow(kFirst, step);
     core_->Applied(0, now_);
   }
-  // The slow worker asks for its next step, and learns the others' step.
+  // The slow worker's push for step 0 is late. The slow worker's pull for step
+  // 1 returns the values of step 3.
   EXPECT_EQ(PushNow(kSecond, 0), Verdict::kLate);
   const auto outcome = Pull(1, kSecond, 1);
   ASSERT_EQ(outcome.answers.size(), 1u);

@@ -85,9 +85,10 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
   EXPECT_EQ(tuner.eager_max_bytes(), 8 * kKiB);
 }
 
-// Other messages may always wait behind a message of the first size. A larger
-// eager message may occupy the link, at `ns_per_byte`, at most for the latency
-// and the pieces of an announced message.
+// Returns the eager limit of a tuner on a link with this fixed round-trip time
+// and this time per byte. An eager message above the starting size (8 KiB) may
+// occupy the link for at most half the fixed time plus 2.4 ms, the time of the
+// pieces of an announced message.
 size_t LimitOnLink(double round_trips_ns, double ns_per_byte) {
   EagerTuner tuner(kBounds, true);
   for (int i = 0; i < 200; ++i) {

@@ -101,7 +101,8 @@ class Domain {
 
   // Counts all memory, including memory of GPUs.
   RegistrationCounters counters() const;
-  // Returns the path of GPU memory, for people, if it is known.
+  // Returns a text about how the device reaches each GPU's memory, or why it
+  // cannot. Empty if nothing is known yet.
   std::string DescribeGpus() const {
     return gpu_direct_->Describe(with_windows_);
   }
