@@ -23,9 +23,9 @@ namespace base {
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what);
 
-// While an object lives, a write of this thread beyond the limit on file sizes
-// fails with EFBIG. Without the object such a write raises SIGXFSZ, which kills
-// the program. Leaves the program's handler of that signal unchanged.
+// Keeps a write beyond the limit on file sizes from killing the program, while
+// the object lives. Such a write of this thread fails with EFBIG, and does not
+// raise SIGXFSZ. Leaves the program's handler of that signal unchanged.
 class FileSizeSignalBlock {
  public:
   FileSizeSignalBlock();

@@ -133,8 +133,8 @@ class Connection : public session::SessionEvents,
   void OnStreamClosed(const std::function<absl::Status()>& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The functions of the front end. All except PollPath() and Release() are
-  // called under the lock.
+  // Functions that the front end overrides. All except PollPath() and Release()
+  // are called under the lock.
   //
   // Drops a reference. Called on any thread.
   virtual void Release() { Unref(); }

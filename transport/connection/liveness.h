@@ -20,8 +20,8 @@ namespace connection {
 // functions under the connection's lock.
 class Liveness {
  public:
-  // `has_calls` returns true if calls are open, and is called under the lock.
-  // All pointers must outlive this object.
+  // Requires that all pointers outlive this object. `has_calls` returns true if
+  // calls are open, and is called under the lock.
   Liveness(const Config& config, session::Session* session, Host* host,
            std::function<bool()> has_calls);
 

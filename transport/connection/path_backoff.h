@@ -18,7 +18,7 @@ class PathBackoff {
   static constexpr absl::Duration kFirst = absl::Seconds(1);
   static constexpr absl::Duration kLongest = absl::Seconds(60);
 
-  // Call when the session has chosen a path. `is_best` is true for the best
+  // Records that the session has chosen a path. `is_best` is true for the best
   // path.
   void OnPathChosen(bool is_best, absl::Time now);
   // Returns the pause before the next attempt. Each call counts as an attempt.

@@ -66,7 +66,7 @@ class PathPoller {
   void PollUntilEmpty(int polls = kPolls);
   // Calls PollUntilEmpty() on the executor. May be called under the lock, too.
   void Schedule(int polls = kPolls);
-  // Call when `path` has woken a thread.
+  // Clears the wake-up of `path`, which has woken a thread, and polls.
   void OnWakeup(const std::shared_ptr<fabric::Endpoint>& path);
 
  private:

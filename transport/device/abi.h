@@ -63,22 +63,22 @@ using Stream = StreamObject*;
 struct EventObject;
 using Event = EventObject*;
 using Address = uint64_t;
-// CUmodule and CUfunction.
+// Driver types CUmodule and CUfunction.
 struct ModuleObject;
 using Module = ModuleObject*;
 struct FunctionObject;
 using Function = FunctionObject*;
 
-// CUuuid.
+// Driver type CUuuid.
 struct Uuid {
   char bytes[16];
 };
-// CUipcMemHandle: identifies an allocation to other processes.
+// Driver type CUipcMemHandle. Identifies an allocation to other processes.
 struct IpcMemHandle {
   char bytes[64];
 };
 
-// CUdevice_attribute.
+// Values of CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16;
 constexpr int kPciBusId = 33;
 constexpr int kPciDeviceId = 34;
@@ -90,22 +90,22 @@ constexpr int kGpuDirectRdmaFlushWritesOptions = 117;
 constexpr int kGpuDirectRdmaWritesOrdering = 118;
 constexpr int kDmaBufSupported = 124;
 
-// CUpointer_attribute. The attributes are, in this order: the kind of memory at
-// an address (a CUmemorytype); a number of the allocation that is never reused
-// in the process; the number of the device; and whether cuIpcGetMemHandle() can
-// share the memory.
+// Values of CUpointer_attribute. The attributes are, in this order: the kind of
+// memory at an address (a CUmemorytype); a number of the allocation that is
+// never reused in the process; the number of the device; and whether
+// cuIpcGetMemHandle() can share the memory.
 constexpr int kPointerMemoryType = 2;
 constexpr int kPointerBufferId = 7;
 constexpr int kPointerDeviceOrdinal = 9;
 constexpr int kPointerIsIpcCapable = 10;
 constexpr unsigned kMemoryTypeDevice = 2;
 
-// CUmemRangeHandleType.
+// A value of CUmemRangeHandleType.
 constexpr int kRangeHandleDmaBufFd = 1;
 
-// When a device sees the writes of network devices to its memory.
-// kFlushWritesByHost is a bit of kGpuDirectRdmaFlushWritesOptions, and means
-// that cuFlushGPUDirectRDMAWrites() can be called. From the ordering
+// Values that tell when a device sees the writes of network devices to its
+// memory. kFlushWritesByHost is a bit of kGpuDirectRdmaFlushWritesOptions, and
+// means that cuFlushGPUDirectRDMAWrites() can be called. From the ordering
 // kWritesOrderedForOwner on, the device that owns the memory sees the writes
 // without a flush. The last two constants are the target and the scope of a
 // flush.
@@ -114,7 +114,7 @@ constexpr int kWritesOrderedForOwner = 100;
 constexpr int kFlushWritesOfCurrentContext = 0;
 constexpr int kFlushWritesToOwner = 100;
 
-// CUstreamCaptureMode, and CUstreamCaptureStatus.
+// Values of CUstreamCaptureMode and of CUstreamCaptureStatus.
 constexpr int kCaptureModeRelaxed = 2;
 constexpr int kCaptureStatusNone = 0;
 

@@ -77,8 +77,9 @@ class Api {
                                        const abi::IpcMemHandle& handle,
                                        unsigned flags) = 0;
   virtual abi::Result IpcCloseMemHandle(abi::Address address) = 0;
-  // `handle` is an int for kRangeHandleDmaBufFd. Returns kNotSupported with a
-  // driver older than CUDA 11.7, which lacks this function.
+  // Writes a handle for the range to `*handle`, an int for
+  // kRangeHandleDmaBufFd. Returns kNotSupported with a driver older than CUDA
+  // 11.7, which lacks this function.
   virtual abi::Result MemGetHandleForAddressRange(void* handle,
                                                   abi::Address address,
                                                   size_t bytes, int type,

@@ -39,9 +39,9 @@ class Device {
   // Returns "cuda:0".
   std::string ToString() const;
 
-  // While an object lives, the device's context replaces the current one on the
-  // thread that made the object. Calls of that thread do not disturb graph
-  // captures of other threads. Destroy the object on the same thread.
+  // Makes the device's context current on this thread, while the object lives.
+  // Calls of this thread do not disturb graph captures of other threads.
+  // Destroy the object on the same thread.
   class Entered {
    public:
     Entered(Device* device, RelaxedCapture capture)

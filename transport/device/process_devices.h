@@ -87,8 +87,8 @@ class ProcessDevices : public memory::DeviceAccess {
   OwnedBlocks owned_;
 
   base::Mutex mu_;
-  // The handles, by the allocation's number. Numbers increase, so the first
-  // entry is the oldest.
+  // The handles, by the number of their allocation. Numbers increase, so the
+  // first entry is the oldest.
   std::map<uint64_t, std::string> made_ ABSL_GUARDED_BY(mu_);
 };
 

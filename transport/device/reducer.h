@@ -21,9 +21,9 @@ namespace device {
 // Holds the loaded kernels of one device. Thread-safe.
 class Reducer {
  public:
-  // `device` must outlive the reducer. Returns UNIMPLEMENTED if the library was
-  // built without CUDA's compiler, or for other devices. The caller then
-  // reduces on the host (kernels/reduce_on_host.h).
+  // Makes a reducer; `device` must outlive it. Returns UNIMPLEMENTED if the
+  // library was built without CUDA's compiler, or for other devices. The caller
+  // then reduces on the host (kernels/reduce_on_host.h).
   static absl::StatusOr<std::unique_ptr<Reducer>> Create(Device* device);
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;

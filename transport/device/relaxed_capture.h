@@ -10,8 +10,8 @@
 namespace penstock {
 namespace device {
 
-// While an object lives, the calling thread may make any call, even if another
-// thread captures a stream into a graph. Without the object, CUDA treats
+// Allows any CUDA call on this thread while another thread captures a stream
+// into a graph, for the object's lifetime. Without the object, CUDA treats
 // allocating, freeing or querying an event, on any thread, as a mistake of the
 // capturing thread: CUDA refuses the call, and invalidates the capture. None of
 // these calls need to be captured, because they concern our own streams and

@@ -51,8 +51,8 @@ class StagingPipeline {
 
   // Returns the steps to begin, of each stage in order. Call it once.
   Steps Start();
-  // Call when the oldest step of `stage` has ended. Returns the steps to begin
-  // now.
+  // Records that the oldest step of `stage` has ended. Returns the steps to
+  // begin now.
   Steps OnDone(int stage);
   // Begins no more steps. The first error is kept.
   void Fail(absl::Status error);

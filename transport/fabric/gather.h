@@ -14,8 +14,8 @@
 namespace penstock {
 namespace fabric {
 
-// Consecutive pieces of a payload that become one part of its region: either
-// one piece in place, or any number of copied pieces.
+// A stretch of a payload: consecutive pieces that become one part of its
+// region. Either one piece in place, or any number of copied pieces.
 struct Stretch {
   bool in_place = false;
   size_t first_piece = 0;

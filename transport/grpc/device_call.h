@@ -25,8 +25,9 @@ namespace core {
 // the data: all batches and closures of a call run one after another.
 class DeviceCall {
  public:
-  // `transport` is the connection's Penstock transport. Null if the connection
-  // has another transport, or if its channel compresses messages by default.
+  // Makes the device part of a call. `transport` is the connection's Penstock
+  // transport. Null if the connection has another transport, or if its channel
+  // compresses messages by default.
   DeviceCall(bool is_client, Transport* transport, grpc_call_element* elem,
              const grpc_call_element_args& args);
 
@@ -39,7 +40,7 @@ class DeviceCall {
   // that must come after that batch. Other batches and the call's cancellation
   // do not wait, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
-  // KeepUntilReady() and Pass() release the call combiner.
+  // Keep a batch, or pass it on, and release the call combiner.
   void KeepUntilReady(Batch* batch);
   void Pass(Batch* batch);
   void Fail(Batch* batch, const grpc_error_handle& error);

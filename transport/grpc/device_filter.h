@@ -10,9 +10,10 @@
 namespace penstock {
 namespace core {
 
-// For each new connection, with or without Penstock, checks whether the process
-// has devices (memory::DevicesOfProcess()). If so, adds a filter above all
-// filters that read messages:
+// Registers the filter for messages on devices. For each new connection, with
+// or without Penstock, checks whether the process has devices
+// (memory::DevicesOfProcess()). If so, adds a filter above all filters that
+// read messages:
 //
 //  - A sent message waits until its device slices are ready. Later send
 //    operations of the call wait too. No thread blocks. Then the filter

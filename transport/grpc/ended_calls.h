@@ -14,7 +14,7 @@ class EndedCalls {
  public:
   void Add() { ended_.fetch_add(1, std::memory_order_relaxed); }
 
-  // Call when gRPC has destroyed an ended stream. Returns true if TooMany()
+  // Records that gRPC has destroyed an ended stream. Returns true if TooMany()
   // returned true before and does not any more.
   bool Remove() {
     if (ended_.fetch_sub(1) - 1 > kMaxEnded) return false;

@@ -17,10 +17,10 @@
 namespace penstock {
 namespace core {
 
-// Part of the protocol: the first number, and the caps of a connection's table.
-// An entry is a key and a value, as metadata_codec.h encodes them. A number is
-// never reused, because encoded metadata may be sent out of order, or not at
-// all.
+// The first number, and the caps of a connection's table. These values are part
+// of the protocol. An entry is a key and a value, as metadata_codec.h encodes
+// them. A number is never reused, because encoded metadata may be sent out of
+// order, or not at all.
 constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;

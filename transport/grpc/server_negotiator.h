@@ -16,8 +16,9 @@ namespace core {
 // all received bytes, or refuses them with Policy::kRequire.
 class ServerNegotiator : public Negotiator {
  public:
-  // `server` owns the listener that runs this handshake. gRPC keeps the server
-  // alive until its handshakes have finished.
+  // Makes the negotiator of one handshake. `server` owns the listener that runs
+  // this handshake. gRPC keeps the server alive until its handshakes have
+  // finished.
   ServerNegotiator(Settings settings, grpc_core::Server* server)
       : settings_(std::move(settings)), server_(server) {}
   const char* name() const override { return "penstock"; }

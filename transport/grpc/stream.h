@@ -41,11 +41,11 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   // operations complete with data that has arrived already, or else with
   // `error`.
   void Close(const grpc_error_handle& error);
-  // Like Close(), for a stream that the server never saw. gRPC retries the call
-  // once.
+  // Closes a stream that the server never saw, as Close() does. gRPC retries
+  // the call once.
   void CloseUnseen(const grpc_error_handle& error);
-  // Like Close(), for a stream that sent nothing because the connection goes
-  // away. gRPC retries on another connection.
+  // Closes a stream that sent nothing because the connection goes away, as
+  // Close() does. gRPC retries on another connection.
   void CloseUnsent();
   // Ends the wait that Transport::CloseOnceTold() began, and closes the stream.
   void CloseHeld();

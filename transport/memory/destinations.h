@@ -29,7 +29,7 @@ struct Destination {
 // Thread-safe.
 class Destinations {
  public:
-  // How long devices may keep the memory registered.
+  // The time for which devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
     // As long as this object lives, within the devices' budgets. For memory

@@ -54,7 +54,7 @@ enum class Refusal {
   kToken,      // of transport/rpc's greeting
   kVersion,    // no version in common
 };
-// How a session ended.
+// The way a session ended.
 enum class End {
   kClosed,   // by one of the sides, or because the connection ended
   kTimeout,  // the peer sent no hello, or agreed on no path, in time

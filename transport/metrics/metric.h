@@ -6,7 +6,7 @@
 namespace penstock {
 namespace metrics {
 
-// In the order of the output.
+// All metrics, in the order of the output.
 enum class Metric {
   // Connections.
   kSessionsStarted,

@@ -35,8 +35,9 @@ class Source {
   virtual bool Describe(ConnectionInfo*) { return false; }
 };
 
-// Thread-safe. Only Collect() and Connections() wait for the lock of a live
-// source. The other functions may be called under any lock.
+// A registry of the live sources of counters, with the totals of the sources
+// that have ended. Thread-safe. Only Collect() and Connections() wait for the
+// lock of a live source. The other functions may be called under any lock.
 class Registry {
  public:
   // Returns the registry of this process, which is never destroyed. The child

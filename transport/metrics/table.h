@@ -19,7 +19,7 @@ namespace metrics {
 enum class Type { kCounter, kGauge, kHistogram };
 // The unit of a value. Times are counted in nanoseconds, and shown in seconds.
 enum class Unit { kNumber, kBytes, kSeconds };
-// How the values of several connections are merged. kMin ignores zeros.
+// The way to merge the values of several connections. kMin ignores zeros.
 enum class Merge { kSum, kMin, kMax };
 
 struct Row {

@@ -52,15 +52,17 @@ class CoreLosses {
 // Thread-safe without locks. Concurrent waits may be recorded as one.
 class SpinPolicy {
  public:
-  // Longer than a round trip over shared memory with a small handler.
+  // The first time to spin, in nanoseconds. Longer than a round trip over
+  // shared memory with a small handler.
   static constexpr int64_t kInitialNanos = 50 * 1000;
-  // About ten times the cost of two wake-ups: compared with a longer wait, the
-  // wake-ups are cheap. Also longer than peers on one machine take to fill and
-  // read 1 MiB.
+  // Limits the time to spin, in nanoseconds. About ten times the cost of two
+  // wake-ups: compared with a longer wait, the wake-ups are cheap. Also longer
+  // than peers on one machine take to fill and read 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
   // A yield of this length lost the core to another program's slice. A yield to
   // other spinners takes microseconds.
   static constexpr int64_t kLostCoreNanos = kMaxNanos;
+  // Limits the losses of a core that count as another program's time slice.
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
@@ -93,9 +95,9 @@ class SpinPolicy {
   // `took`. `losses` are those of its thread.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
-  // As RecordYield(), for a spin that gains little compared with a time slice.
-  // Each loss is a reason to rest. If the core is lost again soon after a rest,
-  // the next rest is twice as long.
+  // Records a yield as RecordYield() does, for a spin that gains little
+  // compared with a time slice. Each loss is a reason to rest. If the core is
+  // lost again soon after a rest, the next rest is twice as long.
   void RecordCostlyYield(absl::Duration took, absl::Time now);
 
   // Records a wait of `waited`, spinning and sleeping together. `found`: true

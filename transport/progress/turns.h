@@ -51,7 +51,7 @@ class Turns {
 
  private:
   static constexpr int kSources = 2;
-  // Earlier than all times, and far from overflow.
+  // A time earlier than all others, and far from overflow.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
   std::atomic<int64_t> taken_[kSources] = {{kNever}, {kNever}};

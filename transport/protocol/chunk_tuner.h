@@ -54,9 +54,9 @@ class ChunkTuner {
   // time spends a fifth of its time waiting.
   static constexpr double kPipes = 4;
 
-  // `first_is_pushed`: the peer sends the first piece of each message without a
-  // request. This hides latency for as long as the piece takes, so only the
-  // rest of the latency is measured.
+  // Makes a tuner. `first_is_pushed`: the peer sends the first piece of each
+  // message without a request. This hides latency for as long as the piece
+  // takes, so only the rest of the latency is measured.
   ChunkTuner(const SizeBounds& bounds, bool first_is_pushed, int max_reads)
       : size_(bounds),
         start_(bounds.start),
@@ -68,12 +68,13 @@ class ChunkTuner {
 
   // Returns true if no read is in flight.
   bool idle() const { return under_way_ == 0; }
-  // Call before the first read of a message, if idle().
+  // Begins a measurement at the first read of a message, if idle().
   void Begin(uint64_t now_ns);
-  // Call before the first read of a message, if not idle().
+  // Records the first read of a message, if not idle(). The opening of that
+  // message is not measured.
   void BeginBehindOthers() { opening_ = false; }
-  // Call OnRead() when a read starts, and OnReadDone() when it ends. Reads end
-  // nearly in the order in which they start.
+  // Records the start of a read in OnRead(), and its end in OnReadDone(). Reads
+  // end nearly in the order in which they start.
   bool wants_start() const {
     return probe_left_ == 0 && !opening_ && under_way_ > 0 && adapts();
   }

@@ -35,8 +35,8 @@ namespace protocol {
 // thread-safe.
 class EagerTuner {
  public:
-  // `peer_asks`: the peer has to request announced messages, because this side
-  // does not push them, and the peer does not load them.
+  // Makes a tuner. `peer_asks`: the peer has to request announced messages,
+  // because this side does not push them, and the peer does not load them.
   EagerTuner(const SizeBounds& bounds, bool peer_asks)
       : size_(bounds), start_(bounds.start), peer_asks_(peer_asks) {}
 

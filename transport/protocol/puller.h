@@ -46,10 +46,10 @@ class Puller {
 
   // Returns the first reads for the caller to start.
   std::vector<Chunk> Start();
-  // Call when a read has ended. Returns the next reads to start.
+  // Records that a read has ended. Returns the next reads to start.
   std::vector<Chunk> OnReadDone(const absl::Status& status);
-  // Call when the message is no longer wanted. Starts no more reads, but reads
-  // in flight still have to end.
+  // Abandons the message, which is no longer wanted. Starts no more reads, but
+  // reads in flight still have to end.
   void Abandon();
 
   State state() const { return state_; }

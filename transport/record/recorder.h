@@ -49,7 +49,7 @@ class Recorder {
   // function.
   uint64_t TakeLeftOut() { return left_out_.exchange(0); }
 
-  // From now on Add() neither queues nor counts.
+  // Stops recording: from now on Add() neither queues nor counts.
   void Stop();
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
@@ -79,7 +79,7 @@ class RecordedCall {
   void Begin(Recorder* recorder, uint64_t client, absl::string_view method);
   void Received(uint64_t bytes) { Add(bytes, /*sent=*/false); }
   void Sent(uint64_t bytes) { Add(bytes, /*sent=*/true); }
-  // `status` is one of gRPC's codes.
+  // Records the call's end with `status`, one of gRPC's codes.
   void End(int status);
 
  private:

@@ -57,7 +57,7 @@ class RecordingFile {
   absl::Status WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `why` is an error for the log, or OK for a regular end.
+  // Ends the file. `why` is an error for the log, or OK for a regular end.
   void EndLocked(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Recorder* const recorder_;

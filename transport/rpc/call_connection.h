@@ -50,7 +50,8 @@ class CallConnection final : public connection::Connection {
     // Called on a server when the client has opened a call. Must attach the
     // stream.
     virtual void OnStream(CallConnection* connection, uint32_t stream) = 0;
-    // The last event, after the events of the streams.
+    // Reports the end of the connection, as the last event, after the events of
+    // the streams.
     virtual void OnClosed(CallConnection* connection,
                           const absl::Status& why) = 0;
   };

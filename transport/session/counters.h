@@ -12,8 +12,9 @@
 namespace penstock {
 namespace session {
 
-// Plain numbers. The session's parts update them under the owner's lock. A
-// message counts for the fabric in use when it was sent or announced.
+// Counts of a session, as plain numbers. The session's parts update them under
+// the owner's lock. A message counts for the fabric in use when it was sent or
+// announced.
 struct Counters {
   struct Traffic {
     uint64_t messages = 0;

@@ -47,7 +47,7 @@ class Departure {
 
   bool gone() const { return state_ == State::kGone; }
 
-  // For servers. Starts draining. Returns true if draining began: then call
+  // Starts draining, on a server. Returns true if draining began: then call
   // OnTimeLimit() if the client does not answer in time.
   bool Begin(const absl::Status& why);
   void OnTimeLimit();
@@ -63,13 +63,13 @@ class Departure {
   // Excludes the streams from `first` on, which are not served.
   void TakeBack(uint32_t first) { last_opened_ = first - 1; }
 
-  // For clients. Returns INVALID_ARGUMENT if the server raises the last stream
-  // that it named before.
+  // Handles the server's GOAWAY, on a client. Returns INVALID_ARGUMENT if the
+  // server raises the last stream that it named before.
   absl::Status OnGoaway(uint32_t last_stream, const std::string& reason);
   // Returns the id of a new stream. Each id is used once, so the connection is
   // gone after the last one. Call only if !gone().
   uint32_t OpenStream();
-  // Call when the channel sends no more calls to this session.
+  // Records that the channel sends no more calls to this session.
   void OnChannelLeft();
   void Leave();
   // Returns the reason in the server's GOAWAY, or an empty string before one

@@ -35,8 +35,8 @@ class FastPath {
   FastPath(const Parts& parts, Streams* streams, fabric::EndpointEvents* input,
            PathEvents* events);
 
-  // Each attempt to add a path has a number, the epoch. Drop results of an
-  // attempt before epoch().
+  // Returns the number of the latest attempt to add a path. Drop results of
+  // earlier attempts.
   uint32_t epoch() const { return handshake_.epoch(); }
   // Uses `path` once the peer has it too. Does nothing if there is a path
   // already.
@@ -96,8 +96,8 @@ class FastPath {
   // Destroys lost paths. Call in Flush(), because one of these paths may be the
   // caller of other functions.
   void ReleaseLost() { lost_.clear(); }
-  // Never destroys the lost paths. For the child of a fork, where destroying a
-  // path would release what the parent still uses.
+  // Leaks the lost paths, in the child of a fork. Destroying a path would
+  // release memory that the parent still uses.
   void LeakLost();
   // Keeps the memory that the path's reads fill until the path is destroyed.
   // Call before the streams are destroyed.

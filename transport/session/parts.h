@@ -15,7 +15,8 @@
 namespace penstock {
 namespace session {
 
-// Non-owning pointers. The session owns all objects.
+// The parts of a session that other parts use, as non-owning pointers. The
+// session owns all objects.
 struct Parts {
   const Config* config;
   fabric::Endpoint* lifeline;

@@ -31,10 +31,10 @@ class PathNegotiator {
   // Records why the fabric that Next() returned last failed, as an attempt or
   // in use.
   void OnFailure(metrics::Reason cause, const std::string& reason);
-  // For the accepting side. Records why no more paths come over `fabric`. May
+  // Records, on the accepting side, why no more paths come over `fabric`. May
   // be called before the peer's offers arrive.
   void OnWaitFailed(const std::string& fabric, const std::string& reason);
-  // For the accepting side. Returns true if a common fabric exists whose wait
+  // Returns true, on the accepting side, if a common fabric exists whose wait
   // has not failed.
   bool MayStillCome() const;
 

@@ -27,7 +27,7 @@ class Recorder {
   }
 
   void OnStreamBegun(uint32_t stream) const;
-  // `begun_ns` is 0 if the start was not timed.
+  // Records the end of a stream. `begun_ns` is 0 if the start was not timed.
   void OnStreamEnded(uint32_t stream, uint64_t begun_ns, bool has_status,
                      metrics::Fabric fabric) const;
   void OnAnnounced(uint32_t stream, uint64_t bytes) const;

@@ -27,8 +27,8 @@ class SendMeter {
   // Returns the eager limit of the active path.
   size_t eager_max_bytes() const { return active().eager_max_bytes(); }
 
-  // Call before a message is sent. Returns the time, or 0 if the message is not
-  // sampled.
+  // Begins to time a message that is about to be sent. Returns the time, or 0
+  // if the message is not sampled.
   uint64_t Begin(size_t bytes) {
     return bytes < timed_from_ ? 0 : BeginTimed();
   }

@@ -22,7 +22,8 @@ class SendStall {
       : tuning_(tuning), counters_(counters) {}
 
   bool ongoing() const { return begun_ns_ != 0; }
-  // Call when frames may have begun or ceased to wait.
+  // Records whether frames wait. Call when frames may have begun or ceased to
+  // wait.
   void Observe(bool stalls) {
     if (tuning_.now_ns == nullptr || stalls == ongoing()) return;
     const uint64_t now = tuning_.now_ns();

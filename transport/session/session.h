@@ -111,7 +111,7 @@ class Session {
   bool greeted() const { return state_ != State::kGreeting; }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
-  // Like Close(), but for the child of a fork, where the paths belong to the
+  // Closes the session in the child of a fork, where the paths belong to the
   // parent. Sends nothing and never releases the paths.
   void Abandon(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
@@ -126,7 +126,7 @@ class Session {
  private:
   enum class State { kGreeting, kOpen, kClosed };
 
-  // The steps that Close() and Abandon() share.
+  // Runs the steps that Close() and Abandon() share.
   void EndStreams(const absl::Status& cause);
 
   // Distinguishes the events of the two endpoints.

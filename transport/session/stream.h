@@ -57,7 +57,7 @@ struct Stream {
 
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
-  // How a message arrived.
+  // The way a message arrived.
   enum class Way {
     kEager,
     kAnnounced,

@@ -46,18 +46,18 @@ class StreamInput : private MessageReader::Owner {
   // All arguments, and all that `parts` points to, must outlive this object.
   StreamInput(const Parts& parts, StreamTable* streams, Owner* owner);
 
-  // `epoch` names the path in announcements.
+  // Switches to `path`, which announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
     reader_.UseFastPath(path, epoch);
   }
-  // See MessageReader.
+  // Restarts the fast path's reads on the lifeline; see MessageReader.
   MessageReader::Filled LoseFastPath() { return reader_.LoseFastPath(); }
   MessageReader::Filled Stop() { return reader_.Stop(); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) {
     reader_.OnReadDone(cookie, status);
   }
 
-  // Call when the peer has just opened `stream`.
+  // Charges the memory of `stream`, which the peer has just opened.
   void OnOpened(Stream* stream);
   // Delivers what was received before the stream was attached.
   void OnAttached(uint32_t id);

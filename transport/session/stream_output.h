@@ -54,7 +54,7 @@ class StreamOutput {
 
   // Sets the peer's limit of unread bytes per stream, from its hello.
   void set_peer_window(uint64_t bytes) { peer_window_ = bytes; }
-  // `epoch` names the path in announcements.
+  // Switches to `path`, which announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
   void LoseFastPath();
   // Forgets all exposed messages. Call when the session is over.
@@ -97,7 +97,8 @@ class StreamOutput {
   // Begins draining a detached stream. Returns false if the stream has nothing
   // left to send.
   bool Drain(Stream* stream);
-  // Call before the stream is erased.
+  // Returns the stream's share of the limits on unread and unsent bytes. Call
+  // before the stream is erased.
   void OnEnd(const Stream& stream);
   // Sends the queues of blocked streams for which there is a place now.
   void SendBlocked();

@@ -32,7 +32,7 @@ class StreamTable {
     if (recent_ == nullptr || id != recent_id_) FindOther(id);
     return recent_;
   }
-  // Like FindAny(), but returns null also for a draining stream.
+  // Returns the stream, like FindAny(), but null also for a draining stream.
   Stream* Find(uint32_t id) {
     Stream* const found = FindAny(id);
     return found == nullptr || found->draining ? nullptr : found;

@@ -47,7 +47,7 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   // number of open streams.
   void OnHello(uint64_t peer_window, uint32_t max_streams);
 
-  // See Session::AttachStream().
+  // Attaches `events` to the stream; see Session::AttachStream().
   void Attach(uint32_t id, StreamEvents* events);
   // Ends the stream's events and drops its received data. Queued data is still
   // sent. Ignores a stream that has ended.

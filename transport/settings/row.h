@@ -149,7 +149,7 @@ class ProcessRow {
     if (!status.ok()) return status;
     return value;
   }
-  // See Row::CheckText().
+  // Checks a text, as Row::CheckText() does.
   absl::Status CheckText(absl::string_view text) const {
     return CheckValue(variable_, text, form_);
   }
@@ -172,7 +172,7 @@ class LogRow {
  public:
   constexpr explicit LogRow(About about) : about_(about) {}
 
-  // See Row::CheckText().
+  // Checks a text, as Row::CheckText() does.
   absl::Status CheckText(absl::string_view text) const {
     if (text.empty()) return absl::OkStatus();
     for (absl::string_view level : base::kLogLevels) {

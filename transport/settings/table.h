@@ -63,8 +63,9 @@ inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
 // The upper bound is the payload of eight full frames.
 inline constexpr Number kEagerSizes = {1, 130816, 0, "the measured size"};
-// Below the lower bound, starting a read costs as much as copying its bytes. No
-// fabric reads more than the upper bound at once.
+// The bounds of chunk sizes, in bytes. Below the lower bound, starting a read
+// costs as much as copying its bytes. No fabric reads more than the upper bound
+// at once.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "the measured size"};
 // The upper bound is 1 TiB.
@@ -77,7 +78,7 @@ inline constexpr Number kArenaMib = {
 // any middlebox allows.
 inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
-// Names a field: its name, the field of Options, and the field of Settings.
+// Expands to a field's name, its member of Options, and its member of Settings.
 #define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
 
 inline constexpr Row kPolicy(

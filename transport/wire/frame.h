@@ -57,8 +57,8 @@ constexpr uint8_t kCompressed = 2;  // kMessage, kAnnounce: gRPC has compressed
 constexpr uint8_t kLast = 4;        // kMessage, kAnnounce: implies a kHalfClose
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
-// Set in a server's kReset, next to the status code, if no application has seen
-// the stream. The client may then safely try again.
+// A flag in a server's kReset, next to the status code. Set if no application
+// has seen the stream. The client may then safely try again.
 constexpr uint32_t kRefused = 0x80000000;
 // The last stream of a kGoaway whose sender does not know it yet. Another
 // kGoaway will name the stream.

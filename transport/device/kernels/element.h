@@ -42,9 +42,9 @@ PENSTOCK_HOST_DEVICE uint32_t BitsOf(float value) {
   return bits;
 }
 
-// A multiplication next to an addition must not become one fused operation,
-// which rounds once. CUDA's intrinsics never fuse. Host code that uses this
-// header needs -ffp-contract=off.
+// Returns a + b, rounded. A compiler must not fuse a multiplication with this
+// addition: the fused operation would round only once. CUDA's intrinsics never
+// fuse. Host code that uses this header needs -ffp-contract=off.
 PENSTOCK_HOST_DEVICE float Add(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(a, b);

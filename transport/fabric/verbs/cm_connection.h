@@ -33,8 +33,9 @@ constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
 // of each large message that bind its window and invalidate it.
 constexpr uint32_t kSendRequests = 128;
 
-// Exposed memory can be reached only through the connection's queue pair: by
-// windows, or by a protection domain of its own.
+// One connection over a queue pair, which the connection manager sets up.
+// Exposed memory can be reached only through this queue pair: by windows, or by
+// a protection domain of the connection's own.
 //
 // During the set-up, the owner handles the connection manager's events. From
 // Begin() on, the connection handles them itself, and notes when it is lost.

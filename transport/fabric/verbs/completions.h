@@ -37,8 +37,8 @@ class Completions {
   // negative number if the device has failed.
   int Take(ibv_wc* out, int max);
 
-  // While armed, completions make one of wakeup_fds() readable. After arming,
-  // check HasInput() once more.
+  // Arms or disarms the queue. While the queue is armed, a completion makes one
+  // of wakeup_fds() readable. After arming, check HasInput() once more.
   void SetArmed(bool armed);
   std::vector<int> wakeup_fds() const { return {channel_->fd, wake_.get()}; }
   // Makes one of wakeup_fds() readable until ClearWakeup(), as a completion

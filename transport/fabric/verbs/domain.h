@@ -42,15 +42,16 @@ struct Registered {
   bool by_key = false;
 };
 
-// With windows, a peer reaches memory only through a window, which is bound to
-// one queue pair. All connections of a device therefore share one domain.
-// Without windows, the peer reaches all of exposed_pool(), so each connection
-// has its own domain. Thread-safe.
+// The protection domain of connections, with its memory registrations. With
+// windows, a peer reaches memory only through a window, which is bound to one
+// queue pair. All connections of a device therefore share one domain. Without
+// windows, the peer reaches all of exposed_pool(), so each connection has its
+// own domain. Thread-safe.
 class Domain {
  public:
-  // `locked_limit` is the process's limit of locked memory. With windows only
-  // the quotas of the connections limit the pools. `gpu_direct` is the
-  // device's.
+  // Makes a domain on the device of `gpu_direct`. `locked_limit` is the
+  // process's limit of locked memory. With windows only the quotas of the
+  // connections limit the pools.
   static absl::StatusOr<std::shared_ptr<Domain>> Create(
       Api* api, ibv_context* device, const Options& options, bool with_windows,
       uint64_t locked_limit, std::shared_ptr<GpuDirect> gpu_direct);

@@ -55,8 +55,8 @@ class Exposer {
   void Withdraw(const RemoteRegion& region);
   // Adds the invalidations for which the queue had no room.
   void Invalidate();
-  // Call when the oldest invalidation in flight has ended. Releases the memory,
-  // and makes the window reusable.
+  // Records that the oldest invalidation in flight has ended. Releases the
+  // memory, and makes the window reusable.
   void OnInvalidated();
   // Ends all exposures immediately, before the queue pair is destroyed.
   void End();

@@ -41,8 +41,8 @@ class GpuReach {
   // arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // After some failures, nothing is tried for `pause`. From then on, one try is
-  // made per pause.
+  // Starts without a known way. After some failures, tries nothing for `pause`,
+  // and from then on once per pause.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
   GpuReach& operator=(const GpuReach&) = delete;

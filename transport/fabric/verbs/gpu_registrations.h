@@ -118,8 +118,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
     bool Covers(absl::Span<const uint8_t> other) const;
     bool Overlaps(absl::Span<const uint8_t> other) const;
-    // True if nobody else has a reference. New references are given only under
-    // the lock.
+    // Returns true if nobody else has a reference. New references are given
+    // only under the lock.
     bool is_idle() const { return region.use_count() == 1; }
   };
   using Entries = std::list<Entry>;
@@ -127,8 +127,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations(std::shared_ptr<const ProtectionDomain> domain,
                    std::shared_ptr<GpuDirect> direct, int access,
                    GpuKeeping keeping);
-  // Bytes, the allocation that contains them, if it has an id, and the
-  // knowledge about their GPU.
+  // A range of GPU memory, the allocation that contains it, if that has an id,
+  // and the knowledge about the GPU.
   struct Piece {
     memory::Bytes bytes;
     absl::optional<memory::SharedAllocation> allocation;
@@ -182,7 +182,7 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
 
   std::atomic<int> prepared_count_{0};
   mutable base::Mutex mu_;
-  // The most recently used first.
+  // The entries, the most recently used first.
   Entries entries_ ABSL_GUARDED_BY(mu_);
   std::vector<const Prepared*> prepared_ ABSL_GUARDED_BY(mu_);
   RegistrationCounters counters_ ABSL_GUARDED_BY(mu_);

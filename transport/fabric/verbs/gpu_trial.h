@@ -17,7 +17,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Shorter than for windows on the host's memory, because a message is waiting.
+// Limits one trial. Shorter than for windows on the host's memory, because a
+// message is waiting.
 constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 
 // All functions use queue pairs between the device and itself, because a

@@ -32,7 +32,7 @@ absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
 // protection domain and the completion queue after it. Not thread-safe.
 class LoopbackPair {
  public:
-  // Both queue pairs complete to `queue`.
+  // Makes and connects two queue pairs that both complete to `queue`.
   static absl::StatusOr<LoopbackPair> Create(Api* api, ibv_pd* pd,
                                              ibv_cq* queue,
                                              const LoopbackRoute& route);

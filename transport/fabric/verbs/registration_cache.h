@@ -27,7 +27,7 @@ class Registration {
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  // In a forked child, leaves the region to the parent.
+  // Deregisters the region. In a forked child, leaves the region to the parent.
   ~Registration();
 
   ibv_mr* region() const { return region_.get(); }
