@@ -78,7 +78,7 @@ class Command {
   virtual absl::StatusOr<int> Run(const Context& context) = 0;
 };
 
-// All commands, in the order in which --help lists them.
+// Returns all commands, in the order in which --help lists them.
 std::vector<std::unique_ptr<Command>> AllCommands();
 
 }  // namespace penstock::cli

@@ -29,7 +29,8 @@ struct DoctorReport {
   Findings findings;
 
   int Count(Level level) const;
-  // A target that does not answer counts as one problem.
+  // Returns the number of problems. A target that does not answer counts as one
+  // problem.
   int Problems() const;
 };
 

@@ -17,7 +17,8 @@ class Histogram {
  public:
   void Add(absl::Duration time);
   uint64_t count() const { return count_; }
-  // All of these are zero if there are no times.
+  // Return the shortest and the longest time. All results are zero if there are
+  // no times.
   absl::Duration min() const { return absl::Nanoseconds(min_); }
   absl::Duration max() const { return absl::Nanoseconds(max_); }
   // Returns the time that a fraction `quantile` of the calls does not exceed,

@@ -7,7 +7,7 @@
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 
-// gRPC's own functions.
+// The addresses of gRPC's own functions.
 struct Grpc {
   void (*init)(void);
   grpc_channel* (*channel_create)(const char*, grpc_channel_credentials*,

@@ -7,8 +7,8 @@
 
 namespace penstock::python {
 
-// Each function adds classes and functions to the module. Their docstrings are
-// the user's documentation; their types are in penstock/_penstock.pyi.
+// Add classes and functions to the module. Their docstrings are the user's
+// documentation; their types are in penstock/_penstock.pyi.
 void BindTensor(pybind11::module_& module);
 void BindDevices(pybind11::module_& module);
 void BindCredentials(pybind11::module_& module);

@@ -10,8 +10,9 @@
 
 namespace penstock::python {
 
-// Python's classes ChannelCredentials and ServerCredentials. The classes of the
-// package grpcio cannot be used: grpcio contains another gRPC library.
+// The implementations of Python's classes ChannelCredentials and
+// ServerCredentials. The classes of the package grpcio cannot be used: grpcio
+// contains another gRPC library.
 struct ChannelCredentials {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 };

@@ -25,8 +25,8 @@ namespace penstock::python {
 // array: peers keep only copies of device memory.
 class Destinations {
  public:
-  // `into` is None or a dict of destinations by name: Tensors, NumPy arrays,
-  // and objects that have __dlpack__ or __cuda_array_interface__. Throws
+  // Takes None or a dict of destinations by name: Tensors, NumPy arrays, and
+  // objects that have __dlpack__ or __cuda_array_interface__. Throws
   // InvalidArgument for memory that is read-only or does not have a tensor's
   // layout, and the exceptions of Python code.
   explicit Destinations(const pybind11::object& into);

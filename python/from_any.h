@@ -17,9 +17,9 @@ namespace penstock::python {
 absl::StatusOr<tensor::Tensor> FromAny(const pybind11::object& source,
                                        bool copy);
 
-// Like FromAny() without a copy, for penstock.from_dlpack(). NumPy arrays are
-// read directly: NumPy 1.24 exports neither read-only arrays nor bools by
-// DLPack.
+// Wraps an object's memory like FromAny(), without a copy, for
+// penstock.from_dlpack(). NumPy arrays are read directly: NumPy 1.24 exports
+// neither read-only arrays nor bools by DLPack.
 absl::StatusOr<tensor::Tensor> FromDLPackSource(const pybind11::object& source);
 
 }  // namespace penstock::python

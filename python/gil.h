@@ -20,7 +20,8 @@ namespace penstock::python {
 class Unlocked {
  public:
   Unlocked();
-  // Python 3.11 unwinds a thread that requests the GIL too late.
+  // Takes the GIL back. May throw: Python 3.11 unwinds a thread that requests
+  // the GIL too late.
   ~Unlocked() noexcept(false);
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;

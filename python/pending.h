@@ -66,7 +66,8 @@ class Pending {
   // Makes the result of the call, or throws. Runs with the GIL.
   using Result = std::function<pybind11::object()>;
 
-  // If `number` is not 0, End() adds it to Ended::All().
+  // Makes a call in progress. If `number` is not 0, End() adds it to
+  // Ended::All().
   explicit Pending(uint64_t number) : number_(number) {}
 
   // Ends the call. Call it once, on any thread. Does not wait for the GIL.

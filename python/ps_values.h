@@ -22,14 +22,16 @@ namespace penstock::python {
 // All functions throw an error that names the argument and the table. Values
 // share memory like FromAny().
 
-// `dense` is an iterable of names; None means all. `rows` is a dict of ids by
-// table, or None. `dtype` is "f16", "bf16" or None.
+// Converts the arguments of a pull. `dense` is an iterable of names; None means
+// all. `rows` is a dict of ids by table, or None. `dtype` is "f16", "bf16" or
+// None.
 ps::PullSpec PullSpecOf(pybind11::handle dense, pybind11::handle rows,
                         pybind11::handle dtype);
-// `dense` is a dict of arrays by table. `rows` is a dict of pairs (ids, array)
-// by table. Either may be None.
+// Converts the arguments of a push. `dense` is a dict of arrays by table.
+// `rows` is a dict of pairs (ids, array) by table. Either may be None.
 ps::StepGradients GradientsOf(pybind11::handle dense, pybind11::handle rows);
-// `name` names the argument `tensors`, a dict of arrays by table, or None.
+// Converts `tensors`, a dict of arrays by table, or None. `name` names that
+// argument.
 tensor::Bundle BundleOf(pybind11::handle tensors, const std::string& name);
 
 // Return a call's completion callback, which ends `pending` with

@@ -37,8 +37,8 @@ class TensorObject {
   // the parent.
   bool IsWritable() const;
 
-  // If not IsWritable(), moves the object to a copy in the pool. Existing
-  // arrays then still show the old memory.
+  // Makes the tensor writable. If not IsWritable(), moves the object to a copy
+  // in the pool. Existing arrays then still show the old memory.
   absl::Status MakeWritable();
 
   // Gives the object other memory, of the same type and shape.

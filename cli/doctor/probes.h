@@ -15,29 +15,29 @@
 
 namespace penstock::cli {
 
-// RDMA.
+// Probes of RDMA.
 Findings ProbeDevices(const Host& host);    // devices, ports, GIDs, MTU
 Findings ProbeRdmaFiles(const Host& host);  // libraries, modules, /dev
 Findings ProbeLockedMemory(const Host& host);
 Findings ProbeIpoib(const Host& host);
 
-// Shared memory.
+// Probes of shared memory.
 Findings ProbeSharedMemory(const Host& host);  // memfd, sockets, containers
 Findings ProbeHugePages(const Host& host);
 Findings ProbeMemoryLimit(const Host& host);  // of the control group
 Findings ProbePtrace(const Host& host);
 
-// The process and the machine.
+// Probes of the process and the machine.
 Findings ProbeGrpc(const Host& host);
 Findings ProbeSettings(const Host& host);
 Findings ProbeCores(const Host& host);
 Findings ProbeOpenFiles(const Host& host);
 Findings ProbeClock(const Host& host);
 
-// GPUs.
+// Probes of GPUs.
 Findings ProbeCuda(const Host& host);
 
-// All of the above, in display order.
+// Runs all probes, and returns their findings in display order.
 Findings ProbeAll(const Host& host);
 
 // Returns the fabrics that can carry connections of a process on `host`.

@@ -12,7 +12,7 @@
 
 namespace penstock::cli {
 
-// Text styles. Colour only repeats information of the text.
+// The styles of text. Colour only repeats information of the text.
 enum class Style { kPlain, kBold, kDim, kGood, kWarning, kBad };
 
 // The capabilities of a descriptor's other end.

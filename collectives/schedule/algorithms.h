@@ -34,62 +34,64 @@ struct Seat {
   int ranks;
 };
 
-// All-reduce by recursive doubling [Thakur, 4.5]: pairs exchange and reduce the
-// whole buffer, at distances 1, 2, 4 and so on. If n is not a power of two, p
-// is the next lower power, and n - p ranks first fold their buffer into a
-// neighbour, from which they receive the result. Takes log2(p) steps, or 2
-// more. Sends (p log2(p) + 2 (n - p)) S.
+// Returns an all-reduce by recursive doubling [Thakur, 4.5]: pairs exchange and
+// reduce the whole buffer, at distances 1, 2, 4 and so on. If n is not a power
+// of two, p is the next lower power, and n - p ranks first fold their buffer
+// into a neighbour, from which they receive the result. Takes log2(p) steps, or
+// 2 more. Sends (p log2(p) + 2 (n - p)) S.
 Schedule RecursiveDoubling(const Seat& seat, int64_t count);
 
-// All-gather in which a rank receives from ranks at distances 1, 2, 4 and so on
-// [Bruck]. Blocks are sent from their final places, so that no rotation is
-// needed. Takes ceil(log2(n)) steps. Sends (n - 1) S.
+// Returns an all-gather in which a rank receives from ranks at distances 1, 2,
+// 4 and so on [Bruck]. Blocks are sent from their final places, so that no
+// rotation is needed. Takes ceil(log2(n)) steps. Sends (n - 1) S.
 Schedule BruckAllGather(const Seat& seat, int64_t count);
 
-// All-gather around a ring [Thakur, 4.1]. Takes n - 1 steps. Sends (n - 1) S.
+// Returns an all-gather around a ring [Thakur, 4.1]. Takes n - 1 steps. Sends
+// (n - 1) S.
 Schedule RingAllGather(const Seat& seat, int64_t count);
 
-// All-reduce as a reduce-scatter and an all-gather. For powers of two, steps
-// and bytes are those of Rabenseifner's algorithm [Thakur, 4.5]. For other n,
-// the reversed Bruck algorithm needs no folding [Traff]. Takes 2 ceil(log2(n))
-// steps. Sends 2 (n - 1) S.
+// Returns an all-reduce that consists of a reduce-scatter and an all-gather.
+// For powers of two, steps and bytes are those of Rabenseifner's algorithm
+// [Thakur, 4.5]. For other n, the reversed Bruck algorithm needs no folding
+// [Traff]. Takes 2 ceil(log2(n)) steps. Sends 2 (n - 1) S.
 Schedule HalvingDoubling(const Seat& seat, int64_t count);
 
-// All-reduce as a reduce-scatter and an all-gather around a ring [Patarasuk].
-// Takes 2 (n - 1) steps. Sends 2 (n - 1) S.
+// Returns an all-reduce that consists of a reduce-scatter and an all-gather
+// around a ring [Patarasuk]. Takes 2 (n - 1) steps. Sends 2 (n - 1) S.
 Schedule RingAllReduce(const Seat& seat, int64_t count);
 
-// All-reduce in three phases: a binomial reduce to the first rank of each host,
-// an all-reduce `between_hosts` among these ranks, a binomial broadcast within
-// each host.
+// Returns an all-reduce in three phases: a binomial reduce to the first rank of
+// each host, an all-reduce `between_hosts` among these ranks, a binomial
+// broadcast within each host.
 Schedule Hierarchical(const Seat& seat, int64_t count,
                       const std::vector<int>& hosts, Algorithm between_hosts);
 
-// Broadcast by a binomial tree [Thakur, 4.2]. Takes ceil(log2(n)) steps. Sends
-// (n - 1) S.
+// Returns a broadcast by a binomial tree [Thakur, 4.2]. Takes ceil(log2(n))
+// steps. Sends (n - 1) S.
 Schedule BinomialBroadcast(const Seat& seat, int root, int64_t count);
 
-// Broadcast along a chain that begins at the root, in `segments` pieces
-// [Barnett]. Takes n - 2 + segments steps. Sends (n - 1) S.
+// Returns a broadcast along a chain that begins at the root, in `segments`
+// pieces [Barnett]. Takes n - 2 + segments steps. Sends (n - 1) S.
 Schedule ChainBroadcast(const Seat& seat, int root, int64_t count,
                         int segments);
 
-// Scatter by a binomial tree [Thakur, 4.2]. Ranks inside the tree use their
-// buffer for the blocks of others. Takes ceil(log2(n)) steps. Sends
+// Returns a scatter by a binomial tree [Thakur, 4.2]. Ranks inside the tree use
+// their buffer for the blocks of others. Takes ceil(log2(n)) steps. Sends
 // (log2(n) / 2) S if n is a power of two.
 Schedule BinomialScatter(const Seat& seat, int root, int64_t count);
 
-// Broadcast as a binomial scatter and Bruck's all-gather ([Barnett], [Thakur,
-// 4.2]; both use a recursive-doubling all-gather, which requires a power of
-// two).
+// Returns a broadcast that consists of a binomial scatter and Bruck's
+// all-gather ([Barnett], [Thakur, 4.2]; both use a recursive-doubling
+// all-gather, which requires a power of two).
 Schedule ScatterAllGather(const Seat& seat, int root, int64_t count);
 
-// All-to-all in n - 1 steps [Thakur, 4.3]. In step i, a rank sends to the rank
-// that is i ranks further. Sends (n - 1) S. Copies the own block by a message
-// to itself.
+// Returns an all-to-all in n - 1 steps [Thakur, 4.3]. In step i, a rank sends
+// to the rank that is i ranks further. Sends (n - 1) S. Copies the own block by
+// a message to itself.
 Schedule PairwiseAllToAll(const Seat& seat, int64_t count);
 
-// Barrier in ceil(log2(n)) steps [Hensgen]. Sends only empty messages.
+// Returns a barrier of ceil(log2(n)) steps [Hensgen]. Sends only empty
+// messages.
 Schedule DisseminationBarrier(const Seat& seat);
 
 // Return the schedule that runs backwards: each send becomes a receive, and

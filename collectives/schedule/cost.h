@@ -19,8 +19,8 @@ struct Cost {
   double total = 0;
 };
 
-// Call only if CheckPlan() accepts `plan`. For kHierarchical, steps and serial
-// are upper bounds if hosts have different numbers of ranks.
+// Returns the cost of a plan that CheckPlan() accepts. For kHierarchical, steps
+// and serial are upper bounds if hosts have different numbers of ranks.
 Cost CostOf(const Plan& plan);
 
 }  // namespace penstock::collectives

@@ -23,7 +23,7 @@ enum class Operation {
   kBarrier,
 };
 
-// algorithms.h describes each, with its source.
+// The algorithms. algorithms.h describes each, with its source.
 enum class Algorithm {
   kRecursiveDoubling,
   kHalvingDoubling,

@@ -19,7 +19,7 @@ namespace tensorflow {
 // workers.
 class RemoteWorker final : public ::tensorflow::WorkerInterface {
  public:
-  // `task` is the peer's name, for errors.
+  // Makes the worker of the peer `task`, a name for errors.
   RemoteWorker(std::string task,
                std::shared_ptr<::tensorflow::WorkerInterface> stock,
                std::shared_ptr<Route> route)
@@ -40,9 +40,9 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                      ::tensorflow::RunGraphRequestWrapper* request,
                      ::tensorflow::MutableRunGraphResponseWrapper* response,
                      ::tensorflow::StatusCallback done) override;
-  // Like the stock worker's, but ends within a second if the peer is gone. The
-  // stock call waits until the peer returns, and so blocks whoever closes the
-  // session.
+  // Cleans up like the stock worker, but ends within a second if the peer is
+  // gone. The stock call waits until the peer returns, and so blocks whoever
+  // closes the session.
   void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
                          ::tensorflow::CleanupGraphResponse* response,
                          ::tensorflow::StatusCallback done) override;

@@ -63,11 +63,11 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::WorkerInterface* worker = nullptr;  // by stock RPC
     ::tensorflow::CallOptions* options = nullptr;     // may be null
     rpc::Request request;
-    // The peer has no data plane: make the call by stock RPC. May run within
-    // Start(). The call may be cancelled before the RPC registers for
+    // Makes the call by stock RPC, because the peer has no data plane. May run
+    // within Start(). The call may be cancelled before the RPC registers for
     // cancellation: check the flag after starting the RPC.
     std::function<void(const Cancelled&)> stock;
-    // Never runs within Start() or within a cancellation.
+    // Takes the answer. Never runs within Start() or within a cancellation.
     std::function<void(absl::StatusOr<rpc::Response>)> answered;
   };
 
@@ -135,7 +135,7 @@ class Route : public std::enable_shared_from_this<Route> {
   std::shared_ptr<Asking> asking_ ABSL_GUARDED_BY(mu_);
   std::map<Ticket, Sent> sent_ ABSL_GUARDED_BY(mu_);  // over the data plane
   std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
-  // Number of the current connection.
+  // The number of the current connection.
   uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status stock_why_ ABSL_GUARDED_BY(mu_);

@@ -21,7 +21,8 @@ namespace tensorflow {
 
 constexpr char kProtocol[] = "grpc+penstock";
 
-// TensorFlow never destroys a server.
+// A TensorFlow server with a data plane over Penstock. TensorFlow never
+// destroys a server.
 class Server final : public ::tensorflow::GrpcServer {
  public:
   // Makes the server of a task. Returns INVALID_ARGUMENT for an invalid

@@ -56,11 +56,13 @@ class Worker final : public ::tensorflow::GrpcWorker {
 
 // The methods of the data plane.
 constexpr char kPing[] = "Ping";
-// Metadata: a RecvTensorRequest. Answer: EncodeTensor().
+// A method that receives a tensor. Metadata: a RecvTensorRequest. Answer:
+// EncodeTensor().
 constexpr char kRecvTensor[] = "RecvTensor";
-// Metadata: a RecvBufRequest. Answer: the payload. The answer's metadata is
-// kWaits if a step of the answering task waits until the payload is released:
-// then send a ping after releasing it.
+// A method that receives a buffer of a collective. Metadata: a RecvBufRequest.
+// Answer: the payload. The answer's metadata is kWaits if a step of the
+// answering task waits until the payload is released: then send a ping after
+// releasing it.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
 // A RunGraphRequest, by SetProto(). Answer: a RunGraphResponse.

@@ -23,8 +23,9 @@ using FindRoute =
 // Wraps TensorFlow's own cache, and owns it.
 class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
  public:
-  // `local` is this process's worker, which is not wrapped, regardless of its
-  // task's name in the cluster: a session may use its own cluster.
+  // Wraps `stock`. `local` is this process's worker, which is not wrapped,
+  // regardless of its task's name in the cluster: a session may use its own
+  // cluster.
   WorkerCache(std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
               const ::tensorflow::ClusterDef& cluster,
               const ::tensorflow::WorkerInterface* local, FindRoute find_route);

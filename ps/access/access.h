@@ -37,9 +37,9 @@ class Access {
  public:
   using Policy = AccessPolicy;
 
-  // `encrypted`: the server uses TLS. Logs the policy's requirements. Logs a
-  // warning if secrets cross the network unencrypted, or if nobody has one of
-  // the permissions.
+  // Logs the policy's requirements. Logs a warning if secrets cross the network
+  // unencrypted, or if nobody has one of the permissions. `encrypted`: the
+  // server uses TLS.
   Access(Policy policy, bool encrypted);
 
   // Returns the result of Decide() for the caller. Logs refusals, within
@@ -62,8 +62,8 @@ class Access {
   const bool encrypted_;
   mutable absl::Mutex mu_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mu_);
-  // Shared by all peers: a peer that exhausts the limit hides others' refusals,
-  // but refused_ counts them.
+  // Limits the lines about refused calls, for all peers together. A peer that
+  // exhausts the limit hides others' refusals, but refused_ counts them.
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::array<std::atomic<uint64_t>, kPermissions> refused_{};
 };

@@ -55,7 +55,7 @@ struct AccessPolicy {
   SecretDigests secrets;    // empty: none required
 };
 
-// File paths from flags. An empty path means that none was given.
+// The paths of the files that flags name. Empty: the flag was not given.
 struct AccessFiles {
   std::string rules;   // in the form of ParseRules()
   std::string secret;  // in the form of ReadSecrets()

@@ -34,8 +34,9 @@ namespace penstock::ps::checkpoint {
 // version.
 constexpr uint32_t kFormatVersion = 1;
 
-// kBlockBytes is the size at which a payload is written. kMaxBlockBytes limits
-// the payloads that a reader accepts. A reader holds one payload at a time.
+// The sizes of blocks, in bytes. A payload is written at kBlockBytes.
+// kMaxBlockBytes limits the payloads that a reader accepts. A reader holds one
+// payload at a time.
 constexpr size_t kBlockBytes = 1 << 20;
 constexpr uint64_t kMaxBlockBytes = 16 << 20;
 
@@ -71,8 +72,8 @@ struct BlockHeader {
   uint64_t checksum = 0;  // the payload's
 };
 
-// Consecutive blocks: rows of a dense table, stream by stream, or the server's
-// rows of a sparse table.
+// A part of a shard: consecutive blocks. Holds rows of a dense table, stream by
+// stream, or the server's rows of a sparse table.
 struct Part {
   TableKind kind = TableKind::kDense;
   uint32_t table = 0;

@@ -40,7 +40,8 @@ struct Model {
   std::vector<TableDefinition> tables;
 };
 
-// A table's value is its stream 0, and slot i is its stream i + 1.
+// Returns the number of a table's streams. Stream 0 is the table's value, and
+// stream i + 1 is slot i.
 size_t Streams(const TableDefinition& table);
 tensor::DType StreamType(const TableDefinition& table, size_t stream);
 

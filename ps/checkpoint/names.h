@@ -23,8 +23,9 @@ constexpr char kNewIndexName[] = "index.new";
 
 std::string StepFolder(uint64_t step);  // step-0000001234
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name);
-// The name of a checkpoint that was set aside; `number` tells those of one step
-// apart. No repository lists, reads or removes such a folder.
+// Returns the name of the folder of a checkpoint that was set aside. `number`
+// distinguishes such checkpoints of one step. No repository lists, reads or
+// removes such a folder.
 std::string AsideFolder(uint64_t step, int number);  // aside-0000001234-1
 std::string ManifestPath(uint64_t step);
 std::string NewManifestPath(uint64_t step, uint64_t id);  // before its rename

@@ -28,7 +28,7 @@ struct Wanted {
   };
   // The wanted dense rows. Lists no row twice.
   std::vector<Rows> rows;
-  // Sparse rows: returns true if this server holds the row of an id. Null: no
+  // Returns true if this server holds the sparse row of an id. Null: holds no
   // row.
   std::function<bool(size_t table, uint64_t id)> holds;
   // If true, ignores tables of the checkpoint that the model lacks.

@@ -63,8 +63,8 @@ class ShardReader {
 //   cursor.Finish();
 class PartCursor {
  public:
-  // `part` belongs to the reader's footer. `reader` and `part` must outlive the
-  // cursor.
+  // Starts at the beginning of `part`, which belongs to the reader's footer.
+  // `reader` and `part` must outlive the cursor.
   PartCursor(ShardReader* reader, const Part* part);
 
   bool AtEnd() const { return blocks_ == part_->blocks; }

@@ -18,7 +18,7 @@
 
 namespace penstock::ps::checkpoint {
 
-// Names one attempt to write a checkpoint; see Repository::Begin().
+// One attempt to write a checkpoint; see Repository::Begin().
 struct Attempt {
   uint64_t step = 0;
   uint64_t id = 0;
@@ -40,8 +40,9 @@ struct ShardInfo {
 // may write several shards concurrently, with several writers.
 class ShardWriter {
  public:
-  // `shard` is the shard's index in the checkpoint. `files` and `model` must
-  // outlive the writer. CheckModel() must have accepted `model`.
+  // Creates the file of a shard. `shard` is the shard's index in the
+  // checkpoint. `files` and `model` must outlive the writer. CheckModel() must
+  // have accepted `model`.
   static absl::StatusOr<std::unique_ptr<ShardWriter>> Create(
       Files* files, const Model* model, const Attempt& attempt, uint32_t shard);
   ~ShardWriter();

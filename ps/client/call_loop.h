@@ -73,7 +73,7 @@ class CallLoop {
   // callback.
   class Turn {
    public:
-    // Make the turn before the call starts. Otherwise the start wakes the
+    // Begins a turn, before the call starts. Otherwise the start wakes the
     // loop's thread.
     explicit Turn(CallLoop* loop);
     ~Turn();

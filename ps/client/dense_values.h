@@ -66,8 +66,8 @@ class TableAssembly {
   // Takes a part, which may lie in its destination. Returns INTERNAL unless the
   // tensor has the part's type and shape.
   absl::Status Take(size_t part, tensor::Tensor tensor);
-  // Call once all parts are there. Copies each part that is not in its
-  // destination.
+  // Completes the values, once all parts have been taken. Copies each part that
+  // is not in its destination.
   absl::Status Finish();
 
   bool Has(size_t table) const {

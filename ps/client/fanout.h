@@ -22,9 +22,9 @@ namespace penstock::ps {
 // A set of servers that are called together. Not thread-safe.
 class Fanout {
  public:
-  // Errors begin with the server's name. Without names, errors have the
-  // server's index if there are several servers, and gRPC's description of the
-  // call.
+  // Makes calls to all `servers`. Errors begin with the server's name. Without
+  // names, errors have the server's index if there are several servers, and
+  // gRPC's description of the call.
   explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers,
                   std::vector<std::string> names = {})
       : servers_(std::move(servers)), names_(std::move(names)) {}

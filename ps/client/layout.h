@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// Consecutive elements of a table in a part.
+// A piece of a part: consecutive elements of one table.
 struct PartPiece {
   size_t table;        // index into Layout::tables()
   size_t first;        // element of the part

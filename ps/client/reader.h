@@ -23,8 +23,8 @@ class Reader {
  public:
   explicit Reader(std::shared_ptr<const TrainingConnection> connection);
 
-  // See Worker::StartPull(). The servers answer independently. During training,
-  // the values of two servers may be some steps apart.
+  // Starts a pull; see Worker::StartPull(). The servers answer independently.
+  // During training, the values of two servers may be some steps apart.
   void StartPull(uint64_t step, const PullSpec& spec, absl::Duration timeout,
                  std::function<void(absl::StatusOr<Pulled>)> done);
   // Blocks until the values are here. Must not be called in a callback. Returns

@@ -24,7 +24,8 @@ namespace penstock::ps {
 // row to all places that asked for the id. Not thread-safe.
 class RowRequest {
  public:
-  // `table` is sparse, with rows of `dim` elements, which come as `dtype`.
+  // Makes a request for rows of `table`, which is sparse. The rows have `dim`
+  // elements, which come as `dtype`.
   RowRequest(const PlacedTable& table, size_t servers,
              absl::Span<const uint64_t> ids, size_t dim, tensor::DType dtype,
              const sparse::HashKey& hash);

@@ -21,7 +21,7 @@ namespace penstock::ps {
 
 class CutGate;
 
-// Names the push by which a worker ends its step `clock`.
+// The identity of the push by which a worker ends its step `clock`.
 struct PushId {
   uint32_t rank = 0;
   uint64_t clock = 0;

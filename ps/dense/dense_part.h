@@ -75,7 +75,7 @@ class DensePart {
   size_t held_bytes() const { return version_bytes() + slot_bytes_; }
   // Returns the bytes of the versions, without the slots.
   size_t version_bytes() const { return value_.held_bytes(); }
-  // See VersionedTensor::Trim().
+  // Drops old versions; see VersionedTensor::Trim().
   void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }

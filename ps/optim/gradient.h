@@ -28,9 +28,9 @@ struct MutableGradientView {
   size_t count = 0;
 };
 
-// Limit an element's magnitude, for an f64 value and for all others, which are
-// computed in f32. No training reaches the limits. The square of a larger
-// element may be infinite and spoil a slot for ever.
+// Limits the magnitude of an element: kMostInF64 of an f64 value, kMostInF32 of
+// all others, which are computed in f32. No training reaches the limits. The
+// square of a larger element may be infinite and spoil a slot for ever.
 inline constexpr double kMostInF64 = 1e140;
 inline constexpr double kMostInF32 = 1e18;
 

@@ -25,7 +25,8 @@ struct Constants {
   T lambda2;       // FTRL
 };
 
-// Made by Optimizer::ScalarsOf() once per step, for all variables and rows.
+// The scalars of one step, for all variables and rows; see
+// Optimizer::ScalarsOf().
 struct Scalars {
   Constants<float> f32;
   Constants<double> f64;

@@ -15,7 +15,8 @@ namespace penstock::ps::optim {
 // are processors. Thread-safe; concurrent callers share the arena.
 class Workers {
  public:
-  // `threads` includes the caller's; 0: as many as this process has processors.
+  // Makes an arena of `threads` threads, including the caller's. 0: as many as
+  // this process has processors.
   explicit Workers(int threads = 0);
   ~Workers();
 

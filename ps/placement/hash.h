@@ -7,11 +7,11 @@
 
 namespace penstock::ps {
 
-// The 64-bit finaliser of MurmurHash3 (A. Appleby, public domain), "fmix64".
-// Part of the wire format: clients and servers of any version and language find
-// an id at the same server by this hash. The hash has no key, so a client can
-// choose ids of a single shard. Each server must bound a shard's memory by its
-// own budget.
+// Returns the hash by which an id is placed: fmix64, the 64-bit finaliser of
+// MurmurHash3 (A. Appleby, public domain). The hash is part of the wire format:
+// clients and servers of any version and language find an id at the same server
+// by this hash. The hash has no key, so a client can choose ids of a single
+// shard. Each server must bound a shard's memory by its own budget.
 inline uint64_t Fmix64(uint64_t x) {
   x ^= x >> 33;
   x *= 0xff51afd7ed558ccd;

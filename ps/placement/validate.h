@@ -14,7 +14,8 @@
 
 namespace penstock::ps {
 
-// Each returns OK or INVALID_ARGUMENT; see PlacementMap::FromParts().
+// Check the parts of a map. Return OK or INVALID_ARGUMENT; see
+// PlacementMap::FromParts().
 absl::Status CheckServers(absl::Span<const std::string> servers);
 absl::Status CheckLayout(const TableLayout& layout);
 absl::Status CheckTable(const PlacedTable& table, size_t servers);

@@ -65,7 +65,7 @@ class CheckpointWriter {
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // See CheckpointCommits.
+  // Claims the folder; see CheckpointCommits.
   absl::Status Claim() { return commits_.Claim(); }
   absl::StatusOr<Begun> Begin(bool incremental, size_t keep,
                               const absl::optional<Clocks>& clocks = {},
@@ -126,7 +126,7 @@ class CheckpointWriter {
 
   absl::Mutex mu_;
   uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;  // of written_
-  // Ordered from the oldest to the newest.
+  // The written checkpoints, from the oldest to the newest.
   std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -155,7 +155,7 @@ class Server {
                 const tensor::Bundle& gradients, PushCallback callback,
                 bool will_help = false);
   uint64_t Pull(const View& view, const PullSpec& spec, PullCallback callback);
-  // See Steps::Help().
+  // Applies steps on the caller's thread; see Steps::Help().
   void Help();
   // Ends the call's wait with CANCELLED. Does nothing if the wait is over.
   void Cancel(uint64_t ticket);
@@ -241,8 +241,8 @@ class Server {
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
   absl::optional<CutId> cut_ ABSL_GUARDED_BY(mu_);  // restored
-  // By ticket. This is also the order of the deadlines, because all calls have
-  // the same timeout.
+  // The waiting calls, by ticket. This is also the order of the deadlines,
+  // because all calls have the same timeout.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   Steps steps_;
 };

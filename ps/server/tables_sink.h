@@ -20,7 +20,8 @@ namespace penstock::ps {
 // Finish(), and passes sparse rows on in blocks.
 class TablesSink final : public checkpoint::Sink {
  public:
-  // `is_new` is true for each table of the model that the checkpoint lacks.
+  // Makes a sink. `is_new` is true for each table of the model that the
+  // checkpoint lacks.
   TablesSink(Tables* tables, std::vector<bool> is_new);
 
   // Allocates memory for the dense values.

@@ -11,12 +11,13 @@
 
 namespace penstock::ps::sparse {
 
-// Exact push counters for a bounded number of ids without rows. The counters
-// are grouped in sets of eight. If an id's set is full, the number of sets
-// doubles. Beyond the limit, the counter with the lowest count is evicted;
-// among equal counts, the oldest. No id is admitted early. An id may be
-// admitted late, or never if more ids alternate than there is room for. This is
-// intended: such ids are noise, and a counting sketch would instead admit them.
+// A counter of pushes for a bounded number of ids without rows. Counts exactly.
+// The counters are grouped in sets of eight. If an id's set is full, the number
+// of sets doubles. Beyond the limit, the counter with the lowest count is
+// evicted; among equal counts, the oldest. No id is admitted early. An id may
+// be admitted late, or never if more ids alternate than there is room for. This
+// is intended: such ids are noise, and a counting sketch would instead admit
+// them.
 //
 // Allocates one set with the first id, and more with use. Not thread-safe.
 class Admission {
@@ -60,8 +61,9 @@ class Admission {
   };
   static constexpr size_t kSetBytes = kWays * sizeof(Candidate);
 
-  // The sets lie in pieces, so that doubling allocates the new half only. Piece
-  // 0 has set 0. Each later piece has as many sets as all pieces before it.
+  // Returns the piece that has the set. The sets lie in pieces, so that
+  // doubling allocates the new half only. Piece 0 has set 0. Each later piece
+  // has as many sets as all pieces before it.
   static size_t PieceOf(size_t set) {
     return set == 0 ? 0 : 64 - static_cast<size_t>(__builtin_clzll(set));
   }

@@ -51,7 +51,7 @@ size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
 void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
                 absl::Span<float> out);
 
-// Unique ids, and each id's summed gradients.
+// The unique ids of a push, and each id's summed gradients.
 struct Gradients {
   std::vector<uint64_t> ids;
   std::vector<float> gradients;

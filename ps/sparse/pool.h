@@ -21,7 +21,8 @@ namespace penstock::ps::sparse {
 // Must outlive the tables. Thread-safe.
 class Pool {
  public:
-  // `remedy` is the end of the message of a refused push.
+  // Makes a pool of `limit` bytes. `remedy` is the end of the message of a
+  // refused push.
   Pool(size_t limit, std::string remedy)
       : limit_(limit), remedy_(std::move(remedy)) {}
   Pool(const Pool&) = delete;

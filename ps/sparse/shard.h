@@ -53,9 +53,9 @@ class Shard {
  public:
   enum class Reason { kExpired, kCapacity, kBudget, kRemoved };
 
-  // All pointers must outlive the shard. Takes a share of the table's limits in
-  // `options`. `spill` is null without a tier. The tier knows the shard by
-  // `number`.
+  // Makes an empty shard. All pointers must outlive the shard. Takes a share of
+  // the table's limits in `options`. `spill` is null without a tier. The tier
+  // knows the shard by `number`.
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
@@ -69,10 +69,10 @@ class Shard {
   // Returns the row and marks it as used. Returns null if there is none or it
   // has expired. Does not search the tier.
   const Row* Read(uint64_t id, uint32_t tag, uint32_t now);
-  // Like Read(), but also fetches the row from the tier. The result is valid
-  // until the next call.
+  // Reads a row like Read(), but also fetches the row from the tier. The result
+  // is valid until the next call.
   const Row* ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now);
-  // Like ReadOrFetch(), but makes the row if there is room.
+  // Reads a row like ReadOrFetch(), but makes the row if there is room.
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
   // Returns the row for a change. Finds the row, or makes it if the id is
@@ -179,8 +179,8 @@ class Shard {
   // Moves the row that FindSpilled() found into memory. Returns kNoRow if there
   // is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
-  // Like Fetch(), for a full tier: another row takes the fetched row's room
-  // there. If that fails, exceeds the budget, as NewRow() does.
+  // Fetches a row like Fetch(), for a full tier: another row takes the fetched
+  // row's room there. If that fails, exceeds the budget, as NewRow() does.
   uint32_t Swap(uint32_t tag);
   // Copies fetched_ into row `number`, which was made for it.
   void TakeFetched(uint32_t number);
@@ -196,7 +196,8 @@ class Shard {
       copies_.Add(row, plan_);
     }
   }
-  // Call before each change of a row.
+  // Keeps the row's old contents for the snapshot. Call before each change of a
+  // row.
   void Preserve(uint32_t number, Row* row) {
     if (row->changed == epoch_) return;
     CopyForSnapshot(number, *row);

@@ -35,7 +35,8 @@ class RowBuffer {
 // and accepts none. Thread-safe, as Tier is.
 class Spill {
  public:
-  // The tier must outlive this object. `row_bytes` is RowStore's stride.
+  // Stores rows of `row_bytes`, RowStore's stride, in `tier`. The tier must
+  // outlive this object.
   Spill(std::string table, Tier* tier, size_t row_bytes)
       : table_(std::move(table)), tier_(tier), row_bytes_(row_bytes) {}
 
@@ -71,7 +72,8 @@ class Spill {
   bool Promise(size_t rows);
   // Ends the promise for `rows` that were put or will not be.
   void Unpromise(size_t rows) { promised_ -= rows; }
-  // See Tier.
+  // Returns true if Put() can immediately use the room of an erased row; see
+  // Tier.
   bool ErasedIsRoom() const { return !failed_ && tier_->ErasedIsRoom(); }
 
   size_t row_bytes() const { return row_bytes_; }

@@ -83,11 +83,11 @@ class Table {
                                   absl::Span<const float> gradients,
                                   absl::Time now, const Apply& apply);
 
-  // The two halves of Push(), for callers that answer a push before applying
-  // it. Reserve() makes room for the rows that a push of `ids` would make, or
-  // returns RESOURCE_EXHAUSTED as Push() does. Push() then uses that room and
-  // is not refused for lack of it. Merge the reservations of pushes that are
-  // applied as one. Unused room is returned.
+  // Do the work of Push() in two halves, for callers that answer a push before
+  // applying it. Reserve() makes room for the rows that a push of `ids` would
+  // make, or returns RESOURCE_EXHAUSTED as Push() does. Push() then uses that
+  // room and is not refused for lack of it. Merge the reservations of pushes
+  // that are applied as one. Unused room is returned.
   //
   // Both split their work by shards into tasks for `run`. Several threads may
   // call `apply` at once, each for different rows. The result does not depend

@@ -11,8 +11,8 @@
 
 namespace penstock::ps {
 
-// Table, shard and id, big-endian. In byte order, the rows of a table are
-// adjacent.
+// A row's key in the database: table, shard and id, big-endian. In byte order,
+// the rows of a table are adjacent.
 struct RowKey {
   char bytes[16];
 

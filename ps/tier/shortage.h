@@ -40,7 +40,8 @@ class Shortage {
     absl::Duration memory = absl::Minutes(1);
   };
 
-  // `free_bytes` returns the free space of the disk. Any thread may call it.
+  // Starts without a shortage. `free_bytes` returns the free space of the disk.
+  // Any thread may call it.
   explicit Shortage(std::function<uint64_t()> free_bytes)
       : Shortage(std::move(free_bytes), Pace()) {}
   Shortage(std::function<uint64_t()> free_bytes, Pace pace)
@@ -97,7 +98,8 @@ class Shortage {
   // Blocks for `time`. Returns false early after Close().
   bool Pause(absl::Duration time);
 
-  // May block for long, like any disk call, so it is called without the lock.
+  // Returns the free space of the disk. May block for long, like any disk call,
+  // so it is called without the lock.
   const std::function<uint64_t()> free_bytes_;
   const Pace pace_;
   mutable base::Mutex mu_;

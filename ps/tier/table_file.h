@@ -27,7 +27,8 @@ namespace penstock::ps {
 // For one thread at a time.
 class TableFile : public rocksdb::FSWritableFile {
  public:
-  // `calls` and `shortage` must outlive the file. Blocks as a write does.
+  // Creates the file at `path`. `calls` and `shortage` must outlive the file.
+  // Blocks as a write does.
   TableFile(std::string path, Shortage::Kind kind, DiskCalls* calls,
             Shortage* shortage);
   ~TableFile() override = default;

@@ -41,7 +41,8 @@ class TierFileSystem : public rocksdb::FileSystemWrapper {
   // to compactions. Uses the shortage.
   std::shared_ptr<rocksdb::EventListener> listener() const;
 
-  // Call once the database is open.
+  // Records that the database is open. From now on, hides failures as the class
+  // comment says.
   void OnOpened() { is_opened_ = true; }
 
   const char* Name() const override { return "PenstockTier"; }

@@ -31,7 +31,7 @@ grpc::Status Echo(grpc::Channel* channel, size_t size);
 // new connections on any path.
 class Bystander {
  public:
-  // Without `has_tcp`, calls only over shared memory.
+  // Begins the calls. Without `has_tcp`, calls only over shared memory.
   explicit Bystander(int port, bool has_tcp = true,
                      const Identity& identity = {});
   ~Bystander();

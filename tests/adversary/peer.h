@@ -129,7 +129,7 @@ class Peer {
   void Parse();
   void ParseMessage(absl::string_view body);
   bool WaitToWrite();
-  // Like send() and recv(), on the socket or on TLS.
+  // Sends and receives like send() and recv(), on the socket or on TLS.
   ssize_t SendBytes(absl::string_view bytes);
   ssize_t ReceiveBytes(char* into, size_t size);
 

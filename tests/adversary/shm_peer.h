@@ -34,8 +34,8 @@ std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
 // Writes the head of a control page with a ring of kRingBytes.
 void WritePageHead(uint8_t* page);
 
-// Shared memory like the product's, allocated and sealed, but still writable
-// here.
+// A piece of shared memory like the product's, allocated and sealed, but still
+// writable here.
 class SharedMemory {
  public:
   explicit SharedMemory(uint64_t size, bool sealed = true);
@@ -108,7 +108,7 @@ class SetupSocket {
 // An abstract UNIX socket to which a server's clients connect.
 class SetupListener {
  public:
-  // Up to `backlog` connections may wait.
+  // Listens. Up to `backlog` connections may wait.
   explicit SetupListener(int backlog = 8);
   ~SetupListener();
   SetupListener(const SetupListener&) = delete;

@@ -28,7 +28,8 @@ class Tls {
   // wanted direction.
   Progress Handshake();
 
-  // Like send() and recv(): return -1 with EAGAIN if they would block.
+  // Sends like send(), and receives like recv(). Returns -1 with EAGAIN if the
+  // call would block.
   ssize_t Send(absl::string_view bytes);
   ssize_t Receive(char* into, size_t size);
   // Announces the end of the data.

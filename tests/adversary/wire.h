@@ -14,7 +14,7 @@
 
 namespace penstock::adversary {
 
-// Numbers in little-endian order.
+// Returns the number in little-endian order.
 std::string U8(uint64_t number);
 std::string U16(uint64_t number);
 std::string U32(uint64_t number);
@@ -66,12 +66,12 @@ constexpr size_t kMaxJoinedBytes = 16 << 20;
 // The newest version of the protocol, and the peers' default.
 constexpr uint8_t kNewest = 2;
 
-// The preface and SETTINGS of a client that speaks all versions up to `newest`,
-// and the SETTINGS of a server that has chosen a version.
+// Returns the preface and SETTINGS of a client that speaks all versions up to
+// `newest`, and the SETTINGS of a server that has chosen a version.
 std::string ClientPreface(uint8_t newest = kNewest);
 std::string ServerSettings(uint8_t chosen = kNewest);
 
-// The header of a unit, and the whole unit.
+// Returns the header of a unit, and the whole unit.
 std::string UnitHeader(uint64_t length, uint8_t type, uint64_t cookie);
 std::string Unit(uint8_t type, uint64_t cookie, absl::string_view body);
 
@@ -118,7 +118,7 @@ absl::optional<Hello> ParseHello(absl::string_view bytes);
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
 // Returns the same for version 1.
 std::string AnnouncementV1(uint64_t id, uint64_t length, uint64_t key);
-// Return a part of a region, a region, and an announcement of regions.
+// Returns a part of a region, a region, and an announcement of regions.
 std::string Part(uint64_t key, uint64_t offset, uint64_t length);
 std::string Region(uint32_t path, const std::vector<std::string>& parts);
 std::string AnnouncementOf(uint64_t id, uint64_t length,

@@ -7,8 +7,8 @@
 
 #include "grpc/grpc.h"
 
-// Exported by libgrpc for interoperability tests. No package has the header
-// that declares it.
+// Returns the flags of the last received message. Exported by libgrpc for
+// interoperability tests. No package has the header that declares the function.
 uint32_t grpc_call_test_only_get_message_flags(grpc_call* call);
 
 namespace penstock::e2e {

@@ -15,8 +15,8 @@ namespace penstock::e2e {
 using ServerStream = grpc::ServerReaderWriter<StreamingOutputCallResponse,
                                               StreamingOutputCallRequest>;
 
-// Set the scripts before the server starts. They must be thread-safe if calls
-// are concurrent.
+// A service that runs scripts of the test. Set the scripts before the server
+// starts. They must be thread-safe if calls are concurrent.
 struct ScriptedService final : public TestService::Service {
   std::function<grpc::Status(grpc::ServerContext*)> empty;
   std::function<grpc::Status(grpc::ServerContext*, const SimpleRequest&,

@@ -42,14 +42,14 @@ class ServiceTest : public StackTest {
   std::unique_ptr<TestService::Stub> stub_;
 };
 
-// For INSTANTIATE_TEST_SUITE_P: every path except kStock.
+// Returns every path except kStock, for INSTANTIATE_TEST_SUITE_P.
 inline auto EachPath() {
   return testing::ValuesIn(IsInVm() ? std::vector<Path>{Path::kVerbs}
                                     : std::vector<Path>{Path::kShm, Path::kTcp,
                                                         Path::kStockServer,
                                                         Path::kStockClient});
 }
-// Every path of Penstock.
+// Returns every path of Penstock.
 inline auto EachPenstockPath() {
   return testing::ValuesIn(IsInVm()
                                ? std::vector<Path>{Path::kVerbs}

@@ -17,11 +17,12 @@ namespace penstock::e2e {
 // Returns a payload of `size` zeros, as in the published test cases.
 Payload ZeroPayload(size_t size);
 
-// Metadata keys that the service echoes.
+// The metadata keys that the service echoes.
 constexpr char kEchoInitial[] = "x-grpc-test-echo-initial";
 constexpr char kEchoTrailing[] = "x-grpc-test-echo-trailing-bin";
 
-// Thread-safe, because gRPC calls it on any thread.
+// A service with the calls of gRPC's interoperability tests. Thread-safe,
+// because gRPC calls it on any thread.
 class TestServiceImpl final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty* request,

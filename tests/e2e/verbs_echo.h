@@ -20,7 +20,8 @@ namespace penstock::e2e {
 Payload NumberedPayload(uint32_t number, size_t size);
 bool IsNumbered(const Payload& payload, uint32_t number, size_t size);
 
-// Metadata that makes the process of EchoService die like after `kill -9`.
+// A metadata key that makes the process of EchoService die like after `kill
+// -9`.
 constexpr char kDie[] = "x-die";
 
 // Echoes each payload. Thread-safe, because gRPC calls it on any thread.

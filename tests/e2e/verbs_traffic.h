@@ -23,7 +23,7 @@ namespace penstock::e2e {
 // changed message, or a failed call, fails the running test.
 class Traffic {
  public:
-  // Messages rotate through these sizes.
+  // Starts calls over `channel`. The messages' sizes rotate through `sizes`.
   Traffic(std::shared_ptr<grpc::Channel> channel, std::vector<size_t> sizes);
   ~Traffic() { Stop(); }
   Traffic(const Traffic&) = delete;

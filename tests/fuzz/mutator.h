@@ -12,8 +12,8 @@
 namespace penstock {
 namespace fuzz {
 
-// Unlike libFuzzer, does not know the coverage of its changes. Needs at least
-// one seed. The seeds must outlive the mutator.
+// Changes inputs at random. Unlike libFuzzer, does not know the coverage of its
+// changes. Needs at least one seed. The seeds must outlive the mutator.
 class Mutator {
  public:
   Mutator(const std::vector<std::string>& seeds, uint32_t random_seed)

@@ -82,7 +82,8 @@ class Meeting {
 constexpr size_t kPhasesDone = 1000;  // all phases are done
 constexpr size_t kEnding = 1001;      // the side's last operation begins
 constexpr size_t kGone = 1002;        // the side's last operation is done
-// The side has sent as much of phase `index` as possible without a reader.
+// Returns the point at which the side has sent as much of phase `index` as
+// possible without a reader.
 inline size_t SentPoint(size_t index) { return index; }
 
 }  // namespace penstock::oracle

@@ -9,7 +9,7 @@
 
 namespace penstock::process {
 
-// Return zero if the process is gone.
+// Returns the process's resident bytes, or zero if the process is gone.
 uint64_t ResidentBytes(pid_t pid);
 // Returns the maximum of ResidentBytes() since ForgetPeak(), or since the start
 // if the kernel does not allow a reset.

@@ -10,7 +10,8 @@
 
 namespace penstock::soak {
 
-// Metadata keys that the service echoes: in the headers, and with the status.
+// The metadata keys that the service echoes: in the headers, and with the
+// status.
 constexpr char kEchoInitial[] = "echo-initial";
 constexpr char kEchoTrailing[] = "echo-trailing-bin";
 

@@ -29,7 +29,7 @@ class World {
 
   const Model& model() const { return model_; }
 
-  // Randomly changes some tables, and changes, removes and adds some rows.
+  // Changes some tables at random: changes, removes and adds some rows.
   void Change();
   // Changes only the scalar among the dense tables.
   void ChangeLittle();

@@ -41,7 +41,7 @@ inline float LastOf(const tensor::Tensor& tensor) {
   return last;
 }
 
-// One dense table for each of two servers, and rows.
+// Returns a model with one dense table for each of two servers, and rows.
 inline Model ModelWith(int64_t staleness) {
   Model model;
   for (const char* name : {"a", "b"}) {
@@ -182,7 +182,7 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     EXPECT_TRUE(taken.ok()) << taken.status();
     return taken.value_or(CheckpointResult());
   }
-  // The number of pushes that each value has.
+  // Expects that each value has had this number of pushes.
   void ExpectPushes(uint64_t pushes) {
     for (const auto& node : nodes_) {  // acknowledged ones are applied soon
       while (node->core().report().held_bytes > 0) std::this_thread::yield();
@@ -199,7 +199,7 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     }
     EXPECT_EQ(LastOf(pulled->Rows(0)), wanted);
   }
-  // The error of a call to a server that has lost the run.
+  // Returns the error of a call to a server that has lost the run.
   absl::Status FailedCall() {
     const absl::Status status = workers_[0]->Pull(0).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;

@@ -20,8 +20,8 @@
 
 namespace penstock::ps {
 
-// Values by table: all elements of a dense table, or the rows of a sparse table
-// by id.
+// The values by table: all elements of a dense table, or the rows of a sparse
+// table by id.
 struct TableValues {
   std::map<std::string, std::vector<float>> dense;
   std::map<std::string, std::map<uint64_t, std::vector<float>>> rows;
@@ -60,7 +60,7 @@ class SmallTraining {
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // All tables must be f32. `files` outlive the training.
+  // Starts the servers. All tables must be f32. `files` outlive the training.
   SmallTraining(Model model, checkpoint::Files* files, const Options& options);
 
   // Defines the model at all servers in order, like a chief. Returns the

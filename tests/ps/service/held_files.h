@@ -13,7 +13,7 @@
 
 namespace penstock::ps {
 
-// Every Sync() of a file waits for Release(). Thread-safe.
+// A folder of files in which every Sync() waits for Release(). Thread-safe.
 class HeldFiles final : public checkpoint::Files {
  public:
   // `files` outlive this object, and this object outlives the opened files.

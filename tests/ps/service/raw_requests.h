@@ -18,8 +18,8 @@ namespace penstock::ps {
 // Returns a model with all kinds of tables, for a server with run 7.
 Model ModelForRawRequests();
 
-// Random requests. Protobuf, not the project's encoder, encodes them, and then
-// some bytes are changed. The same seed gives the same requests.
+// Makes random requests. Protobuf, not the project's encoder, encodes them, and
+// then some bytes are changed. The same seed gives the same requests.
 class Requests {
  public:
   explicit Requests(uint64_t seed) : random_(seed) {}

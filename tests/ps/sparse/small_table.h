@@ -24,7 +24,7 @@ inline Options SmallOptions() {
   return options;
 }
 
-// Rows of 1 KiB and a budget of 2 MiB.
+// Returns options for rows of 1 KiB and a budget of 2 MiB.
 inline Options BudgetOptions(AboveBudget above) {
   Options options = SmallOptions();
   options.dim = 248;

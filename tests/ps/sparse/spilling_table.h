@@ -13,7 +13,7 @@
 
 namespace penstock::ps::sparse {
 
-// Rows of 1 KiB and a budget of 2 MiB.
+// Returns options for rows of 1 KiB and a budget of 2 MiB.
 inline Options SpillOptions(Tier* tier) {
   Options options = BudgetOptions(AboveBudget::kSpill);
   options.tier = tier;

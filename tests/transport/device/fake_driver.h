@@ -107,7 +107,8 @@ class FakeDriver : public Api {
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
-  // Work that somebody queries runs at the second query.
+  // Returns whether the event's work has run. Work that somebody queries runs
+  // at the second query.
   abi::Result EventQuery(abi::Event event) override;
   abi::Result EventSynchronize(abi::Event event) override;
   abi::Result MemAlloc(abi::Address* address, size_t bytes) override;
@@ -128,7 +129,7 @@ class FakeDriver : public Api {
                                const abi::IpcMemHandle& handle,
                                unsigned flags) override;
   abi::Result IpcCloseMemHandle(abi::Address address) override;
-  // The descriptor refers to a copy of the pages, which the test reads.
+  // Writes a descriptor of a copy of the pages, which the test reads.
   abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
                                           size_t bytes, int type,
                                           uint64_t flags) override;

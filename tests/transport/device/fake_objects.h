@@ -24,7 +24,8 @@ struct ContextObject {
   int retained;
 };
 
-// Queued work of a stream: bytes to move, or another stream to wait for.
+// A piece of work in a stream's queue: bytes to move, or another stream to wait
+// for.
 struct Work {
   std::function<void()> run;
   const char* begin = nullptr;  // of the pinned memory that it touches

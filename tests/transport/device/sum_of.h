@@ -9,7 +9,8 @@
 namespace penstock {
 namespace device {
 
-// FNV-1a, which depends on each byte and its position.
+// Returns the FNV-1a hash of the bytes, which depends on each byte and its
+// position.
 inline uint64_t SumOf(const std::string& bytes) {
   uint64_t sum = 14695981039346656037u;
   for (const char byte : bytes) {

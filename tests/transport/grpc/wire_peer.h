@@ -31,7 +31,7 @@ class WirePeer {
   WirePeer(const WirePeer&) = delete;
   WirePeer& operator=(const WirePeer&) = delete;
 
-  // Connect() negotiates as a client, Serve() as a server. Each sends a hello.
+  // Negotiates: Connect() as a client, Serve() as a server. Each sends a hello.
   // RPCs are possible afterwards.
   static std::unique_ptr<WirePeer> Connect(int port);
   bool Serve(uint32_t max_streams = UINT32_MAX);

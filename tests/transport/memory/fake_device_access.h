@@ -16,9 +16,10 @@
 namespace penstock {
 namespace memory {
 
-// Memory at addresses where the CPU crashes, over pages of a memfd. Another
-// process on this host opens an allocation through /proc; the owning object
-// must still live. Supports some hundred allocations. Thread-safe.
+// A simulated device whose memory has addresses where the CPU crashes, over
+// pages of a memfd. Another process on this host opens an allocation through
+// /proc; the owning object must still live. Supports some hundred allocations.
+// Thread-safe.
 class FakeDeviceAccess : public DeviceAccess {
  public:
   FakeDeviceAccess();

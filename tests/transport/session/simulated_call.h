@@ -49,9 +49,9 @@ struct CallWorld {
 
 class SimulatedCall : public StreamEvents {
  public:
-  // `world` and `plan` must outlive the call. The caller attaches the call to
-  // its stream. A server's call is attached once the client has opened the
-  // stream.
+  // Makes one side of a call. `world` and `plan` must outlive the call. The
+  // caller attaches the call to its stream. A server's call is attached once
+  // the client has opened the stream.
   SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
                 bool is_client);
 

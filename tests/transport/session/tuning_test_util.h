@@ -45,8 +45,8 @@ class ManualClock {
   uint64_t pending_ns_ = 0;
 };
 
-// How often the sender's eager limit and the receiver's chunk size have
-// changed.
+// The number of changes of the sender's eager limit and of the receiver's chunk
+// size.
 struct Changes {
   int eager = 0;
   int chunk = 0;

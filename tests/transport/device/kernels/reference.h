@@ -10,8 +10,8 @@
 
 namespace penstock::device::kernels {
 
-// The bits of the f16 and bf16 nearest to `value`. Every NaN becomes the NaN
-// that the kernels promise.
+// Returns the bits of the f16 or bf16 nearest to `value`. Every NaN becomes the
+// NaN that the kernels promise.
 inline uint16_t NearestHalf(float value) {
   if (std::isnan(value)) return 0x7e00;
   return Eigen::half(value).x;

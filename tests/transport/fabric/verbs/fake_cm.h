@@ -19,9 +19,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Not thread-safe. Functions that return an int return 0 or the error number.
-// As in librdmacm, taking the corresponding event gives an id its device and
-// makes a queue pair ready.
+// A simulated librdmacm. Functions that return an int return 0 or the error
+// number. As in librdmacm, taking the corresponding event gives an id its
+// device and makes a queue pair ready. Not thread-safe.
 class FakeCm {
  public:
   explicit FakeCm(FakeNetwork* network) : network_(network) {}

@@ -15,7 +15,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Not thread-safe. Functions that return an int return 0 or the error number.
+// The simulated completion queues. Functions that return an int return 0 or the
+// error number. Not thread-safe.
 class FakeCompletions {
  public:
   FakeCompletions(FakeLedger* ledger, FakeDevices* devices)

@@ -21,7 +21,8 @@ namespace verbs {
 // Returns true if two addresses belong to one host. Ignores ports.
 bool SameHost(const sockaddr* a, const sockaddr* b);
 
-// Not thread-safe. Functions that return an int return 0 or the error number.
+// The simulated devices. Functions that return an int return 0 or the error
+// number. Not thread-safe.
 class FakeDevices {
  public:
   static FakeDevice* Of(ibv_context* context) {
@@ -29,7 +30,7 @@ class FakeDevices {
   }
 
   FakeDevice* Add(DeviceOptions options);
-  // Return null if there is none.
+  // Returns the device of this name, or null if there is none.
   FakeDevice* Find(absl::string_view name) const;
   FakeDevice* FindByAddress(const sockaddr* address) const;
   // Returns the device that receives packets from `from` to the address, or

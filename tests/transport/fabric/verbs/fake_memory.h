@@ -17,7 +17,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Not thread-safe. Functions that return an int return 0 or the error number.
+// The simulated memory regions and windows. Functions that return an int return
+// 0 or the error number. Not thread-safe.
 class FakeMemory {
  public:
   explicit FakeMemory(FakeLedger* ledger) : ledger_(ledger) {}
@@ -42,7 +43,7 @@ class FakeMemory {
   // `access` is one of IBV_ACCESS_REMOTE_*.
   void* Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
                uint64_t length, int access) const;
-  // Do the two local operations. The receiver of SEND_WITH_INV also uses
+  // Bind or invalidate a window. The receiver of SEND_WITH_INV also uses
   // Invalidate(). Return false if the operation is not permitted.
   bool Bind(const FakeQp& qp, const FakeSend& work);
   bool Invalidate(const FakeQp& qp, uint32_t rkey);

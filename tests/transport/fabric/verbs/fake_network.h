@@ -23,7 +23,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Not thread-safe.
+// The simulated network between queue pairs. Not thread-safe.
 class FakeNetwork {
  public:
   explicit FakeNetwork(const NetworkOptions& options) : options(options) {}
@@ -59,7 +59,7 @@ class FakeNetwork {
   };
 
   bool Deliver(uint64_t sequence);
-  // Return false if the work must wait.
+  // Executes the first work request. Returns false if the work must wait.
   bool TryHead(FakeQp* qp);
   bool TryRemote(FakeQp* qp, const FakeSend& work, FakeQp* peer);
   bool TryMessage(FakeQp* qp, FakeSend* work, FakeQp* peer);

@@ -38,7 +38,7 @@ struct FakePd : ibv_pd {
   int users = 0;
 };
 
-// Mapped pages of a file, unmapped on destruction.
+// The mapped pages of a file, unmapped on destruction.
 struct FakeMapping {
   FakeMapping() = default;
   FakeMapping(const FakeMapping&) = delete;
@@ -174,7 +174,7 @@ struct FakeCmEvent : rdma_cm_event {
   // The owner's destruction waits for the acknowledgement.
   FakeId* owner = nullptr;
   std::string private_data;
-  // The actions of librdmacm when the event is taken.
+  // Runs the actions of librdmacm when the event is taken.
   std::function<void()> on_get;
 };
 

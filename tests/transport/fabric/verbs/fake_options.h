@@ -56,8 +56,8 @@ struct DeviceOptions {
   bool last_wqe_events = true;
   // If false, RegDmabufMr returns EOPNOTSUPP.
   bool has_dmabuf = true;
-  // The kernel's peer-memory module, if any: returns the memory at a GPU's
-  // address, or null for another address.
+  // Returns the memory at a GPU's address, or null for another address.
+  // Simulates the kernel's peer-memory module, if there is one.
   std::function<uint8_t*(const void* address, size_t size)> peer_memory =
       nullptr;
   // Failures of registered GPU memory, if false: windows cannot be bound; reads

@@ -20,7 +20,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Not thread-safe. Functions that return an int return 0 or the error number.
+// The simulated queue pairs. Functions that return an int return 0 or the error
+// number. Not thread-safe.
 class FakeQueuePairs {
  public:
   FakeQueuePairs(FakeLedger* ledger, FakeDevices* devices, FakeMemory* memory)

@@ -30,12 +30,13 @@ class FakeVerbs : public Api {
   explicit FakeVerbs(NetworkOptions options = {});
   ~FakeVerbs() override;
 
-  // Devices. A context is opened once per process, as in librdmacm.
+  // Adds a device and opens it. A context is opened once per process, as in
+  // librdmacm.
   ibv_context* AddDevice(DeviceOptions options);
   ibv_context* context(absl::string_view device);
 
-  // Order. While held, work requests, flushes and messages of the connection
-  // manager wait.
+  // Holds work requests, flushes and messages of the connection manager, until
+  // Step() or Release().
   void Hold();
   // Does the oldest possible work. Returns false if there is none.
   bool Step();
@@ -68,7 +69,7 @@ class FakeVerbs : public Api {
   void PortDown(absl::string_view device);
   void PortUp(absl::string_view device);
 
-  // Accounting.
+  // Returns the numbers of living objects.
   Counts counts();
   // Returns the caller's violations: actions that the libraries forbid, hang
   // at, or answer with EBUSY. Includes overflows of completion queues.

@@ -38,7 +38,7 @@ inline memory::Payload Join(const std::vector<memory::Bytes>& pieces) {
 
 class GpuTest : public testing::Test {
  protected:
-  // With dmabuf, small memory is also sent in place.
+  // Opens the device. With dmabuf, small memory is also sent in place.
   void Open(DeviceOptions device = {}, Options options = {},
             NetworkOptions network = {}) {
     options.gpu_alone_bytes = least_alone_;

@@ -19,7 +19,7 @@ class RawPeer {
   static constexpr uint32_t kReceives = 32;
   static constexpr uint32_t kBufferBytes = 32 * 1024;
 
-  // `device` has the address 10.0.0.1.
+  // Opens a peer on `device`, which has the address 10.0.0.1.
   RawPeer(FakeVerbs* api, ibv_context* device);
   ~RawPeer();
 
