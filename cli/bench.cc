@@ -8,8 +8,9 @@
 namespace penstock::cli {
 namespace {
 
-// Bench is a separate program: it starts itself again as its servers, and is
-// linked to libraries that no other command needs.
+// The name of the program that runs the benchmarks. Bench is a separate
+// program: it starts itself again as its servers, and is linked to libraries
+// that no other command needs.
 constexpr char kName[] = "penstock bench";
 
 class Bench final : public Command {

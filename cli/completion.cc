@@ -88,7 +88,8 @@ std::string Bash(const CLI::App& root) {
                       kBashBegin, Cases(root, ""), kBashEnd);
 }
 
-// Zsh runs bash's script through its compatibility layer.
+// Returns the script for zsh, which runs bash's script through its
+// compatibility layer.
 std::string Zsh(const CLI::App& root) {
   return absl::StrCat(
       "#compdef penstock\nautoload -U +X bashcompinit && bashcompinit\n",

@@ -20,7 +20,8 @@ struct Meaning {
   const char* remedy;
 };
 
-// gRPC's text for several failures, for example a failure to make a subchannel.
+// The text of gRPC for several failures, for example a failure to make a
+// subchannel.
 constexpr char kNoAddress[] = "empty address list";
 
 // Failures to reach anything at the target.

@@ -13,7 +13,8 @@
 namespace penstock::cli {
 namespace {
 
-// Enough calls for a median. They take a few milliseconds in total.
+// The number of trial calls, enough for a median. They take a few milliseconds
+// in total.
 constexpr int kCalls = 20;
 
 class Doctor final : public Command {

@@ -5,8 +5,8 @@
 
 namespace penstock::cli {
 
-// Numbers below 2 * kSlots have one bucket each. Each higher power of two has
-// kSlots buckets.
+// Returns the index of the bucket of a time. Numbers below 2 * kSlots have one
+// bucket each. Each higher power of two has kSlots buckets.
 size_t Histogram::BucketOf(uint64_t nanos) {
   if (nanos < kSlots) return nanos;
   const int shift = 63 - __builtin_clzll(nanos) - kBits;

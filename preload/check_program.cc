@@ -122,7 +122,8 @@ absl::StatusOr<std::string> InterpreterOf(absl::string_view line,
   return words[0];
 }
 
-// `scripts` is the number of scripts that led to this file.
+// Checks a file that is a program or a script. `scripts` is the number of
+// scripts that led to this file.
 absl::Status Check(const std::string& file, const std::string& path,
                    int scripts) {
   const base::UniqueFd fd(

@@ -33,9 +33,10 @@ void* RefuseToOpen(const char* file, const char* why) {
   return NULL;
 }
 
-// The loader searches for `file` on behalf of the calling library, which it
-// identifies by the return address. Therefore this function must jump to the
-// loader's function instead of calling it. -O2 ensures that in every build.
+// Replaces the loader's dlopen(), and jumps to it. The loader searches for
+// `file` on behalf of the calling library, which it identifies by the return
+// address. Therefore this function must jump to the loader's function instead
+// of calling it. -O2 ensures that in every build.
 __attribute__((visibility("default"))) void* dlopen(const char* file,
                                                     int mode) {
   const Dlopen real = RealDlopen();

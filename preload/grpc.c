@@ -12,9 +12,9 @@
 #define PENSTOCK_EXPORT __attribute__((visibility("default")))
 #define PENSTOCK_CALLER CallerAt(__builtin_return_address(0))
 
-// The gRPC of all callers. Null before the library is open, which keeps gRPC
-// loaded, and null if callers may use different gRPC libraries. Spares per-RPC
-// functions the lookup of their caller.
+// The gRPC of all callers. Null in two cases: before the library is open, which
+// keeps gRPC loaded, and if callers may use different gRPC libraries. Spares
+// per-RPC functions the lookup of their caller.
 static _Atomic(const struct Grpc*) common = NULL;
 
 static void SayOtherGrpcOnce(const struct Caller* caller) {

@@ -74,9 +74,10 @@ static void Decide(void) {
   atomic_compare_exchange_strong(&state, &undecided, decided);
 }
 
-// Several threads may run this at once, with the same result: the only lock is
-// the loader's. A lock of ours would be taken before the loader's lock here,
-// and after it by a library whose constructor uses gRPC.
+// Opens the library, if it is not open. Several threads may run this at once,
+// with the same result: the only lock is the loader's. A lock of ours would be
+// taken before the loader's lock here, and after it by a library whose
+// constructor uses gRPC.
 const struct PenstockPreload* OpenLibrary(void) {
   if (atomic_load(&state) == kUnopened) Decide();
   if (atomic_load(&state) == kOpening) {

@@ -46,7 +46,8 @@ uint64_t LowestLimit(const std::string& mount, std::string path,
   }
 }
 
-// A line is "0::/group" in version 2, and "4:cpu,memory:/group" in version 1.
+// Returns the lowest memory limit of this process's control groups. A line of
+// the file is "0::/group" in version 2, and "4:cpu,memory:/group" in version 1.
 uint64_t GroupLimit(const std::string& root) {
   std::ifstream file(absl::StrCat(root, "/proc/self/cgroup"));
   uint64_t lowest = kNoLimit;

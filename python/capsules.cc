@@ -77,7 +77,8 @@ absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
   return (*memory)->Record(*device, tensor::Stream::Legacy());
 }
 
-// On an error, leaves `lent` to its producer, who must still delete it.
+// Returns a tensor that borrows the memory of `lent`. On an error, leaves
+// `lent` to its producer, who must still delete it.
 absl::StatusOr<Tensor> Borrow(DLManagedTensor* lent) {
   auto ready = ReadyOf(*lent);
   if (!ready.ok()) return ready.status();

@@ -131,7 +131,8 @@ absl::StatusOr<absl::Duration> TimeoutOf(std::optional<double> seconds) {
       absl::StrCat("timeout ", *seconds, " is not positive; None is for ever"));
 }
 
-// Guarded by the GIL, except for the calls themselves.
+// A client of a tensor service, for Python. Guarded by the GIL, except for the
+// calls themselves.
 class Client {
  public:
   Client(std::string target, absl::Duration timeout,

@@ -9,7 +9,7 @@ namespace {
 
 using Objects = std::vector<std::weak_ptr<Closable>>;
 
-// Registered objects. Guarded by the GIL.
+// Returns the registered objects. Guarded by the GIL.
 Objects& TheObjects() {
   static auto* const objects = new Objects;
   return *objects;

@@ -16,7 +16,7 @@ struct Row {
   ssize_t size;
 };
 
-// NumPy's types. NumPy has no bf16.
+// The NumPy type of each element type. NumPy has no bf16.
 constexpr Row kRows[] = {
     {DType::kF32, 'f', 4},   {DType::kF64, 'f', 8},   {DType::kF16, 'f', 2},
     {DType::kInt8, 'i', 1},  {DType::kInt16, 'i', 2}, {DType::kInt32, 'i', 4},

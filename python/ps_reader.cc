@@ -36,7 +36,7 @@ struct Viewer {
   ps::Reader reader;
 };
 
-// Python's class _PsReader.
+// The implementation of Python's class _PsReader.
 class PsReader final : public Closable {
  public:
   PsReader(const std::string& name, std::unique_ptr<Viewer> viewer)

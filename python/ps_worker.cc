@@ -142,7 +142,7 @@ absl::Status ThrownStatus(const std::string& code, const std::string& text) {
   return absl::UnknownError(text);
 }
 
-// Python's class _PsWorker.
+// The implementation of Python's class _PsWorker.
 class PsWorker final : public Closable {
  public:
   PsWorker(const std::string& name, std::unique_ptr<Member> member)

@@ -83,7 +83,7 @@ class Server {
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
 };
 
-// The running servers, for StopServers(). Guarded by the GIL.
+// Returns the running servers, for StopServers(). Guarded by the GIL.
 std::set<std::weak_ptr<Server>, std::owner_less<>>& Running() {
   static auto* const running =
       new std::set<std::weak_ptr<Server>, std::owner_less<>>;
@@ -174,7 +174,8 @@ class ServerObject {
     return is_stopped;
   }
 
-  // In a forked child, a block that the parent entered ends without a stop.
+  // Stops the server at the end of a `with` block. In a forked child, a block
+  // that the parent entered ends without a stop.
   void StopAtEndOfBlock() {
     if (!server_->is_parents()) Stop(0);
   }

@@ -88,8 +88,9 @@ std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
 
 namespace {
 
-// Connections are found through gRPC's internals, which may differ in another
-// release.
+// Returns a report that says that connections are unknown because of
+// `mismatch`. Connections are found through gRPC's internals, which may differ
+// in another release.
 PathReport MismatchReport(const char* mismatch) {
   PathReport report;
   report.path = "http2";

@@ -18,7 +18,8 @@
 #define PENSTOCK_TEXT(number) #number
 #define PENSTOCK_TEXT_OF(number) PENSTOCK_TEXT(number)
 
-// The note's description is empty.
+// A note in the program's file, by which the stub recognises Penstock. The
+// note's description is empty.
 asm(".pushsection .note.penstock, \"a\", @note\n"
     ".balign 4\n"
     ".long 2f - 1f, 0, " PENSTOCK_TEXT_OF(PENSTOCK_NOTE_TYPE) "\n"

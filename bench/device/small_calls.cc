@@ -31,7 +31,7 @@
 namespace penstock::bench {
 namespace {
 
-// Devices without memory. All calls fail.
+// A device access without devices. All calls fail.
 class NoMemory final : public memory::DeviceAccess {
  public:
   absl::Status CopyToHost(absl::Span<const uint8_t>, uint8_t*) override {

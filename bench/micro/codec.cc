@@ -17,7 +17,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// 1000 tensors, so that the time per tensor is a thousandth.
+// The number of tensors. The time per tensor is a thousandth.
 constexpr int kTensors = 1000;
 
 tensor::Bundle SmallVariables(int64_t bytes) {
@@ -51,7 +51,8 @@ void DecodeTensors(benchmark::State& state) {
 }
 BENCHMARK(DecodeTensors)->Arg(256)->Arg(4096);
 
-// Protobuf's generated code for the same messages, for comparison.
+// Returns the same bundle as a message of protobuf's generated code, for
+// comparison.
 tensor::v1::Bundle GeneratedVariables(const tensor::Bundle& bundle) {
   tensor::v1::Bundle generated;
   for (const tensor::NamedTensor& named : bundle.tensors) {

@@ -47,7 +47,8 @@ const char* PagesAt(const void* data) {
   return "ordinary";
 }
 
-// Four independent sums, like bench/rpc's reading of messages.
+// Reads all bytes. Keeps four independent sums, like bench/rpc's reading of
+// messages.
 uint64_t Sum(const uint8_t* data, int64_t size) {
   const auto* words = reinterpret_cast<const uint64_t*>(data);
   uint64_t sums[4] = {};
@@ -80,8 +81,8 @@ struct BothSides {
   PeerSegment peer;
 };
 
-// A message that is copied into memory that was used before, and read by the
-// peer.
+// Measures a message that is copied into memory that was used before, and read
+// by the peer.
 void CopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   auto sides = BothSides::Map(state.range(0), size);
@@ -99,9 +100,8 @@ void CopiedAndReadInPages(benchmark::State& state) {
 }
 BENCHMARK(CopiedAndReadInPages)->ArgsProduct({{0, 1, 2}, {kMiB, 64 * kMiB}});
 
-// Like the benchmark above, with the first message in a segment. Includes
-// making, passing and checking the segment, and the first page faults on both
-// sides.
+// Measures the first message in a segment. Includes making, passing and
+// checking the segment, and the first page faults on both sides.
 void FirstCopiedAndReadInPages(benchmark::State& state) {
   const int64_t size = state.range(1);
   const memory::Block from = memory::AllocateBlock(size).value();

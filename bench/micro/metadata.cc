@@ -31,7 +31,7 @@ struct Batch {
   }
 };
 
-// The metadata of gRPC's C++ client.
+// Fills in the metadata of gRPC's C++ client.
 void FillRequest(Batch* batch) {
   batch->Add(":path", "/penstock.bench.Rpc/Echo");
   batch->Add(":authority", "127.0.0.1:12345");

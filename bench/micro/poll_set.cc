@@ -26,7 +26,8 @@ class FakePath : public progress::Pollable {
   std::atomic<bool> input{false};
 };
 
-// One path always has input; the others are idle.
+// Measures a poll of many paths. One path always has input; the others are
+// idle.
 void PollIdlePaths(benchmark::State& state) {
   progress::PollSet set(1);
   std::vector<std::shared_ptr<FakePath>> paths;
@@ -41,8 +42,8 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
-// Like the benchmark above, for a spinning thread after a long idle period: the
-// thread no longer polls the idle paths.
+// Measures a spinning thread after a long idle period, when the thread no
+// longer polls the idle paths.
 void PollHotAmongIdlePaths(benchmark::State& state) {
   constexpr int kSpinsForLong = 1000;
   progress::PollSet set(1);
@@ -66,7 +67,7 @@ void PollHotAmongIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollHotAmongIdlePaths)->Arg(1)->Arg(100);
 
-// The cost of starting and ending a wait.
+// Measures the cost of starting and ending a wait.
 void BeginAndEndSpin(benchmark::State& state) {
   progress::PollSet set(1);
   for (int64_t i = 0; i < state.range(0); ++i) {

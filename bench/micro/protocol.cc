@@ -25,7 +25,7 @@ wire::FrameHeader MessageHeader() {
   return header;
 }
 
-// The three frames of a small request, sent as one batch.
+// Measures the three frames of a small request, sent as one batch.
 void OutboxBatch(benchmark::State& state) {
   base::BufferPool buffers;
   protocol::Outbox outbox(wire::kMaxFrameBytes, &buffers);
@@ -37,7 +37,7 @@ void OutboxBatch(benchmark::State& state) {
 }
 BENCHMARK(OutboxBatch);
 
-// A message with this number of fragments.
+// Measures a message with this number of fragments.
 void Reassemble(benchmark::State& state) {
   const std::string part(1024, 'f');
   const absl::Span<const uint8_t> payload(

@@ -9,7 +9,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// 8 bytes in one direction, on an existing stream.
+// Measures a message of 8 bytes in one direction, on an existing stream.
 void SessionMessage(benchmark::State& state) {
   SessionPair pair;
   if (!pair.status().ok()) {
@@ -27,7 +27,7 @@ void SessionMessage(benchmark::State& state) {
 }
 BENCHMARK(SessionMessage);
 
-// A unary call of 8 bytes in each direction: six frames, both sides.
+// Measures a unary call of 8 bytes in each direction: six frames, both sides.
 void SessionCall(benchmark::State& state) {
   SessionPair pair;
   if (!pair.status().ok()) {

@@ -45,7 +45,7 @@ struct StartedPair {
   bool ok = false;
 };
 
-// A packet that one thread puts into the ring and takes out.
+// Measures a packet that one thread puts into the ring and takes out.
 void RingPacket(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -60,8 +60,8 @@ void RingPacket(benchmark::State& state) {
 }
 BENCHMARK(RingPacket)->Arg(8)->Arg(8192);
 
-// Ordinary memory that is copied to the arena, read in place by the other end,
-// and released.
+// Measures ordinary memory that is copied to the arena, read in place by the
+// other end, and released.
 void ArenaPayload(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;

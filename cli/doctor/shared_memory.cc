@@ -92,7 +92,8 @@ Findings Directory(const Host& host) {
        absl::StrCat("mount the volume, and let this user write to ", path)}};
 }
 
-// Without its own user namespace, a process has the mapping "0 0 4294967295".
+// Tells whether the process has a user namespace of its own. Without one, its
+// mapping is "0 0 4294967295".
 Finding UserNamespace(const Host& host) {
   const std::string line = host.files.Line("/proc/self/uid_map");
   const std::vector<std::string> words =

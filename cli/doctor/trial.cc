@@ -18,7 +18,7 @@ namespace {
 
 using EndpointOr = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 
-// Longer than the fabric's own timeout for a peer.
+// Limits a trial. Longer than the fabric's own timeout for a peer.
 constexpr absl::Duration kLimit = absl::Seconds(3);
 
 // The two ends of a connection to this process itself. Thread-safe.

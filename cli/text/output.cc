@@ -17,7 +17,7 @@
 namespace penstock::cli {
 namespace {
 
-// Narrower text is unreadable.
+// The least width of a text. Narrower text is unreadable.
 constexpr size_t kMinColumns = 40;
 constexpr size_t kMaxColumns = 100;
 

@@ -19,7 +19,7 @@ Cost operator+(const Cost& a, const Cost& b) {
   return {a.steps + b.steps, a.serial + b.serial, a.total + b.total};
 }
 
-// The cost of moving all blocks but one to or from each rank.
+// Returns the cost of moving all blocks but one to or from each rank.
 Cost AllBlocks(double steps, int ranks, double count) {
   return {steps, count * (ranks - 1) / ranks, count * (ranks - 1)};
 }

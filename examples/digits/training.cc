@@ -19,7 +19,8 @@ namespace {
 // The steps of a round that warm up connections, pools and caches.
 constexpr uint64_t kWarmUpSteps = 5;
 
-// Longer than any step takes. A training without output for longer hangs.
+// Limits the silence of a training. Longer than any step takes. A training
+// without output for longer hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 std::vector<std::string> ServerFlags(const RunOptions& options) {

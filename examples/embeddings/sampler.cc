@@ -64,8 +64,8 @@ uint32_t Sampler::NextWord() {
   }
 }
 
-// The last words of a batch are the first of the next batch, so that each
-// center has its neighbours on both sides.
+// Reads the next words. The last words of a batch are the first of the next
+// batch, so that each center has its neighbours on both sides.
 void Sampler::FillText() {
   const size_t around = 2 * size_t{options_.window};
   if (text_.size() > around) text_.erase(text_.begin(), text_.end() - around);

@@ -14,7 +14,7 @@ std::atomic<uint64_t> held{0};
 
 class LentBuffer final : public ::tensorflow::TensorBuffer {
  public:
-  // The bytes are already counted in `held`.
+  // Takes bytes that are already counted in `held`.
   explicit LentBuffer(const memory::Bytes& bytes)
       : TensorBuffer(const_cast<uint8_t*>(bytes.data)), bytes_(bytes) {}
   ~LentBuffer() override {

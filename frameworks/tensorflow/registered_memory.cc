@@ -21,8 +21,8 @@ struct Region {
   size_t size = 0;
 };
 
-// TensorFlow's regions. Never destroyed: TensorFlow allocates and frees regions
-// until the process ends.
+// The regions that TensorFlow has allocated. Never destroyed: TensorFlow
+// allocates and frees regions until the process ends.
 struct Regions {
   base::Mutex mu;
   std::map<const void*, Region> all ABSL_GUARDED_BY(mu);

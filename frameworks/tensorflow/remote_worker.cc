@@ -66,9 +66,9 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // `options` may be destroyed once `done` is called. Thus `done` is called by
-  // the later of two events: the RPC's end, possibly within `begin`, and our
-  // check.
+  // The meeting of two events: the RPC's end, possibly within `begin`, and our
+  // check. The later event calls `done`, because `options` may be destroyed
+  // once `done` is called.
   struct Meeting {
     std::atomic<bool> has_first{false};
     absl::Status status;

@@ -251,7 +251,7 @@ void Route::BecomeStock(const absl::Status& why) {
   Advance();
 }
 
-// May run under locks of TensorFlow.
+// Cancels a call. May run under locks of TensorFlow.
 void Route::Cancel(Ticket ticket) {
   Sent sent;
   std::shared_ptr<Asking> asking;
@@ -326,7 +326,8 @@ void Route::GoByStock(const Pending& pending, const absl::Status& why) {
   call.stock(pending.cancelled);  // takes over the cancellation
 }
 
-// UNAVAILABLE makes TensorFlow's programs wait for a restarting peer and retry.
+// Ends a call with UNAVAILABLE, which makes TensorFlow's programs wait for a
+// restarting peer and retry.
 void Route::Refuse(const Call& call, const absl::Status& why) {
   const absl::Status status(
       HasNoAnswer(why) ? absl::StatusCode::kUnavailable

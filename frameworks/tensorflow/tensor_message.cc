@@ -44,8 +44,8 @@ absl::Status TooLarge() {
       "Cannot encode a Tensor that exceeds the 2GB protobuf limit.");
 }
 
-// Just below protobuf's limit of 2^31. The other fields need much less than the
-// difference.
+// Limits the whole message just below protobuf's limit of 2^31. The other
+// fields need much less than the difference.
 constexpr size_t kMostWholeBytes = (size_t{1} << 31) - (1 << 20);
 
 // The cost of parsing a byte of a string, relative to copying a byte. Strings

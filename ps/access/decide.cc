@@ -66,7 +66,8 @@ const Rule* BestRule(const std::vector<Rule>& rules,
   return best;
 }
 
-// `names`: the names that count; `all`: all names of the certificate.
+// Returns the error of a refused caller. `names`: the names that count; `all`:
+// all names of the certificate.
 absl::Status Deny(const std::string& path, absl::string_view wanted,
                   const std::vector<Identity>& names,
                   const std::vector<Identity>& all, const Rule* best) {

@@ -9,7 +9,8 @@
 namespace penstock::ps {
 namespace {
 
-// About the redraw interval of a progress line.
+// The time between two looks at the servers. About the redraw interval of a
+// progress line.
 constexpr absl::Duration kInterval = absl::Milliseconds(250);
 // Limits how long the end of a checkpoint waits for a server.
 constexpr absl::Duration kTimeout = absl::Seconds(1);

@@ -13,8 +13,8 @@ uint64_t CutPoint::ClockOf(uint32_t rank) const {
   return found == clocks.end() ? 0 : found->clock;
 }
 
-// With a synchronous table, a begun push is in the cut only if its whole step
-// is in the cut.
+// Returns the cut of all begun pushes. With a synchronous table, a begun push
+// is in the cut only if its whole step is in the cut.
 CutPoint FirstCutOf(const std::vector<HeldSteps>& servers,
                     bool is_synchronous) {
   uint64_t version = 0;

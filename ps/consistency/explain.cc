@@ -9,9 +9,9 @@
 namespace penstock::ps {
 namespace {
 
-// Limit the workers that a text names and counts. Each timed-out call makes a
-// text under the server's lock, and a list of thousands of workers helps
-// nobody.
+// The limits of the workers that a text names and counts. Each timed-out call
+// makes a text under the server's lock, and a list of thousands of workers
+// helps nobody.
 constexpr size_t kMostNamed = 8;
 constexpr size_t kMostCounted = 1000;
 

@@ -170,8 +170,8 @@ absl::Status DensePart::OwnSlots() {
 // cannot fail.
 class DensePart::Prepared {
  public:
-  // `before` is the prepared step of another part. Both may have the same
-  // scalars.
+  // Prepares the step. `before` is the prepared step of another part. Both may
+  // have the same scalars.
   static absl::StatusOr<Prepared> Make(const Step& step,
                                        const Prepared* before) {
     DensePart* const part = step.part;

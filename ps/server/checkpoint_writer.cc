@@ -65,8 +65,9 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   return shard;
 }
 
-// A manifest with the base's attempt proves that the base was committed.
-// Earlier shards are then not needed any more.
+// Returns the shard that this server wrote for the base, or null for a full
+// checkpoint. A manifest with the base's attempt proves that the base was
+// committed. Earlier shards are then not needed any more.
 absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
     const Attempt& attempt, Tables* tables) {
   if (!attempt.base_step.has_value()) return nullptr;

@@ -47,8 +47,9 @@ absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run,
   return *choice_;
 }
 
-// Clients whose calls overlap get one answer. An older answer is not repeated:
-// a newer checkpoint may have been written since.
+// Returns the choice of a cut for a run that replaces another. Clients whose
+// calls overlap get one answer. An older answer is not repeated: a newer
+// checkpoint may have been written since.
 absl::StatusOr<Server::Choice> Server::ChooseAgain(uint64_t run,
                                                    uint64_t replaces) {
   if (later_choice_.has_value() && later_choice_->replaces == replaces &&

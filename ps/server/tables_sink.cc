@@ -92,7 +92,8 @@ absl::Status TablesSink::TakeSparseStep(size_t table, uint64_t step) {
   return absl::OkStatus();
 }
 
-// Rows of one table come together, except for rows of another shard.
+// Begins to gather the rows of table `rows`. Puts the rows that were gathered
+// before. Rows of one table come together, except for rows of another shard.
 absl::Status TablesSink::TurnTo(size_t rows) {
   if (gathering_ == rows) return absl::OkStatus();
   absl::Status status = PutRows();

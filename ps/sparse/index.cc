@@ -54,9 +54,10 @@ bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   }
 }
 
-// An entry that found its bucket full was put into a later bucket. Moves such
-// an entry into the gap, then fills the new gap, and so on: look-ups pass only
-// full buckets. (D. Knuth, TAOCP 6.4, algorithm R, by buckets.)
+// Erases an entry, and closes the gap. An entry that found its bucket full was
+// put into a later bucket. Moves such an entry into the gap, then fills the new
+// gap, and so on: look-ups pass only full buckets. (D. Knuth, TAOCP 6.4,
+// algorithm R, by buckets.)
 void RowIndex::Erase(uint32_t tag, uint32_t row) {
   Place gap = PlaceOf(tag, row);
   --size_;

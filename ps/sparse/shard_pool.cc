@@ -26,7 +26,8 @@ void Shard::CountBytes() {
   counted_ = now;
 }
 
-// A table with a budget has paid for all its candidates and removals.
+// Counts a push of `id`, and admits it as Admission does. A table with a budget
+// has paid for all its candidates and removals.
 bool Shard::Admit(uint64_t id, uint32_t tag) {
   if (pool_ == nullptr) {
     return admission_.Admit(id, tag, std::numeric_limits<size_t>::max());

@@ -41,8 +41,9 @@ bool Shard::PromiseRoom(size_t rows) {
   return true;
 }
 
-// During the swap, another shard may take the row's room in the tier. This
-// shard then exceeds its limit. The condition keeps the excess small.
+// Returns true if Swap() may run. During the swap, another shard may take the
+// row's room in the tier. This shard then exceeds its limit. The condition
+// keeps the excess small.
 bool Shard::CanSwap() const {
   return spill_ != nullptr &&
          rows_.bytes() + index_.bytes() <= byte_limit_ + byte_limit_ / 8 &&

@@ -24,7 +24,7 @@ constexpr int kMaxOpenFiles = 512;
 // The number of memory buffers. One takes rows while the others are written.
 constexpr int kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
-// RocksDB's default limit of tables in level 0.
+// Limits the tables in level 0. This is RocksDB's default.
 constexpr int kMostYoungTables = 36;
 
 // The size of the files that RocksDB compacts. Reserves this much space for
@@ -150,8 +150,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const Options& options,
   return database;
 }
 
-// A compaction ends with its next row, a flush with its next write. The folder
-// is removed last.
+// Closes the database. A compaction ends with its next row, a flush with its
+// next write. The folder is removed last.
 Database::~Database() {
   if (db_ != nullptr) {
     rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);

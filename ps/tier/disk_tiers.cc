@@ -150,7 +150,8 @@ class RocksTier : public sparse::Tier {
     return true;
   }
 
-  // Rows are put once between two removals, as SingleDelete() requires.
+  // Erases a row. Rows are put once between two removals, as SingleDelete()
+  // requires.
   absl::Status Erase(Key key) override {
     const RowKey name = RowKey::Of(table_, key);
     rocksdb::WriteBatch batch;
@@ -167,7 +168,7 @@ class RocksTier : public sparse::Tier {
   }
 
   uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
-  // False on a full disk, where RocksDB needs room to delete a row.
+  // Returns false on a full disk, where RocksDB needs room to delete a row.
   bool ErasedIsRoom() const override {
     return tiers_->has_limit() && database_->BytesLeft() > 0;
   }

@@ -117,14 +117,16 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  public:
   explicit Listener(Shortage* shortage) : shortage_(shortage) {}
 
-  // RocksDB calls this before it creates the file, on the same thread.
+  // Notes a table of a compaction. RocksDB calls this before it creates the
+  // file, on the same thread.
   void OnTableFileCreationStarted(
       const rocksdb::TableFileCreationBriefInfo& table) override {
     if (table.reason != rocksdb::TableFileCreationReason::kCompaction) return;
     base::MutexLock lock(&mu_);
     compacted_.insert(table.file_path);
   }
-  // Also called for compactions that moved or removed tables and wrote none.
+  // Notes the end of a compaction. Also called for compactions that moved or
+  // removed tables and wrote none.
   void OnCompactionCompleted(rocksdb::DB* /*db*/,
                              const rocksdb::CompactionJobInfo& job) override {
     if (job.status.ok()) shortage_->OnDone(Shortage::Kind::kCompaction);
@@ -139,7 +141,7 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  private:
   Shortage* const shortage_;
   base::Mutex mu_;
-  // Compaction tables that are about to be created.
+  // The compaction tables that are about to be created.
   absl::flat_hash_set<std::string> compacted_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -96,8 +96,8 @@ bool SetLevel(const std::string& text, spdlog::logger* logger) {
 // Leaked, because threads that outlive main() may log.
 std::atomic<spdlog::logger*> current{nullptr};
 
-// In the child of a fork the parent's logger may be locked for ever, by a
-// thread that was logging. Makes the child create another logger.
+// Makes the child of a fork create another logger. The parent's logger may be
+// locked for ever in the child, by a thread that was logging.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
 // Registers before main(). If the first log call registered the handler, a

@@ -12,7 +12,8 @@ namespace penstock {
 namespace device {
 namespace {
 
-// CUDA 11.0, the first release whose driver has all mandatory functions.
+// The version of CUDA 11.0, the first release whose driver has all mandatory
+// functions.
 constexpr int kOldestVersion = 11000;
 
 struct Symbols {
@@ -23,7 +24,7 @@ struct Symbols {
   abi::Result (*cuDeviceGet)(abi::DeviceId*, int) = nullptr;
   abi::Result (*cuDeviceGetName)(char*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetUuid)(abi::Uuid*, abi::DeviceId) = nullptr;
-  // Null before CUDA 11.4. Distinguishes the instances (MIG) of a device.
+  // Distinguishes the instances (MIG) of a device. Null before CUDA 11.4.
   abi::Result (*cuDeviceGetUuid_v2)(abi::Uuid*, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetAttribute)(int*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDevicePrimaryCtxRetain)(abi::Context*,
@@ -55,10 +56,10 @@ struct Symbols {
   abi::Result (*cuIpcOpenMemHandle_v2)(abi::Address*, abi::IpcMemHandle,
                                        unsigned) = nullptr;
   abi::Result (*cuIpcCloseMemHandle)(abi::Address) = nullptr;
-  // Null before CUDA 11.7.
+  // Exports memory as a dmabuf. Null before CUDA 11.7.
   abi::Result (*cuMemGetHandleForAddressRange)(void*, abi::Address, size_t, int,
                                                unsigned long long) = nullptr;
-  // Null before CUDA 11.3.
+  // Makes writes of network devices visible. Null before CUDA 11.3.
   abi::Result (*cuFlushGPUDirectRDMAWrites)(int, int) = nullptr;
   abi::Result (*cuDeviceCanAccessPeer)(int*, abi::DeviceId,
                                        abi::DeviceId) = nullptr;

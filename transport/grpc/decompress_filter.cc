@@ -293,7 +293,7 @@ bool PutInPlace(grpc_core::ChannelStackBuilder* stack) {
 }  // namespace
 
 void RegisterDecompressFilter(grpc_core::CoreConfiguration::Builder* builder) {
-  // Run after the stages that add gRPC's decompressing filter.
+  // A priority after those of the stages that add gRPC's decompressing filter.
   constexpr int kLate = std::numeric_limits<int>::max() - 1;
   for (const grpc_channel_stack_type type :
        {GRPC_CLIENT_SUBCHANNEL, GRPC_CLIENT_DIRECT_CHANNEL,

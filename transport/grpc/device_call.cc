@@ -89,11 +89,11 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
   GRPC_CALL_COMBINER_STOP(combiner_, "wait for a device");
 }
 
-// gRPC cancels a call with a batch. This filter sees the batch only if it comes
-// from above the filter, but the deadline of a direct channel comes from below.
-// The call combiner reports both kinds of cancellation, once. The combiner
-// holds only the closure that was set last, and calls the earlier closure with
-// OK.
+// Watches the call combiner for cancellations of the call. gRPC cancels a call
+// with a batch. This filter sees the batch only if it comes from above the
+// filter, but the deadline of a direct channel comes from below. The call
+// combiner reports both kinds of cancellation, once. The combiner holds only
+// the closure that was set last, and calls the earlier closure with OK.
 void DeviceCall::WatchCancellation() {
   if (is_watching_.exchange(true)) return;
   GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");

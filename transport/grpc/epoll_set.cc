@@ -27,8 +27,9 @@ bool EpollSet::IsKnown() {
 // gRPC wrote. The descriptor is a timer that never expires, so it causes no
 // event.
 int EpollSet::Search() const {
-  // gRPC makes its set before the first channel. Later descriptors are greater,
-  // unless the program had closed many earlier ones.
+  // Limits the searched descriptors. gRPC makes its set before the first
+  // channel. Later descriptors are greater, unless the program had closed many
+  // earlier ones.
   constexpr int kSearched = 4096;
   base::UniqueFd timer(
       timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));

@@ -11,10 +11,10 @@
 #include "src/core/lib/gpr/alloc.h"
 #include "transport/grpc/grpc_abi.h"
 
-// Penstock never calls this function. The function's mangled name contains the
-// release of abseil (an inline namespace) and the type of string_view. In a
-// libgrpc that was built with a different abseil, the symbol is missing and
-// null.
+// A function of libgrpc that Penstock never calls, and whose address it checks.
+// The function's mangled name contains the release of abseil (an inline
+// namespace) and the type of string_view. In a libgrpc that was built with a
+// different abseil, the symbol is missing and null.
 bool grpc_parse_ipv6_hostport(absl::string_view hostport,
                               grpc_resolved_address* address, bool log_errors)
     __attribute__((weak));

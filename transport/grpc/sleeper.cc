@@ -12,7 +12,8 @@ namespace {
 
 std::atomic<int> g_sleepers{0};
 
-// A child has none of its parent's sleeping threads.
+// Resets the count in a child of a fork, which has none of its parent's
+// sleeping threads.
 void ForgetInChild() { g_sleepers.store(0, std::memory_order_relaxed); }
 
 }  // namespace

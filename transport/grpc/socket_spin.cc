@@ -13,8 +13,8 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Any finite time will do. pollset_work() then returns without an event, and
-// its caller calls again.
+// Limits one sleep. Any finite time will do: pollset_work() then returns
+// without an event, and its caller calls again.
 constexpr grpc_core::Duration kLongestSleep = grpc_core::Duration::Hours(1);
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace memory {
 // All current declarations, by the begin of their ranges.
 class DeviceRange::Registry {
  public:
-  // Never destroyed: slices may outlive main().
+  // Returns the process's registry. Never destroyed: slices may outlive main().
   static Registry* Get() {
     static auto* const registry = [] {
       auto* const made = new Registry;

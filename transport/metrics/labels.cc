@@ -34,7 +34,7 @@ constexpr absl::string_view kCompletions[] = {
     "rem_abort_err",  "resp_timeout_err", "fatal_err",      "general_err",
     "other"};
 
-// In the order of Label.
+// The names and values of the labels, in the order of Label.
 constexpr Texts kLabels[] = {
     {"role", kRoles},
     {"path", kPathNames},

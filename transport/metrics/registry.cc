@@ -15,7 +15,8 @@ std::atomic<Registry*> current{nullptr};
 // Not a member, because the child of a fork has another registry.
 std::atomic<void (*)()> at_first_source{nullptr};
 
-// The parent's registry may be locked for ever, by a thread that was asking.
+// Makes the child of a fork create another registry. The parent's registry may
+// be locked for ever, by a thread that was asking.
 void ForgetInChild() { current.store(nullptr); }
 
 }  // namespace

@@ -27,8 +27,8 @@ double Scaled(const Row& row, uint64_t value) {
   return row.unit == metrics::Unit::kSeconds ? number * 1e-9 : number;
 }
 
-// Different threads add and subtract parts of a gauge, so the sum may be
-// negative for a moment.
+// Returns the value, or zero if it is negative. Different threads add and
+// subtract parts of a gauge, so the sum may be negative for a moment.
 uint64_t NotBelowZero(uint64_t value) {
   return value > std::numeric_limits<uint64_t>::max() / 2 ? 0 : value;
 }

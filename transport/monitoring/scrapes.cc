@@ -90,8 +90,9 @@ void Scrapes::OnAsked(const std::shared_ptr<Place>& place) {
   CollectForAll();
 }
 
-// A client that asks during a collection waits for the next one, so that its
-// text includes all earlier events.
+// Collects one text for all clients that wait now. A client that asks during a
+// collection waits for the next one, so that its text includes all earlier
+// events.
 void Scrapes::CollectForAll() {
   if (is_collecting_ || asked_.places.empty()) return;
   is_collecting_ = true;

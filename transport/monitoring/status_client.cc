@@ -25,7 +25,7 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Enough for 10,000 connections, each with long reasons.
+// Limits an answer. Enough for 10,000 connections, each with long reasons.
 constexpr size_t kMaxAnswerBytes = 32 * 1024 * 1024;
 constexpr absl::Duration kPauseWhileFull = absl::Milliseconds(5);
 

@@ -88,7 +88,8 @@ class Asker : public std::enable_shared_from_this<Asker> {
     watch_ = watch.value_or(0);
   }
 
-  // The last reference is held by the watch, or by the task that collects.
+  // Ends the connection. The last reference is held by the watch, or by the
+  // task that collects.
   void End() {
     ended_ = true;
     loop_->Cancel(timer_);
@@ -173,7 +174,7 @@ absl::StatusOr<base::UniqueFd> Listen() {
   return socket;
 }
 
-// Never destroyed, because the loop is not.
+// The socket that accepts questions. Never destroyed, because the loop is not.
 class Listener {
  public:
   Listener(progress::EventLoop* loop, base::UniqueFd socket)

@@ -19,7 +19,7 @@ struct Crew {
   size_t most_threads;
 };
 
-// Indexed by Aside.
+// The names and numbers of threads, indexed by Aside.
 constexpr Crew kCrews[] = {{"penstock-aside", 1},
                            {"penstock-close", kMostClosingThreads},
                            {"penstock-names", kMostNameThreads},
@@ -29,7 +29,8 @@ constexpr size_t kKinds = sizeof kCrews / sizeof kCrews[0];
 static_assert(kKinds == static_cast<size_t>(Aside::kDevice) + 1,
               "each kind has a crew");
 
-// Never destroyed, because its threads run until the process ends.
+// A queue of tasks. Never destroyed, because its threads run until the process
+// ends.
 struct Queue {
   base::Mutex mu;
   std::condition_variable_any added;
@@ -41,7 +42,8 @@ struct Queue {
 
 std::atomic<Queue*> queues[kKinds];
 
-// In the child, a lock may be held for ever, by a thread of the parent.
+// Makes the child of a fork create other queues. In the child, a lock may be
+// held for ever, by a thread of the parent.
 void ForgetQueuesInChild() {
   for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }

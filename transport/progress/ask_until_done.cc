@@ -26,7 +26,8 @@ struct Question {
   Clock::time_point next;
 };
 
-// Never destroyed, because its thread runs until the process ends.
+// The open questions, and the thread that asks them. Never destroyed, because
+// the thread runs until the process ends.
 struct Questions {
   base::Mutex mu;
   std::condition_variable_any added;
@@ -36,7 +37,8 @@ struct Questions {
 
 std::atomic<Questions*> current{nullptr};
 
-// The thread belongs to the parent, and the lock may be held for ever.
+// Makes the child of a fork start anew. The thread belongs to the parent, and
+// the lock may be held for ever.
 void ForgetInChild() { current.store(nullptr); }
 
 Questions* TheQuestions() {

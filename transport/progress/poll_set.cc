@@ -13,10 +13,10 @@ namespace {
 // missing. After this limit the thread returns, and its caller polls again.
 constexpr int kMaxLooks = 4;
 
-// Every kSpinsPerLook spins, EndSpin() checks which pollables had input since
-// the last check. A pollable without input in kQuietLooks checks in a row
-// becomes cold: ringing a doorbell for it then costs less than looking at it in
-// each poll.
+// The number of checks after which a pollable becomes cold. Every kSpinsPerLook
+// spins, EndSpin() checks which pollables had input since the last check. A
+// pollable without input in kQuietLooks checks in a row becomes cold: ringing a
+// doorbell for it then costs less than looking at it in each poll.
 constexpr int kQuietLooks = 2;
 constexpr uint32_t kSpinsPerLook = 256;
 

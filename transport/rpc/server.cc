@@ -84,7 +84,7 @@ class Server::Core final : public CallConnection::Events,
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // Changed and called on the loop's thread. Null when stopped.
+  // Handles calls. Changed and called on the loop's thread. Null when stopped.
   Handler handler_ ABSL_GUARDED_BY(mu_);
   std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);

@@ -86,7 +86,7 @@ bool Session::Describe(metrics::ConnectionInfo* info) const {
   return !closed();
 }
 
-// Call only for a session that is not over.
+// Adds the gauges of a session that is not over.
 void Session::CollectState(metrics::Snapshot* snapshot) const {
   const metrics::Fabric fabric = counters_.sending;
   snapshot->Add(Metric::kSessions, {config_.role(), fabric}, 1);

@@ -14,8 +14,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Estimated memory of an unattached stream, and of an inbox item in addition to
-// its bytes.
+// The estimated memory of an unattached stream, and of an inbox item in
+// addition to its bytes.
 constexpr uint64_t kStreamOverhead = 512;
 constexpr uint64_t kItemOverhead = 128;
 

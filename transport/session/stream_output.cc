@@ -124,8 +124,9 @@ void StreamOutput::AddInOrder(FrameType type, uint32_t id,
   if (!waits) AddCongested(id, found);
 }
 
-// A peer releases a message before it gives credit for it. Limits a peer that
-// breaks this rule to its window of exposed bytes.
+// Returns true if the stream's next message may be sent. A peer releases a
+// message before it gives credit for it. Limits a peer that breaks this rule to
+// its window of exposed bytes.
 bool StreamOutput::MaySendMessage(const Stream& stream) const {
   return stream.send_window.open() &&
          (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);

@@ -6,7 +6,8 @@ namespace penstock {
 namespace wire {
 namespace {
 
-// RFC 9113, section 4.1: length (24 bits), type, flags, stream.
+// The size of a frame header by RFC 9113, section 4.1: length (24 bits), type,
+// flags, stream.
 constexpr size_t kHeaderBytes = 9;
 constexpr char kSettings = 4;
 constexpr char kAck = 1;

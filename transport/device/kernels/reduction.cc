@@ -46,8 +46,9 @@ absl::Status CheckArray(const std::string& name, const void* array,
   return absl::OkStatus();
 }
 
-// Threads write elements in any order. If two arrays overlap at different
-// offsets, the input would be read both before and after it is written.
+// Returns true if two arrays overlap at different offsets. The input would then
+// be read both before and after it is written, because threads write elements
+// in any order.
 bool OverlapAskew(const void* input, const void* output, uint64_t bytes) {
   const uint64_t a = AddressOf(input), b = AddressOf(output);
   return a != b && (a < b ? b - a : a - b) < bytes;

@@ -119,7 +119,8 @@ void Listener::AcceptedOnLoop(PeerSocket socket) {
   AddHalfOpenOnLoop(std::move(socket), *peer);
 }
 
-// Users other than this process's may take only half of the places.
+// Returns true if there is a place for `peer`. Users other than this process's
+// may take only half of the places.
 bool Listener::HasPlaceLocked(const PeerUser& peer) const {
   if (half_open_.size() >= options_.max_half_open) return false;
   if (!peer.is_other) return true;

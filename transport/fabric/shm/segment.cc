@@ -187,8 +187,8 @@ absl::StatusOr<Mapping> MapOwn(int fd, uint64_t size, HugePages huge_pages) {
   return mapping;
 }
 
-// Mapping huge pages claims them, so this error comes early if there are too
-// few.
+// Explains `cause` if too few huge pages are reserved and free. Mapping huge
+// pages claims them, so this error comes early.
 absl::Status TooFewReserved(uint64_t size, const absl::Status& cause) {
   if (!absl::IsResourceExhausted(cause)) return cause;
   return absl::ResourceExhaustedError(absl::StrCat(

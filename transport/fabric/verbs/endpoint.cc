@@ -207,9 +207,9 @@ void VerbsEndpoint::AddProbe() {
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
-// If nothing can be sent, and no completion is due, silence does not prove that
-// the device hangs: the peer may grant no credits. The request then stays, and
-// the supervisor waits.
+// Adds a signaled probe if the supervisor wants one. If nothing can be sent,
+// and no completion is due, silence does not prove that the device hangs: the
+// peer may grant no credits. The request then stays, and the supervisor waits.
 void VerbsEndpoint::ProbeIfDue() {
   if (!MaySend() && !queue_.awaits_completion()) return;
   if (connection_->TakeProbeRequest() && MaySend()) AddProbe();
@@ -313,7 +313,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
   }
 }
 
-// May destroy this endpoint.
+// Ends the oldest read, and reports its end. May destroy this endpoint.
 void VerbsEndpoint::EndOldestRead() {
   const PendingRead& read = reads_.front();
   const uint64_t cookie = read.cookie;

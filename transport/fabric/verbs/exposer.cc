@@ -253,9 +253,9 @@ void Exposer::Invalidate() {
 
 void Exposer::OnInvalidated() { invalidating_.pop_front(); }
 
-// A bound window belongs to its queue pair and its region, and must be
-// destroyed before both. A window that looks free may still be bound, because a
-// failed queue pair invalidates no windows.
+// Destroys all windows. A bound window belongs to its queue pair and its
+// region, and must be destroyed before both. A window that looks free may still
+// be bound, because a failed queue pair invalidates no windows.
 void Exposer::End() {
   free_windows_.clear();
   exposed_.clear();

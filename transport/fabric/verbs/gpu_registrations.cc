@@ -87,7 +87,7 @@ GpuRegistrations::GpuRegistrations(
       misses_(metrics::Metric::kCacheMisses, {}),
       evictions_(metrics::Metric::kCacheEvictions, {}) {}
 
-// In a forked child, the domain and its regions belong to the parent.
+// Leaves the domain and its regions to the parent, in a forked child.
 GpuRegistrations::~GpuRegistrations() {
   if (fork_count_ == progress::ForkCount()) return;
   new std::shared_ptr<const ProtectionDomain>(std::move(domain_));

@@ -36,7 +36,7 @@ class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
-  // `access` is for the trial's own memory.
+  // Makes the queue pairs and the trial's own memory, which allows `access`.
   absl::Status Prepare(const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, int access);
   absl::Status Bind(const std::shared_ptr<const ProtectionDomain>& domain,

@@ -69,10 +69,11 @@ namespace {
 struct Symbols {
   PENSTOCK_IBVERBS(PENSTOCK_DECLARE)
   PENSTOCK_RDMACM(PENSTOCK_DECLARE)
-  // The exported function fills the fields that all versions of the structure
-  // have.
+  // Reads a port's attributes. The exported function fills the fields that all
+  // versions of the structure have.
   int (*ibv_query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
-  // Null in older libraries, which work without this function.
+  // Registers a dmabuf. Null in older libraries, which work without this
+  // function.
   ibv_mr* (*ibv_reg_dmabuf_mr)(ibv_pd*, uint64_t, size_t, uint64_t, int,
                                int) = nullptr;
 };

@@ -79,7 +79,8 @@ absl::StatusOr<Terms> ReadHead(wire::Reader* reader) {
   return terms;
 }
 
-// `head` is the number of bytes before the proof.
+// Returns true if `proof` follows the first `head` bytes. Runs in constant time
+// for any proof.
 bool EndsWith(absl::string_view bytes, size_t head, absl::string_view proof) {
   return bytes.size() >= head + kProofBytes && proof.size() == kProofBytes &&
          CRYPTO_memcmp(bytes.data() + head, proof.data(), kProofBytes) == 0;

@@ -10,7 +10,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Heap memory that this class owns: nobody remaps it before it is freed.
+// Heap memory of the spare block. This class owns the memory, so nobody remaps
+// it before it is freed.
 struct SpareBlock::Stable {
   memory::Block block;
   // Destroyed first. Null if the memory is already declared, which has the same
