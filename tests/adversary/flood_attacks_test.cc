@@ -11,7 +11,8 @@
 namespace penstock::adversary {
 namespace {
 
-// Enough frames for 40-byte answers to pile up beyond any limit.
+// The number of frames in a flood. Enough for 40-byte answers to pile up beyond
+// any limit.
 constexpr int kMany = 1200000;
 constexpr int kSome = 100000;
 

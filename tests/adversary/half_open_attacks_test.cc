@@ -15,8 +15,8 @@
 namespace penstock::adversary {
 namespace {
 
-// More than the number of connections that may negotiate at once
-// (docs/security.md).
+// The number of connections that may negotiate at once (docs/security.md). The
+// attack opens kIdle connections.
 constexpr int kPlaces = 4096;
 constexpr int kIdle = kPlaces + 32;
 // The time after which all unfinished connections have been ended: 5 s for the
@@ -61,7 +61,7 @@ void ExpectPlacesAgain(Victim* victim,
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-// Each peer offers shm, sends a hello, and goes silent.
+// Makes peers that offer shm, send a hello, and go silent.
 void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
@@ -85,8 +85,9 @@ void NegotiateAndStayAway(Victim* victim) {
   ExpectPlacesAgain(victim, peers);
 }
 
-// A server that requires shm serves nothing over tcp to a client that does not
-// set shm up: neither during the set-up nor afterwards.
+// Attacks a server that requires shm by a call without shm. The server serves
+// nothing over tcp to a client that does not set shm up: neither during the
+// set-up nor afterwards.
 void CallWithoutShm(Peer* peer) {
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
   peer->Queue(FrameOf(type::kMessage, stream, "1 8"));
@@ -105,7 +106,7 @@ void CallDuringTheSetUp(Victim* victim) {
   CallWithoutShm(victim->NewSession(ShmHello()).get());
 }
 
-// The peer ignores the loss of the path.
+// Makes a call without shm after the victim has reported the loss of the path.
 void CallAfterTheSetUp(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
   if (!peer->Await(type::kPathLost).has_value()) return;  // ended: as well

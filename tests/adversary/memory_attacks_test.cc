@@ -39,7 +39,7 @@ std::vector<uint32_t> OpenStreams(Peer* peer, const char* method, int count) {
   return streams;
 }
 
-// All replies are announced, and none is ever fetched or released.
+// Makes calls whose replies are all announced, and never fetched or released.
 void LeaveRepliesUnreleased(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -50,9 +50,9 @@ void LeaveRepliesUnreleased(Victim* victim) {
   }
 }
 
-// Like LeaveRepliesUnreleased(), but reads nothing from the socket. Calls on
-// another session give the victim time: when these calls have ended, the victim
-// has handled the stream before them.
+// Attacks like LeaveRepliesUnreleased(), but reads nothing from the socket.
+// Calls on another session give the victim time: when these calls have ended,
+// the victim has handled the stream before them.
 void LeaveRepliesUnread(Victim* victim) {
   constexpr int kReplies = 400;
   std::unique_ptr<Peer> peer = victim->NewSession();
@@ -81,8 +81,8 @@ void GiveCreditWithoutReading(Victim* victim) {
   }
 }
 
-// Like GiveCreditWithoutReading(), for a client's requests. The client's other
-// calls show the progress.
+// Attacks like GiveCreditWithoutReading(), but a client's requests. The
+// client's other calls show the progress.
 void GiveCreditToAClient(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
@@ -231,7 +231,8 @@ Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
   return attack;
 }
 
-// The victim pays for the streams and their windows.
+// Returns the attack with the memory of its streams and their windows, which
+// the victim pays for.
 Attack WithWindows(Attack attack) {
   attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
   return attack;

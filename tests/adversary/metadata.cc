@@ -8,7 +8,7 @@
 namespace penstock::adversary {
 namespace {
 
-// Above gRPC's limit for all metadata, 8 KiB.
+// The size of huge metadata. Above gRPC's limit for all metadata, 8 KiB.
 constexpr size_t kHuge = 64 * 1024;
 
 std::vector<std::string> OddValues() {

@@ -142,7 +142,8 @@ ssize_t Peer::SendBytes(absl::string_view bytes) {
   return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// A TLS record has at most `size` bytes, so TLS keeps no bytes back.
+// Receives up to `size` bytes. A TLS record has at most `size` bytes, so TLS
+// keeps no bytes back.
 ssize_t Peer::ReceiveBytes(char* into, size_t size) {
   if (tls_ != nullptr) return tls_->Receive(into, size);
   return recv(socket_, into, size, 0);

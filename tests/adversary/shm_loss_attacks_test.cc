@@ -15,7 +15,8 @@ constexpr Moment kMoments[] = {Moment::kGreeted, Moment::kConnected,
                                Moment::kAsked,   Moment::kWelcomed,
                                Moment::kReady,   Moment::kCalled};
 
-// `leave` loses the path, and the call continues over the lifeline.
+// Attacks by `leave`, which loses the path. The call continues over the
+// lifeline.
 void LosePath(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
@@ -45,8 +46,8 @@ void HangUpAndSayLost(Victim* victim) {
   });
 }
 
-// `leave` ends the session. The victim's call fails as in stock gRPC, or is
-// made again if it was not sent. The next client is served.
+// Attacks by `leave`, which ends the session. The victim's call fails as in
+// stock gRPC, or is made again if it was not sent. The next client is served.
 void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
   for (Moment moment : kMoments) {
     SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));

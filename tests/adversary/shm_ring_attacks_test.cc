@@ -127,7 +127,7 @@ void ScribbleOnThePage(Victim* victim) {
   }
 }
 
-// Nobody empties the ring, so the victim's answers wait.
+// Attacks by a ring that nobody empties, so the victim's answers wait.
 void LeaveTheRingUnread(Victim* victim) {
   const ShmSession session = ReachShm(victim);
   if (session.path == nullptr) return;

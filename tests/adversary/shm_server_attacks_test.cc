@@ -29,7 +29,8 @@ namespace {
 constexpr std::chrono::seconds kEndOfAgreement(25);
 constexpr size_t kSocketNameBytes = 9 + 32;
 
-// `answer` sends an invalid welcome: the call takes another path.
+// Attacks by `answer`, which sends an invalid welcome. The victim's call takes
+// another path.
 void Answer(Victim* victim, const std::function<void(SetupSocket*)>& answer) {
   ShmServer server(victim, Moment::kAsked);
   if (server.socket == nullptr) return;
@@ -69,14 +70,15 @@ void OfferNonsense(Victim* victim) {
   ExpectCallOverLifeline(victim, victim->NewSession(often).get());
 }
 
-// The client connects, and has its own timeout.
+// Attacks by a listener that never answers. The client connects, and has its
+// own timeout.
 void ListenAndStayAway(Victim* victim) {
   SetupListener listener;
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(listener.name()));
   ExpectCallOverLifeline(victim, peer.get());
 }
 
-// The queue is full, so nobody else can connect.
+// Attacks by a listener whose queue is full, so that nobody else can connect.
 void ListenWithAFullQueue(Victim* victim) {
   SetupListener listener(/*backlog=*/0);
   std::vector<int> callers;
@@ -241,7 +243,7 @@ void ExpectEnd(Victim* victim, Peer* peer) {
       << outcome.message;
 }
 
-// The client has lost the path, and waits for the other side's confirmation.
+// Never confirms the loss of the path, for which the client waits.
 void NeverAgreeOnTheLoss(Victim* victim) {
   const std::string gone = SetupListener().name();
   std::unique_ptr<Peer> peer = victim->NewSession(ShmHello(gone));
@@ -249,14 +251,14 @@ void NeverAgreeOnTheLoss(Victim* victim) {
   ExpectEnd(victim, peer.get());
 }
 
-// The client has connected the path, and waits for the other side's
-// confirmation.
+// Never confirms that the path is ready, for which the client waits.
 void NeverSayReady(Victim* victim) {
   ShmServer server(victim, Moment::kWelcomed);
   ExpectEnd(victim, server.peer.get());
 }
 
-// A second after a loss, the client tries again, while its call is in progress.
+// Waits until the client tries again: a second after a loss, while its call is
+// in progress.
 uint32_t AwaitRetry(Peer* peer) {
   EXPECT_TRUE(AwaitPathLost(peer));
   peer->Send(FrameOf(type::kPathLost, 0, "agreed", 1));

@@ -157,8 +157,8 @@ void SendNumbersOfAnySize(Victim* victim) {
   }
 }
 
-// A client needs a channel for each variant, so fewer variants are tried.
-// ADVERSARY_STEP=1 tries all.
+// Returns the distance of the tried variants. A client needs a channel for each
+// variant, so fewer variants are tried. ADVERSARY_STEP=1 tries all.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);
 }

@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kProgram[] = "tests/adversary/victim";
 
-// About ten times the time that a plain build needs on an idle machine.
+// The time that the victim may take for a byte. About ten times as much as a
+// plain build needs on an idle machine.
 constexpr double kSecondsPerByte = 50e-9;
 constexpr double kSecondsPerFrame = 5e-6;
 constexpr double kSecondsPerConnection = 5e-3;
@@ -213,7 +214,8 @@ void Victim::CheckBystander() {
                          << process_->Fate();
 }
 
-// gRPC ends each call at its deadline, regardless of the server.
+// Adds a call's outcome from the victim's output. gRPC ends each call at its
+// deadline, regardless of the server.
 void Victim::AddOutcome(const std::string& line) {
   Outcome outcome;
   std::istringstream fields(line);
@@ -282,7 +284,8 @@ void Victim::CheckLog(const Limits& limits) {
   EXPECT_TRUE(IsText(log)) << "control characters in the log";
 }
 
-// Closed connections free their descriptors a moment later.
+// Checks that the victim has no more descriptors than before. Closed
+// connections free their descriptors a moment later.
 void Victim::CheckDescriptors() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (process::Descriptors(process_->pid()) >

@@ -87,7 +87,7 @@ size_t LongestLine(const std::string& text) {
   return longest;
 }
 
-// A summary with the widest usual cells.
+// Returns a summary with the widest usual cells.
 PingSummary WideSummary() {
   PingSummary summary = Summary();
   summary.series[1].bytes = 1023 << 10;

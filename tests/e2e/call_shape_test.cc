@@ -65,7 +65,7 @@ TEST_P(CallShapeTest, CallWithoutADeadlineHasNoneAtTheServer) {
 // the same path.
 class PropagationTest : public CallShapeTest {
  protected:
-  // The unary method waits for a stream that never ends by itself.
+  // Makes the unary method wait for a stream that never ends by itself.
   void BeginNesting() {
     service_.unary = [this](grpc::ServerContext* outer, const SimpleRequest&,
                             SimpleResponse*) {

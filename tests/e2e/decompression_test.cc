@@ -19,7 +19,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr size_t kMi = 1024 * 1024;
-// Above the limits of services and of tensors, in MiB.
+// The decompressed size of a bomb, in MiB. Above the limits of services and of
+// tensors.
 constexpr size_t kBombMi = 96;
 
 // Returns zero bytes, which compress to about one megabyte.

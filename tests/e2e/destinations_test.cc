@@ -32,7 +32,8 @@ using Sizes = std::vector<size_t>;
 
 constexpr size_t kLarge = 300 * 1000;  // large enough for any kind of memory
 constexpr std::chrono::seconds kPatience(20);
-// Large enough for registered memory, but too small for other kinds.
+// The size of a message that is large enough for registered memory, but too
+// small for other kinds.
 constexpr size_t kSmall = 100 * 1000;
 
 // Answers "100,70000" with a message of two slices of these sizes.

@@ -29,7 +29,8 @@ namespace {
 constexpr char kWhySkipped[] =
     "UndefinedBehaviorSanitizer needs a descriptor for each of its looks";
 
-// While it lives, this process can open only `spare` more descriptors.
+// A limit of this process: for the object's lifetime, only `spare` more
+// descriptors can be opened.
 class FewDescriptors {
  public:
   explicit FewDescriptors(int spare) {
@@ -72,8 +73,8 @@ class ExhaustionTest : public testing::Test {
     const auto reports = DescribePaths(*channel);
     return reports.size() == 1 ? reports[0].path : "none";
   }
-  // The sanitizer opens a pipe to check an object, and reports a bad object if
-  // there is no descriptor.
+  // Returns true if the build's sanitizer needs descriptors. UBSan opens a pipe
+  // to check an object, and reports a bad object if there is no descriptor.
   static bool SanitizerNeedsDescriptors() {
     const char* const sanitizer = std::getenv("PENSTOCK_SANITIZER");
     return sanitizer != nullptr && absl::string_view(sanitizer) == "ubsan";

@@ -129,8 +129,8 @@ TEST_P(ForkWithoutExecTest, ParentGoesOn) {
   EXPECT_THAT(said, HasSubstr("stream goes on"));
 }
 
-// If the child used the connection, both processes would write into one ring,
-// with the same sequence numbers.
+// Tests that a child does not use the parent's connection. Otherwise both
+// processes would write into one ring, with the same sequence numbers.
 TEST_P(ForkWithoutExecTest, ChildDoesNotUseTheParentsConnection) {
   const std::string& said = SaidOver(GetParam());
   EXPECT_THAT(said, HasSubstr("inherited "));

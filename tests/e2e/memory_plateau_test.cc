@@ -36,9 +36,9 @@ constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
 // than the load needs, and the first segment, which stays.
 constexpr uint64_t kSlackKib = 64 * 1024;
 constexpr uint64_t kIdleKib = 16 * 1024;
-// Memory that gRPC keeps after its first use, and blocks for as many large
-// messages as were received at the same time (docs/memory.md). Far less than
-// all messages together, which are gigabytes.
+// The allowed growth of the heap. gRPC keeps some memory after its first use,
+// and blocks for as many large messages as were received at the same time
+// (docs/memory.md). Far less than all messages together, which are gigabytes.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
 // A segment is freed within 10 s.
 constexpr std::chrono::seconds kIdlePatience(30);

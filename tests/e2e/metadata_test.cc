@@ -75,8 +75,8 @@ struct Answer {
 
 class MetadataTest : public testing::TestWithParam<Path> {
  protected:
-  // `limit` applies to the metadata of both sides; 0 means gRPC's default, 8
-  // KiB.
+  // Makes a call with the metadata `sent`. `limit` applies to the metadata of
+  // both sides; 0 means gRPC's default, 8 KiB.
   static Answer Ask(Path path, const Metadata& sent, int limit) {
     MetadataService service;
     Stack stack(path);
@@ -199,7 +199,7 @@ TEST_P(MetadataTest, MoreThanARaisedLimitIsRefused) {
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-// Repeated metadata on a connection is sent by number.
+// Tests of repeated metadata, which a connection sends by number.
 class RepeatedMetadataTest : public testing::TestWithParam<Path> {
  protected:
   RepeatedMetadataTest() : stack_(GetParam()) {

@@ -67,7 +67,7 @@ Flags Parse(const std::vector<std::string>& words) {
   return flags;
 }
 
-// Must precede gRPC's threads.
+// Enters the namespaces of the flags. Must precede gRPC's threads.
 bool Enter(const Flags& flags) {
   const rlimit limit = {flags.fsize, flags.fsize};
   if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return false;

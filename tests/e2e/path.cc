@@ -8,7 +8,8 @@
 namespace penstock::e2e {
 namespace {
 
-// Explicit options, so that a test does not depend on the environment.
+// Returns explicit options for the path, so that a test does not depend on the
+// environment.
 Options OptionsOf(Path path) {
   Options options;
   options.policy = Policy::kPrefer;

@@ -36,8 +36,8 @@ std::vector<int> OpenDescriptors() {
   return descriptors;
 }
 
-// shm's set-up sockets are the only packet sockets here. To Penstock, their end
-// is the death of the shared memory peer.
+// Returns true for a set-up socket of shm. These are the only packet sockets
+// here. To Penstock, their end is the death of the shared memory peer.
 bool IsShmSocket(int descriptor) {
   int type = 0;
   socklen_t size = sizeof type;

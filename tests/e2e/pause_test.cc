@@ -23,7 +23,8 @@ namespace penstock::e2e {
 namespace {
 
 constexpr std::chrono::milliseconds kPause(150);
-// Shorter than the pause: a deadline that counts from before the pause expires.
+// The deadline of a call. Shorter than the pause: a deadline that counts from
+// before the pause expires.
 constexpr std::chrono::milliseconds kTimeout(100);
 constexpr int kRounds = 8;
 

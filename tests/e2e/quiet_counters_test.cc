@@ -13,8 +13,8 @@ namespace {
 
 class QuietCountersTest : public ServiceTest {
  protected:
-  // Both sides are in this process. The second side learns of the end slightly
-  // later.
+  // Waits until both sides of all sessions have ended. Both sides are in this
+  // process. The second side learns of the end slightly later.
   static void AwaitEndOfSessions() {
     const auto limit = In(kPatience);
     while (metrics::OpenSessions(MetricsText()) > 0) {

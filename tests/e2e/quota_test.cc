@@ -24,8 +24,8 @@ class QuotaTest : public StackTest {
     });
   }
 
-  // A stream is refused if it lacks memory or a thread, or if its connection
-  // was closed to free memory.
+  // Returns true if the code is OK or a refusal. A stream is refused if it
+  // lacks memory or a thread, or if its connection was closed to free memory.
   static bool IsServedOrRefused(grpc::StatusCode code) {
     return code == grpc::StatusCode::OK ||
            code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
@@ -56,7 +56,7 @@ class QuotaTest : public StackTest {
     for (std::thread& thread : threads) thread.join();
   }
 
-  // A single call is served eventually.
+  // Expects that a single call is served eventually.
   static void ExpectServes(const std::shared_ptr<grpc::Channel>& channel) {
     auto stub = TestService::NewStub(channel);
     const auto end = In(kPatience);

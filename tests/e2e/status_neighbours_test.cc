@@ -128,7 +128,8 @@ class Greeter {
   pid_t pid_ = 0;
 };
 
-// The socket appears shortly after the first connection.
+// Asks `process` for its metrics. Waits for the socket, which appears shortly
+// after the first connection.
 absl::Status Ask(pid_t process) {
   const absl::Time end = absl::Now() + kLimit;
   absl::Status status;

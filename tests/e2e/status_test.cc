@@ -39,7 +39,8 @@ using monitoring::kAskMetrics;
 
 constexpr absl::Duration kLimit = absl::Seconds(30);
 
-// The socket appears shortly after the first connection.
+// Asks this process. Waits for the socket, which appears shortly after the
+// first connection.
 absl::StatusOr<std::string> Ask(absl::string_view question) {
   const absl::Time end = absl::Now() + kLimit;
   absl::StatusOr<std::string> answer;

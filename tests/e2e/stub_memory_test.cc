@@ -80,7 +80,7 @@ class StubMemoryTest : public testing::TestWithParam<Fabric> {
     server_->Wait();
   }
 
-  // The server returns the received memory.
+  // Makes a call that returns the received memory.
   grpc::ByteBuffer Echo(const grpc::ByteBuffer& message) {
     grpc::GenericStub stub(channel_);
     grpc::CompletionQueue queue;

@@ -32,9 +32,11 @@ using tensor::Destination;
 using tensor::DType;
 using tensor::Tensor;
 
-// Large enough to be registered for a single use.
+// The elements of a tensor that is large enough to be registered for a single
+// use.
 constexpr int64_t kFloats = 100 * 1000;
-// Few enough that only permanently registered memory is used.
+// The elements of a tensor for which only permanently registered memory is
+// used.
 constexpr int64_t kFewer = 20 * 1000;
 
 Tensor Filled(int64_t count, float value) {

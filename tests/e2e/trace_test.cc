@@ -25,7 +25,8 @@ std::string TracePath() {
   return absl::StrCat(testing::TempDir(), "/trace-", getpid(), ".json");
 }
 
-// Must precede the first channel or server, which reads the setting.
+// Sets the trace's file. Must precede the first channel or server, which reads
+// the setting.
 const int kSet =
     setenv("PENSTOCK_TRACE",
            absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);

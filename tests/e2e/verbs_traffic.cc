@@ -16,7 +16,8 @@
 namespace penstock::e2e {
 namespace {
 
-// Far longer than any fault in these tests lasts.
+// The deadline of a call, in seconds. Far longer than any fault in these tests
+// lasts.
 constexpr int kDeadlineS = 240;
 
 }  // namespace
@@ -126,7 +127,8 @@ std::string ErrorTap::Text() const {
   return text;
 }
 
-// The kernel records the thread that made an object, not the process.
+// Counts the RDMA objects that this process's threads have made. The kernel
+// records the thread that made an object, not the process.
 RdmaObjects::RdmaObjects() {
   std::string threads;
   DIR* tasks = opendir("/proc/self/task");

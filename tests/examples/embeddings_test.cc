@@ -27,7 +27,8 @@ TEST(CorpusTest, WordsAreRunsOfLettersThatOccurOftenEnough) {
   EXPECT_EQ(corpus.vocabulary.ids[0], examples::IdOf("ab"));
 }
 
-// Each word occurs once, so a word equals its position.
+// Returns a corpus in which each word occurs once, so a word equals its
+// position.
 Corpus Distinct(uint32_t words) {
   Corpus corpus;
   for (uint32_t i = 0; i < words; ++i) {

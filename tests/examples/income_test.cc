@@ -16,9 +16,9 @@
 namespace penstock::income {
 namespace {
 
-// Algorithm 1 of H. B. McMahan et al., "Ad Click Prediction: a View from the
-// Trenches", KDD 2013, in doubles. A step's gradient is that of `batch`
-// examples, times `scale`.
+// A reference for FTRL, in doubles. Follows algorithm 1 of H. B. McMahan et
+// al., "Ad Click Prediction: a View from the Trenches", KDD 2013. A step's
+// gradient is that of `batch` examples, times `scale`.
 class Reference {
  public:
   explicit Reference(const TrainingOptions& options) : options_(options) {}
@@ -150,8 +150,9 @@ TEST(IncomeTest, AucIsThatOfAllPairs) {
   }
 }
 
-// Only rounding in floats may differ. Rounding decides if a weight is 0 where
-// |z| is close to lambda1; such a weight is close to 0.
+// Expects the weights of the reference, except for rounding in floats. Rounding
+// decides if a weight is 0 where |z| is close to lambda1; such a weight is
+// close to 0.
 void ExpectReference(const TrainingOptions& options) {
   const Dataset& income = Income();
   const auto weights = Train(options, income, [](unsigned, double) {});

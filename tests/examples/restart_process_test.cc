@@ -68,7 +68,7 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     std::filesystem::remove_all(folder_);
   }
 
-  // This command is the same at each start.
+  // Starts a server, with the same command at each start.
   std::unique_ptr<Child> StartServer(const std::string& address) const {
     return Child::Start({"ps/ps_server", absl::StrCat("--listen=", address),
                          absl::StrCat("--workers=", kWorkers),
@@ -106,8 +106,8 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     ASSERT_TRUE(taken.ok()) << taken.status();
     ASSERT_EQ(taken->step, kCheckpoint);
   }
-  // Each push was applied exactly once or lies after the checkpoint. A step of
-  // synchronous tables has the pushes of all workers.
+  // Expects that each push was applied exactly once or lies after the
+  // checkpoint. A step of synchronous tables has the pushes of all workers.
   void ExpectAllSteps() {
     const uint64_t pushes = kSteps * kWorkers;
     int tables = 0;

@@ -42,7 +42,8 @@ void PrintCurrent() {
   std::fprintf(stderr, "\n");
 }
 
-// stdio is unsafe in a signal handler, but the process is ending anyway.
+// Prints the current input. stdio is unsafe in a signal handler, but the
+// process is ending anyway.
 void OnSignal(int number) {
   PrintCurrent();
   signal(number, SIG_DFL);

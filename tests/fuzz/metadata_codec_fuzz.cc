@@ -28,8 +28,8 @@ class Batch {
   grpc_metadata_batch batch_{arena_.get()};
 };
 
-// gRPC has a value for "invalid" that cannot be encoded; received metadata is
-// not forwarded unchanged.
+// Returns true unless the metadata has gRPC's value for "invalid", which cannot
+// be encoded. Received metadata is not forwarded unchanged.
 bool CanBeEncoded(const grpc_metadata_batch& batch) {
   using namespace grpc_core;
   return batch.get(TeMetadata()) != TeMetadata::kInvalid &&

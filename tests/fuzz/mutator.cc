@@ -4,7 +4,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Values where counters and lengths overflow.
+// The values where counters and lengths overflow.
 constexpr uint64_t kTurningPoints[] = {
     0,      1,      7,    8,     0x7f,       0x80,       0xff, 0x100,
     0x7fff, 0xffff, 1024, 65536, 0x7fffffff, 0xffffffff, ~0ull};

@@ -130,8 +130,8 @@ void SetUpShm(Random* random) {
   });
 }
 
-// A side with `receives` posted buffers. The peer may grant any number of
-// credits.
+// Grants credits to a side with `receives` posted buffers. The peer may grant
+// any number of credits.
 void GrantCredits(Random* random, uint16_t receives) {
   fabric::verbs::Credits credits(/*receives=*/64, receives);
   uint32_t taken = 0;

@@ -98,8 +98,8 @@ class Run {
     }
   }
 
-  // The limit is far above what any input needs. Only an endless exchange
-  // reaches it.
+  // Delivers all packets, up to a limit that is far above what any input needs.
+  // Only an endless exchange reaches it.
   void DeliverAll() {
     constexpr int kForEver = 1000 * 1000;
     int steps = 0;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kHeaderBytes = 9;
 
-// `cuts` has the sizes of the parts, used cyclically.
+// Passes the bytes in parts. `cuts` has the sizes of the parts, used
+// cyclically.
 std::string PassParts(absl::Span<const uint8_t> bytes,
                       absl::Span<const uint8_t> cuts) {
   wire::SettingsAckFilter filter;

@@ -57,7 +57,8 @@ enum Step : uint8_t {
   kSteps
 };
 
-// Made only once, because a peer may pass the same memory repeatedly.
+// Returns a segment that is made only once, because a peer may pass the same
+// memory repeatedly.
 const Segment& SharedSegment() {
   static const Segment& segment =
       *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes).value());

@@ -10,7 +10,7 @@ namespace fuzz {
 namespace {
 
 constexpr char kSeedToken[] = "0123456789abcdef";
-// No seed contains this token.
+// A token that no seed contains.
 constexpr char kSecretToken[] = "a token that no input has";
 constexpr uint32_t kClientQp = 17;
 constexpr uint32_t kServerQp = 18;

@@ -73,7 +73,8 @@ const StressCases kAllCases = {
     {16, "custom_metadata"},
 };
 
-// Messages of hundreds of kilobytes, among cancelled calls.
+// The stress cases with messages of hundreds of kilobytes, among cancelled
+// calls.
 const StressCases kCancels = {
     {1, "large_unary"},
     {11, "cancel_after_begin"},
@@ -91,7 +92,8 @@ std::vector<std::string> Paths() {
   return {"Stock", "Shm", "Tcp"};
 }
 
-// The client requires its path, so that no call uses another path.
+// Returns settings with which the client requires its path, so that no call
+// uses another path.
 std::vector<std::string> SettingsOf(const std::string& path,
                                     const std::string& device) {
   if (path == "Stock") return {"PENSTOCK_POLICY=off"};

@@ -9,7 +9,8 @@
 namespace penstock::oracle {
 namespace {
 
-// Neighbouring words are unrelated, so that every shift is detected.
+// Returns a word of the content. Neighbouring words are unrelated, so that
+// every shift is detected.
 uint64_t WordOf(uint64_t seed, uint64_t index) {
   uint64_t word = (seed + index) * 0x9e3779b97f4a7c15;  // of splitmix64
   return word ^ (word >> 29);

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kKi = 1024;
 constexpr size_t kMi = 1024 * kKi;
 
-// Random choices, with the style of the program's messages.
+// A source of random choices, with the style of the program's messages.
 struct Dice : public Random {
   using Random::Random;
   Style style = Style::kMixed;
@@ -198,7 +198,8 @@ void DrawEnding(Dice* random, Plan* plan) {
                       : random->Between(30000, 60000);
 }
 
-// Corking needs a message, and must come first.
+// Returns true if the call's first write may be corked. Corking needs a
+// message, and must come first.
 bool MayBeCorked(const Plan& plan) {
   return (plan.kind == Kind::kUpload || plan.kind == Kind::kChat) &&
          plan.half_close_after > 0 && !plan.phases.empty() &&

@@ -74,7 +74,8 @@ bool MayExceed(size_t size, int limit) {
   return size + kOwnKeys > (limit == kDefault ? 8 * kKi : limit);
 }
 
-// Non-plain bytes are sent as %xx.
+// Returns the size of a text on the wire, where non-plain bytes are sent as
+// %xx.
 size_t SizeOnTheWire(const std::string& text) {
   const size_t odd = std::count_if(text.begin(), text.end(), [](char each) {
     return each < ' ' || each > '~' || each == '%';

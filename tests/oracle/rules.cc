@@ -72,14 +72,16 @@ bool MayEndTwice(Ending ending) {
   return false;
 }
 
-// A cancellation makes gRPC 1.51.1's filters drop initial metadata, and pass
-// the status that comes with it: ClientCallData::RecvInitialMetadataReady() in
+// Returns true if gRPC's filters may have dropped the initial metadata. A
+// cancellation makes gRPC 1.51.1's filters drop initial metadata, and pass the
+// status that comes with it: ClientCallData::RecvInitialMetadataReady() in
 // promise_based_filter.cc.
 bool IsInitialKeptByFilters(const Plan& plan, const Outcome& outcome) {
   return MayEndTwice(plan.ending) && outcome.initial.empty();
 }
 
-// gRPC's own texts differ from all texts of the server.
+// Returns true if the status came from the server. gRPC's own texts differ from
+// all texts of the server.
 bool IsOfServer(const Plan& plan, const Outcome& outcome) {
   if (outcome.status.ok() || plan.status.ok()) {
     return outcome.status.ok() && plan.status.ok();
@@ -89,8 +91,9 @@ bool IsOfServer(const Plan& plan, const Outcome& outcome) {
          outcome.status.error_message() == plan.status.error_message();
 }
 
-// If the call is cancelled before its request has come, stock gRPC runs the
-// handler of a call with one request with an empty request.
+// Returns true if the handler may have seen an empty request. If the call is
+// cancelled before its request has come, stock gRPC runs the handler of a call
+// with one request with an empty request.
 bool IsEmptyInsteadOfRequest(const Plan& plan, const Outcome& outcome) {
   const bool has_one =
       plan.kind == Kind::kUnary || plan.kind == Kind::kDownload;

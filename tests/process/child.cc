@@ -33,7 +33,7 @@ std::vector<std::string> Environment(std::vector<std::string> given) {
   return given;
 }
 
-// posix_spawn avoids fork handlers of libraries.
+// Starts a command by posix_spawn, which avoids fork handlers of libraries.
 pid_t Spawn(std::vector<std::string> command,
             std::vector<std::string> environment, int standard, int log) {
   posix_spawn_file_actions_t actions;

@@ -43,7 +43,7 @@ constexpr uint64_t kRowsAPush = 2000;
 constexpr char kDisk[] = "size=96m";
 constexpr char kLargerDisk[] = "size=192m";
 
-// A model that spills: memory has room for only a few rows.
+// Returns a model that spills: memory has room for only a few rows.
 Model SpillingModel() {
   TableSpec table;
   table.name = "words";

@@ -134,8 +134,8 @@ class ProcessesTest : public testing::Test {
     ASSERT_TRUE(TakeSteps({0, 1}));
   }
 
-  // The lease is far below kTimeout, so a silent worker is soon no longer
-  // waited for.
+  // Starts a server whose lease is far below kTimeout, so a silent worker is
+  // soon no longer waited for.
   static std::unique_ptr<Child> StartServer(const std::string& address) {
     return Child::Start({kServer, absl::StrCat("--listen=", address),
                          "--workers=2", "--lease=0.5", "--wait=2", "--quiet"});

@@ -7,12 +7,14 @@
 namespace penstock::soak {
 namespace {
 
-// Knuth's multiplier, for the contents of chunks and for their sums.
+// The multiplier of Knuth's generator, for the contents of chunks and for their
+// sums.
 constexpr uint64_t kFactor = 6364136223846793005;
 
 }  // namespace
 
-// Processes eight bytes at a time: single bytes would dominate the test's time.
+// Returns the sum of the bytes. Processes eight bytes at a time: single bytes
+// would dominate the test's time.
 uint64_t SumOf(const std::string& bytes) {
   uint64_t sum = bytes.size();
   for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {

@@ -37,7 +37,8 @@ using Completions = std::unique_ptr<ibv_cq, Destroy<ibv_destroy_cq>>;
 using Region = std::unique_ptr<ibv_mr, Destroy<ibv_dereg_mr>>;
 using QueuePair = std::unique_ptr<ibv_qp, Destroy<ibv_destroy_qp>>;
 using SharedReceive = std::unique_ptr<ibv_srq, Destroy<ibv_destroy_srq>>;
-// A macro for a struct member in this release.
+// Deallocates a window. The library's name is a macro for a struct member in
+// this release.
 int DeallocateWindow(ibv_mw* window) { return ibv_dealloc_mw(window); }
 using Window = std::unique_ptr<ibv_mw, Destroy<DeallocateWindow>>;
 

@@ -31,7 +31,8 @@ std::string Text(const Plan& plan) {
                       plan.hosts.size(), " hosts");
 }
 
-// Each element has a value of its own, which depends on rank and place.
+// Returns inputs in which each element has a value of its own, which depends on
+// rank and place.
 Buffers InputsOf(const Plan& plan) {
   Buffers inputs(plan.ranks);
   for (int rank = 0; rank < plan.ranks; ++rank) {

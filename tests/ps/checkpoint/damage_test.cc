@@ -22,7 +22,8 @@ namespace {
 
 using testing::Test;
 
-// Step 1 is full, step 2 is incremental on step 1, and step 3 is full.
+// Tests of damaged checkpoints. Step 1 is full, step 2 is incremental on step
+// 1, and step 3 is full.
 class DamageTest : public Test {
  protected:
   void SetUp() override {

@@ -90,7 +90,7 @@ TEST_F(RepositoryTest, LostManifestsAreNoticedAndTheirShardsAreKept) {
   }
 }
 
-// Files on a disk without room for new ones.
+// A folder of files on a disk without room for new ones.
 class FullFiles : public MemoryFiles {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(

@@ -32,7 +32,7 @@ Tensor Here(tensor::Shape shape) {
   return tensor;
 }
 
-// The two tables share a pack.
+// Returns a bundle of two tables, which share a pack.
 tensor::Bundle Both(const Tensor& a, const Tensor& b) {
   tensor::Bundle bundle;
   bundle.tensors = {{"a", a}, {"b", b}};

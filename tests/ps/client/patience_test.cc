@@ -221,7 +221,8 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-// Without a line, nobody would know why a training makes no step for minutes.
+// Tests that a call that is repeated for long logs a line. Without the line,
+// nobody would know why a training makes no step for minutes.
 TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
   CallLoop loop;
   const auto lines_of = [&](absl::Duration after, absl::Duration every) {

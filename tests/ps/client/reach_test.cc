@@ -38,7 +38,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr char kWorkerFlag[] = "--worker=";
-// Far longer than a wait that must end immediately.
+// A timeout far longer than a wait that must end immediately.
 constexpr absl::Duration kLong = absl::Minutes(10);
 
 std::shared_ptr<grpc::Channel> ChannelTo(

@@ -62,8 +62,8 @@ class Program {
                        dtypes[random_() % 3], ratios[random_() % 5], count_);
   }
 
-  // The sent part plus the residual must equal the old residual plus the
-  // gradient exactly, in f32.
+  // Checks one step of the compressor. The sent part plus the residual must
+  // equal the old residual plus the gradient exactly, in f32.
   void Step(uint64_t step) {
     const std::vector<float> before = ResidualOf(*compressor_);
     const std::vector<float> gradient = NormalFloats(count_, &random_);

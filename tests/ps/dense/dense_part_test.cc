@@ -235,7 +235,7 @@ TEST(DensePartTest, CountsWhatItHolds) {
   EXPECT_EQ(again->held_bytes(), 3 * 12u);
 }
 
-// For each rule and type, a restored training must continue bit for bit.
+// Tests for each rule and type that a restored training continues bit for bit.
 class RestoreTest : public ::testing::TestWithParam<std::tuple<Rule, DType>> {};
 
 Tensor Random(std::mt19937* random, DType dtype, int64_t count) {

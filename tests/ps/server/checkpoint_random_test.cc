@@ -48,7 +48,7 @@ std::vector<float> RandomFloats(size_t count, std::mt19937* random) {
   return values;
 }
 
-// A split table, two packed tables, and a sparse table.
+// Returns a model of a split table, two packed tables, and a sparse table.
 Model AdamModel() {
   Model model;
   model.tables = {DenseTable("split", {1100, 1000}), DenseTable("bias", {7}),
@@ -101,8 +101,9 @@ TEST(CheckpointTrainingTest, GoesOnBitForBitOnAnyNumberOfServers) {
   }
 }
 
-// Each push moves an amount between two variables and between two rows, and
-// adds 1 to the sum of squares of an Adagrad variable and of an Adagrad row.
+// Returns a model in which each push moves an amount between two variables and
+// between two rows, and adds 1 to the sum of squares of an Adagrad variable and
+// of an Adagrad row.
 Model MovingModel() {
   constexpr int64_t kUnlimited = ConsistencyPolicy::kUnlimited;
   Model model;
@@ -224,7 +225,7 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (std::thread& worker : workers) worker.join();
 }
 
-// Rows come and go: the sparse table is bounded.
+// Returns a model in which rows come and go: the sparse table is bounded.
 Model BoundedModel() {
   Model model;
   model.tables = {With(DenseTable("x", {30}), Rule::kMomentum, 0.1),

@@ -212,8 +212,8 @@ class Pushes {
     return versions;
   }
 
-  // From now on no worker stops. All workers must go on, unless the training
-  // was ended. If it was ended, some step must really be unable to end.
+  // Lets all workers go on, without a stop, unless the training was ended. If
+  // it was ended, some step must really be unable to end.
   void PlayFair() {
     is_fair_ = true;
     std::vector<uint64_t> steps_at_end;

@@ -17,7 +17,7 @@
 
 namespace {
 
-// In these tests, only the mean allocates this much at once.
+// The size of an allocation that only the mean makes at once in these tests.
 constexpr size_t kLarge = size_t{1} << 20;
 std::atomic<bool> is_full{false};
 std::atomic<int> refused{0};
@@ -62,7 +62,7 @@ class RowMemoryTest : public testing::Test {
  protected:
   void TearDown() override { is_full = false; }
 
-  // Two workers push for a step whose mean finds no memory.
+  // Makes two workers push for a step whose mean finds no memory.
   void PushWithoutMemory(absl::Duration max_wait) {
     Server::Options options;
     options.membership.expected_workers = 2;

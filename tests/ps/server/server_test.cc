@@ -30,7 +30,8 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// A server with a variable "w" [2], whose learning rate is 1, and rows "e".
+// Starts a server with a variable "w" [2], whose learning rate is 1, and rows
+// "e".
 void Start(SmallServer* server, int64_t staleness = 0) {
   ASSERT_TRUE(server
                   ->Define({{DenseTable("w", {2}, staleness),
@@ -348,7 +349,8 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Without rows, only this wait wakes the server's thread.
+// Tests that a wait ends in time. Without rows, only this wait wakes the
+// server's thread.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

@@ -62,7 +62,8 @@ ServerReport SomeReport() {
   return report;
 }
 
-// The metrics of a report, by name and labels: {"name{label="value"}": value}.
+// Returns the metrics of a report, by name and labels: {"name{label="value"}":
+// value}.
 std::map<std::string, double> Figures(const ServerReport& report) {
   std::map<std::string, double> figures;
   for (const MetricFamily& family : MetricsOf(report)) {

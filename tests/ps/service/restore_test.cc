@@ -74,7 +74,8 @@ class RestoreTest : public testing::Test {
     nodes_[at] = nullptr;
     nodes_[at] = std::make_unique<Node>(options);
   }
-  // Servers keep their names even if their ports change.
+  // Returns a definition in which servers keep their names even if their ports
+  // change.
   Definition DefinitionOf(absl::Duration timeout = absl::Minutes(1)) const {
     Definition definition;
     for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kLimit = size_t{4} << 20;
 
-// Rows of 1 KiB.
+// Returns options of a table in `pool`, with rows of 1 KiB.
 Options OptionsIn(Pool* pool) {
   Options options = BudgetOptions(AboveBudget::kRefuse);
   options.budget_bytes = 0;

@@ -287,7 +287,7 @@ absl::Status PushOnes(sparse::Table* table, const std::vector<uint64_t>& ids) {
   return table->Push(ids, ones, absl::UnixEpoch(), Add).status();
 }
 
-// Two threads add 1 to 100 rows, 400 times each.
+// Makes two threads add 1 to 100 rows, 400 times each.
 void PushFromTwoThreads(sparse::Table* table) {
   std::vector<std::thread> threads;
   threads.reserve(2);

@@ -36,7 +36,8 @@ class FullDiskTest : public testing::Test {
                  mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
   }
 
-  // A user without the right to mount skips the test, with a message.
+  // Mounts a small disk. A user without the right to mount skips the test, with
+  // a message.
   void SetUp() override {
     DiskOptions options;
     options.memory_bytes = 1 << 20;

@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr size_t kRow = 1000;
-// More rows than the memory for waiting rows can hold.
+// The number of rows that a test puts. More than the memory for waiting rows
+// can hold.
 constexpr uint64_t kMost = 4000;
 
 std::string RowOf(uint64_t id) {

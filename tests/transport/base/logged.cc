@@ -39,7 +39,8 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
   EXPECT_EQ(status, 0);
 }
 
-// The log goes to a file, which always has room.
+// Returns the lines that `body` logs. The log goes to a file, which always has
+// room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
   // The position of a memfd is not locked, unlike a file's. Two processes that

@@ -170,7 +170,7 @@ class AnyDivision {
   size_t Below(size_t limit) { return random_() % limit; }
   const memory::Bytes& piece(size_t i) const { return payload_.pieces()[i]; }
 
-  // The parts contain all pieces, in order.
+  // Checks that the parts contain all pieces, in order.
   void CheckOrder() const {
     size_t next = 0;
     for (const Stretch& stretch : stretches_) {
@@ -214,7 +214,8 @@ class AnyDivision {
     EXPECT_LE(largest_copied, smallest_in_place);
   }
 
-  // The pieces in place, and those in the block of copies, make up the payload.
+  // Checks that the pieces in place, and those in the block of copies, make up
+  // the payload.
   void CheckCopies() const {
     std::string block(GatheredBytes(stretches_), '!');
     EXPECT_TRUE(

@@ -89,7 +89,7 @@ class Access final : public memory::DeviceAccess {
   std::atomic<int> copies_{0};
 };
 
-// Fake devices that lend memory, like CudaMemory.
+// A set of fake devices that lend memory, like CudaMemory.
 class LentDevices final : public FakeDevices {
  public:
   LentDevices() : FakeDevices(2) {}

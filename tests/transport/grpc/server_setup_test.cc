@@ -26,8 +26,8 @@ grpc_server* Create(const grpc_channel_args* arguments, void* reserved) {
   return grpc_server_create(arguments, reserved);
 }
 
-// The function that the stub finds if a library of the program contains
-// Penstock.
+// Makes a server. The stub finds this function if a library of the program
+// contains Penstock.
 grpc_server* CreateAgain(const grpc_channel_args* arguments, void*) {
   return *CreateEnabledServer(&Create, arguments, Settings());
 }

@@ -171,8 +171,8 @@ class Program {
     }
   }
 
-  // A count that was seen once must stay in later results, and nothing may be
-  // counted twice.
+  // Collects while others count. A count that was seen once must stay in later
+  // results, and nothing may be counted twice.
   void Scrape(const Snapshot& before, const std::atomic<bool>* done) {
     uint64_t last = MessagesOf(before);
     uint64_t last_calls = CallsOf(before);

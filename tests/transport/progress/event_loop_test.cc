@@ -27,7 +27,7 @@ namespace {
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
-// Not absl::Notification, which ThreadSanitizer does not understand.
+// A notification that ThreadSanitizer understands, unlike absl::Notification.
 class Notification {
  public:
   void Notify() {

@@ -82,7 +82,8 @@ class Doorbell {
   bool stopped_ = false;  // guarded by mu_
 };
 
-// The loop of poll_set.h, with short spins, so that each step is hit often.
+// Runs the loop of poll_set.h, with short spins, so that each step is hit
+// often.
 void PollAndSleep(PollSet* set, Doorbell* bell) {
   do {
     while (set->PollAll()) {

@@ -115,7 +115,7 @@ class Simulation {
     if (last != last_.end()) longest_ = std::max(longest_, now - last->second);
     last_[source] = now;
   }
-  // The distribution is log-uniform.
+  // Returns a random time between the two, by a log-uniform distribution.
   absl::Duration Between(absl::Duration least, absl::Duration most) {
     std::uniform_real_distribution<double> exponent(
         std::log(absl::ToDoubleNanoseconds(least)),

@@ -15,7 +15,7 @@ using State = Puller::State;
 
 const absl::Status kOk;
 
-// A puller of ten bytes in chunks of four, with two reads at once.
+// Returns a puller of ten bytes in chunks of four, with two reads at once.
 Puller Started(std::vector<Puller::Chunk>* reads) {
   Puller puller({10}, 4, 2);
   *reads = puller.Start();

@@ -276,7 +276,8 @@ constexpr char kTooLarge[] =
     ": write: the file is larger than the limit on file sizes: raise it "
     "(ulimit -f, RLIMIT_FSIZE)";
 
-// The rest is smaller than gzip's own buffer, and is written at the close.
+// Ends the recording when the disk has no room. The rest is smaller than gzip's
+// own buffer, and is written at the close.
 [[noreturn]] void EndWithoutRoom(const std::string& path) {
   SaidToAPipe said;
   Recorder recorder;

@@ -42,7 +42,7 @@ namespace {
 constexpr char kToken[] = "a token";
 constexpr char kStrangers[] = "127.0.0.2";
 constexpr char kCluster[] = "127.0.0.1";
-// More connections than a process keeps.
+// The number of connections of a crowd. More than a process keeps.
 constexpr size_t kCrowd = 4200;
 
 std::string Greeting(const std::string& token = kToken) {

@@ -106,7 +106,7 @@ size_t OpenDescriptors() {
   return count;
 }
 
-// A payload that reports when its memory is freed.
+// Returns a payload that reports when its memory is freed.
 memory::Payload Tracked(size_t bytes, const Awaited<bool>& gone) {
   std::shared_ptr<std::string> owner(new std::string(bytes, 'x'),
                                      [gone](std::string* text) {

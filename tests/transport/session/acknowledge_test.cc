@@ -16,8 +16,8 @@ namespace {
 
 using wire::FrameType;
 
-// A frame of almost 16 KiB, of a kind that no window holds back. Four such
-// frames fill a message, and a sender may keep 64 of them.
+// Returns a frame of almost 16 KiB, of a kind that no window holds back. Four
+// such frames fill a message, and a sender may keep 64 of them.
 const std::string& Large() {
   static const std::string* const large = new std::string(Letters(16352));
   return *large;
@@ -30,7 +30,7 @@ class AcknowledgeTest : public RawPeerTest {
     Open();
     AddPath();
   }
-  // The session sends the frames on a separate stream.
+  // Queues large frames, which the session sends on a separate stream.
   void QueueLarge(uint64_t n) {
     raw_->Send(Header(FrameType::kHeaders, 1));
     Run();

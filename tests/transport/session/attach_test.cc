@@ -12,7 +12,7 @@ namespace {
 
 class AttachTest : public SessionTest {
  protected:
-  // The client has opened stream 1. The server has only been told of it.
+  // Opens stream 1 at the client. The server has only been told of it.
   void OpenStream() {
     Open();
     server_->attaches = false;

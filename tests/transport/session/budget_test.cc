@@ -59,7 +59,7 @@ class BudgetTest : public RawPeerTest {
     raw_->Send(Header(FrameType::kHeaders, stream), "open");
     Run();
   }
-  // The server answers with a message of `bytes` bytes, and detaches the
+  // Answers with a message of `bytes` bytes from the server, and detaches the
   // stream.
   void Answer(uint32_t stream, size_t bytes) {
     peer_->Send(stream, Letters(bytes));
@@ -76,7 +76,8 @@ class BudgetTest : public RawPeerTest {
     raw_->Send(Header(FrameType::kAnnounce, stream),
                wire::EncodeAnnounce(announce, wire::kVersion));
   }
-  // The first message uses the budget for reading, and is not consumed.
+  // Announces a first message, which uses the budget for reading and is not
+  // consumed. Later messages must wait.
   void DeferAllButTheFirst() {
     config_.read_budget = 1;
     Open(config_);

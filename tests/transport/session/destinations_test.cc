@@ -288,7 +288,7 @@ class RandomDestinationsTest : public DestinationsTest,
     }
     messages_.clear();
   }
-  // If nobody uses the destinations, the program may write to them.
+  // Writes to the destinations if nobody uses them, as the program may.
   void MarkIfFree() {
     if (destinations_ == nullptr || destinations_->is_taken()) return;
     for (const Destination& place : places_) {
@@ -340,7 +340,8 @@ class RandomDestinationsTest : public DestinationsTest,
     is_dropped_ = true;
     fast_.Drop();
   }
-  // A session does not poll a path that it has lost, but the device continues.
+  // Runs one step of the fast path's device. The device continues even if the
+  // session does not poll a path that it has lost.
   bool StepFast() {
     in_fast_ = true;
     const bool any = fast_.Step();

@@ -32,7 +32,7 @@ class DeviceMessages : public SessionTest {
   void FailCopies() {
     device_.FailCopies(absl::InternalError("illegal address"));
   }
-  // The other call must not be disturbed.
+  // Expects that the other call is not disturbed.
   void ExpectOtherCallGoesOn() {
     device_.FailCopies(absl::OkStatus());
     EXPECT_TRUE(SendFromDevice(&*client_, 3, "more"));

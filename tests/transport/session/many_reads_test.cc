@@ -13,8 +13,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// As many messages as fit into the windows of two streams. Each message counts
-// as one byte plus 64.
+// The number of messages that fit into the windows of two streams. Each message
+// counts as one byte plus 64.
 constexpr uint64_t kMany = 2 * 4 * 1024 * 1024 / 65;
 
 // The first message uses up the budget, so all others wait. Then the lifeline

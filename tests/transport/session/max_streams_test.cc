@@ -19,7 +19,7 @@ class MaxStreamsTest : public SessionTest {
  protected:
   MaxStreamsTest() { server_config_.max_streams = 1; }
 
-  // The server answers, and detaches the stream.
+  // Answers at the server, and detaches the stream.
   void Answer(uint32_t stream) {
     (*server_)->output().SendTrailers(stream, "done");
     (*server_)->streams().Detach(stream);

@@ -93,8 +93,8 @@ struct Row {
   State next;
 };
 
-// Every state with every event, as in the table of the header. If the header's
-// table has no line, nothing happens.
+// The transitions of every state with every event, as in the table of the
+// header. If the header's table has no line, nothing happens.
 constexpr Row kTable[] = {
     {State::kTrying, Event::kLocalReady, "send ready", State::kReadyHere},
     {State::kTrying, Event::kLocalLost, "drop, send lost", State::kLostHere},

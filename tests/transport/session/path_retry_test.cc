@@ -19,7 +19,7 @@ constexpr char kSecondToken[] = "fedcba9876543210";
 
 class PathRetryTest : public SessionTest {
  protected:
-  // Both sides have lost their first path, and have told each other.
+  // Loses the first path at both sides, which tell each other.
   void Settle() {
     OpenWithPath();
     fast().Drop();
@@ -27,7 +27,7 @@ class PathRetryTest : public SessionTest {
     client_->Take();
     server_->Take();
   }
-  // The client has asked, and the server waits for the new path.
+  // Makes the client ask again. The server then waits for the new path.
   void Retry() {
     (*client_)->path().Retry();
     Run();
@@ -140,8 +140,8 @@ class LateAnnouncementTest : public PathRetryTest {
     }
     EXPECT_TRUE(done());
   }
-  // The announcement of a message for stream 1 is lost with the path. Many
-  // other frames are repeated before it.
+  // Loses the announcement of a message for stream 1 with the path. Many other
+  // frames are repeated before it.
   void LosePathWithAnnouncement() {
     OpenWithPath();
     client_->Open(1);

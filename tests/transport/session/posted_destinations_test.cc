@@ -150,7 +150,8 @@ class HostileAnnouncementTest : public RawPeerTest {
     (*peer_)->input().PostDestinations(1, place_.destinations);
     peer_->stream(1).keeps = true;
   }
-  // The fast path is that of the first attempt.
+  // Announces a message with parts on two paths: the fast path of the first
+  // attempt, and the lifeline.
   void Announce(const std::vector<wire::AnnouncedPart>& fast,
                 const wire::AnnouncedPart& slow) {
     wire::Announce announce;

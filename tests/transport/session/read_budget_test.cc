@@ -200,7 +200,7 @@ class ReadBudgetTest : public SessionTest {
  protected:
   ReadBudgetTest() { server_config_.read_budget = 10000; }
 
-  // Stream 1 has used the budget, and its reader does not consume the message.
+  // Uses up the budget by stream 1, whose reader does not consume the message.
   void UseBudget() {
     Open();
     for (uint32_t stream : {1, 2}) client_->Open(stream);

@@ -37,7 +37,8 @@ class SendMeterTest : public ::testing::Test {
       meter->OnAnnounced(begun_ns, bytes);
     }
   }
-  // Copying takes 1 ns per byte, and announcing takes 500 ns.
+  // Sends messages of many sizes. Copying takes 1 ns per byte, and announcing
+  // takes 500 ns.
   void SendAll(SendMeter* meter) {
     for (int i = 0; i < 4000; ++i) {
       const size_t bytes = 1000 * (1 + i % 31);

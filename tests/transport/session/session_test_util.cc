@@ -9,8 +9,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Far more rounds than any test needs. Ends a test in which two ends answer
-// each other forever.
+// Limits the rounds, to end a test in which two ends answer each other forever.
+// Far more than any test needs.
 constexpr int kMaxRounds = 1000 * 1000;
 
 std::string ToText(const absl::Status& status) {

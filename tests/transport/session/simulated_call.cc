@@ -110,8 +110,8 @@ void SimulatedCall::End() {
   queue_.clear();
 }
 
-// The call ends as in transport/grpc: a client's reset overtakes its frames,
-// and a server's trailers follow its frames.
+// Gives the call up, as transport/grpc does: a client's reset overtakes its
+// frames, and a server's trailers follow its frames.
 void SimulatedCall::GiveUp() {
   if (is_client_) {
     plan_->cancelled = true;

@@ -8,7 +8,8 @@ namespace session {
 namespace {
 
 constexpr int kSteps = 1500;
-// In the final phase, each round does all work that can be done.
+// Limits the rounds of the final phase, in which each round does all work that
+// can be done.
 constexpr int kMaxRounds = 20000;
 constexpr size_t kMaxCalls = 12;
 

@@ -12,14 +12,14 @@ constexpr size_t kMiB = 1024 * kKiB;
 // The size of a full frame.
 constexpr size_t kFrame = 16352;
 
-// 10 MB/s, a tenth of a millisecond: pieces of 8 KiB take 0.8 ms.
+// A link of 10 MB/s and a tenth of a millisecond: pieces of 8 KiB take 0.8 ms.
 const Speed kSlow{100 * 1000, 100};
-// 10 MB/s over some thousand kilometres: the link holds 200 KB.
+// A link of 10 MB/s over some thousand kilometres, which holds 200 KB.
 const Speed kSlowAndFar{10 * 1000 * 1000, 100};
-// 10 GB/s, two microseconds each way: the link holds 40 KB, and four pieces of
-// 32 KiB are three times that.
+// A link of 10 GB/s and two microseconds each way, which holds 40 KB. Four
+// pieces of 32 KiB are three times that.
 const Speed kFast{2000, 0.1};
-// 10 GB/s over some kilometres: the link holds 1 MB.
+// A link of 10 GB/s over some kilometres, which holds 1 MB.
 const Speed kFar{50 * 1000, 0.1};
 
 class ChunkSimulation : public TuningSimulation {

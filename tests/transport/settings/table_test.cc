@@ -17,7 +17,8 @@
 namespace penstock {
 namespace {
 
-// Invalid for every setting: not a word, number, device, address or path.
+// A value that is invalid for every setting: not a word, number, device,
+// address or path.
 constexpr char kBad[] = "x/y";
 
 // The results that a channel and the process get from the environment.

@@ -14,7 +14,7 @@ namespace penstock {
 namespace wire {
 namespace {
 
-// Two regions of one part each, as in version 1.
+// Returns an announcement of two regions of one part each, as in version 1.
 Announce TwoRegions() {
   Announce announce;
   announce.id = 0x0102;
@@ -24,7 +24,8 @@ Announce TwoRegions() {
   return announce;
 }
 
-// Never change these bytes, because peers of version 1 send them.
+// The bytes of an announcement of version 1. Never change them, because peers
+// of version 1 send them.
 constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"
     "07000000 1100000000000000 2200000000000000"

@@ -21,7 +21,7 @@ std::string Frame(char type, char flags, const std::string& payload) {
 std::string Settings() { return Frame(4, 0, std::string(12, 'x')); }
 std::string Ack() { return Frame(4, 1, ""); }
 std::string Ping(char flags) { return Frame(6, flags, "12345678"); }
-// Data whose payload looks like an acknowledgement.
+// Returns a data frame whose payload looks like an acknowledgement.
 std::string Data() { return Frame(0, 0, Ack() + std::string(300, 'd')); }
 
 TEST(SettingsAckFilter, FirstAckIsDroppedAndTheSecondPassed) {

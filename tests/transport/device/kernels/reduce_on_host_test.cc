@@ -31,10 +31,10 @@ TEST(ReduceOnHostTest, EachBitIsThatOfTheReference) {
   }
 }
 
-// The bound of docs/gpu/kernels.md: n-1 additions, each with an error of 2^-24
-// of the added numbers; for a mean 2^-23 of the mean itself; and half of the
-// last place of a result of 16 bits. A thousandth more covers the products of
-// these errors.
+// Returns the bound of docs/gpu/kernels.md: n-1 additions, each with an error
+// of 2^-24 of the added numbers; for a mean 2^-23 of the mean itself; and half
+// of the last place of a result of 16 bits. A thousandth more covers the
+// products of these errors.
 double Bound(const Reduction& reduction, double magnitudes, double exact) {
   const size_t fan_in = reduction.inputs.size();
   double bound = static_cast<double>(fan_in - 1) * 0x1p-24 * magnitudes;

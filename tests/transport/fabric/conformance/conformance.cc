@@ -12,7 +12,7 @@ namespace {
 
 // The cookies of ReadWhole() begin here: no test uses these numbers.
 constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
-// More packets than the credits of any fabric.
+// The number of packets of a long test. More than the credits of any fabric.
 constexpr int kManyPackets = 100 * 1000;
 constexpr char kIsDestroyed[] = "after its endpoint was destroyed";
 

@@ -45,8 +45,8 @@ class ConformanceEnding : public Conformance {
     }
   }
   Target& target(Side side) { return target_[static_cast<int>(side)]; }
-  // Each read has ended once, with or without success. The recorder checks the
-  // rest.
+  // Expects that each read has ended once, with or without success. The
+  // recorder checks the rest.
   void ExpectEnded(Side side) {
     ASSERT_EQ(at(side).broken.size(), 1u);
     EXPECT_EQ(at(side).reads.size(), reads_at_once());

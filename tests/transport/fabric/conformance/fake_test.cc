@@ -41,7 +41,7 @@ class FakeHarness : public Harness {
     link_.FailNthExpose(ToFake(side), 1);
     return true;
   }
-  // The latest read ends first.
+  // Makes the latest read end first.
   void ReverseReads() {
     for (Side side : kSides) {
       link_.SetReadOrder(ToFake(side),

@@ -17,7 +17,8 @@ namespace {
 
 class ConformanceLoading : public Conformance {
  protected:
-  // Side A exposes `bytes`, side B loads them, and side A withdraws the region.
+  // Returns the loaded bytes: side A exposes `bytes`, side B loads them, and
+  // side A withdraws the region.
   memory::Payload LoadAndWithdraw(const std::string& bytes) {
     const Exposure exposure = Expose(Side::kA, PayloadOf(bytes));
     auto loaded = b()->Load(exposure.region);
@@ -25,7 +26,8 @@ class ConformanceLoading : public Conformance {
     a()->Withdraw(exposure.region);
     return loaded.ok() ? *std::move(loaded) : memory::Payload();
   }
-  // Side A exposes other bytes, in all of its memory or in a large part of it.
+  // Makes side A expose other bytes, in all of its memory or in a large part of
+  // it.
   void ExposeOther() {
     const memory::Payload other = PayloadOf(std::string(1024 * 1024, 'o'));
     for (int i = 0; i < 40; ++i) {

@@ -20,8 +20,8 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// Sixteen of the largest payloads of the suite. If the arena does not get
-// memory back, the arena soon has too little.
+// The size of the arena: sixteen of the largest payloads of the suite. If the
+// arena does not get memory back, the arena soon has too little.
 constexpr uint64_t kArenaBytes = 16 * 1024 * 1024;
 
 class ShmHarness : public Harness {

@@ -24,9 +24,9 @@ constexpr size_t kRegionBytes = 8 * kMaxRegion;
 constexpr size_t kFullPackets = 80;
 constexpr int kMaxRounds = 1000 * 1000;
 
-// Both ends send, expose, read and load in an order that a seed decides. Each
-// byte is compared with the byte that was sent. The test passes each region
-// directly to the reader; a session would announce it.
+// A test in which both ends send, expose, read and load in an order that a seed
+// decides. Each byte is compared with the byte that was sent. The test passes
+// each region directly to the reader; a session would announce it.
 class ConformanceTraffic : public Conformance {
  protected:
   struct Pull {

@@ -88,8 +88,8 @@ class FakeVerbsHarness : public Harness {
     api_->AddDevice(device);
   }
 
-  // The network is never deleted: a test may still hold parts of a connection
-  // that use it.
+  // Returns a new network, which is never deleted: a test may still hold parts
+  // of a connection that use it.
   static verbs::FakeVerbs* NewApi() {
     static auto* const all = new std::vector<std::unique_ptr<verbs::FakeVerbs>>;
     all->push_back(absl::make_unique<verbs::FakeVerbs>());

@@ -12,7 +12,7 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// About as many bytes as a socket buffer holds.
+// The capacity of the wire. About as many bytes as a socket buffer holds.
 constexpr size_t kCapacity = 200 * 1000;
 
 }  // namespace

@@ -36,8 +36,8 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// The file of a dishonest peer: a hole in the last part, and as many pages
-// behind the end.
+// Returns the file of a dishonest peer: a hole in the last part, and as many
+// pages behind the end.
 base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
   base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
@@ -59,7 +59,7 @@ size_t CountMappings(const std::string& name) {
   return count;
 }
 
-// While this object lives, no task runs aside.
+// A hold on all tasks that run aside, for the object's lifetime.
 class HeldAside {
  public:
   HeldAside() {

@@ -43,7 +43,7 @@ uint64_t MappedBytes() {
   return pages * 4096;
 }
 
-// The fabric of the side that is attacked.
+// Returns the fabric of the side that is attacked.
 ShmFabric* Attacked() {
   static auto* const fabric = new ShmFabric();
   return fabric;

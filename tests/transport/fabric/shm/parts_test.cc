@@ -122,7 +122,8 @@ class ShmParts : public ::testing::Test {
   }
 };
 
-// The region's part is the lease itself, and so is the lender's part.
+// Expects that the region's part is the lease itself, and so is the lender's
+// part.
 void ExpectInPlace(const Exposure& exposure, size_t part,
                    const ArenaLease& lease) {
   const RemotePart& remote = exposure.region[part];

@@ -63,8 +63,8 @@ TEST(UserArenas, OtherUsersAreFewAndHaveLess) {
   EXPECT_TRUE(child.Join());
 }
 
-// Both ends are in this process. Each treats the other as a process of another
-// user.
+// A test with both ends in this process. Each treats the other as a process of
+// another user.
 class ShmCopied : public ::testing::Test {
  protected:
   static Options Copying(const std::shared_ptr<Arena>& arena) {

@@ -29,7 +29,8 @@ class TcpInput : public TcpEndpointTest {
     Read(&into_[1], 101);
     (void)TakeWrites();
   }
-  // The endpoint breaks with a status that says `why`, once and for all.
+  // Expects that the endpoint breaks with a status that says `why`, once and
+  // for all.
   void ExpectBreaks(const std::string& bytes, const std::string& why) {
     SCOPED_TRACE(ToHex(bytes.substr(0, 40)));
     Prepare();

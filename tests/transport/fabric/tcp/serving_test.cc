@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// No two chunks are equal: the period of the text is slightly longer than a
-// chunk.
+// Returns a text in which no two chunks are equal: its period is slightly
+// longer than a chunk.
 std::string Pattern(size_t size) {
   std::string period(256 * kKiB + 13, '\0');
   uint32_t value = 1;
@@ -39,7 +39,8 @@ class TcpServing : public TcpEndpointTest {
  protected:
   TcpServing() : reader_(&reader_pipe_) { reader_.Start(&at_reader_); }
 
-  // The server has more to write than the peer reads, so the answers wait.
+  // Stops the stream: the server has more to write than the peer reads, so the
+  // answers wait.
   void StopTheStream() { ASSERT_NO_FATAL_FAILURE(BeginWrite()); }
   // Reads [0, count * size) in reads of `size`, all under way at once.
   void ReadAtOnce(const RemotePart& part, size_t count, size_t size) {

@@ -42,8 +42,8 @@ class BusyEnds {
     regions_ = ends.api->counts().mrs;
   }
 
-  // The client reports its end once, after its reads. Then the server reports
-  // its end.
+  // Expects that the client reports its end once, after its reads. Then the
+  // server reports its end.
   void ExpectEnd() {
     ASSERT_TRUE(ends.ExchangeUntil([this] {
       return !ends.client.events.broken.empty();
@@ -64,7 +64,7 @@ class BusyEnds {
     ends.Close();
     EXPECT_EQ(ends.CountOfConnections(), 0);
   }
-  // The end still answers calls, but does nothing.
+  // Expects that the end still answers calls, but does nothing.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
     EXPECT_FALSE(

@@ -46,8 +46,8 @@ class CompletionsTest : public testing::Test {
     pair_.DropQp(&pair_.client);
     completions_.reset();
   }
-  // Each call causes one completion; at most FakePair::kSends may wait to be
-  // taken.
+  // Posts a request that causes one completion. At most FakePair::kSends may
+  // wait to be taken.
   void Post(ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE) {
     ASSERT_EQ(pair_.Post(&pair_.client, opcode, FakePair::Part(pair_.client),
                          reinterpret_cast<uint64_t>(pair_.server.memory.data()),

@@ -19,7 +19,7 @@ namespace verbs {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // smallest size of a READ of its own
-// Large enough to be registered for one use.
+// The size of a message that is large enough to be registered for one use.
 constexpr size_t kLarge = 600 * 1000;
 
 class VerbsDestinationsTest : public testing::Test {

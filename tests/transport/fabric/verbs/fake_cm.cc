@@ -19,7 +19,8 @@ size_t SizeOf(const sockaddr* address) {
                                         : sizeof(sockaddr_in);
 }
 
-// Both address families have the port in the same place.
+// Returns the port of an address. Both address families have the port in the
+// same place.
 uint16_t PortOf(const sockaddr* address) {
   return reinterpret_cast<const sockaddr_in*>(address)->sin_port;
 }

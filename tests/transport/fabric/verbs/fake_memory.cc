@@ -284,7 +284,8 @@ void FakeMemory::ReplacePages(uint64_t address, uint64_t length) {
   }
 }
 
-// IBTA 10.6.7.2, 11.4.2, and the checks of the kernel's rxe_mw.c.
+// Returns true if the window may be bound, by IBTA 10.6.7.2, 11.4.2, and the
+// checks of the kernel's rxe_mw.c.
 bool FakeMemory::MayBind(const FakeQp& qp, const FakeSend& work,
                          const FakeMw& mw) const {
   const ibv_mw_bind_info& info = work.wr.bind_mw.bind_info;

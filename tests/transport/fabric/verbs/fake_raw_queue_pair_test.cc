@@ -59,7 +59,7 @@ class FakeRawQueuePairTest : public testing::Test {
       EXPECT_EQ(Modify(pair_[i], IBV_QPS_RTS, kToRts), 0);
     }
   }
-  // The first end reads from the second.
+  // Makes the first end read from the second.
   ibv_wc_status Read() {
     ibv_sge into = {reinterpret_cast<uint64_t>(memory_), 8, mr_->lkey};
     ibv_send_wr request = {};

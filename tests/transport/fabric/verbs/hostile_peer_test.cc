@@ -57,8 +57,8 @@ class HostilePeerTest : public testing::Test {
 
   End& server() { return ends_->server; }
   Recorder& events() { return server().events; }
-  // The connection has ended with `code`, and `packets` packets had come
-  // before.
+  // Expects that the connection has ended with `code`, and that `packets`
+  // packets had come before.
   void ExpectEnd(absl::StatusCode code, size_t packets = 0) {
     ends_->Exchange();
     ASSERT_EQ(events().broken.size(), 1u);

@@ -73,7 +73,7 @@ bool Talk(Ends* ends) {
          ends->server.events.packets.size() == 1;
 }
 
-// A connection that is lost is lost once, and at both sides.
+// Expects that a connection that is lost is lost once, and at both sides.
 void ExpectOrderlyEnd(Ends* ends) {
   for (End* end : {&ends->client, &ends->server}) {
     EXPECT_LE(end->events.broken.size(), 1u);

@@ -22,7 +22,7 @@ namespace verbs {
 namespace {
 
 constexpr size_t kLeast = 64 * 1024;  // smallest size that is exposed in place
-// Large enough to be registered for one use.
+// The size of a piece that is large enough to be registered for one use.
 constexpr size_t kLarge = 600 * 1000;
 constexpr size_t kMany = 100;
 
@@ -80,7 +80,8 @@ class PartsTest : public testing::Test {
     payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
     return text;
   }
-  // The peer can read the payload, however its region is divided into parts.
+  // Expects that the peer can read the payload, however its region is divided
+  // into parts.
   void ExpectReadable(const RemoteRegion& region) {
     EXPECT_TRUE(ends_->ReadAll(&ends_->client, region) == TextOf(payload_));
   }
@@ -91,7 +92,8 @@ class PartsTest : public testing::Test {
                reinterpret_cast<uintptr_t>(bytes.data) &&
            exposure.region[part].length == bytes.size;
   }
-  // Once the caller holds no memory any more, the endpoint holds none either.
+  // Expects that the endpoint holds no memory once the caller holds none any
+  // more.
   void ExpectAllIsLetGo() {
     ends_->Exchange();
     payload_ = memory::Payload();
