@@ -30,8 +30,7 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// Starts a server with a variable "w" [2], whose learning rate is 1, and rows
-// "e".
+// Starts a server with a variable "w" [2], learning rate 1, and rows "e".
 void Start(SmallServer* server, int64_t staleness = 0) {
   ASSERT_TRUE(server
                   ->Define({{DenseTable("w", {2}, staleness),
@@ -349,8 +348,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Tests that a wait ends in time. Without rows, only this wait wakes the
-// server's thread.
+// Without rows, only this wait wakes the server's thread.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

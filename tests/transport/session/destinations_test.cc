@@ -340,8 +340,7 @@ class RandomDestinationsTest : public DestinationsTest,
     is_dropped_ = true;
     fast_.Drop();
   }
-  // Runs one step of the fast path's device. The device continues even if the
-  // session does not poll a path that it has lost.
+  // Runs a step of the device, which also continues on a lost path.
   bool StepFast() {
     in_fast_ = true;
     const bool any = fast_.Step();
