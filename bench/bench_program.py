@@ -19,7 +19,8 @@ def leave(*words):
 
 
 def run(words, limit_s=300, **options):
-    """Returns the standard output. Ends this program if it fails or hangs."""
+    """Runs a command, and returns its standard output. Ends this program if
+    the command fails or hangs."""
     try:
         result = subprocess.run(
             [str(word) for word in words], stdin=subprocess.DEVNULL,

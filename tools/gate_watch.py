@@ -72,7 +72,7 @@ class Screen:
         self._bar = False
 
     def tick(self):
-        """Call about once a second."""
+        """Shows the progress. Call about once a second."""
         if self._terminal:
             columns = shutil.get_terminal_size().columns
             print("\r\x1b[K" + self._line.bar(*self._describe(), columns),

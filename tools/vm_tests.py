@@ -403,7 +403,8 @@ def read_tests(path, full):
 
 
 def what_does_not_build(tests, path):
-    """{label: reason}. A program of an earlier build may still lie there."""
+    """Returns {label: reason} of the programs that do not build. A program of
+    an earlier build may still lie there."""
     built, broken = set(), {}
     try:
         with open(path, encoding="utf-8") as lines:

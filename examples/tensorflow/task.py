@@ -49,7 +49,7 @@ def end_with_input(description):
 
 
 class Turns:
-    """Standard output that blocks after each line until the launcher
+    """A standard output that blocks after each line until the launcher
     continues the program."""
 
     def __init__(self, output):

@@ -40,7 +40,7 @@ except grpc.RpcError as error:
 
 
 class ServeTest(CommandTest):
-    """`penstock serve` with peers that use stock gRPC."""
+    """Tests of `penstock serve` with peers that use stock gRPC."""
 
     def send(self, address, *arguments):
         return subprocess.run(
@@ -131,7 +131,7 @@ class RunTest(CommandTest):
             self.assertRegex(done.stderr, rf"\Apenstock run: .*{program}.*\n\Z")
 
     def test_a_relative_trace_is_in_the_folder_where_it_was_said(self):
-        """The program may change its folder before it opens the trace."""
+        """Tests a program that changes its folder before it opens the trace."""
         show = ["sh", "-c", 'cd / && echo "$PENSTOCK_TRACE"']
         with tempfile.TemporaryDirectory() as folder:
             here = os.path.realpath(folder)
@@ -391,7 +391,8 @@ class TopTest(CommandTest):
             self.check(run("top", where), 2)
 
     def test_other_servers_are_no_processes_of_ours(self):
-        """Garbage, and metrics of other programs."""
+        """Tests ports that answer with garbage, or with metrics of other
+        programs."""
         answers = {"/metrics": b"up 1\n", "/garbage": b"{{{ \xff\n",
                    "/endless": b"penstock_sessions 1\n" * 2_000_000}
 

@@ -714,7 +714,7 @@ class PingTest(CommandTest):
         self.assertIn("no gRPC server", done.stderr)
 
     def port_of(self, answer):
-        """A port at which `answer` is called with each connection."""
+        """Returns a port at which `answer` is called with each connection."""
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen()

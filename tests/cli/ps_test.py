@@ -185,7 +185,7 @@ class CheckpointTest(ServersTest):
         return run("ps", "checkpoint", *arguments, "--timeout=30")
 
     def fails(self, done, said):
-        """The output is one line with the error, and no result."""
+        """Asserts that the output is one line with the error, and no result."""
         self.check(done, 1)
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")

@@ -52,7 +52,7 @@ def without_comments(text):
 
 
 def objects(text):
-    """The objects of a manifest, read by the linters' YAML library."""
+    """Returns the objects of a manifest, read by the linters' YAML library."""
     linter("kubernetes-validate")
     return json.loads(run(LINTERS / "bin/python3", "-c", TO_JSON,
                           input=text).stdout)

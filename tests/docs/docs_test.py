@@ -54,7 +54,8 @@ def documents(root):
 
 
 def sources(root):
-    """Code, build files and scripts, which name documents in comments."""
+    """Returns code, build files and scripts, which name documents in comments.
+    """
     for top in ("bench", "cli", "debian", "examples", "frameworks", "packaging",
                 "penstock", "preload", "ps", "python", "tensor_service",
                 "tests", "third_party", "tools", "transport"):
@@ -75,7 +76,7 @@ def deployment(root):
 
 
 def settings(root):
-    """The variables of the table of settings, and the log's."""
+    """Returns the variables of the table of settings, and the log's."""
     return {name
             for file in ("transport/settings/table.h", "transport/base/log.h")
             for name in SETTING.findall(text_of(root / file))}
@@ -294,7 +295,7 @@ class PackagesTest(unittest.TestCase):
 class ThreadsTest(unittest.TestCase):
 
     def names(self):
-        """The names of threads in the sources that start threads."""
+        """Returns the names of threads in the sources that start threads."""
         starts = re.compile(r"StartDetachedThread|EventLoop::Create|Crew ")
         sources = [text_of(path)
                    for path in (ROOT / "transport").glob("**/*.cc")]

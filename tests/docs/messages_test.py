@@ -97,7 +97,7 @@ def words(text, call):
 
 
 def quoted():
-    """The messages: the first columns of the tables."""
+    """Returns the messages: the first columns of the tables."""
     return re.findall(r"^\| `(.+?)` \|", DOCUMENT.read_text(encoding="utf-8"),
                       re.MULTILINE)
 
@@ -107,7 +107,8 @@ COMMAND = re.compile(r"(penstock|rdma|kill|tools/\S+) |PENSTOCK_\w+=")
 
 
 def messages_of(text):
-    """The quoted texts of a document that are sentences, and no commands."""
+    """Returns the quoted texts of a document that are sentences, and no
+    commands."""
     return [quote for quote in re.findall(r"`([^`\n]+)`", text)
             if " " in quote and not COMMAND.match(quote)]
 

@@ -27,19 +27,19 @@ def found(path, pattern):
 
 
 def number(path, name):
-    """The value of an integer constant in a header."""
+    """Returns the value of an integer constant in a header."""
     (value,) = found(path, rf"\b{name} = (\d+);")
     return value
 
 
 def sections(text, level):
-    """The pairs of heading and body at a level of headings."""
+    """Returns the pairs of heading and body at a level of headings."""
     parts = re.split(rf"^{'#' * level} (.*)\n", text, flags=re.MULTILINE)
     return list(zip(parts[1::2], parts[2::2]))
 
 
 def releases(text):
-    """The releases of a changelog, newest first, as (version, date)."""
+    """Returns the releases of a changelog, newest first, as (version, date)."""
     dated = [RELEASE.fullmatch(heading) for heading, _ in sections(text, 2)]
     return [(tuple(map(int, match.groups()[:3])), match[4])
             for match in dated if match]

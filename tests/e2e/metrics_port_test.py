@@ -69,7 +69,7 @@ def scrape(port, path="/metrics"):
 
 
 def raw(port, source="127.0.0.1"):
-    """A connection from an address of this host."""
+    """Returns a connection from an address of this host."""
     return socket.create_connection(("127.0.0.1", port), LIMIT_S,
                                     source_address=(source, 0))
 

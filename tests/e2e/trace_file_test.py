@@ -36,7 +36,7 @@ class TraceFileTest(unittest.TestCase):
         self.server.communicate(timeout=LIMIT_S)
 
     def greet(self, trace):
-        """The client's standard error."""
+        """Runs a client that writes a trace, and returns its standard error."""
         done = subprocess.run(
             [GREETER / "greeter_client", f"127.0.0.1:{self.port}"], text=True,
             capture_output=True, timeout=LIMIT_S, check=True,
@@ -106,7 +106,8 @@ class TraceFileTest(unittest.TestCase):
         self.assertEqual(self.greet("trace.json").count("PENSTOCK_TRACE="), 1)
 
     def test_a_full_disk_ends_the_trace_and_nothing_else(self):
-        """The signal SIGXFSZ must not end the program either."""
+        """Tests that a full disk ends only the trace. The signal SIGXFSZ must
+        not end the program either."""
         for what_the_program_does in ("", 'trap "" XFSZ;'):
             said = subprocess.run(
                 ["bash", "-c",
@@ -138,8 +139,8 @@ class TraceFileTest(unittest.TestCase):
         self.assertIn("ulimit -f", said)
 
     def test_a_disk_that_fills_leaves_an_array_and_a_count(self):
-        """The file has as many events as there was room for. All other events
-        are counted."""
+        """Tests that the file has as many events as there was room for. All
+        other events are counted."""
         calls = 40
         trace = self.folder / "full.json"
         server = subprocess.Popen(

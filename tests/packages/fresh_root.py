@@ -21,7 +21,7 @@ NEEDED = ("debootstrap", "dpkg-buildpackage", "dh", "lintian", "unshare")
 
 
 def why_not():
-    """The reason why no root can be made here, or None."""
+    """Returns the reason why no root can be made here, or None."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if missing:
         return (f"no {', '.join(missing)} here: run tools/setup --packages")
@@ -31,7 +31,7 @@ def why_not():
 
 
 class NoRoot(Exception):
-    """Raised if no root could be made, most often because debootstrap has no
+    """An error: no root could be made, most often because debootstrap has no
     network."""
 
 
@@ -52,7 +52,7 @@ class Root:
 
     @property
     def tmp(self):
-        """The folder that is /tmp in the root."""
+        """Returns the folder that is /tmp in the root."""
         return self.folder / "tmp"
 
     def added(self, name):

@@ -50,8 +50,8 @@ class OtherDistributionTest(unittest.TestCase):
         return self.changed(file, rb"libabsl_\w+\.so\.\d+")
 
     def assert_carries_nothing(self, why, library):
-        """The program continues without Penstock, and the log says why. If it
-        requires Penstock, it gets no port."""
+        """Asserts that the program continues without Penstock, and that the
+        log says why. If the program requires Penstock, it gets no port."""
         ended = run(CORE, "forks", PENSTOCK_LIBRARY=library)
         self.assertEqual(0, ended.code, ended)
         self.assertEqual(set(), ended.sides_over_shm())
@@ -73,7 +73,8 @@ class OtherDistributionTest(unittest.TestCase):
                                     self.of_other_namespace(LIBRARY))
 
     def test_the_library_is_refused_when_it_is_loaded_not_in_a_call(self):
-        """The library's own flags apply, whatever flags its opener uses."""
+        """Tests the library's own flags, which apply whatever flags its opener
+        uses."""
         flags = subprocess.run(["readelf", "-dW", LIBRARY], text=True,
                                capture_output=True, check=True).stdout
         self.assertRegex(flags, r"FLAGS.*BIND_NOW")
@@ -107,8 +108,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.assert_stock("other options", preload=OTHER_LAYOUT)
 
     def test_a_program_whose_abseil_is_not_there(self):
-        """The loader reports the error, because nothing of the program has run
-        yet."""
+        """Tests the loader's error. The loader reports it, because nothing of
+        the program has run yet."""
         ended = run(self.of_other_soname(CLIENT), "127.0.0.1:1", preload=None)
         self.assertEqual(127, ended.code)
         self.assertRegex(ended.log, r"libabsl_\w+\.so\.\d+: cannot open shared")

@@ -109,8 +109,9 @@ class PythonTest(unittest.TestCase):
         self.assertEqual({"to"}, ended.sides_over_shm())
 
     def test_the_child_of_a_fork_does_not_use_its_parents_connection(self):
-        """If the child used the connection, both processes would write into
-        one ring, with the same sequence numbers."""
+        """Tests that a child does not use the parent's connection. Otherwise
+        both processes would write into one ring, with the same sequence
+        numbers."""
         server = self.serve("sync")
         script = (
             "import grpc, os\n"
@@ -149,8 +150,7 @@ class PythonTest(unittest.TestCase):
         self.assertEqual({"to", "from"}, ended.sides_over_shm())
 
     def test_grpcs_own_channels_are_left_alone(self):
-        """An xDS client connects to its control plane, which is a server over
-        Penstock here."""
+        """Tests an xDS client whose control plane is a server over Penstock."""
         server = self.serve("sync")
         bootstrap = json.dumps({"node": {"id": "client"}, "xds_servers": [{
             "server_uri": server.address,
@@ -172,7 +172,7 @@ class PythonTest(unittest.TestCase):
     # Programs that the stub leaves alone.
 
     def copy_of_grpcio(self, release):
-        """The package claims to be of another release."""
+        """Makes a copy of grpcio that claims to be of another release."""
         folder = self.folder()
         shutil.copytree(PACKAGE, f"{folder}/grpc")
         with open(f"{folder}/grpc/_grpcio_metadata.py", "w",
@@ -229,14 +229,14 @@ class PythonTest(unittest.TestCase):
                                GRPC_ENABLE_FORK_SUPPORT="1")
 
     def test_another_release_of_python(self):
-        """The folder of the stub has no module for that release."""
+        """Tests a Python for whose release the stub's folder has no module."""
         folder = self.folder()
         stub = shutil.copy(STUB, folder)
         self.assert_left_alone("no module for this release of Python",
                                preload=stub)
 
     def test_a_module_that_cannot_be_loaded(self):
-        """A Python with bundled libraries may have some that do not fit."""
+        """Tests a Python with bundled libraries, of which some may not fit."""
         folder = self.folder()
         stub = shutil.copy(STUB, folder)
         os.mkdir(f"{folder}/python")

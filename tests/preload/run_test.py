@@ -80,7 +80,8 @@ class RunTest(unittest.TestCase):
                              rf"\A\S+ is built with {name}, .*\n\Z")
 
     def test_a_program_with_a_sanitizer_beneath_one_without(self):
-        """For example, `make check` runs such programs."""
+        """Tests a sanitizer below a program without one. For example, `make
+        check` runs such programs."""
         for program in "asan", "tsan":
             ended = self.run_it("sh", "-c", f"{HERE}/{program}; exit $?")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))

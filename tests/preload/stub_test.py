@@ -172,7 +172,7 @@ class LeftAloneTest(unittest.TestCase):
             self.assertIn("no port", ended.said)
 
     def test_a_runtime_that_is_not_first_for_another_reason_says_so(self):
-        """The result is the same with and without the stub."""
+        """Tests that the result is the same with and without the stub."""
         other = f"{HERE}/libother.so"
         for preload in other, f"{other}:{STUB}", f"{STUB}:{other}":
             ended = run(f"{HERE}/asan", preload=preload)
@@ -198,8 +198,8 @@ class LeftAloneTest(unittest.TestCase):
 class MissingTest(unittest.TestCase):
 
     def assert_stock(self, why, **settings):
-        """The stub says why, once, and the program continues. If Penstock is
-        required, it fails."""
+        """Asserts that the stub says why, once, and that the program
+        continues. If Penstock is required, the program fails."""
         ended = run(CORE, "forks", **settings)
         self.assertEqual(0, ended.code, ended)
         self.assertEqual(set(), ended.sides_over_shm())

@@ -501,7 +501,7 @@ def test_a_destination_on_a_device_that_cannot_be_is_refused():
 
 @contextlib.contextmanager
 def held_up():
-    """An array with queued work that makes no progress."""
+    """Makes an array with queued work that makes no progress."""
     there = WithInterface(np.zeros((2, 3), "f4"), stream=STREAM)
     fake.FakeQueueSet(0, STREAM, there.address, 7, 24)
     fake.FakeStall(1)

@@ -257,7 +257,7 @@ def test_a_checkpoint_that_the_servers_have_no_folder_for_is_an_error(worker):
 
 @pytest.fixture(name="files", scope="module")
 def make_files(tmp_path_factory):
-    """Key and self-signed certificate of "localhost"."""
+    """Makes the key and self-signed certificate of "localhost"."""
     folder = tmp_path_factory.mktemp("tls")
     key, certificate = folder / "key", folder / "certificate"
     subprocess.run(

@@ -20,7 +20,7 @@ from penstock import ps
 
 
 def gradients_of(rank, steps):
-    """Whole numbers, because their means are exact."""
+    """Returns gradients of whole numbers, because their means are exact."""
     draw = np.random.default_rng(rank)
     return [draw.integers(-9, 9, 5).astype("f4") for _ in range(steps)]
 

@@ -29,7 +29,8 @@ def runtime_of_asan():
 
 
 def start_again_with_asan():
-    """asan must be loaded before Python, which does not link it."""
+    """Starts this program again with asan, which must be loaded before Python.
+    Python does not link asan."""
     runtime = runtime_of_asan()
     if runtime and "LD_PRELOAD" not in os.environ:
         os.environ["LD_PRELOAD"] = runtime

@@ -116,7 +116,7 @@ def test_tensors_are_received_into_arrays(client):
 
 
 def full(value):
-    """A Tensor in the pool that nobody else uses."""
+    """Returns a Tensor in the pool that nobody else uses."""
     tensor = penstock.Tensor.empty(BIG, "f8")
     tensor.numpy(writable=True)[:] = value
     return tensor

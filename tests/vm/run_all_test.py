@@ -20,7 +20,7 @@ class RunAllTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def program(self, text, limit_s=30, args=()):
-        """A test of the plan: a script of bash."""
+        """Returns a test of the plan: a script of bash."""
         path = self.folder / f"test{len(list(self.folder.iterdir()))}"
         path.write_text("#!/bin/bash\n" + text)
         path.chmod(0o755)

@@ -24,16 +24,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def entry(location, name, language, text):
-    """An entry of the search's index. The search knows whole words only, so the
-    parts of a name are words of their own."""
+    """Returns an entry of the search's index. The search knows whole words
+    only, so the parts of a name are words of their own."""
     words = re.findall(r"\w+", name)
     return {"location": location, "title": f"{words[-1]}: {name} ({language})",
             "text": f"{' '.join(words)}. {text or ''}"}
 
 
 def drop_links_to_hidden_classes(folder):
-    """Doxygen lists a section of nested classes if all of them are private, and
-    does not write the section."""
+    """Drops links to sections that do not exist. Doxygen lists a section of
+    nested classes if all of them are private, and does not write the section.
+    """
     for page in folder.glob("class*.html"):
         text = page.read_text(encoding="utf-8")
         if 'name="nested-classes"' not in text:

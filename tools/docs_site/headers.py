@@ -34,7 +34,7 @@ def escaped(text):
 
 
 def converted(text):
-    """The text of a header, with /// in place of //."""
+    """Returns the text of a header, with /// in place of //."""
     lines, blank_before, in_code = [], True, False
     for number, line in enumerate(text.splitlines()):
         comment = COMMENT.match(line)

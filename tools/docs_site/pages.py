@@ -24,7 +24,7 @@ The search of this site finds the names of both.
 
 
 def documents(root):
-    """The paths of the documents, relative to the root of the tree."""
+    """Returns the paths of the documents, relative to the root of the tree."""
     found = sorted(root.glob("docs/**/*.md")) + sorted(root.glob("*.md"))
     for top in ("bench", "deploy", "examples", "ps", "python",
                 "tensor_service", "transport"):
@@ -33,7 +33,8 @@ def documents(root):
 
 
 def links(text):
-    """The targets of the links of a document, without those in code blocks."""
+    """Returns the targets of the links of a document, without those in code
+    blocks."""
     inside = False
     for line in text.splitlines():
         if FENCE.match(line):
@@ -43,7 +44,8 @@ def links(text):
 
 
 def linked_files(root, page, text):
-    """The files of the tree that a page links to, relative to the root."""
+    """Returns the files of the tree that a page links to, relative to the
+    root."""
     for target in links(text):
         name = target.partition("#")[0]
         if not name or re.match(r"[a-z]+:", target):
@@ -54,13 +56,14 @@ def linked_files(root, page, text):
 
 
 def slug(text, separator="-"):
-    """The anchor of a heading, made as GitHub makes it."""
+    """Returns the anchor of a heading, made as GitHub makes it."""
     words = re.sub(r"[^\w\- ]", "", text.lower())
     return words.strip().replace(" ", separator)
 
 
 def navigation(pages, map_text):
-    """The menu: the sections of the map, then the pages that it leaves out.
+    """Returns the menu: the sections of the map, then the pages that it leaves
+    out. `map_text` is that of docs/README.md; empty where there is none.
 
     `map_text` is that of docs/README.md; empty where there is none.
     """

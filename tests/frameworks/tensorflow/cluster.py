@@ -24,7 +24,8 @@ def free_ports(count):
 
 
 def addresses(**counts):
-    """A cluster of so many tasks of each job, at ports that are free."""
+    """Returns a cluster of so many tasks of each job, at ports that are free.
+    """
     return {
         job: [f"127.0.0.1:{port}" for port in free_ports(count)]
         for job, count in counts.items()

@@ -101,8 +101,8 @@ class GarbageTest(unittest.TestCase):
         self.before = footprint(self.ps.process.pid)
 
     def tearDown(self):
-        """The session continues as before, and nothing of the other clients
-        remains."""
+        """Checks that the session continues as before, and that nothing of the
+        other clients remains."""
         self.assertIsNone(self.failure)
         steps = self.steps
         self.assertTrue(cluster.wait_for(

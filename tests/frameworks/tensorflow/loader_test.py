@@ -48,7 +48,8 @@ WITHOUT_PROTOCOL = "goes on without the protocol grpc+penstock"
 
 class LoaderTest(unittest.TestCase):
     def setUp(self):
-        """Each test has its own installed wheel, which it may damage."""
+        """Gives each test its own installed wheel, which the test may damage.
+        """
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.site = pathlib.Path(folder.name, "site-packages")
@@ -103,7 +104,8 @@ class LoaderTest(unittest.TestCase):
         self.assertNotIn("penstock", done.stderr)
 
     def test_without_tensorflow_the_package_says_so(self):
-        """-S: without the site-packages that have TensorFlow."""
+        """Tests Python with -S: without the site-packages that have
+        TensorFlow."""
         done = self.run_python(
             "import penstock_tensorflow\npenstock_tensorflow.describe()", "-S")
         self.assertEqual(done.returncode, 1)

@@ -148,7 +148,7 @@ class PeersTest(unittest.TestCase):
 
     @staticmethod
     def data_ports(pid):
-        """The TCP ports at which a process listens."""
+        """Returns the TCP ports at which a process listens."""
         inodes = set()
         for fd in os.listdir(f"/proc/{pid}/fd"):
             try:

@@ -24,7 +24,7 @@ def addresses():
 
 
 def end_of_the_test():
-    """A queue at the parameter server. The worker uses it to end the
+    """Returns a queue at the parameter server. The worker uses it to end the
     server."""
     with tf1.device("/job:ps/task:0"):
         return tf1.FIFOQueue(1, [tf.bool], [[]], shared_name="end")

@@ -153,7 +153,7 @@ class Formula:
         return self.adam(1 - self.rate * self.get("weight_decay", 0))
 
     def ftrl(self):
-        """McMahan et al., KDD 2013, algorithm 1."""
+        """Returns the results of FTRL: McMahan et al., KDD 2013, alg. 1."""
         n, z = self.before[1], self.before[0]
         grown = n + self.g ** 2
         sigma = (numpy.sqrt(grown) - numpy.sqrt(n)) / self.rate
@@ -176,7 +176,8 @@ class Formula:
 
 
 def worst_error(dtype, config, states, gradients):
-    """The errors, in units in the last place, of all results of all steps."""
+    """Returns the errors, in units in the last place, of all results of all
+    steps."""
     own, worst = training.DTYPES[dtype], 0
     for step, raw in enumerate(gradients, 1):
         before, after = states[step - 1], states[step]

@@ -42,7 +42,7 @@ def schedule_of(config, optimizer):
 
 
 def train(dtype, config, value, gradients):
-    """The value after each step."""
+    """Returns the value after each step."""
     own = DTYPES[dtype]
     parameter = torch.nn.Parameter(torch.tensor(value, dtype=own))
     optimizer = optimizer_of(config, [parameter])

@@ -15,15 +15,15 @@ SLOTS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1,
 
 
 def new_seed():
-    """The seed: PENSTOCK_TEST_SEED, or a new one for each run."""
+    """Returns the seed: PENSTOCK_TEST_SEED, or a new one for each run."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(1 << 32)))
     print(f"PENSTOCK_TEST_SEED={seed}", flush=True)
     return seed
 
 
 def train(dtype, config, value, gradients):
-    """The states of the training, the first included: each is the value
-    followed by the slots."""
+    """Returns the states of the training, the first included: each is the
+    value followed by the slots."""
     own = DTYPES[dtype]
     flags = {"dtype": dtype, "count": len(value), "steps": len(gradients),
              **config}
