@@ -39,7 +39,8 @@ std::string Explain(const std::string& name, const grpc::Status& status,
   }
 }
 
-// Uses a monotonic clock, because the system's clock may be set.
+// Returns the time after `timeout`. Uses a monotonic clock, because the
+// system's clock may be set.
 gpr_timespec DeadlineAfter(absl::Duration timeout) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),

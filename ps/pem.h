@@ -20,9 +20,9 @@ struct PemFile {
 //
 // CheckAuthorities() requires certificates in `ca`.
 absl::Status CheckAuthorities(const PemFile& ca);
-// Requires in `cert` a certificate that is valid today, and in `key` its
-// private key without a passphrase. Ignores the signer of `cert`: peers may
-// trust another authority than this process.
+// Checks a certificate and its key. Requires in `cert` a certificate that is
+// valid today, and in `key` its private key without a passphrase. Ignores the
+// signer of `cert`: peers may trust another authority than this process.
 absl::Status CheckPair(const PemFile& cert, const PemFile& key);
 // Runs CheckAuthorities() and CheckPair().
 absl::Status CheckPem(const PemFile& ca, const PemFile& cert,

@@ -77,8 +77,8 @@ uint64_t UsableMemory(const std::string& root) {
   return std::min(MachineMemory(root), GroupLimit(root));
 }
 
-// Assumes that most values of a model are in sparse tables. For another model,
-// the user raises the limit of dense values.
+// Divides the usable memory. Assumes that most values of a model are in sparse
+// tables. For another model, the user raises the limit of dense values.
 MemoryLimits DefaultLimits(uint64_t usable) {
   MemoryLimits limits;
   limits.sparse = usable / 2;

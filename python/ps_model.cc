@@ -51,7 +51,8 @@ class Fields {
   uint64_t Whole(const char* field, uint64_t most = kMost) const {
     return WholeOf(Get(field), NameOf(field), most);
   }
-  // Leaves `to` unchanged if there is no such field.
+  // Converts a field to a number. Leaves `to` unchanged if there is no such
+  // field.
   void Number(const char* field, double* to) const {
     if (Has(field)) *to = NumberOf(Get(field), NameOf(field));
   }

@@ -17,7 +17,8 @@ using fabric::shm::Arena;
 using fabric::shm::ArenaLease;
 using fabric::shm::HugePages;
 
-// Ignores a bad value: the first channel or server logs it.
+// Returns the kind of pages from the settings. Ignores a bad value: the first
+// channel or server logs it.
 HugePages PagesOfPool() {
   static const HugePages pages =
       ResolveShmHugePages().value_or(HugePages::kTransparent);

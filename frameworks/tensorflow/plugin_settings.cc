@@ -15,7 +15,8 @@ constexpr char kMemory[] = "PENSTOCK_TENSORFLOW_MEMORY";
 constexpr char kHeldMib[] = "PENSTOCK_TENSORFLOW_HELD_MIB";
 constexpr uint64_t kMostMib = 1 << 20;
 
-// Ignores the environment in a set-uid program, whose caller controls it.
+// Returns a variable's value, or "". Ignores the environment in a set-uid
+// program, whose caller controls it.
 absl::string_view Read(const char* name) {
   const char* const value = secure_getenv(name);
   return value == nullptr ? absl::string_view() : value;

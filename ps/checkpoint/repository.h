@@ -104,7 +104,8 @@ class Repository {
   absl::Status CheckAreOwn(const std::vector<uint64_t>& steps) const;
   absl::Status CleanUp();
   absl::Status CleanFolder(uint64_t step);
-  // Ignores errors: the next Begin() tries again.
+  // Removes the files of earlier attempts. Ignores errors: the next Begin()
+  // tries again.
   void RemoveLeftovers();
   absl::Status SetBase(const NewCheckpoint& checkpoint);
   absl::Status WriteManifest();

@@ -177,7 +177,8 @@ class Attempts {
     return absl::OkStatus();
   }
 
-  // Holds all servers, so that no server passes the cut.
+  // Chooses the checkpoint's cut. Holds all servers, so that no server passes
+  // the cut.
   absl::StatusOr<v1::CutPoint> ChooseCut() {
     v1::HoldStepsRequest hold;
     *hold.mutable_view() = connection_.view();

@@ -87,7 +87,8 @@ class Selection {
     return each[0];
   }
 
-  // Requires `k` from 1 to the number of values.
+  // Returns the threshold of the `k` largest magnitudes. Requires `k` from 1 to
+  // the number of values.
   Threshold Find(size_t k) const {
     Threshold threshold = {0, k};
     for (const Digit digit : kDigits) {

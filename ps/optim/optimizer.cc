@@ -29,9 +29,9 @@ absl::Status CheckAccumulator(const OptimizerConfig& config) {
                     kLargestF32);
 }
 
-// Requires a constant rate: alpha / (beta + sqrt(n)) is FTRL's schedule. A
-// change of alpha would make the values jump, because they follow from sums
-// that contain earlier alphas.
+// Checks the settings of FTRL. Requires a constant rate: alpha / (beta +
+// sqrt(n)) is FTRL's schedule. A change of alpha would make the values jump,
+// because they follow from sums that contain earlier alphas.
 absl::Status CheckFtrl(const OptimizerConfig& config) {
   if (config.schedule.kind != Schedule::Kind::kConstant) {
     return absl::InvalidArgumentError(

@@ -18,9 +18,7 @@ enum class Rule {
   kNesterov,  // b = mu b + g;  w -= r (g + mu b)
   kAdagrad,   // a += g^2;  w -= r g / (sqrt(a) + eps)
   kRmsProp,   // a = d a + (1 - d) g^2;  w -= r g / (sqrt(a) + eps)
-  // Kingma and Ba, ICLR 2015, at step t:
-  //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
-  //   w -= r m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)
+  // Adam by Kingma and Ba, ICLR 2015, at step t:
   kAdam,
   kAdamW,  // Loshchilov and Hutter, ICLR 2019: w *= 1 - r decay;  then Adam
   // McMahan et al., KDD 2013, algorithm 1; r is its alpha:

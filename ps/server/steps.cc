@@ -21,8 +21,8 @@ constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
 // cores, and take longer than waking a thread.
 constexpr size_t kSmallStepBytes = size_t{512} << 10;
 
-// Excludes sparse tables, whose steps take an unpredictable time: tables grow,
-// evict and spill.
+// Returns true if all steps of the tables are small. Excludes sparse tables,
+// whose steps take an unpredictable time: tables grow, evict and spill.
 bool HasSmallSteps(const Tables& tables) {
   size_t bytes = 0;
   for (const Part& part : tables.parts()) {
@@ -141,8 +141,9 @@ absl::Time Steps::NextDeadlineLocked() const {
   return next;
 }
 
-// Includes help_ends_ even if no step waits. The next push then finds that the
-// thread wakes early enough, and need not wake the thread.
+// Returns the time at which the thread must wake next. Includes help_ends_ even
+// if no step waits. The next push then finds that the thread wakes early
+// enough, and need not wake the thread.
 absl::Time Steps::NextWakeLocked(absl::Time now) const {
   if (is_applying_)
     return absl::InfiniteFuture();  // the applying thread wakes it
@@ -289,8 +290,9 @@ void Steps::Tick() {
   if (tables != nullptr) Maintain(source.get(), tables.get());
 }
 
-// Also ends the training if a disk has failed. A pull may be the first to see
-// such a failure, but only this thread ends the training.
+// Maintains the tables between steps. Also ends the training if a disk has
+// failed. A pull may be the first to see such a failure, but only this thread
+// ends the training.
 void Steps::Maintain(StepSource* source, Tables* tables) {
   if (tables->Maintain(clock_->Now())) {
     absl::MutexLock lock(&mu_);

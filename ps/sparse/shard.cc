@@ -325,8 +325,8 @@ bool Shard::Maintain(uint32_t now, size_t limit) {
   return left == 0 || more_to_move;
 }
 
-// Does nothing while a snapshot or a restore is in progress, because they find
-// rows by number.
+// Moves up to `limit` rows, to free pages. Does nothing while a snapshot or a
+// restore is in progress, because they find rows by number.
 bool Shard::Compact(size_t limit) {
   if (plan_ != nullptr && cursor_ != kNoRow) return false;
   if (restore_order_ != nullptr) return false;

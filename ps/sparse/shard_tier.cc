@@ -81,7 +81,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   return number;
 }
 
-// Leaves reserved room alone: no room in the tier was promised for this row.
+// Brings the fetched row into memory, in place of another row. Leaves reserved
+// room alone: no room in the tier was promised for this row.
 uint32_t Shard::Swap(uint32_t tag) {
   const Row& row = *fetched_.row();
   EraseSpilled(row.id);

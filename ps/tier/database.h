@@ -43,7 +43,7 @@ class Database {
   // database.
   static absl::StatusOr<std::unique_ptr<Database>> Open(const Options& options,
                                                         DiskCalls* calls);
-  // Does not wait for room on the disk.
+  // Closes the database. Does not wait for room on the disk.
   ~Database();
 
   // Returns the database, for reads.

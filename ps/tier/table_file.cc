@@ -76,8 +76,8 @@ IOStatus TableFile::Flush(const IOOptions& /*options*/,
   return IOStatus::OK();
 }
 
-// Does not retry a failed sync: the kernel may have dropped the data, so
-// success would prove nothing.
+// Makes the file durable. Does not retry a failed sync: the kernel may have
+// dropped the data, so success would prove nothing.
 IOStatus TableFile::Sync(const IOOptions& /*options*/,
                          IODebugContext* /*debug*/) {
   if (error_ == 0 && calls_->Sync(fd_.get()) != 0) GiveUp(errno);

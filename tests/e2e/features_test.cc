@@ -177,7 +177,7 @@ TEST_P(InterceptorTest, BothSidesSeeAndChangeEachCall) {
   ExpectTraffic(*channel, 3, 3);
 }
 
-// Fails twice, and then serves.
+// Answers a call: fails twice, and then serves.
 grpc::Status ThirdTimeLucky(grpc::ServerContext* context, int attempt) {
   const auto& metadata = context->client_metadata();
   auto previous = metadata.find("grpc-previous-rpc-attempts");

@@ -51,8 +51,9 @@ struct Holdings {
     std::ifstream("/proc/self/statm") >> mapped_pages >> resident_pages;
   }
 
-  // Ignores a few threads of gRPC, and 16 MiB that the allocator keeps, about
-  // half of the large messages between the measurements.
+  // Returns true if nothing has grown. Ignores a few threads of gRPC, and 16
+  // MiB that the allocator keeps, about half of the large messages between the
+  // measurements.
   bool FlatSince(const Holdings& before) const {
     return descriptors <= before.descriptors && threads <= before.threads + 2 &&
            shared_mappings <= before.shared_mappings &&

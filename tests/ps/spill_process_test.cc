@@ -35,7 +35,7 @@ constexpr char kServer[] = "ps/ps_server";
 constexpr uint32_t kDim = 64;
 constexpr uint64_t kRows = 10'000;
 
-// Has room for a fifth of the rows.
+// Returns a model that has room for a fifth of the rows.
 Model SpillingModel() {
   TableSpec table;
   table.name = "words";

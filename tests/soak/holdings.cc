@@ -23,7 +23,7 @@ constexpr uint64_t kMemorySlackKib = 16 * 1024;
 // The initial threshold of malloc, which grows with freed blocks.
 constexpr int kLargeBytes = 128 * 1024;
 
-// Excludes "." and "..".
+// Returns the number of entries, without "." and "..".
 uint64_t CountEntries(const char* folder) {
   uint64_t count = 0;
   DIR* entries = opendir(folder);

@@ -64,9 +64,9 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     return Write(line);
   }
 
-  // Does not use spdlog's formatter, which calls localtime_r(). localtime_r()
-  // takes a lock of the C library, which stays locked in the child of a fork if
-  // another thread held it.
+  // Writes a line. Does not use spdlog's formatter, which calls localtime_r().
+  // localtime_r() takes a lock of the C library, which stays locked in the
+  // child of a fork if another thread held it.
   static bool Write(const spdlog::details::log_msg& line) {
     const auto level = spdlog::level::to_string_view(line.level);
     return WriteToStderr(absl::StrCat(

@@ -61,9 +61,10 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;
 
-  // Does not open memory that this process has shared itself: finds it in
-  // place, if it still exists. Keep the reference while messages of the owner
-  // may come, because opening costs about as much as copying a megabyte.
+  // Opens an allocation of another process. Does not open memory that this
+  // process has shared itself: finds it in place, if it still exists. Keep the
+  // reference while messages of the owner may come, because opening costs about
+  // as much as copying a megabyte.
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) override;
 

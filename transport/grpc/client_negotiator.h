@@ -11,7 +11,7 @@
 namespace penstock {
 namespace core {
 
-// A handshake has one of three results:
+// The client's side of a negotiation. A handshake has one of three results:
 //  - An open transport in the channel argument kTransportArg, after its path
 //    was chosen.
 //  - An endpoint on which stock HTTP/2 may start as if no negotiation had

@@ -73,7 +73,8 @@ void Scrape::OnReadable() {
   if (request->has_value()) OnHead(**request);
 }
 
-// Ignores bytes after the head: each connection has one answer.
+// Handles the head of a request. Ignores bytes after the head: each connection
+// has one answer.
 void Scrape::OnHead(const HttpRequest& request) {
   is_head_only_ = request.method == "HEAD";
   if (request.path != "/metrics") return Refuse("404 Not Found");

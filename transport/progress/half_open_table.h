@@ -43,7 +43,7 @@ class HalfOpenTable {
   explicit HalfOpenTable(Limits limits) : limits_(limits) {}
 
   Id Add(const std::string& host);
-  // Ignores unknown ids.
+  // Removes an entry. Ignores unknown ids.
   void Remove(Id id);
   size_t size() const { return hosts_by_id_.size(); }
   const Limits& limits() const { return limits_; }

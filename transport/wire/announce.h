@@ -59,7 +59,8 @@ struct Announce {
   size_t max_parts() const;
 };
 
-// Requires at most MaxParts() parts in each region.
+// Returns the encoded announcement. Requires at most MaxParts() parts in each
+// region.
 std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
 // Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, if the

@@ -129,7 +129,7 @@ Ran RunAndCheck(const Plan& plan) {
   return ran;
 }
 
-// Requires blocks and segments of equal sizes.
+// Checks the cost of a plan. Requires blocks and segments of equal sizes.
 void CheckCost(const Plan& plan, const Ran& ran) {
   SCOPED_TRACE(Text(plan));
   const Cost cost = CostOf(plan);

@@ -21,7 +21,8 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// Uses a file system in memory: syncs are slow, and do not matter to a kill.
+// Makes a root on a file system in memory: syncs are slow, and do not matter to
+// a kill.
 std::string NewRoot() {
   const std::string where =
       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : testing::TempDir();

@@ -33,7 +33,7 @@ namespace shm {
 //   and the transitions of TimedSetup
 class Connector : public TimedSetup {
  public:
-  // Requires a token of at most kMaxTokenBytes.
+  // Makes an attempt with a token of at most kMaxTokenBytes.
   static std::shared_ptr<Connector> Create(Options options,
                                            progress::EventLoop* loop,
                                            SocketAddress address,

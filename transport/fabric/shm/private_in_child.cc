@@ -32,7 +32,8 @@ class PrivateInChild::Registry {
     first_ = entry;
   }
 
-  // Does nothing for entries that the parent had added.
+  // Removes an entry from the list. Does nothing for entries that the parent
+  // had added.
   void Remove(PrivateInChild* entry) {
     base::MutexLock lock(&mu_);
     if (entry->previous_ != nullptr) {

@@ -200,8 +200,9 @@ void VerbsEndpoint::StartReads() {
   }
 }
 
-// Uses a packet without content. A read of zero bytes would need no receive,
-// but Soft-RoCE breaks the peer's queue pair when it repeats such a read.
+// Adds a probe: a packet without content. A read of zero bytes would need no
+// receive, but Soft-RoCE breaks the peer's queue pair when it repeats such a
+// read.
 void VerbsEndpoint::AddProbe() {
   if (queue_.under_way() == 0 || queue_.last_is_signaled()) return;
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);

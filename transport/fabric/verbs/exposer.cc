@@ -89,7 +89,8 @@ bool Exposer::MayStay(const memory::Bytes& bytes) {
          memory::FindStable(bytes.data, bytes.size) != nullptr;
 }
 
-// Fails for read-only memory, for example.
+// Returns the region in which the bytes are exposed in place. Fails for
+// read-only memory, for example.
 Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
   if (bytes.device != nullptr) {
     return connection_->domain()->GetGpuToExpose(bytes).value_or(Registered());

@@ -79,7 +79,7 @@ absl::StatusOr<CompletionQueue> CreateCq(Api* api, ibv_context* device,
                                          ibv_comp_channel* channel);
 absl::StatusOr<SharedReceiveQueue> CreateSrq(Api* api, ibv_pd* pd,
                                              uint32_t requests);
-// Uses the TCP port space.
+// Makes an id in the TCP port space.
 absl::StatusOr<CmId> CreateId(Api* api, rdma_event_channel* channel);
 
 }  // namespace verbs

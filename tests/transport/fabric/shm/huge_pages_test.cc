@@ -44,7 +44,7 @@ bool IsAligned(const uint8_t* data) {
   return reinterpret_cast<uintptr_t>(data) % kHugePageBytes == 0;
 }
 
-// Has every page of the range mapped.
+// Maps every page of the range.
 void Touch(const uint8_t* data, uint64_t size) {
   EXPECT_TRUE(Populate(data, size, Access::kRead).ok());
 }
