@@ -111,7 +111,7 @@ class Fields {
   const py::dict dict_;
 };
 
-// Returns null if the producer's work has run.
+// Returns an event after the producer's work, or null if that work has run.
 absl::StatusOr<std::shared_ptr<const DeviceEvent>> EventAfter(
     DeviceMemory* memory, const Device& device, Stream stream) {
   if (stream.handle == 0) return std::shared_ptr<const DeviceEvent>();

@@ -69,8 +69,8 @@ pid_t StagingProcess() {
   return process;
 }
 
-// Returns null in the child of a fork, where a thread that the child does not
-// have may hold the pool's lock.
+// Allocates memory for staging. Returns null in the child of a fork, where a
+// thread that the child does not have may hold the pool's lock.
 std::shared_ptr<uint8_t> AllocateStaging(size_t bytes) {
   return getpid() == StagingProcess() ? AllocateFromPool(bytes) : nullptr;
 }

@@ -21,7 +21,8 @@ namespace penstock::ps::checkpoint {
 constexpr uint64_t kMaxIndexBytes = 16 << 20;
 
 std::string EncodeIndex(const std::vector<uint64_t>& steps);
-// Returns DATA_LOSS if the bytes are no index.
+// Returns the steps of an encoded index, or DATA_LOSS if the bytes are no
+// index.
 absl::StatusOr<std::vector<uint64_t>> DecodeIndex(absl::string_view bytes);
 
 // Replaces the index, and makes it durable. Write the index after a checkpoint

@@ -51,7 +51,8 @@ struct Manifest {
   uint32_t depth = 0;             // bases below it
 };
 
-// Returns INVALID_ARGUMENT if the manifest is too large.
+// Returns the encoded manifest, or INVALID_ARGUMENT if the manifest is too
+// large.
 absl::StatusOr<std::string> Encode(const Manifest& manifest);
 
 // Decodes a manifest. Checks everything that needs no shards, including the

@@ -13,7 +13,7 @@
 
 namespace penstock::ps::checkpoint {
 
-// The numbers are part of the file format.
+// The kinds of tables. The numbers are part of the file format.
 enum class TableKind : uint8_t {
   kDense = 1,   // all rows exist from the beginning
   kSparse = 2,  // the first use of an id creates its row

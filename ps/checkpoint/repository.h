@@ -104,7 +104,7 @@ class Repository {
   absl::Status CheckAreOwn(const std::vector<uint64_t>& steps) const;
   absl::Status CleanUp();
   absl::Status CleanFolder(uint64_t step);
-  // Removes the files of earlier attempts. Ignores errors: the next Begin()
+  // Removes the checkpoints in leftovers_. Ignores errors: the next Begin()
   // tries again.
   void RemoveLeftovers();
   absl::Status SetBase(const NewCheckpoint& checkpoint);

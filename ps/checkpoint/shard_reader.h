@@ -78,7 +78,8 @@ class PartCursor {
   // Returns the bytes of the current block. Bytes are valid until the next
   // call.
   absl::StatusOr<absl::string_view> Payload();
-  // Returns DATA_LOSS unless the part is complete.
+  // Ends the reading of the part. Returns DATA_LOSS unless the part is
+  // complete.
   absl::Status Finish();
 
  private:

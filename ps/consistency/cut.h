@@ -14,9 +14,9 @@
 
 namespace penstock::ps {
 
-// A push is in the cut if its clock is below `version`. In a model without
-// synchronous tables, its clock must be below the clock of its rank in
-// `clocks`; the clock of a missing rank is 0.
+// A point between pushes. A push is in the cut if its clock is below `version`.
+// In a model without synchronous tables, its clock must be below the clock of
+// its rank in `clocks`; the clock of a missing rank is 0.
 struct CutPoint {
   absl::optional<uint64_t> version;
   std::vector<RankClock> clocks;

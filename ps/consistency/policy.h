@@ -94,7 +94,7 @@ class ConsistencyPolicy {
     std::vector<PushId> pushes;  // to average, in order of rank
   };
 
-  // Returns INVALID_ARGUMENT, which names the invalid option.
+  // Makes a policy. Returns INVALID_ARGUMENT, which names the invalid option.
   static absl::StatusOr<ConsistencyPolicy> Create(const Options& options);
 
   // Judges a push. The worker's clock must not exceed the push's clock.

@@ -25,8 +25,9 @@
 
 namespace penstock::ps {
 
-// The value has versions, so readers never wait for a step. Slots are changed
-// in place, unless a snapshot still holds them. Then they are copied first.
+// A range of a dense variable, with the optimizer's slots. The value has
+// versions, so readers never wait for a step. Slots are changed in place,
+// unless a snapshot still holds them. Then they are copied first.
 //
 // Thread-safe: Current(), Check(), held_bytes(), version_bytes(),
 // TrimVersions() and steps(). Call the other methods from one thread at a time.

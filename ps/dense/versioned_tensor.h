@@ -17,11 +17,11 @@
 
 namespace penstock::ps {
 
-// A new version is written to memory that nobody reads, and then replaces the
-// current version. Therefore readers never wait for a writer, and never see a
-// half-written version. One version that nobody reads is kept: a later version
-// reuses its memory. The next Publish() or Trim() frees the memory of other
-// unread versions.
+// A tensor that changes by new versions. A new version is written to memory
+// that nobody reads, and then replaces the current version. Therefore readers
+// never wait for a writer, and never see a half-written version. One version
+// that nobody reads is kept: a later version reuses its memory. The next
+// Publish() or Trim() frees the memory of other unread versions.
 //
 // Thread-safe, except that only one thread at a time may write: call Next() and
 // Publish().

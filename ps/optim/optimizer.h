@@ -52,8 +52,8 @@ struct Slot {
 // slots and the step count.
 class Optimizer {
  public:
-  // Returns INVALID_ARGUMENT, naming the field, if a field that the rule uses
-  // is out of its range, NaN, or infinite (also as an f32).
+  // Makes an optimizer. Returns INVALID_ARGUMENT, naming the field, if a field
+  // that the rule uses is out of its range, NaN, or infinite (also as an f32).
   static absl::StatusOr<std::shared_ptr<const Optimizer>> Create(
       const OptimizerConfig& config);
 

@@ -51,7 +51,8 @@ struct CheckpointShard {
 
 using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
 
-// A checkpoint takes three steps:
+// Begins and commits the checkpoints of a training. A checkpoint takes three
+// steps:
 //   1. Server 0 calls Begin().
 //   2. Each server calls CheckpointWriter::Write() for its shard. Meanwhile the
 //      caller renews its turn at server 0.

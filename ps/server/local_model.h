@@ -39,8 +39,8 @@ struct LocalRows {
 // thousand variables cost as much as one.
 class LocalModel {
  public:
-  // Returns INVALID_ARGUMENT if `placement` is not of this model, or has no
-  // such server.
+  // Makes the model of one server. Returns INVALID_ARGUMENT if `placement` is
+  // not of this model, or has no such server.
   static absl::StatusOr<LocalModel> Create(Model model,
                                            const PlacementMap& placement,
                                            uint32_t server);

@@ -217,9 +217,10 @@ class Server {
   // Returns the exchange that serves `view`.
   absl::StatusOr<ExchangePtr> Serving(const View& view) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns null before Define().
+  // Returns the exchange, or null before Define().
   ExchangePtr exchange() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns null if the server has another run. 0: the present run.
+  // Returns the exchange of `run`, or null if the server has another run. 0:
+  // the present run.
   ExchangePtr ExchangeOf(uint64_t run) const ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;

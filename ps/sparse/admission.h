@@ -81,7 +81,7 @@ class Admission {
   bool Grow(size_t byte_limit);
   // Moves the counters of a set that belong to `other`, which is new.
   void Split(size_t set, size_t other);
-  // Returns null if the set is full.
+  // Returns a free place for a candidate, or null if the set is full.
   Candidate* FindFree(uint32_t tag) const;
   // Returns the counter to evict from a full set.
   Candidate* Rarest(uint32_t tag) const;

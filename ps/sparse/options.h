@@ -96,7 +96,7 @@ size_t FixedBytesOfShard(const Options& options);
 // Returns the delay before a push refused with `status` may be retried; zero if
 // `status` has none.
 absl::Duration RetryAfterOf(const absl::Status& status);
-// Returns RESOURCE_EXHAUSTED with that delay.
+// Returns RESOURCE_EXHAUSTED, with the delay of RetryAfterOf().
 absl::Status Exhausted(const Options& options, const std::string& why);
 
 }  // namespace penstock::ps::sparse

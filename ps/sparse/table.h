@@ -63,7 +63,7 @@ struct PushResult {
 // Maintain() periodically.
 class Table {
  public:
-  // Returns INVALID_ARGUMENT for impossible options.
+  // Makes an empty table. Returns INVALID_ARGUMENT for impossible options.
   static absl::StatusOr<std::unique_ptr<Table>> Create(const Options& options);
 
   // Writes the values of `ids` to `out` in order, dim floats each. Returns

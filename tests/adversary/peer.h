@@ -123,7 +123,7 @@ class Peer {
   void Abort();
 
  private:
-  // Returns false at the end, or after `until`.
+  // Reads some input. Returns false at the end, or after `until`.
   bool ReadSome(std::chrono::steady_clock::time_point until);
   // Moves complete frames and units from bytes_ to parsed_.
   void Parse();

@@ -115,7 +115,7 @@ class SetupListener {
   SetupListener& operator=(const SetupListener&) = delete;
 
   const std::string& name() const { return name_; }
-  // Returns null if nobody connects.
+  // Accepts a connection. Returns null if nobody connects.
   std::unique_ptr<SetupSocket> Accept();
 
  private:
@@ -143,7 +143,8 @@ class ShmPath {
 
  private:
   explicit ShmPath(std::unique_ptr<SetupSocket> socket);
-  // Returns false if the victim does not confirm that it is ready.
+  // Agrees on the path with the victim. Returns false if the victim does not
+  // confirm that it is ready.
   bool Agree(Peer* peer);
 
   const std::unique_ptr<SetupSocket> socket_;

@@ -68,7 +68,7 @@ std::string Shown(const Frame& frame, State state) {
                       absl::BytesToHexString(Encode(frame).substr(0, 100)));
 }
 
-// Returns false if the test should stop.
+// Checks that the victim lives. Returns false if the test should stop.
 bool IsWell(Victim* victim, const std::string& what) {
   if (victim->process()->IsAlive() && !::testing::Test::HasFailure()) {
     return true;

@@ -19,7 +19,7 @@ namespace penstock::adversary {
 // waits for it. Not thread-safe.
 class Tls {
  public:
-  // Returns null if the identity is not valid.
+  // Makes one side of a connection. Returns null if the identity is not valid.
   static std::unique_ptr<Tls> Create(bool is_client, int socket,
                                      const Identity& identity);
 

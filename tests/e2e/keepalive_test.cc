@@ -28,7 +28,7 @@ grpc::ChannelArguments PingEvery(milliseconds time, milliseconds timeout) {
   return arguments;
 }
 
-// The server is a process that can be stopped.
+// A test whose server is a process that can be stopped.
 class HungServerTest : public testing::TestWithParam<Path> {
  protected:
   void SetUp() override {

@@ -50,7 +50,8 @@ Fd NewSocket() {
       });
 }
 
-// Returns null if the name is taken.
+// Listens at a status socket's name of the process. Returns null if the name is
+// taken.
 Fd ListenAt(pid_t process, int name) {
   Fd fd = NewSocket();
   sockaddr_un address;

@@ -30,7 +30,7 @@ LinkOptions FastOptions(bool can_load) {
   return options;
 }
 
-// The hostile peer is side A, and the session side B.
+// A run of one input. The hostile peer is side A, and the session side B.
 class Run {
  public:
   explicit Run(uint8_t options)

@@ -36,8 +36,9 @@ using fabric::shm::ShmEndpoint;
 constexpr uint32_t kRingBytes = 128 * 1024;
 constexpr uint64_t kSegmentBytes = 8192;
 
-// A part is u32 segment, u32 loan, u64 offset, u32 length. A region is u8
-// number of parts, then the parts, which usually belong to one loan.
+// The steps of an input, with their arguments. A part is u32 segment, u32 loan,
+// u64 offset, u32 length. A region is u8 number of parts, then the parts, which
+// usually belong to one loan.
 enum Step : uint8_t {
   kMoveHead,      // u32, added
   kSetReleases,   // u64

@@ -17,7 +17,8 @@
 namespace penstock::oracle {
 
 enum class Kind { kUnary, kUpload, kDownload, kChat };
-// A generic client has no stub, and supports only unary calls and chats.
+// The API of a client. A generic client has no stub, and supports only unary
+// calls and chats.
 enum class ClientApi {
   kSync,
   kAsync,

@@ -13,7 +13,7 @@ using grpc::ByteBuffer;
 using grpc::ServerContext;
 using grpc::internal::RpcMethod;
 
-// The request is present when a handler begins.
+// A call of a synchronous server. The request is present when a handler begins.
 class SyncCall : public ServerCall {
  public:
   SyncCall(ServerContext* context, const ByteBuffer* request,

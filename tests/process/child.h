@@ -56,7 +56,7 @@ class Child {
 
  private:
   Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
-  // Returns false at the end, or after ten seconds.
+  // Reads some output. Returns false at the end, or after ten seconds.
   bool ReadSome();
   // Waits with options of waitpid(), and stores the exit status.
   void Wait(int options);

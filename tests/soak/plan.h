@@ -18,8 +18,9 @@ enum class Ending {
   kDeadline,  // after a few milliseconds, which the client waits for
 };
 
-// A unary call has one message in each direction, an upload one response, and a
-// download one request. A chat alternates between equal numbers of both.
+// A plan of one call. A unary call has one message in each direction, an upload
+// one response, and a download one request. A chat alternates between equal
+// numbers of both.
 struct Plan {
   Kind kind = Kind::kUnary;
   Api api = Api::kSync;

@@ -53,8 +53,7 @@ class Liveness {
       police_.OnDataSent();
     }
   }
-  // Returns false if the client pings too often. Call for each ping from a
-  // client.
+  // Counts a ping from a client. Returns false if the client pings too often.
   bool MayPing() { return !police_.OnPing(Now(), has_calls_()); }
 
  private:

@@ -44,7 +44,7 @@ class AllocationNames {
   // The limit of an allocation, 1 TiB: more than any device has.
   static constexpr uint64_t kMaxSize = uint64_t{1} << 40;
 
-  // Returns an error of getrandom().
+  // Makes a new key. Returns an error of getrandom().
   static absl::StatusOr<AllocationNames> Create();
 
   std::string Encode(const AllocationName& name) const;

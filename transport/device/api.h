@@ -12,9 +12,10 @@
 namespace penstock {
 namespace device {
 
-// Each function is the driver's function of the same name with the prefix "cu",
-// in its newest version. Functions that need a context use the current one of
-// the calling thread; see Device::Enter(). Thread-safe, as the driver is.
+// The functions of the driver. Each function is the driver's function of the
+// same name with the prefix "cu", in its newest version. Functions that need a
+// context use the current one of the calling thread; see Device::Enter().
+// Thread-safe, as the driver is.
 class Api {
  public:
   virtual ~Api() = default;

@@ -57,7 +57,8 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
  private:
   AwaitedTokens(progress::EventLoop* loop, absl::Duration limit,
                 std::string late);
-  // Returns false if another pending attempt has the name.
+  // Keeps `attempt` under `name`. Returns false if another pending attempt has
+  // the name.
   bool Keep(const std::string& name, std::shared_ptr<Attempt> attempt);
   // Forgets `attempt`, but no other attempt of that name.
   void Forget(const std::string& name, const Attempt* attempt);

@@ -15,11 +15,11 @@
 namespace penstock {
 namespace fabric {
 
-// A setup has a time limit and ends once: with an endpoint, with an error, or,
-// if the attempt was cancelled, without a callback. The subclass does the work
-// in between. Launch() may be called on any thread; everything else runs on the
-// event loop's thread. The timer holds a reference to this object until the
-// end.
+// A set-up of an endpoint, with a time limit. Ends once: with an endpoint, with
+// an error, or, if the attempt was cancelled, without a callback. The subclass
+// does the work in between. Launch() may be called on any thread; everything
+// else runs on the event loop's thread. The timer holds a reference to this
+// object until the end.
 //
 //   state          event         action                             next
 //   idle           StartOnLoop   start the limit, BeginOnLoop       started

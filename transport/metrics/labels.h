@@ -113,7 +113,7 @@ struct Value {
 };
 
 absl::string_view NameOf(Role role);
-// Returns nothing for an unknown name.
+// Returns the role of this name, or nothing for an unknown name.
 absl::optional<Role> RoleOf(absl::string_view name);
 // Convert a name, such as "shm", to a fabric or a path; kOther if unknown.
 Fabric FabricOf(absl::string_view name);

@@ -39,7 +39,8 @@ class Trace {
  public:
   static constexpr size_t kMaxEvents = 64 * 1024;
 
-  // Returns null if no trace is wanted, which is the usual case.
+  // Returns the process's trace. Returns null if no trace is wanted, which is
+  // the usual case.
   static Trace* Current() { return current_.load(std::memory_order_acquire); }
   // Begins the trace of this process, once and irrevocably. The child of a fork
   // has none.

@@ -115,8 +115,8 @@ class TraceFile {
   }
 
  private:
-  // Returns false after a failure: the file then keeps its old contents for
-  // good.
+  // Appends `text`, and ends the array. Returns false after a failure: the file
+  // then keeps its old contents for good.
   bool Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Status status = WriteAtEnd(absl::StrCat(text, kEnd));
     if (status.ok()) {

@@ -22,7 +22,8 @@
 namespace penstock {
 namespace progress {
 
-// A process has at most three loops:
+// A thread that watches descriptors and runs timers. A process has at most
+// three loops:
 // - Get() is for rare events: fabrics accept connections, set them up and
 //   notice their ends. No message passes through this loop.
 // - GetPolling() carries the messages of front ends whose applications have no

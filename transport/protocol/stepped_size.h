@@ -16,12 +16,13 @@ struct SizeBounds {
   size_t most = 0;   // not below start
 };
 
-// The size is the start times a power of two, within the bounds. The size is
-// doubled or halved when kInARow estimates in a row differ from it by more than
-// the factor kMargin. Margins of neighbouring sizes overlap, because a margin
-// is wider than half a step. An estimate that has just caused a step is
-// therefore well within the margins of the new size. To undo the step, the
-// estimate has to move by the overlap, and stay there. Not thread-safe.
+// A size that follows estimates in steps. The size is the start times a power
+// of two, within the bounds. The size is doubled or halved when kInARow
+// estimates in a row differ from it by more than the factor kMargin. Margins of
+// neighbouring sizes overlap, because a margin is wider than half a step. An
+// estimate that has just caused a step is therefore well within the margins of
+// the new size. To undo the step, the estimate has to move by the overlap, and
+// stay there. Not thread-safe.
 class SteppedSize {
  public:
   // The margin: 2^0.75, which is 0.75 of a step. Margins overlap by half a

@@ -55,8 +55,8 @@ class Sender {
     to_push_.push_back(region);
   }
 
-  // Returns INVALID_ARGUMENT if the peer acknowledges a frame that was never
-  // sent.
+  // Handles the peer's acknowledgement. Returns INVALID_ARGUMENT if the peer
+  // acknowledges a frame that was never sent.
   absl::Status OnAck(uint64_t ack);
   void Flush();
 

@@ -133,7 +133,8 @@ class StreamOutput {
   // ended then.
   bool AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
-  // Returns false if the message cannot be exposed.
+  // Exposes and announces the message. Returns false if the message cannot be
+  // exposed.
   bool AddAnnounce(uint32_t id, Stream* stream, const memory::Payload& message,
                    uint8_t flags, uint64_t begun_ns);
 

@@ -60,7 +60,8 @@ absl::Status Streams::OnHeaders(uint32_t id,
   return status;
 }
 
-// Returns false if the limit of open streams is reached.
+// Adds a stream that the peer has opened. Returns false if the limit of open
+// streams is reached.
 bool Streams::AddOpened(uint32_t id) {
   last_opened_ = id;
   if (admission_.full()) {

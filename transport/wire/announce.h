@@ -63,9 +63,9 @@ struct Announce {
 // region.
 std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
-// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, if the
-// parts of a region do not add up to the message, or if a number exceeds its
-// bound.
+// Parses an announcement. Returns INVALID_ARGUMENT if `bytes` are not exactly
+// one announcement, if the parts of a region do not add up to the message, or
+// if a number exceeds its bound.
 absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
                                        uint8_t version);
 

@@ -42,8 +42,8 @@ struct Hello {
 
 std::string EncodeHello(const Hello& hello);
 
-// Returns INVALID_ARGUMENT if `bytes` are not a hello. Ignores bytes after the
-// known fields: later versions may add some.
+// Parses a hello. Returns INVALID_ARGUMENT if `bytes` are not a hello. Ignores
+// bytes after the known fields: later versions may add some.
 absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes);
 
 }  // namespace wire

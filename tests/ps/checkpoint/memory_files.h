@@ -82,7 +82,7 @@ class MemoryFiles : public Files {
 
   // Counts an operation, and returns its injected error.
   absl::Status Begin();
-  // Returns null if the folder does not exist.
+  // Returns the folder of `path`, or null if the folder does not exist.
   Node* FolderOf(absl::string_view path);
   std::shared_ptr<Node> Find(absl::string_view path);
   static void Lose(Node* node, Loss loss, std::mt19937* random);

@@ -51,8 +51,8 @@ class Notification {
 using Signal = std::shared_ptr<Notification>;
 Signal NewSignal() { return std::make_shared<Notification>(); }
 
-// The parameter is true if the loop itself polls. The tests always have
-// something to poll.
+// Tests of both kinds of loop. The parameter is true if the loop itself polls.
+// The tests always have something to poll.
 class EventLoopTest : public testing::TestWithParam<bool> {
  protected:
   EventLoopTest() : slot_(PollSet::Get()->Add(std::make_shared<Nothing>())) {}

@@ -43,7 +43,7 @@ TEST(Budget, OnlyWhatALiarDoesIsAnError) {
   EXPECT_TRUE(absl::IsResourceExhausted(budget.Check()));
 }
 
-// The session is a server with small limits.
+// Tests of a server's session with small limits.
 class BudgetTest : public RawPeerTest {
  protected:
   BudgetTest() {

@@ -53,7 +53,8 @@ wire::FrameHeader Header(wire::FrameType type, uint32_t stream = 0,
 // Returns the payload of a kRelease, kPing or kPong.
 std::string IdPayload(uint64_t id);
 
-// The session is a server, or a client with `config.is_client`.
+// A test of a session against a RawPeer. The session is a server, or a client
+// with `config.is_client`.
 class RawPeerTest : public ::testing::Test {
  protected:
   explicit RawPeerTest(const LinkOptions& fast = LinkOptions()) : fast_(fast) {}

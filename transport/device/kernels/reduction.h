@@ -12,10 +12,10 @@
 
 namespace penstock::device::kernels {
 
-// All arrays have `count` elements of `type`. Their addresses belong to the
-// memory where the reduction is done: the host's, or a device's. Each is
-// aligned to its element. The output is one of the inputs, or overlaps none of
-// them.
+// The arguments of a reduction. All arrays have `count` elements of `type`.
+// Their addresses belong to the memory where the reduction is done: the host's,
+// or a device's. Each is aligned to its element. The output is one of the
+// inputs, or overlaps none of them.
 struct Reduction {
   Operation operation = Operation::kSum;
   ElementType type = ElementType::kF32;

@@ -117,7 +117,7 @@ absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
   }
 }
 
-// Returns null if no segment has room.
+// Leases memory in any segment. Returns null if no segment has room.
 std::shared_ptr<ArenaLease> Arena::LeaseLocked(uint64_t size) {
   for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
     std::shared_ptr<ArenaLease> lease = LeaseInLocked(segment.get(), size);
@@ -126,7 +126,7 @@ std::shared_ptr<ArenaLease> Arena::LeaseLocked(uint64_t size) {
   return nullptr;
 }
 
-// Returns null if the segment has no room.
+// Leases memory in `segment`. Returns null if the segment has no room.
 std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
                                                  uint64_t size) {
   const absl::optional<uint64_t> offset = segment->ranges.Allocate(size);

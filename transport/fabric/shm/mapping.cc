@@ -24,7 +24,8 @@ absl::Status CannotMap(uint64_t size) {
       "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
 }
 
-// Returns null if there is not enough address space.
+// Reserves address space, aligned to huge pages. Returns null if there is not
+// enough.
 uint8_t* ReserveAligned(uint64_t size) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   size = (size + page - 1) / page * page;

@@ -19,7 +19,7 @@ namespace verbs {
 // An IPv4 or IPv6 address with a port.
 class Address {
  public:
-  // Returns an error for any other family.
+  // Converts an IPv4 or IPv6 address. Returns an error for any other family.
   static absl::StatusOr<Address> From(const sockaddr& address);
   // Parses "10.9.0.1" or "fe80::1". Does not resolve names.
   static absl::StatusOr<Address> Parse(absl::string_view text, uint16_t port);

@@ -15,9 +15,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each function is the library's function of the same name with the prefix ibv_
-// or rdma_. IbvCreateQp() and CreateQp() distinguish two functions of one name.
-// The results are the library's:
+// The functions of the libraries. Each function is the library's function of
+// the same name with the prefix ibv_ or rdma_. IbvCreateQp() and CreateQp()
+// distinguish two functions of one name. The results are the library's:
 //
 //   creating something      the object, or null and errno
 //   ending and posting      0, or the error number

@@ -134,8 +134,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
     absl::optional<memory::SharedAllocation> allocation;
     GpuReach* reach = nullptr;
   };
-  // Returns an error if the bytes cannot, or should not, be registered for
-  // `use`.
+  // Returns the piece of the bytes. Returns an error if the bytes cannot, or
+  // should not, be registered for `use`.
   absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
                              size_t least_unnamed);
   // Returns an existing region, or makes one. For a trial, the region covers

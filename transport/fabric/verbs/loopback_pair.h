@@ -23,7 +23,8 @@ struct LoopbackRoute {
   ibv_ah_attr address = {};
 };
 
-// Returns NOT_FOUND if the port has no address, or is down.
+// Returns the route from a port to itself. Returns NOT_FOUND if the port has no
+// address, or is down.
 absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 

@@ -13,7 +13,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// The layout is not documented; these are the fields that cuobjdump shows.
+// The head of a file of kernels. The layout is not documented; these are the
+// fields that cuobjdump shows.
 struct FileHeader {
   uint32_t magic;
   uint16_t version;

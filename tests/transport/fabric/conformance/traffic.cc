@@ -131,7 +131,8 @@ class ConformanceTraffic : public Conformance {
     }
   }
 
-  // Returns false if the whole region has been asked for.
+  // Reads the next piece of a region. Returns false if the whole region has
+  // been asked for.
   bool ReadNext(Side owner, uint64_t key) {
     auto it = From(owner).pulls.find(key);
     if (it == From(owner).pulls.end()) return false;

@@ -41,7 +41,8 @@ inline std::string Read(const memory::Payload& payload) {
   return content;
 }
 
-// The lender's devices are `theirs_`, the borrower's `ours_`.
+// A test with a lender and a borrower. The lender's devices are `theirs_`, the
+// borrower's `ours_`.
 class ShmDevices : public ::testing::Test {
  protected:
   static Options With(memory::DeviceAccess* devices,

@@ -40,7 +40,8 @@ class FakeQueuePairs {
   // Makes a queue pair in state RESET, for Modify().
   int CreateRaw(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   int DestroyRaw(ibv_qp* qp);
-  // Returns null if there is none, or if it was destroyed.
+  // Returns the queue pair of this number, or null if there is none or it was
+  // destroyed.
   FakeQp* Find(uint32_t qp_num) const;
   const std::map<uint32_t, FakeQp*>& all() const { return all_; }
 

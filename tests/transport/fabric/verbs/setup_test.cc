@@ -260,7 +260,8 @@ enum class Who { kConnecting, kListening, kBoth };
 
 class Cancelled : public SetupTest, public testing::WithParamInterface<Who> {
  protected:
-  // Returns false if there were fewer steps.
+  // Connects, and cancels after `steps` steps of the network. Returns false if
+  // there were fewer steps.
   bool CancelAfter(int steps) {
     Open();
     const std::string offer = Offer();
