@@ -133,8 +133,8 @@ TEST(TensorsTest, WrongNamesAreRefusedBeforeAnythingIsMeasured) {
   EXPECT_EQ(Contents(path), "");
 }
 
-// Without a GPU, nothing may stand in for it, and no output may look like a
-// GPU's figures.
+// Tests a machine without a GPU. Nothing may replace the GPU, and no output may
+// look like a GPU's figures.
 TEST(TensorsTest, WithoutADeviceItsMemoryIsNotMeasured) {
   if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
   const std::string path = testing::TempDir() + "/device";

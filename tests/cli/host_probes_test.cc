@@ -31,7 +31,7 @@ TEST(SharedMemoryProbeTest, CallsThatFailAreProblemsWithARemedy) {
   EXPECT_NE(found.remedy.find("vm.memfd_noexec"), std::string::npos);
 }
 
-// Only the trial decides, whatever the system calls of shm return.
+// Tests that only the trial decides, whatever the system calls of shm return.
 TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   FakeHost host;
   EXPECT_TRUE(PathOf(JudgePaths(*host), "shm")->usable);

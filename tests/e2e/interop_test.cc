@@ -60,7 +60,7 @@ class InteropTest : public ServiceTest {
   }
 };
 
-// empty_unary
+// gRPC's case empty_unary.
 TEST_P(InteropTest, EmptyMessagesComeEmpty) {
   Call call;
   Empty response;
@@ -70,7 +70,7 @@ TEST_P(InteropTest, EmptyMessagesComeEmpty) {
   ExpectTraffic(1, 1);
 }
 
-// large_unary
+// gRPC's case large_unary.
 TEST_P(InteropTest, LargeUnaryComesWhole) {
   EXPECT_FALSE(ReceiveLarge(false));
   ExpectTraffic(1, 1);
@@ -80,7 +80,8 @@ TEST_P(InteropTest, LargeUnaryComesWhole) {
   }
 }
 
-// client_compressed_unary: a probe that the server must refuse goes first.
+// gRPC's case client_compressed_unary. A probe that the server must refuse goes
+// first.
 TEST_P(InteropTest, RequestsAreCompressedCallByCall) {
   EXPECT_EQ(SendLarge(false, true).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
@@ -93,7 +94,7 @@ TEST_P(InteropTest, RequestsAreCompressedCallByCall) {
   ExpectTraffic(3, 2);
 }
 
-// server_compressed_unary
+// gRPC's case server_compressed_unary.
 TEST_P(InteropTest, ResponsesAreCompressedCallByCall) {
   EXPECT_TRUE(ReceiveLarge(true));
   if (IsPenstock(GetParam())) {
@@ -103,7 +104,7 @@ TEST_P(InteropTest, ResponsesAreCompressedCallByCall) {
   ExpectTraffic(2, 2);
 }
 
-// client_streaming
+// gRPC's case client_streaming.
 TEST_P(InteropTest, StreamOfRequestsIsSummedUp) {
   Call call;
   StreamingInputCallResponse response;
@@ -120,7 +121,7 @@ TEST_P(InteropTest, StreamOfRequestsIsSummedUp) {
   ExpectTraffic(4, 1);
 }
 
-// server_streaming
+// gRPC's case server_streaming.
 TEST_P(InteropTest, StreamOfResponsesComesInOrder) {
   Call call;
   StreamingOutputCallRequest request;
@@ -139,7 +140,7 @@ TEST_P(InteropTest, StreamOfResponsesComesInOrder) {
   ExpectTraffic(1, 4);
 }
 
-// ping_pong
+// gRPC's case ping_pong.
 TEST_P(InteropTest, RequestsAndResponsesTakeTurns) {
   Call call;
   auto stream = stub_->FullDuplexCall(&call);
@@ -156,7 +157,7 @@ TEST_P(InteropTest, RequestsAndResponsesTakeTurns) {
   ExpectTraffic(4, 4);
 }
 
-// empty_stream
+// gRPC's case empty_stream.
 TEST_P(InteropTest, StreamWithoutMessagesEndsWell) {
   Call call;
   auto stream = stub_->FullDuplexCall(&call);

@@ -162,7 +162,8 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
-// If shown as a number, an absent limit would look like the lowest limit.
+// Tests that an absent limit is not shown. A number would look like the lowest
+// limit.
 TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   for (const auto& each : Parse(MetricsText())) {

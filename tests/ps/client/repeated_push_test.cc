@@ -96,8 +96,8 @@ TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   worker->Leave();
 }
 
-// If one server would refuse gradients, no other server may apply its part of
-// the step.
+// Tests gradients that one of two servers would refuse. No other server may
+// apply its part of the step.
 TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   Cluster cluster(2);
   auto defined = Define(cluster.DefinitionOf(

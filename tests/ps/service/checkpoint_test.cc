@@ -134,8 +134,8 @@ TEST_F(CheckpointServiceTest, RequestOfAnotherRunIsRefused) {
             grpc::StatusCode::ABORTED);
 }
 
-// Without the cancellation, the server would wait for an hour, and could answer
-// no other checkpoint call.
+// Tests a caller that is cancelled. Otherwise the server would wait for an
+// hour, and could answer no other checkpoint call.
 TEST_F(CheckpointServiceTest, CallerWhoGivesUpFreesTheServer) {
   Start(1, WithFolder());
   Step(0);

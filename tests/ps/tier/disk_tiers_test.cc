@@ -206,7 +206,8 @@ TEST_F(DiskTiersTest, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   ExpectRow(tier.get(), {0, 1});
 }
 
-// If the remover of a folder is killed, the folder can still be removed later.
+// Tests that the lock is removed last. If the remover of a folder is killed,
+// the folder can still be removed later.
 TEST_F(DiskTiersTest, TheLockIsRemovedLast) {
   auto tiers = Open();
   const std::string folder =

@@ -138,7 +138,8 @@ TEST(DeviceRanges, AreSafeOnSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// If a child found the table locked, the child would never find anything in it.
+// Tests a fork while the table is used. A child that found the table locked
+// would never find anything in it.
 TEST(DeviceRanges, AreThereInAChildWhoeverUsedThemAtTheFork) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device, nullptr);

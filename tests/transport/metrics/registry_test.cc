@@ -94,7 +94,7 @@ TEST(Registry, LevelsEndWithTheirOwners) {
   EXPECT_EQ(used(), 0u);
 }
 
-// If the lock of a source is held for long, only scrapers wait.
+// Tests a source whose lock is held for long. Only scrapers wait.
 TEST(Registry, SourcesComeAndGoWhileAScrapeWaitsForOne) {
   class Busy : public Source {
    public:

@@ -36,8 +36,8 @@ TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
   EXPECT_EQ(at_b().writable, 0);
 }
 
-// Without the event, the session would wait forever with the frames that it has
-// merged meanwhile.
+// Tests that an event follows each time that credit ran out. Without the event,
+// the session would wait forever with the frames that it has merged meanwhile.
 TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   for (int round = 1; round <= 5; ++round) {
     SendUntilRefused(Side::kA);
@@ -77,7 +77,7 @@ TEST_P(Conformance, SendFromWithinWritableArrives) {
   }
 }
 
-// If both ends are without credit, neither may wait for the other to make room
+// Tests two ends without credit. Neither may wait for the other to make room
 // first.
 TEST_P(Conformance, BothEndsWithoutCreditGetGoing) {
   const size_t from_a = SendUntilRefused(Side::kA);

@@ -116,8 +116,8 @@ TEST(ShmFork, ChildHasArenasOfItsOwn) {
   EXPECT_TRUE(child.Join());
 }
 
-// Otherwise the child would lend its peers the parent's memory, without the
-// child's writes.
+// Tests that the parent's arena is not used in the child. The child would lend
+// its peers the parent's memory, without the child's writes.
 TEST(ShmFork, ParentsArenaServesNothingInTheChild) {
   auto arena = Arena::Create(16 * kMiB);
   auto lease = LeaseOf(arena, kMiB, 1);

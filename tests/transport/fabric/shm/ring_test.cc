@@ -156,7 +156,8 @@ TEST_F(RingTest, HostileGrowthBreaks) {
   EXPECT_EQ(Receive(&got), Got::kBroken);  // the ring may not grow twice
 }
 
-// Otherwise the reader would read memory that nobody has allocated.
+// Tests a packet beyond the allocated part of the ring, which the reader must
+// not read.
 TEST_F(RingTest, PacketBeyondThePartThatIsInUseBreaks) {
   std::string got;
   WriteLength(kFirstRingBytes);

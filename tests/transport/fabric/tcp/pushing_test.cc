@@ -184,7 +184,7 @@ TEST_F(TcpPushing, PushOfAnotherSizeThanTheReadBreaksTheConnection) {
   EXPECT_EQ(into, ".....");
 }
 
-// The read would wait for ever.
+// Tests a peer that leaves out a push. The read would otherwise wait for ever.
 TEST_F(TcpPushing, PushThatIsLeftOutBreaksTheConnection) {
   std::string into(5, '.');
   ReadOf(1, 5, 0, &into, 42);

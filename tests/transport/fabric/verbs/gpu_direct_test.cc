@@ -124,8 +124,8 @@ TEST_F(GpuDirectTest, StagedWhereNoWindowCanBeBound) {
   EXPECT_TRUE(server().events.broken.empty());
 }
 
-// If windows cannot be bound to a peer-memory region, the memory is exposed by
-// a dmabuf instead.
+// Tests a peer-memory region to which no window can be bound. The memory is
+// exposed by a dmabuf instead.
 TEST_F(GpuDirectTest, ByDmabufWhereNoWindowCanBeBound) {
   DeviceOptions device = WithPeerMemory();
   device.binds_gpus = false;
@@ -191,8 +191,8 @@ TEST_F(GpuDirectTest, LittleMemoryIsStaged) {
   EXPECT_EQ(in_place, 0u);
 }
 
-// If the copy from the GPU fails, the message gets an error, and the connection
-// goes on.
+// Tests a copy from the GPU that fails. The message gets an error, and the
+// connection goes on.
 TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   DeviceOptions device;
   device.has_dmabuf = false;
