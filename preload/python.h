@@ -4,7 +4,7 @@
 #ifndef PENSTOCK_PRELOAD_PYTHON_H_
 #define PENSTOCK_PRELOAD_PYTHON_H_
 
-// Returns true if dlopen() is about to load such a module.
+// Returns true if `file` is a cygrpc module, which dlopen() is about to load.
 int IsCygrpc(const char* file);
 
 // Opens our module instead of `file`. If that is impossible, logs the reason

@@ -10,10 +10,10 @@ namespace penstock::collectives {
 
 // Counts elements. Exact if each block and segment has the same size.
 struct Cost {
-  // Steps that follow one another.
+  // The number of steps that follow one another.
   double steps = 0;
-  // Elements that cross a link one after another: with the time of an element
-  // as the unit, the duration without latency.
+  // The number of elements that cross a link one after another. With the time
+  // of an element as the unit, this is the duration without latency.
   double serial = 0;
   // The elements that all ranks send to others.
   double total = 0;

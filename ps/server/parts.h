@@ -13,8 +13,8 @@
 
 namespace penstock::ps {
 
-// Ranges of fewer bytes are packed. A separate tensor costs about a microsecond
-// per transfer; a microsecond copies about this many bytes.
+// The size in bytes below which ranges are packed. A separate tensor costs
+// about a microsecond per transfer; a microsecond copies about this many bytes.
 inline constexpr size_t kPackBelowBytes = 16 << 10;
 
 // A unit of pulls, pushes and training: one range, or a pack. A pack is several

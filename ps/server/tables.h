@@ -47,7 +47,7 @@ struct Selection {
 
   std::vector<size_t> parts;
   std::vector<Rows> rows;
-  // Values of a longer type are rounded to this one: kF16 or kBF16.
+  // The type to which values of a longer type are rounded: kF16 or kBF16.
   absl::optional<tensor::DType> dtype;
 };
 

@@ -27,8 +27,8 @@ class Batch {
       hashes[i] = hash(ids[i]);
       ++ends_[ShardOf(hashes[i], shard_bits)];
     }
-    // Sets each entry to its group's begin. Placing all ids advances it to the
-    // end.
+    // Sets each entry of ends_ to its group's begin. Placing all ids advances
+    // each entry to the group's end.
     uint32_t begin = 0;
     for (uint32_t& end : ends_) {
       const uint32_t size = end;

@@ -72,7 +72,7 @@ struct Options {
   // pool, their share of the pool is a limit, too.
   size_t max_removals = 1 << 20;
 
-  // Must outlive the table.
+  // The source of memory, which must outlive the table.
   Memory* memory = SystemMemory();
 
   size_t slots() const { return initial_slots.size(); }

@@ -217,7 +217,7 @@ class Table {
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
-  // Code that makes, changes, moves or removes rows visits the gate.
+  // The gate that code visits to make, change, move or remove rows.
   Gate gate_;
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;

@@ -56,8 +56,8 @@ void Connection::Register() {
   counted_ = std::make_unique<metrics::Registration>(this);
 }
 
-// Drops a reference. Removes the connection from the metrics before the front
-// end's destructor runs.
+// Removes the connection from the metrics before the front end's destructor
+// runs.
 void Connection::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   counted_ = nullptr;

@@ -39,7 +39,8 @@ class EpollSet {
 
   const grpc_event_engine_vtable& engine_;
   int fd_ = kUnknown;
-  // gRPC may make a new set in the child of a fork.
+  // The fork count at the search. gRPC may make a new set in the child of a
+  // fork.
   uint32_t fork_count_ = 0;
 };
 

@@ -44,7 +44,8 @@ struct ConnectionInfo {
   uint64_t credit_stalls = 0;
   uint64_t credit_stall_ns = 0;
   uint64_t window_stalls = 0;
-  // Same meaning as the metrics of the process.
+  // The histograms of the connection, with the same meaning as the metrics of
+  // the process.
   Histogram client_streams;
   Histogram announced;
 };

@@ -60,7 +60,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   EventLoop* const loop_;
   const int port_;
-  // After Begin(), used only on the loop's thread.
+  // The listening socket. After Begin(), used only on the loop's thread.
   base::UniqueFd listening_;
   Callbacks callbacks_;
   base::LimitedLog log_;

@@ -53,7 +53,7 @@ Schedule::Kind KindNamed(const std::string& name) {
   Fail("no schedule: " + name);
 }
 
-// Removes the keys that it knows from `arguments`.
+// Returns the configuration in `arguments`, and removes its keys.
 OptimizerConfig ConfigFrom(Arguments* arguments) {
   OptimizerConfig config;
   const std::map<std::string, double*> numbers = {

@@ -162,11 +162,11 @@ class Arena : public std::enable_shared_from_this<Arena> {
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
   // The size of watchers_ when last counted.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
-  // A thread is making a segment. Only this thread uses maker_.
+  // True while a thread makes a segment. Only this thread uses maker_.
   bool is_growing_ ABSL_GUARDED_BY(mu_) = false;
   std::condition_variable_any has_grown_;
   ArenaSegmentMaker maker_;
-  // PrepareAside() will run.
+  // True if PrepareAside() will run.
   bool is_preparing_ ABSL_GUARDED_BY(mu_) = false;
   Segments segments_ ABSL_GUARDED_BY(mu_);
 };
