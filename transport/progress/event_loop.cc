@@ -174,8 +174,8 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
     is_first = timers_.begin()->first.second == id;
   }
   // If other timers are earlier, the thread wakes for the earliest, and then
-  // checks this timer.
-  if (is_first) Wake();
+  // checks this timer. The loop's own thread checks before it sleeps.
+  if (is_first && !IsCurrent()) Wake();
   return id;
 }
 
@@ -198,7 +198,7 @@ void EventLoop::Post(Callback callback) {
     base::MutexLock lock(&mu_);
     posted_.push_back(std::move(callback));
   }
-  Wake();
+  if (!IsCurrent()) Wake();
 }
 
 void EventLoop::Wake() {
