@@ -75,12 +75,12 @@ void PathPoller::Schedule(int polls) {
 }
 
 void PathPoller::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
+  if (path->HasInput()) owner_->PollPath();
   {
     base::MutexLock lock(mu_);
     if (path != path_) return;
     path->ClearWakeup();
   }
-  owner_->PollPath();
   if (path->HasInput()) Schedule();
 }
 

@@ -206,19 +206,21 @@ class Endpoint {
   virtual bool Poll() = 0;
   // Returns true if Poll() would find input. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;
-  // Turns the peer's doorbell on or off. If armed, the peer rings the
-  // lifeline's doorbell when it sends. After arming, check HasInput() once
-  // more, because earlier input does not ring. A fresh endpoint may be armed
-  // already. Safe without the lock.
+  // Turns the peer's doorbell on or off. If armed, the peer rings when it
+  // sends: one of wakeup_fds(), or the lifeline's doorbell. After arming, check
+  // HasInput() once more, because earlier input does not ring. A fresh endpoint
+  // may be armed already. Safe without the lock.
   virtual void SetArmed(bool armed) = 0;
-  // Returns descriptors. While armed, one of them becomes readable when there
-  // is input. The owner then calls ClearWakeup(), and Poll() until it returns
-  // false. Empty if the lifeline's doorbell announces input. The endpoint owns
-  // the descriptors.
+  // Returns descriptors. While armed, one of them has an event (EPOLLET) when
+  // there is input. The owner then polls, calls ClearWakeup(), and polls again
+  // until HasInput() returns false. Input before ClearWakeup() may cause no
+  // further event. Empty if the lifeline's doorbell announces input. The
+  // endpoint owns the descriptors. Other processes may share them, so remove
+  // them from an epoll set explicitly.
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
-  // Returns true if the peer must be rung for packets that were sent since the
-  // last call.
+  // Rings the peer for packets that were sent since the last call, if the peer
+  // sleeps. Returns true if the lifeline must do it: RingDoorbell().
   virtual bool TakeDoorbellRequest() = 0;
   // Rings the peer's doorbell. Works on a lifeline only.
   virtual void RingDoorbell() = 0;

@@ -3,13 +3,16 @@
 #include <sys/epoll.h>
 
 #include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/string_view.h"
 #include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
+#include "transport/base/mutex.h"
 #include "transport/progress/event_loop.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace core {
@@ -23,6 +26,7 @@ class GrpcWaker : public PathWaker,
       : path_(std::move(path)), wake_(std::move(wake)) {}
 
   void Begin(int fd) {
+    base::MutexLock lock(&mu_);
     self_ = shared_from_this();
     fd_ = grpc_fd_create(fd, "penstock-path", /*track_err=*/false);
     GRPC_CLOSURE_INIT(
@@ -33,28 +37,64 @@ class GrpcWaker : public PathWaker,
         this, nullptr);
     grpc_fd_notify_on_read(fd_, &on_readable_);
   }
-  // Triggers the notification, with an error.
+  // A notification is pending or running. The last one releases this object.
   void Stop() override {
-    grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the path is not used any more"));
+    base::MutexLock lock(&mu_);
+    if (!is_waking_) ReleaseLocked();
+    stopped_ = true;
   }
 
  private:
   void OnReadable(const grpc_error_handle& error) {
-    if (error.ok()) {
-      wake_();
-      return grpc_fd_notify_on_read(fd_, &on_readable_);
+    if (!BeginWake(error)) {
+      wake_ = nullptr;
+      self_ = nullptr;  // may destroy this object
+      return;
+    }
+    wake_();
+    EndWake();
+  }
+
+  bool BeginWake(const grpc_error_handle& error) {
+    base::MutexLock lock(&mu_);
+    if (!error.ok()) ReleaseLocked();
+    is_waking_ = error.ok() && !stopped_;
+    return is_waking_;
+  }
+
+  void EndWake() {
+    base::MutexLock lock(&mu_);
+    is_waking_ = false;
+    grpc_fd_notify_on_read(fd_, &on_readable_);
+    if (stopped_) ReleaseLocked();
+  }
+
+  // Gives up the descriptor, which triggers a pending notification, with an
+  // error. Removes the descriptor from gRPC's set explicitly, unlike
+  // grpc_fd_shutdown(): the set would keep it as long as another process has a
+  // duplicate.
+  void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (fd_ == nullptr) return;
+    // In a forked child, the set is the parent's. The parent still waits there,
+    // so the descriptor must stay.
+    if (fork_count_ != progress::ForkCount()) {
+      grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the process forked"));
     }
     int ours = -1;  // the path closes the descriptor
-    grpc_fd_orphan(fd_, nullptr, &ours, "penstock path");
-    wake_ = nullptr;
-    self_ = nullptr;  // may destroy this object
+    grpc_fd_orphan(std::exchange(fd_, nullptr), nullptr, &ours,
+                   "penstock path");
   }
 
   const std::shared_ptr<fabric::Endpoint> path_;
+  const uint32_t fork_count_ = progress::ForkCount();
   Wake wake_;
-  grpc_fd* fd_ = nullptr;
   grpc_closure on_readable_;
   std::shared_ptr<GrpcWaker> self_;
+
+  base::Mutex mu_;
+  grpc_fd* fd_ ABSL_GUARDED_BY(mu_) = nullptr;
+  bool is_waking_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 // Waits for the path's descriptor on the event loop's thread.
@@ -70,7 +110,7 @@ class LoopWaker : public PathWaker,
     loop_ = *loop;
     std::shared_ptr<LoopWaker> self = shared_from_this();
     absl::StatusOr<progress::EventLoop::Id> watch =
-        loop_->Watch(fd, EPOLLIN, [self](uint32_t) {
+        loop_->Watch(fd, EPOLLIN | EPOLLET, [self](uint32_t) {
           grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
           grpc_core::ExecCtx exec_ctx;
           if (!self->stopped_) self->wake_();

@@ -167,8 +167,9 @@ void CallConnection::OnPathChanged(
   if (path == nullptr) return;
   std::shared_ptr<CallConnection> self = ShareAs<CallConnection>();
   for (int fd : path->wakeup_fds()) {
-    absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
-        fd, EPOLLIN, [self, path](uint32_t) { self->poller_.OnWakeup(path); });
+    absl::StatusOr<progress::EventLoop::Id> watch =
+        loop_->Watch(fd, EPOLLIN | EPOLLET,
+                     [self, path](uint32_t) { self->poller_.OnWakeup(path); });
     if (watch.ok()) {
       path_watches_.push_back(*watch);
     } else {

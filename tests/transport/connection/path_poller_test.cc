@@ -38,12 +38,18 @@ class FakePath : public fabric::Endpoint {
     armed = value;
     if (value && on_armed) on_armed();
   }
+  void ClearWakeup() override {
+    ++cleared;
+    if (on_cleared) on_cleared();
+  }
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 
   bool input = false;
   bool armed = false;
+  int cleared = 0;
   std::function<void()> on_armed;
+  std::function<void()> on_cleared;
 
  private:
   const fabric::Capabilities capabilities_;
@@ -140,6 +146,32 @@ TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);
   EXPECT_EQ(executor_.tasks.size(), 1);
+}
+
+// The peer does not ring until ClearWakeup(). Therefore a thread polls before
+// it, and looks for input after it.
+TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
+  poller_.Watch(path_);
+  path_->input = true;
+  path_->on_cleared = [this] { EXPECT_EQ(owner_.polls, 1); };
+  poller_.OnWakeup(path_);
+  EXPECT_EQ(path_->cleared, 1);
+  EXPECT_EQ(executor_.tasks.size(), 1);
+
+  path_->input = false;
+  path_->on_cleared = [this] { path_->input = true; };
+  poller_.OnWakeup(path_);
+  EXPECT_EQ(owner_.polls, 1);
+  EXPECT_EQ(path_->cleared, 2);
+  EXPECT_EQ(executor_.tasks.size(), 2);
+}
+
+TEST_F(PathPollerTest, WakeUpOfAnEarlierPathIsIgnored) {
+  poller_.Watch(path_);
+  poller_.Watch(nullptr);
+  poller_.OnWakeup(path_);
+  EXPECT_EQ(path_->cleared, 0);
+  EXPECT_TRUE(executor_.tasks.empty());
 }
 
 base::Descriptors OneTooMany() {
