@@ -14,7 +14,7 @@ namespace base {
 // Does not read /proc, which may be missing, and which needs a descriptor. The
 // lowest free number is a poor estimate: it may belong to a descriptor that was
 // closed just now, below many that are in use.
-Descriptors Descriptors::Now() {
+Descriptors Descriptors::CountUntil(bool (*is_enough)(const Descriptors&)) {
   constexpr int64_t kMostLooks = 16 * 1024;
   constexpr int64_t kUnlimited = std::numeric_limits<int32_t>::max();
   Descriptors now;
@@ -26,10 +26,22 @@ Descriptors Descriptors::Now() {
   const int64_t last = std::max<int64_t>(now.limit - kMostLooks, 0);
   for (int64_t fd = now.limit - 1; fd >= last; --fd) {
     if (fcntl(static_cast<int>(fd), F_GETFD) < 0) ++now.free;
-    if (now.HasRoomForPath()) return now;
+    if (is_enough(now)) return now;
   }
   if (last > 0) now.free = now.limit;
   return now;
+}
+
+Descriptors Descriptors::Now() {
+  return CountUntil(
+      [](const Descriptors& now) { return now.HasRoomForPath(); });
+}
+
+bool Descriptors::HaveRoomForDoorbell() {
+  const auto is_enough = [](const Descriptors& now) {
+    return now.free > kFreeForDoorbell;
+  };
+  return is_enough(CountUntil(is_enough));
 }
 
 absl::Status Descriptors::CheckForPath() const {

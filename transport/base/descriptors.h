@@ -12,13 +12,17 @@ namespace base {
 
 // The number of free file descriptors of this process. A connection needs one
 // descriptor; a path needs more. Therefore paths leave some descriptors to
-// connections.
+// connections, and doorbells, which make paths faster, some to paths.
 struct Descriptors {
   // Counts free descriptors of this process, from the highest number down,
-  // until there are enough for a path. Costs a few hundred short system calls.
-  // Checks at most 16,384 numbers; if the limit is higher, assumes that enough
-  // are free.
+  // until there are enough for a path. Costs a few hundred short system
+  // calls. Checks at most 16,384 numbers; if the limit is higher, assumes that
+  // enough are free.
   static Descriptors Now();
+  // Returns true if a path may take descriptors for doorbells, too: more than
+  // kFreeForDoorbell are free. Counts as Now() does.
+  static bool HaveRoomForDoorbell();
+  static constexpr int64_t kFreeForDoorbell = 768;
 
   // Returns true if a new path may take descriptors: more than three eighths of
   // the limit are free, or more than 384.
@@ -39,6 +43,7 @@ struct Descriptors {
   int64_t limit = 0;
 
  private:
+  static Descriptors CountUntil(bool (*is_enough)(const Descriptors&));
   int64_t Reserve() const {
     constexpr int64_t kMostReserved = 256;
     return limit / 4 < kMostReserved ? limit / 4 : kMostReserved;

@@ -26,8 +26,9 @@ class Pollable {
   // Returns true if Poll() would find input. Must be cheap, take no lock and
   // not call PollSet.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings a doorbell when it sends. The doorbell wakes a
-  // thread, which polls this pollable until it is empty. Must take no lock, not
+  // While armed, the peer rings a doorbell when it sends, once for each arming
+  // at least. The doorbell wakes a thread, which polls this pollable until it
+  // is empty. Must take no lock, not
   // call PollSet, and end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
 };
@@ -55,6 +56,9 @@ class Pollable {
 // other's write (Dekker's argument; the fences must be sequentially
 // consistent). There are four cases:
 //   1. If the peer saw the flag set, its doorbell wakes a thread, which polls.
+//      A peer may ring once for several inputs, if it has not seen the flag set
+//      anew since. The woken thread then sets it anew after its poll, and looks
+//      for input once more, as after any arming.
 //   2. Otherwise the peer saw the flag clear. Flags are cleared only while a
 //      spinner exists, and mu_ is held while spinners are counted and flags
 //      written. Hence a later EndSpin() sets the flag: the one of the last

@@ -90,6 +90,11 @@ TEST_F(ProcessDescriptorsTest, FreeOnesCountWhereverTheyAre) {
   EXPECT_TRUE(Descriptors::Now().HasRoomForPath());
 }
 
+TEST_F(ProcessDescriptorsTest, LowLimitLeavesNoneToDoorbells) {
+  opened_.clear();
+  EXPECT_FALSE(Descriptors::HaveRoomForDoorbell());
+}
+
 TEST_F(ProcessDescriptorsTest, HighLimitTakesNoLongLook) {
   opened_.clear();
   rlimit high = before_;
@@ -98,6 +103,7 @@ TEST_F(ProcessDescriptorsTest, HighLimitTakesNoLongLook) {
   const Descriptors now = Descriptors::Now();
   EXPECT_TRUE(now.HasRoomForPath());
   EXPECT_LE(now.free, 385);
+  EXPECT_TRUE(Descriptors::HaveRoomForDoorbell());
 }
 
 }  // namespace

@@ -146,6 +146,9 @@ absl::Status Borrower::TakeOneLocked(ReceivedSetup received) {
       return lender_->Decline(message.segment_id);
     case SetupMessage::Kind::kClosed:
       return lender_->OnClosed(message.segment_id);
+    case SetupMessage::Kind::kDoorbell:
+      if (doorbell_ == nullptr) break;
+      return doorbell_->TakePeers(std::move(received.fd));
     case SetupMessage::Kind::kHello:
     case SetupMessage::Kind::kWelcome:
       break;

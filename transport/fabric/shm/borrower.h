@@ -16,6 +16,7 @@
 #include "transport/fabric/shm/borrowed_device.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/device_lender.h"
+#include "transport/fabric/shm/doorbell.h"
 #include "transport/fabric/shm/lent_segment.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/memory/device_access.h"
@@ -45,10 +46,15 @@ class Borrower {
 
   // Receives segments over `socket`, and returns loans in `own`. Opens
   // allocations with `devices`; null: opens none. Tells `lender` which
-  // allocations the peer declines. All arguments must outlive this object.
+  // allocations the peer declines. Gives the peer's doorbell to `doorbell`;
+  // null: takes none. All arguments must outlive this object.
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
-           DeviceLender* lender)
-      : socket_(socket), own_(own), devices_(devices), lender_(lender) {}
+           DeviceLender* lender, Doorbell* doorbell)
+      : socket_(socket),
+        own_(own),
+        devices_(devices),
+        lender_(lender),
+        doorbell_(doorbell) {}
   ~Borrower() { LetGo(); }
   Borrower(const Borrower&) = delete;
   Borrower& operator=(const Borrower&) = delete;
@@ -138,6 +144,7 @@ class Borrower {
   ControlPage* const own_;
   memory::DeviceAccess* const devices_;
   DeviceLender* const lender_;
+  Doorbell* const doorbell_;
 
   // Also held by the thread that receives from the socket. Taken before the
   // DeviceLender's lock.

@@ -23,6 +23,8 @@ constexpr uint16_t kLayoutVersion = 5;
 // uses them in place, and reports when it has closed them. Bit 1 belongs to
 // older builds, which did not report closing, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
+// Another bit: this side takes a doorbell from the peer (kDoorbell).
+constexpr uint32_t kTakesDoorbell = 4;
 
 // Caps open loans. Also the size of ControlPage::releases, so the ring of
 // releases never overflows.
@@ -50,7 +52,9 @@ struct ControlPage {
   // Counts the bytes ever consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
-  // Is 1 while the peer must ring after writing.
+  // Is 0 while the peer need not ring after writing. A side that has passed a
+  // doorbell changes the value with each arming, and is rung once for each
+  // value. Another side writes 1, and is rung after each write.
   alignas(64) std::atomic<uint32_t> armed;
 
   // Counts the peer's loans that were ever returned. `releases` is a ring of

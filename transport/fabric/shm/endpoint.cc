@@ -7,6 +7,8 @@
 #include "absl/container/fixed_array.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "transport/base/steady_time.h"
 #include "transport/fabric/gather.h"
 #include "transport/fabric/shm/lent_segment.h"
 #include "transport/fabric/shm/region_key.h"
@@ -60,6 +62,13 @@ struct LoadedRegion {
   bool is_whole = false;  // if false, the caller releases the region
 };
 
+// Returns an odd number, which is different each time. A wrong value in the
+// page is therefore hardly ever one that comes later, for which the peer would
+// not ring.
+uint32_t FirstArming() {
+  return static_cast<uint32_t>(absl::ToUnixNanos(base::SteadyNow())) | 1;
+}
+
 // Returns true if all parts are of one loan, and so end together.
 bool IsOneLoan(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
@@ -84,7 +93,8 @@ ShmEndpoint::ShmEndpoint(const std::shared_ptr<Link>& link)
     : link_(link),
       reading_(link->StartReading()),
       sender_(link->own_page(), link->peer_page()),
-      receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()) {}
+      receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()),
+      armings_(FirstArming()) {}
 
 ShmEndpoint::~ShmEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
@@ -315,17 +325,46 @@ bool ShmEndpoint::HasInput() const {
 }
 
 void ShmEndpoint::SetArmed(bool armed) {
-  link_->own_page()->armed.store(armed ? 1 : 0, std::memory_order_relaxed);
+  link_->own_page()->armed.store(armed ? NextArming() : 0,
+                                 std::memory_order_relaxed);
   // Precedes the caller's check of HasInput(). Pairs with the peer's fence
   // between its write and its check of the flag (TakeDoorbellRequest()).
   std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+// Odd, so that the value is not 0 after an overflow. The peer would have to
+// send nothing for exactly 2^31 armings to take a value for one that it has
+// rung for.
+uint32_t ShmEndpoint::NextArming() {
+  return armings_.fetch_add(2, std::memory_order_relaxed);
+}
+
+std::vector<int> ShmEndpoint::wakeup_fds() const {
+  const int fd = link_->doorbell()->fd();
+  return fd < 0 ? std::vector<int>() : std::vector<int>{fd};
+}
+
+// The value may change meanwhile. Whoever changes it looks for input afterwards
+// (arming), or polls (disarming).
+void ShmEndpoint::ClearWakeup() {
+  std::atomic<uint32_t>* const flag = &link_->own_page()->armed;
+  uint32_t armed = flag->load(std::memory_order_relaxed);
+  if (armed != 0) flag->compare_exchange_strong(armed, NextArming());
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // as in SetArmed()
 }
 
 bool ShmEndpoint::TakeDoorbellRequest() {
   if (!unannounced_) return false;
   unannounced_ = false;
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return link_->peer_page()->armed.load(std::memory_order_relaxed) != 0;
+  const uint32_t armed =
+      link_->peer_page()->armed.load(std::memory_order_relaxed);
+  // The peer arms anew after a ring has woken it, and looks for input then. One
+  // ring suffices for all that is sent until then.
+  if (armed == 0 || armed == rung_) return false;
+  if (!link_->doorbell()->Ring()) return true;
+  rung_ = armed;
+  return false;
 }
 
 void ShmEndpoint::RingDoorbell() {}

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,10 +20,13 @@ namespace fabric {
 namespace shm {
 
 // Sends packets through a ring in each direction, and lends large payloads from
-// the arena. Makes no system call on a running connection.
+// the arena. Makes no system call on a running connection, except to wake a
+// peer that sleeps.
 //
-// Rings no doorbell. The owner asks TakeDoorbellRequest() after Send(), and
-// also after Poll(), because a peer that waits for room must be woken, too.
+// The owner asks TakeDoorbellRequest() after Send(), and also after Poll(),
+// because a peer that waits for room must be woken, too. The function rings the
+// peer's doorbell, once for each arming, and returns false. If the peer has
+// passed no doorbell, the function returns true, and the lifeline must ring.
 //
 // Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
@@ -66,6 +70,10 @@ class ShmEndpoint : public Endpoint {
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
+  // Returns this side's doorbell, unless the peer does not have it.
+  std::vector<int> wakeup_fds() const override;
+  // Arms anew, if armed, so that the peer rings again.
+  void ClearWakeup() override;
   bool TakeDoorbellRequest() override;
   // Does nothing, because the endpoint is not a lifeline.
   void RingDoorbell() override;
@@ -77,6 +85,8 @@ class ShmEndpoint : public Endpoint {
   std::string DescribeDevices() const;
   absl::Status CopyPart(const RemotePart& part, uint64_t offset,
                         absl::Span<uint8_t> into);
+  // Returns a value of ControlPage::armed that differs from the one before.
+  uint32_t NextArming();
   // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(absl::Status cause);
@@ -88,6 +98,8 @@ class ShmEndpoint : public Endpoint {
   EndpointEvents* events_ = nullptr;
   bool* destroyed_ = nullptr;  // of the Poll() in progress
   bool unannounced_ = false;   // the peer has not been rung for some packet
+  uint32_t rung_ = 0;  // the arming of the peer that its doorbell rang for
+  std::atomic<uint32_t> armings_;
   absl::Status failure_;
   std::atomic<bool> failed_{false};  // failure_ is set
   std::atomic<bool> broken_{false};  // OnBroken() has been delivered

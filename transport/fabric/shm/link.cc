@@ -46,8 +46,8 @@ Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
       fork_count_(progress::ForkCount()),
       device_lender_(socket_.get(), DevicesOf(sharing_)),
       lender_(sharing_.arena, socket_.get(), peer_page(), &device_lender_),
-      borrower_(socket_.get(), own_page(), DevicesOf(sharing_),
-                &device_lender_) {}
+      borrower_(socket_.get(), own_page(), DevicesOf(sharing_), &device_lender_,
+                sharing_.copies ? nullptr : &doorbell_) {}
 
 Link::~Link() {
   if (!IsForeign()) device_lender_.End();
@@ -75,6 +75,9 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
   link->borrower_.Connect(link);
   absl::Status watched = link->Watch(EPOLLIN | EPOLLRDHUP);
   if (!watched.ok()) return watched;
+  if (link->sharing_.peer_takes_doorbell) {
+    link->doorbell_.Offer(link->socket_.get());
+  }
   link->sharing_.arena->AddWatcher(link);
   return link;
 }

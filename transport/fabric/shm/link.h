@@ -16,6 +16,7 @@
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/device_lender.h"
+#include "transport/fabric/shm/doorbell.h"
 #include "transport/fabric/shm/lender.h"
 #include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/segment.h"
@@ -78,6 +79,7 @@ class Link : public ArenaWatcher,
   DeviceLender* device_lender() { return &device_lender_; }
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
+  Doorbell* doorbell() { return &doorbell_; }
   // Returns true once the peer writes nothing more. Earlier bytes are still
   // there to read.
   bool PeerIsGone() const;
@@ -148,6 +150,7 @@ class Link : public ArenaWatcher,
   std::atomic<progress::EventLoop::Id> watch_{0};
   std::atomic<bool> has_lent_{false};  // since the last look
   std::atomic<bool> looks_{false};
+  Doorbell doorbell_;
   DeviceLender device_lender_;
   Lender lender_;
   Borrower borrower_;

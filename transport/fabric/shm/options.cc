@@ -37,7 +37,8 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
 }
 
 uint32_t FeaturesOf(const Sharing& sharing) {
-  return sharing.devices == nullptr ? 0 : kOpensDevices;
+  return (sharing.devices == nullptr ? 0 : kOpensDevices) |
+         (sharing.copies ? 0 : kTakesDoorbell);
 }
 
 void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {
@@ -48,6 +49,8 @@ void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {
   if (sharing->copies) sharing->devices = nullptr;
   sharing->peer_opens_devices =
       sharing->devices != nullptr && (of_peer.features & kOpensDevices) != 0;
+  sharing->peer_takes_doorbell =
+      !sharing->copies && (of_peer.features & kTakesDoorbell) != 0;
 }
 
 }  // namespace shm

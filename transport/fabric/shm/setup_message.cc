@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -81,11 +82,31 @@ absl::Status CheckFirst(const FirstInSocket& first) {
     return absl::InvalidArgumentError(
         "the set-up message is too long, or has too many descriptors");
   }
-  // The only query that reaches no driver and no foreign file system.
-  if (has_fd && fcntl(first.fd.get(), F_GET_SEALS) < 0) {
-    return absl::FailedPreconditionError("the peer's descriptor is no memfd");
-  }
   return absl::OkStatus();
+}
+
+// Returns true if `fd` is an eventfd. Reaches no driver and no foreign file
+// system, unlike read(), write(), poll() and fstat(). No file has such a name:
+// names of files begin with a slash.
+bool IsEventFd(int fd) {
+  constexpr absl::string_view kName = "anon_inode:[eventfd]";
+  char name[kName.size() + 1];
+  const std::string link = absl::StrCat("/proc/thread-self/fd/", fd);
+  const ssize_t size = readlink(link.c_str(), name, sizeof name);
+  return size >= 0 && absl::string_view(name, size) == kName;
+}
+
+// Checks the descriptor of a message of that kind.
+absl::Status CheckDescriptor(SetupMessage::Kind kind, int fd) {
+  if (kind == SetupMessage::Kind::kDoorbell) {
+    return IsEventFd(fd) ? absl::OkStatus()
+                         : absl::FailedPreconditionError(
+                               "the peer's descriptor is no eventfd");
+  }
+  // The only query that reaches no driver and no foreign file system.
+  return fcntl(fd, F_GET_SEALS) >= 0 ? absl::OkStatus()
+                                     : absl::FailedPreconditionError(
+                                           "the peer's descriptor is no memfd");
 }
 
 bool IsOfSetup(SetupMessage::Kind kind) {
@@ -106,6 +127,8 @@ bool TakeLastWord(uint32_t word, SetupMessage* message) {
     case SetupMessage::Kind::kTakeBack:
       message->segment_id = word;
       return true;
+    case SetupMessage::Kind::kDoorbell:
+      return word == 0;
     case SetupMessage::Kind::kDevice:
     case SetupMessage::Kind::kDeclined:
     case SetupMessage::Kind::kClosed:
@@ -129,6 +152,7 @@ bool TakeSize(uint64_t size, SetupMessage* message) {
     case SetupMessage::Kind::kTakeBack:
     case SetupMessage::Kind::kDeclined:
     case SetupMessage::Kind::kClosed:
+    case SetupMessage::Kind::kDoorbell:
       return size == 0;
   }
   return false;
@@ -156,7 +180,8 @@ absl::Status CheckToken(absl::string_view token) {
 }
 
 bool HasDescriptor(SetupMessage::Kind kind) {
-  return IsOfSetup(kind) || kind == SetupMessage::Kind::kSegment;
+  return IsOfSetup(kind) || kind == SetupMessage::Kind::kSegment ||
+         kind == SetupMessage::Kind::kDoorbell;
 }
 
 std::string EncodeSetup(const SetupMessage& message) {
@@ -191,7 +216,7 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   const absl::string_view text = bytes.substr(kSetupHeaderBytes);
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
-  if (kind < 1 || kind > 7 || text.size() != in[7] ||
+  if (kind < 1 || kind > 8 || text.size() != in[7] ||
       !TakeSize(base::LoadLittle<uint64_t>(in + 8), &message) ||
       !TakeLastWord(base::LoadLittle<uint32_t>(in + 16), &message) ||
       !TakeText(text, &message)) {
@@ -245,6 +270,10 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   if (first.fd.valid() != HasDescriptor(message->kind)) {
     return absl::InvalidArgumentError(
         "the set-up message does not have exactly its one descriptor");
+  }
+  if (first.fd.valid()) {
+    absl::Status checked = CheckDescriptor(message->kind, first.fd.get());
+    if (!checked.ok()) return checked;
   }
   DropFirst(socket);
   return ReceivedSetup{*std::move(message), std::move(first.fd)};

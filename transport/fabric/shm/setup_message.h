@@ -62,6 +62,9 @@ struct SetupMessage {
     // be read any more. Has no descriptor. Sent once for each allocation, as
     // the answer to kTakeBack or earlier.
     kClosed = 7,
+    // Sent by either side, once, with the eventfd that wakes it. Sent only to a
+    // side with kTakesDoorbell.
+    kDoorbell = 8,
   };
   Kind kind = Kind::kHello;
   // The size of the ring: IsRingSize(). Of the segment: 1 to kMaxPeerBytes. Of
@@ -90,8 +93,8 @@ bool HasDescriptor(SetupMessage::Kind kind);
 struct ReceivedSetup {
   SetupMessage message;
   // A descriptor of shared memory: anonymous, or a file in a memory file
-  // system. System calls on it therefore never block. Set only if
-  // HasDescriptor().
+  // system. System calls on it therefore never block. In kDoorbell, an eventfd.
+  // Set only if HasDescriptor().
   progress::ForeignFd fd;
 };
 
@@ -103,9 +106,9 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 // Receives a message, without blocking. Returns NOT_FOUND if there is none,
 // UNAVAILABLE if the peer has hung up, and RESOURCE_EXHAUSTED if this process
 // has no descriptor left. Returns another error if the message does not have
-// exactly the descriptors of its kind: one, of shared memory, or none. After an
-// error the message is still in the socket, and its descriptors are closed with
-// the socket.
+// exactly the descriptors of its kind: one, of shared memory or of an eventfd,
+// or none. After an error the message is still in the socket, and its
+// descriptors are closed with the socket.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
 
 }  // namespace shm

@@ -31,6 +31,8 @@ struct Sharing {
   memory::DeviceAccess* devices = nullptr;
   // True if the peer opens devices' memory that this side lends.
   bool peer_opens_devices = false;
+  // True if this side passes the peer a doorbell.
+  bool peer_takes_doorbell = false;
 };
 
 }  // namespace shm

@@ -48,7 +48,7 @@ class BorrowerTest : public ::testing::Test {
     peer_.Reset(ends[1]);
     lender_ = std::make_unique<DeviceLender>(socket_.get(), &ours_);
     borrower_ = std::make_unique<Borrower>(socket_.get(), page_.get(), &ours_,
-                                           lender_.get());
+                                           lender_.get(), nullptr);
     borrower_->Connect(counting_);
     lent_ = theirs_.Put(std::string(memory::kMinDeviceBytes, 'x'));
   }

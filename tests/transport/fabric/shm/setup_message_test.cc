@@ -1,6 +1,7 @@
 #include "transport/fabric/shm/setup_message.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -140,11 +141,13 @@ TEST(SetupMessage, ASizeIsWithinTheLimitsOfItsKind) {
       {Kind::kTakeBack, {0}, {1}},
       {Kind::kDeclined, {0}, {1}},
       {Kind::kClosed, {0}, {1}},
+      {Kind::kDoorbell, {0}, {1}},
   };
   for (const auto& each : cases) {
     SetupMessage message;
     message.kind = each.kind;
     message.segment_id = each.kind == Kind::kSegment ? 1 : kDeviceBit;
+    if (each.kind == Kind::kDoorbell) message.segment_id = 0;
     if (each.kind == Kind::kDevice) message.handle = "handle";
     for (const uint64_t size : each.good) {
       message.size = size;
@@ -222,6 +225,31 @@ TEST(SetupMessage, DescriptorOfAnythingButSharedMemoryIsRejected) {
   SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);
   const absl::Status status = ReceiveSetup(sockets.b.get()).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST(SetupMessage, DoorbellIsAnEventFd) {
+  SetupMessage doorbell;
+  doorbell.kind = SetupMessage::Kind::kDoorbell;
+  SocketPair sockets;
+  const base::UniqueFd fd(eventfd(1, EFD_CLOEXEC));
+  ASSERT_TRUE(SendSetup(sockets.a.get(), doorbell, fd.get()).ok());
+  auto received = ReceiveSetup(sockets.b.get());
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_EQ(received->message.kind, SetupMessage::Kind::kDoorbell);
+  EXPECT_TRUE(received->fd.valid());
+
+  auto segment = Segment::Create("anon_inode:[eventfd]", 4096);
+  ASSERT_TRUE(SendSetup(sockets.a.get(), doorbell, segment->fd()).ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(ReceiveSetup(sockets.b.get()).status()));
+}
+
+TEST(SetupMessage, EventFdIsNoSharedMemory) {
+  SocketPair sockets;
+  const base::UniqueFd fd(eventfd(1, EFD_CLOEXEC));
+  ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), fd.get()).ok());
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(ReceiveSetup(sockets.b.get()).status()));
 }
 
 TEST(SetupMessage, WhatWasRefusedForWantOfADescriptorIsReceivedLater) {

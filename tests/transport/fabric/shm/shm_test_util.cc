@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 
 #include <utility>
 
@@ -136,6 +137,20 @@ std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening, uint32_t features) {
   pair->end.endpoint = *std::move(end);
   pair->end.endpoint->Start(&pair->end.events);
   return pair;
+}
+
+SleepingEnd::SleepingEnd(Endpoint* end) : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  const std::vector<int> fds = end->wakeup_fds();
+  EXPECT_EQ(fds.size(), 1u);
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLET;
+  EXPECT_EQ(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fds.at(0), &event), 0);
+  EXPECT_TRUE(TakeRing());  // readable from the beginning
+}
+
+bool SleepingEnd::TakeRing() {
+  epoll_event event;
+  return epoll_wait(epoll_.get(), &event, 1, 0) == 1;
 }
 
 bool IsHungUp(const base::UniqueFd& socket) {

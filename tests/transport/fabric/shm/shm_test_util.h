@@ -110,6 +110,17 @@ struct RawPair {
 };
 std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening,
                                      uint32_t features = 0);
+// Waits for the doorbell of one end, as the end's owner does.
+class SleepingEnd {
+ public:
+  // `end` has a doorbell, and outlives this object.
+  explicit SleepingEnd(Endpoint* end);
+  // Returns true if the doorbell has rung since the last call.
+  bool TakeRing();
+
+ private:
+  const base::UniqueFd epoll_;
+};
 // Returns true if the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 

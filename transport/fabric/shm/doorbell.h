@@ -1,0 +1,71 @@
+// The eventfds by which the two sides of a connection wake each other.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_DOORBELL_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_DOORBELL_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "transport/base/unique_fd.h"
+#include "transport/progress/foreign_fd.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// The doorbells of one side: its own eventfd, on which it sleeps, and the
+// peer's, which it rings. Each may be missing, for example if few descriptors
+// are left. The lifeline then rings instead.
+//
+// A ring writes 0 to the eventfd. The counter is 1 from the beginning and does
+// not change. The descriptor is therefore always readable, and each ring causes
+// an event for a thread that waits for edges (EPOLLET). Nobody reads the
+// counter, which saves a system call per ring, and no number of rings fills it.
+//
+// A hostile peer may empty or fill the counter, or make the descriptor
+// blocking. If it empties its own counter, it misses rings. A write of 0 to a
+// full counter does not block. The exception is a counter at 2^64 - 1. No
+// write reaches this value, but the kernel does, for example at the end of an
+// AIO request that names the eventfd. Therefore only processes of one user,
+// which can stop each other anyway, pass each other doorbells.
+//
+// Thread-safe.
+class Doorbell {
+ public:
+  Doorbell();
+  Doorbell(const Doorbell&) = delete;
+  Doorbell& operator=(const Doorbell&) = delete;
+  // In a forked child, leaves this side's descriptor open: gRPC may have closed
+  // it there, and the number may belong to another one.
+  ~Doorbell();
+
+  // Makes this side's eventfd, and passes it to the peer over `socket`. Without
+  // effect if descriptors are scarce or the socket is full. Call at most once,
+  // before other threads use this object.
+  void Offer(int socket);
+  // Returns the descriptor to wait on, for edges. Returns -1 if the peer did
+  // not get it.
+  int fd() const { return own_.get(); }
+
+  // Takes the peer's eventfd, which ReceiveSetup() has checked. Closes it if
+  // descriptors are scarce. Returns INVALID_ARGUMENT for a second one.
+  absl::Status TakePeers(progress::ForeignFd fd);
+  // Wakes the peer. Returns false if there is no doorbell of the peer. Does not
+  // block.
+  bool Ring() const;
+
+ private:
+  const uint32_t fork_count_;
+  base::UniqueFd own_;
+  // Written once, before peers_number_.
+  progress::ForeignFd peers_;
+  bool has_taken_ = false;  // used by the thread that receives
+  std::atomic<int> peers_number_{-1};
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_DOORBELL_H_
