@@ -16,9 +16,9 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The delay of the first look for returned loans, because their return rings no
-// doorbell. A poll notices returned loans. Without a poll, a look notices them,
-// this long after memory was lent, and then less and less often.
+// The period of looks for returned loans while memory is lent again and again,
+// because the return of a loan rings no doorbell. A poll notices returned loans
+// earlier. Without further loans, the period grows.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // The pause while this process has too much to unmap, because the socket stays
 // readable.
@@ -214,9 +214,12 @@ void Link::WatchLoans() {
   LookLater(kFirstLook);
 }
 
+// All links look at the same times, so that one wake-up of the loop suffices.
 void Link::LookLater(absl::Duration period) {
+  const absl::Duration past =
+      (base::SteadyNow() - absl::UnixEpoch()) % kFirstLook;
   std::weak_ptr<Link> weak = shared_from_this();
-  loop_->RunAfter(period, [weak, period] {
+  loop_->RunAfter(period - past, [weak, period] {
     if (std::shared_ptr<Link> link = weak.lock()) link->LookForReturns(period);
   });
 }
@@ -226,7 +229,9 @@ void Link::LookForReturns(absl::Duration period) {
   (void)lender_.Reclaim();  // a poll reports errors
   device_lender_.TakeBackIdle(base::SteadyNow());
   const bool answered = borrower_.Answer();
-  if (HasLoans() || !answered) {
+  // Looks once more after memory was lent, even if all has come back. Otherwise
+  // each loan of a busy link would begin anew, and wake the loop's thread.
+  if (has_lent || HasLoans() || !answered) {
     return LookLater(has_lent ? kFirstLook
                               : std::min(period * 2, kLingerPeriod));
   }

@@ -86,7 +86,7 @@ class Link : public ArenaWatcher,
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // Schedules looks for returned loans, so that memory is released soon even if
+  // Keeps looking for returned loans, so that memory is released soon even if
   // nobody polls the endpoint. The owner of the memory may be waiting for it.
   // Also takes back idle device memory.
   void WatchLoans();
