@@ -9,6 +9,9 @@
 //       connects and makes sequential calls for MILLIS, at least ten; prints
 //       "answers N" and microseconds: "first N", "median N", "p90 N",
 //       "longest N"; or "failed MESSAGE"
+//   busy calls PATH ADDRESS COUNT BYTES
+//       connects, prints "connected", and waits for a line; then makes COUNT
+//       sequential calls with requests and responses of BYTES; prints "done"
 //   busy health ADDRESS MILLIS
 //       like probe, with health checks of a stock client
 //   busy scrape PORT MILLIS
@@ -261,6 +264,27 @@ int Probe(Path path, const std::string& address,
   });
 }
 
+int MakeCalls(Path path, const std::string& address, int count, int bytes) {
+  TestService::Stub stub(Connect(path, address));
+  SimpleRequest request;
+  *request.mutable_payload() = ZeroPayload(bytes);
+  request.set_response_size(bytes);
+  const auto call_once = [&] {
+    Call call;
+    SimpleResponse response;
+    return stub.UnaryCall(&call, request, &response).ok();
+  };
+  if (!call_once()) return 1;
+  std::cout << "connected" << std::endl;
+  std::cin.get();
+  for (int i = 0; i < count; ++i) {
+    if (!call_once()) return 1;
+  }
+  std::cout << "done" << std::endl;
+  AwaitEndOfInput();
+  return 0;
+}
+
 int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
   const auto channel = Connect(Path::kStock, address);
   return Measure(time, [&]() -> std::string {
@@ -323,6 +347,10 @@ int main(int argc, char** argv) {
   if (role == "probe" && argc == 5) {
     return Probe(*PathOfName(argv[2]), argv[3],
                  std::chrono::milliseconds(std::atoi(argv[4])));
+  }
+  if (role == "calls" && argc == 6) {
+    return MakeCalls(*PathOfName(argv[2]), argv[3], std::atoi(argv[4]),
+                     std::atoi(argv[5]));
   }
   if (role == "health" && argc == 4) {
     return CheckHealth(argv[2], std::chrono::milliseconds(std::atoi(argv[3])));

@@ -1,0 +1,113 @@
+// Counts the system calls of calls over shared memory, by a tracer.
+// docs/threading.md#system-calls-of-a-call says whose the others are.
+
+#include "tests/process/system_calls.h"
+
+#include <sys/syscall.h>
+
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/child.h"
+
+namespace penstock::e2e {
+namespace {
+
+using process::SystemCalls;
+
+constexpr int kCalls = 400;
+// Calls of the connection's own, such as heartbeats, and calls that begin while
+// the peer is just falling asleep.
+constexpr int kFew = kCalls / 10;
+
+std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
+                                 const std::string& polling) {
+  arguments.insert(arguments.begin(), "tests/e2e/busy");
+  return Child::Start(std::move(arguments), {"PENSTOCK_POLLING=" + polling});
+}
+
+// A server and a client, whose calls are counted.
+class Processes {
+ public:
+  // `bytes`: of request and response.
+  Processes(const std::string& polling, int bytes)
+      : server_(StartBusy({"server", "sync", "Shm"}, polling)) {
+    const std::string port = server_->Find("port ").value_or("");
+    client_ = StartBusy({"calls", "Shm", "127.0.0.1:" + port,
+                         absl::StrCat(kCalls), absl::StrCat(bytes)},
+                        polling);
+    if (!client_->Find("connected").has_value()) return;
+    trace_ = SystemCalls::Trace({server_->pid(), client_->pid()});
+    if (trace_ == nullptr) return;
+    client_->Tell("\n");
+    done_ = client_->Find("done").has_value();
+  }
+
+  bool traced() const { return trace_ != nullptr; }
+  bool done() const { return done_; }
+  int64_t RingsOfServer() { return trace_->CountZeroWrites(server_->pid()); }
+  int64_t RingsOfClient() { return trace_->CountZeroWrites(client_->pid()); }
+  int64_t OfClient(int64_t number) {
+    return trace_->Count(client_->pid(), number);
+  }
+  // Returns the calls on sockets of both.
+  int64_t OnSockets() {
+    int64_t sum = 0;
+    for (const int64_t number : {SYS_sendmsg, SYS_recvmsg, SYS_sendto,
+                                 SYS_recvfrom, SYS_writev, SYS_readv}) {
+      sum += trace_->Count(server_->pid(), number) + OfClient(number);
+    }
+    return sum;
+  }
+
+ private:
+  const std::unique_ptr<Child> server_;
+  std::unique_ptr<Child> client_;
+  std::unique_ptr<SystemCalls> trace_;
+  bool done_ = false;
+};
+
+class SystemCallsTest : public testing::TestWithParam<int> {
+ protected:
+  // The release of a lent message is a frame of its own, and may find the peer
+  // asleep again.
+  static int MostRings() { return (IsLent() ? 2 : 1) * kCalls + kFew; }
+  static bool IsLent() { return GetParam() > 8; }
+};
+
+TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
+  Processes processes("event", GetParam());
+  if (!processes.traced()) GTEST_SKIP() << "this process may not trace";
+  ASSERT_TRUE(processes.done());
+  for (const int64_t rings :
+       {processes.RingsOfServer(), processes.RingsOfClient()}) {
+    EXPECT_GE(rings, kCalls - kFew);
+    EXPECT_LE(rings, MostRings());
+  }
+  EXPECT_LE(processes.OnSockets(), kFew);
+  // With lent messages a timer runs, too, and traced calls take about as long.
+  if (IsLent()) return;
+  EXPECT_LE(processes.OfClient(SYS_write), MostRings());
+  EXPECT_LE(processes.OfClient(SYS_read), kFew);
+  EXPECT_LE(processes.OfClient(SYS_epoll_wait), MostRings() + kFew);
+}
+
+TEST_P(SystemCallsTest, PollersAreNotWoken) {
+  Processes processes("busy", GetParam());
+  if (!processes.traced()) GTEST_SKIP() << "this process may not trace";
+  ASSERT_TRUE(processes.done());
+  EXPECT_LE(processes.RingsOfServer(), kFew);
+  EXPECT_LE(processes.RingsOfClient(), kFew);
+  EXPECT_LE(processes.OnSockets(), kFew);
+}
+
+// A small message, and one that is lent.
+INSTANTIATE_TEST_SUITE_P(Bytes, SystemCallsTest, testing::Values(8, 256 << 10));
+
+}  // namespace
+}  // namespace penstock::e2e
