@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
+#include "transport/connection/idle_blocks.h"
 #include "transport/paths/short_lives.h"
 #include "transport/progress/fork_count.h"
 
@@ -44,7 +45,9 @@ Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
                mu_.AssertHeld();
                Settle(status);
              }),
-      linger_timer_(this) {}
+      linger_timer_(this) {
+  FreeIdleBlocks();
+}
 
 Connection::~Connection() = default;
 

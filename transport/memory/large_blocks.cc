@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <iterator>
+#include <utility>
 
 #include "absl/memory/memory.h"
 
@@ -116,7 +117,7 @@ void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   std::list<Kept> dropped;  // freed outside the lock
   {
     base::MutexLock lock(&mu_);
-    kept_.push_front(Kept{data, size});
+    kept_.push_front(Kept{data, size, looks_});
     kept_bytes_ += size;
     while (kept_bytes_ > limit_) {
       kept_bytes_ -= kept_.back().size;
@@ -124,6 +125,49 @@ void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
     }
   }
   for (const Kept& old : dropped) Free(old.data, old.size);
+  StartTimer();
+}
+
+void LargeBlocks::FreeIdle() {
+  std::list<Kept> idle;  // freed outside the lock
+  {
+    base::MutexLock lock(&mu_);
+    auto first = kept_.end();
+    while (first != kept_.begin() && std::prev(first)->since < looks_) {
+      --first;
+      kept_bytes_ -= first->size;
+    }
+    idle.splice(idle.end(), kept_, first, kept_.end());
+    ++looks_;
+    has_timer_ = false;
+  }
+  for (const Kept& old : idle) {
+    // free() may keep the pages for other blocks of the heap.
+    (void)madvise(old.data, old.size, MADV_DONTNEED);
+    Free(old.data, old.size);
+  }
+  StartTimer();
+}
+
+void LargeBlocks::SetTimer(std::function<bool()> start) {
+  {
+    base::MutexLock lock(&mu_);
+    start_timer_ = std::move(start);
+  }
+  StartTimer();
+}
+
+void LargeBlocks::StartTimer() {
+  std::function<bool()> start;
+  {
+    base::MutexLock lock(&mu_);
+    if (has_timer_ || kept_.empty() || start_timer_ == nullptr) return;
+    has_timer_ = true;
+    start = start_timer_;
+  }
+  if (start()) return;
+  base::MutexLock lock(&mu_);
+  has_timer_ = false;
 }
 
 size_t LargeBlocks::kept_bytes() const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 
@@ -33,12 +34,21 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // null if the heap has too little memory. A block may outlive this object.
   std::shared_ptr<uint8_t> Allocate(size_t size);
 
+  // Frees the blocks that have been kept since before the last call, and gives
+  // their pages back to the system. Starts the timer again if blocks are left.
+  void FreeIdle();
+  // Calls `start`, without locks, when the first block is kept. `start` makes
+  // FreeIdle() be called once, later. Returns false if that is impossible: then
+  // `start` is called again for the next block. Call SetTimer() at most once.
+  void SetTimer(std::function<bool()> start);
+
   size_t kept_bytes() const;
 
  private:
   struct Kept {
     uint8_t* data;
     size_t size;
+    uint64_t since;  // the number of calls of FreeIdle() before
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
@@ -48,6 +58,8 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   static void AfterFork();
   uint8_t* Take(size_t size);
   void GiveBack(uint8_t* data, size_t size);
+  // Starts the timer if it is needed and does not run.
+  void StartTimer();
 
   const size_t limit_;
   mutable base::Mutex mu_;
@@ -55,6 +67,9 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // blocks.
   std::list<Kept> kept_ ABSL_GUARDED_BY(mu_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t looks_ ABSL_GUARDED_BY(mu_) = 0;  // calls of FreeIdle()
+  std::function<bool()> start_timer_ ABSL_GUARDED_BY(mu_);
+  bool has_timer_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace memory

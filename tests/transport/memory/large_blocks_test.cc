@@ -1,9 +1,11 @@
 #include "transport/memory/large_blocks.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -124,6 +126,73 @@ TEST(LargeBlocks, ChildrenOfForksMayUseThem) {
   }
   ends = true;
   busy.join();
+}
+
+TEST(LargeBlocks, FreesWhatWasNotUsedBetweenTwoLooks) {
+  auto blocks = LargeBlocks::Create(64 * kMiB);
+  blocks->Allocate(3 * kMiB);
+  blocks->FreeIdle();
+  EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
+  blocks->Allocate(2 * kMiB);
+  blocks->FreeIdle();
+  EXPECT_EQ(blocks->kept_bytes(), 2 * kMiB);
+  blocks->Allocate(2 * kMiB);  // used again
+  blocks->FreeIdle();
+  EXPECT_EQ(blocks->kept_bytes(), 2 * kMiB);
+  blocks->FreeIdle();
+  EXPECT_EQ(blocks->kept_bytes(), 0u);
+}
+
+// Returns how many pages of a range the system holds, which may be unmapped.
+int ResidentPages(uint8_t* data, size_t size) {
+  std::vector<unsigned char> pages(size / sysconf(_SC_PAGESIZE));
+  if (mincore(data, size, pages.data()) != 0) return 0;
+  return static_cast<int>(
+      std::count_if(pages.begin(), pages.end(),
+                    [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST(LargeBlocks, PagesOfIdleBlocksGoBackToTheSystem) {
+  auto blocks = LargeBlocks::Create(64 * kMiB);
+  // Once glibc has freed a larger block, smaller ones come from its heap.
+  blocks->Allocate(4 * kMiB);
+  blocks->FreeIdle();
+  blocks->FreeIdle();
+  std::shared_ptr<uint8_t> block = blocks->Allocate(kMiB);
+  // Keeps the heap from shrinking.
+  const std::shared_ptr<uint8_t> behind = blocks->Allocate(kMiB);
+  uint8_t* const data = block.get();
+  memset(data, 1, kMiB);
+  block = nullptr;
+  EXPECT_GT(ResidentPages(data, kMiB), 200);
+  blocks->FreeIdle();
+  blocks->FreeIdle();
+  EXPECT_LE(ResidentPages(data, kMiB), 2) << "the heap's own words";
+}
+
+TEST(LargeBlocks, TimerRunsWhileBlocksAreKept) {
+  auto blocks = LargeBlocks::Create(64 * kMiB);
+  int starts = 0;
+  bool works = false;
+  blocks->SetTimer([&starts, &works] {
+    ++starts;
+    return works;
+  });
+  EXPECT_EQ(starts, 0);
+  blocks->Allocate(kMiB);
+  blocks->Allocate(kMiB);
+  EXPECT_EQ(starts, 2) << "tried again, because it did not start";
+  works = true;
+  blocks->Allocate(kMiB);
+  blocks->Allocate(kMiB);
+  EXPECT_EQ(starts, 3);
+  blocks->FreeIdle();  // keeps the block for now
+  EXPECT_EQ(starts, 4);
+  blocks->FreeIdle();
+  ASSERT_EQ(blocks->kept_bytes(), 0u);
+  EXPECT_EQ(starts, 4);
+  blocks->Allocate(kMiB);
+  EXPECT_EQ(starts, 5);
 }
 
 TEST(LargeBlocks, ThreadsDoNotShareMemoryInUse) {

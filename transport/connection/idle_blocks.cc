@@ -1,0 +1,37 @@
+#include "transport/connection/idle_blocks.h"
+
+#include "absl/time/time.h"
+#include "transport/memory/large_blocks.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace connection {
+namespace {
+
+// Longer than the pauses of a program that sends one message after another.
+constexpr absl::Duration kIdleTime = absl::Seconds(5);
+
+// Returns false if no thread can be had for the timer.
+bool LookLater() {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return false;
+  return (*loop)->RunAfter(kIdleTime, [] {
+    // Freeing pages takes long.
+    progress::RunAside(progress::Aside::kMemory,
+                       [] { memory::LargeBlocks::Get()->FreeIdle(); });
+  }) != 0;
+}
+
+}  // namespace
+
+void FreeIdleBlocks() {
+  static const bool set = [] {
+    memory::LargeBlocks::Get()->SetTimer(LookLater);
+    return true;
+  }();
+  (void)set;
+}
+
+}  // namespace connection
+}  // namespace penstock
