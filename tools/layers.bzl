@@ -461,7 +461,7 @@ LAYERS = {
         "collectives/schedule",
         "collectives/reduction",
         "collectives/host",
-        "bench/rpc/statistics.h",
+        "bench/rpc/report/statistics.h",
     ],
     "bench/connections": ["penstock"],
     "bench/device": ["penstock", "transport/memory", "transport/device"],

@@ -22,7 +22,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "bench/rpc/statistics.h"
+#include "bench/rpc/report/statistics.h"
 #include "collectives/host/group.h"
 #include "collectives/host/meeting.h"
 #include "collectives/reduction/reduction.h"
