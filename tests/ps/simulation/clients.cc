@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "ps/client/reattach.h"
 
 namespace penstock::ps {
 namespace {
@@ -25,13 +26,14 @@ absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
 
 }  // namespace
 
-Model ModelOf(const std::vector<int64_t>& staleness) {
+Model ModelOf(const std::vector<int64_t>& staleness, uint32_t backup_workers) {
   Model model;
   for (size_t policy = 0; policy < staleness.size(); ++policy) {
     TableSpec dense;
     dense.name = Dense(policy);
     dense.rows = DenseSpec{tensor::DType::kF32, {kDenseElements}};
     dense.staleness = staleness[policy];
+    if (staleness[policy] == 0) dense.backup_workers = backup_workers;
     dense.optimizer.schedule.learning_rate = 1;
     TableSpec sparse = dense;
     sparse.name = Sparse(policy);
@@ -126,6 +128,18 @@ void Trainer::StartLeave() {
   Start([this] {
     if (worker_ != nullptr && !is_killed()) worker_->Leave();
     worker_ = nullptr;
+    return absl::OkStatus();
+  });
+}
+
+void Trainer::StartReattach(const absl::Status& error) {
+  call_ = Call::kReattach;
+  Start([this, error] {
+    auto again = Reattach(worker_->options(), error);
+    if (!again.ok()) return again.status();
+    worker_ = *std::move(again);
+    connection_ = worker_->options().connection;
+    step_ = worker_->clock();
     return absl::OkStatus();
   });
 }

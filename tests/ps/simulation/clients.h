@@ -40,6 +40,10 @@ class Client {
     mail_->Abandon(id_);
   }
   bool is_killed() const { return is_killed_; }
+  // The process stops: it gets no answers, and makes no further calls.
+  void Suspend() { is_suspended_ = true; }
+  void Resume() { is_suspended_ = false; }
+  bool is_suspended() const { return is_suspended_; }
   bool has_result() const { return has_result_ && !is_busy(); }
   // Returns the status of the last call, once.
   absl::Status TakeResult() {
@@ -59,6 +63,7 @@ class Client {
   const uint64_t id_;
   const TrainingConnection::Channels channels_;
   bool is_killed_ = false;
+  bool is_suspended_ = false;
   bool has_result_ = false;
   absl::Status result_;
   Lane lane_;
@@ -85,7 +90,15 @@ class Saver : public Client {
 // A worker: joins, and then pulls and pushes in turn.
 class Trainer : public Client {
  public:
-  enum class Call { kNone, kJoin, kInitialize, kPull, kPush, kLeave };
+  enum class Call {
+    kNone,
+    kJoin,
+    kInitialize,
+    kPull,
+    kPush,
+    kLeave,
+    kReattach
+  };
 
   Trainer(Mail* mail, uint64_t id, size_t servers, uint32_t rank)
       : Client(mail, id, servers), rank_(rank) {}
@@ -107,6 +120,8 @@ class Trainer : public Client {
   // Pushes gradients for all tables of all servers.
   void StartPush(const Push& push, size_t policies);
   void StartLeave();
+  // Handles the error of a call, as a training loop does.
+  void StartReattach(const absl::Status& error);
   void EndStep() { ++step_; }
 
  private:
@@ -120,8 +135,8 @@ class Trainer : public Client {
 };
 
 // Returns a model with a dense and a sparse table of each staleness, "d0",
-// "r0", "d1", ...
-Model ModelOf(const std::vector<int64_t>& staleness);
+// "r0", "d1", ... The synchronous ones have `backup_workers`.
+Model ModelOf(const std::vector<int64_t>& staleness, uint32_t backup_workers);
 inline constexpr int64_t kDenseElements = 3;
 
 }  // namespace penstock::ps

@@ -15,16 +15,6 @@ std::string NameOf(const Push& push) {
   return absl::StrCat("push ", push.number, " of worker ", push.rank);
 }
 
-// Returns false for a push of a worker whose membership has ended at some
-// servers only. The other workers may have continued there without the push, so
-// no cut contains all of it.
-bool HasOneClock(const Push& push) {
-  return std::all_of(push.taken.begin(), push.taken.end(),
-                     [&](const Taken& taken) {
-                       return taken.clock == push.taken.front().clock;
-                     });
-}
-
 uint64_t ClockOf(const checkpoint::CutRecord& cut, uint32_t rank) {
   if (cut.version.has_value()) return *cut.version;
   for (const checkpoint::WorkerClock& clock : cut.clocks) {
@@ -86,6 +76,11 @@ CutRecord* Ledger::FindCut(const CutId& cut) {
   return found == cuts_.end() ? nullptr : &found->second;
 }
 
+uint64_t Ledger::ClockIn(const CutId& cut, uint32_t rank) const {
+  const auto found = cuts_.find(KeyOf(cut));
+  return found == cuts_.end() ? 0 : ClockOf(found->second.clocks, rank);
+}
+
 bool Ledger::IsInCut(const absl::optional<CutId>& cut, const Push& push,
                      const Taken& taken, int depth) const {
   if (!cut.has_value() || depth > kMaxDepth) return false;
@@ -139,7 +134,6 @@ std::vector<std::string> Ledger::CheckCut(const CutId& cut) const {
   std::vector<std::string> wrong = CheckHas(cut, found->second.required);
   for (const auto& [number, push] : pushes_) {
     if (!push.is_acknowledged || push.run != found->second.run) continue;
-    if (!HasOneClock(push)) continue;
     size_t in = 0;
     size_t all = 0;
     for (const Taken& taken : push.taken) {

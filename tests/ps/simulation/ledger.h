@@ -93,12 +93,13 @@ class Ledger {
 
   void OnBegun(const CutId& cut, uint64_t run);
   CutRecord* FindCut(const CutId& cut);
+  // Returns the clock of a rank in the cut; 0 if the cut is not known.
+  uint64_t ClockIn(const CutId& cut, uint32_t rank) const;
 
   // Describe violations, or return an empty list.
   //
   // Checks that each acknowledged push is wholly in `cut` or wholly outside,
-  // if the push had the same clock at all servers. Checks that the pushes that
-  // must be in `cut` are.
+  // and that the pushes that must be in `cut` are.
   std::vector<std::string> CheckCut(const CutId& cut) const;
   // Checks that `pushes` are in `cut`.
   std::vector<std::string> CheckHas(const CutId& cut,

@@ -38,8 +38,6 @@ CheckpointWriter::Options WriterOptions() {
   options.share = 1;  // never rests
   options.max_wait = absl::Hours(1);
   options.commits.max_depth = 3;
-  // Real time: others wait this long for the turn of a caller that died.
-  options.commits.lease = absl::Milliseconds(200);
   options.commits.log = kSilent;
   return options;
 }

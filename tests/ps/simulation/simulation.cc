@@ -7,17 +7,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "transport/base/steady_time.h"
+#include "absl/time/clock.h"
+#include "tests/ps/simulation/virtual_time.h"
 
 namespace penstock::ps {
 namespace {
 
-constexpr size_t kHistory = 80;
+constexpr size_t kHistory = 400;
 constexpr uint32_t kMaxWorkers = 3;
-constexpr size_t kMaxHeldBytes = 1 << 20;
-// Limits the real time that a client waits before it repeats a call.
-constexpr absl::Duration kPatience = absl::Milliseconds(500);
-// Far longer than any event takes.
+constexpr size_t kMuchMemory = 1 << 20;
+// More than the gradients of one push take at one server.
+constexpr size_t kPushBytes = 72 << 10;
+// The longest pause of a client before it repeats a call, and some more.
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
+// Real time, far longer than any event takes.
 constexpr absl::Duration kStuck = absl::Seconds(20);
 // Limits the events of a part that must end.
 constexpr int kMaxFairEvents = 5000;
@@ -31,6 +34,13 @@ std::vector<int64_t> StalenessOf(uint64_t choice) {
   return all[choice % all.size()];
 }
 
+// Returns the memory for gradients. A synchronous step must have room.
+size_t ChooseMemory(const std::vector<int64_t>& staleness, uint32_t workers,
+                    Dice* dice) {
+  if (dice->Chance(50)) return kMuchMemory;
+  return (staleness.front() == 0 ? workers : 1) * kPushBytes;
+}
+
 }  // namespace
 
 void Tally::Add(const Tally& other) {
@@ -41,27 +51,30 @@ void Tally::Add(const Tally& other) {
   refusals += other.refusals;
   deaths += other.deaths;
   lost_letters += other.lost_letters;
+  reattached += other.reattached;
 }
 
 Simulation::Simulation(uint64_t seed)
     : dice_(seed),
       staleness_(StalenessOf(dice_.Bits())),
       workers_(1 + static_cast<uint32_t>(dice_.Bits() % kMaxWorkers)),
-      model_(ModelOf(staleness_)),
+      backup_workers_(workers_ > 1 && dice_.Chance(30) ? 1 : 0),
+      model_(ModelOf(staleness_, backup_workers_)),
       ledger_(staleness_),
-      servers_(&mail_, staleness_.size(), workers_, kMaxHeldBytes),
+      servers_(&mail_, staleness_.size(), workers_,
+               ChooseMemory(staleness_, workers_, &dice_)),
+      witness_(
+          &ledger_, &servers_, [this](const std::string& line) { Say(line); },
+          [this](const std::vector<std::string>& wrong) { Blame(wrong); }),
       trainers_(workers_) {
+  SeedRandomDevice(seed);
   RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
 }
 
 Simulation::~Simulation() {
   KillAllClients();
   servers_.KillAll(0);
-  while (!ending_.empty()) {
-    AwaitThreads();
-    TakeResults();
-    mail_.ReturnCancelled();
-  }
+  while (!ending_.empty()) BuryClients();
 }
 
 void Simulation::Run() {
@@ -69,36 +82,42 @@ void Simulation::Run() {
   for (uint64_t event = 0; event < events && wrong_.empty(); ++event) {
     Settle();
     ++tally_.events;
-    if (event % 32 == 31) CheckAll();
+    if (event % 32 == 31) witness_.CheckAll();
     if (dice_.Chance(4) || !Advance()) Fault();
   }
   Settle();
   is_fair_ = true;
   Say("-- from here on nothing fails --");
   servers_.Spare();
+  for (const auto& trainer : trainers_) {
+    if (trainer != nullptr) trainer->Resume();
+  }
   while (!losses_.empty()) TellLoss();
   if (!servers_.all_proper() || dice_.Chance(60))
     RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
   GoOn(3);
   Save();
   GoOn(1);
-  CheckAll();
+  witness_.CheckAll();
   if (!wrong_.empty()) return;
   KillAllClients();
   RestartAll(1 + dice_.Below(kMostServers), /*is_proper=*/true);
   GoOn(2);
-  CheckAll();
+  witness_.CheckAll();
 }
 
 Tally Simulation::tally() const {
   Tally tally = tally_;
   tally.deaths = servers_.deaths();
+  tally.checkpoints = witness_.checkpoints();
+  tally.restores = witness_.restores();
   return tally;
 }
 
 std::string Simulation::History() const {
   return absl::StrCat("staleness ", absl::StrJoin(staleness_, ", "), "; ",
-                      workers_, " workers\n", absl::StrJoin(history_, "\n"));
+                      workers_, " workers, ", backup_workers_,
+                      " of them backup\n", absl::StrJoin(history_, "\n"));
 }
 
 void Simulation::Say(const std::string& line) {
@@ -112,10 +131,9 @@ void Simulation::Blame(const std::vector<std::string>& wrong) {
   Say(absl::StrCat("WRONG: ", wrong.front()));
 }
 
-// A client that waits to repeat a call has no letter under way, and waits
-// longer each time.
+// A client that waits to repeat a call has no letter under way.
 void Simulation::AwaitThreads() {
-  const absl::Time limit = base::SteadyNow() + kPatience;
+  const absl::Time limit = absl::Now() + kStuck;
   threads_.Await();
   const auto works = [&](const auto& client) {
     return client != nullptr && client->is_busy() &&
@@ -123,13 +141,38 @@ void Simulation::AwaitThreads() {
   };
   while (works(chief_) || works(savers_[0]) || works(savers_[1]) ||
          std::any_of(trainers_.begin(), trainers_.end(), works)) {
-    if (base::SteadyNow() > limit) {
-      Say("a client takes too long");
+    if (!SkipToNextDeadline(kLongestPause)) usleep(100);
+    if (absl::Now() > limit) {
+      Blame({"a client neither ends nor makes a call"});
       return KillAllClients();
     }
-    usleep(100);
     threads_.Await();
   }
+}
+
+bool Simulation::NoteAnswers() {
+  bool has_news = false;
+  for (const LetterPtr& letter : mail_.Open()) {
+    if (letter->stage != Letter::Stage::kAnswered || letter->is_noted) continue;
+    letter->is_noted = true;
+    has_news = true;
+    if (letter->method == "Push") witness_.NotePush(*letter);
+    if (letter->method == "BeginCheckpoint")
+      witness_.NoteBegun(*letter, SettledBefore(*letter));
+    if (letter->method == "CommitCheckpoint") witness_.NoteCommit(*letter);
+    if (letter->is_ghost) mail_.Drop(letter);
+  }
+  return has_news;
+}
+
+const std::set<uint64_t>* Simulation::SettledBefore(
+    const Letter& letter) const {
+  for (const auto& saver : savers_) {
+    if (saver != nullptr && saver->id() == letter.client) {
+      return &saver->settled();
+    }
+  }
+  return nullptr;
 }
 
 void Simulation::Settle() {
@@ -149,6 +192,7 @@ void Simulation::Settle() {
     }
     has_news |= TakeResults();
   }
+  if (!ending_.empty()) BuryClients();
 }
 
 bool Simulation::Advance() {
@@ -170,7 +214,8 @@ void Simulation::AddLetters(Actions* actions) {
         Say(absl::StrCat("deliver ", letter->Text()));
         node->Take(letter);
       });
-    } else if (letter->stage == Letter::Stage::kAnswered) {
+    } else if (letter->stage == Letter::Stage::kAnswered &&
+               !IsSuspended(letter->client)) {
       actions->push_back([this, letter] {
         Say(absl::StrCat("return ", letter->Text()));
         mail_.Return(letter);
@@ -185,8 +230,8 @@ bool Simulation::AdvanceFairly() {
   ++tally_.events;
   if (Advance()) return true;
   LetTimePass();
-  const absl::Time limit = base::SteadyNow() + kStuck;
-  while (base::SteadyNow() < limit) {
+  const absl::Time limit = absl::Now() + kStuck;
+  while (absl::Now() < limit) {
     Settle();
     if (Advance()) return true;
     usleep(1000);

@@ -10,10 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "ps/consistency/membership.h"
 #include "tests/ps/simulation/clients.h"
 #include "tests/ps/simulation/dice.h"
@@ -21,6 +21,7 @@
 #include "tests/ps/simulation/ledger.h"
 #include "tests/ps/simulation/mail.h"
 #include "tests/ps/simulation/servers.h"
+#include "tests/ps/simulation/witness.h"
 
 namespace penstock::ps {
 
@@ -35,6 +36,7 @@ struct Tally {
   size_t refusals = 0;      // of definitions
   size_t deaths = 0;        // of servers
   size_t lost_letters = 0;
+  size_t reattached = 0;  // workers that went on after a restart
 
   void Add(const Tally& other);
 };
@@ -74,9 +76,8 @@ class Simulation {
   void Settle();
   void AwaitThreads();
   bool NoteAnswers();
-  void NotePush(const Letter& letter);
-  void NoteBegun(const Letter& letter);
-  void NoteCommit(const Letter& letter);
+  // Returns the settled pushes of the saver that sent the letter, or null.
+  const std::set<uint64_t>* SettledBefore(const Letter& letter) const;
 
   // Does one of the events that bring the training forward. Returns false if
   // there is none.
@@ -87,12 +88,14 @@ class Simulation {
   void StartPush(Trainer* trainer);
   void LetTimePass();
 
+  void BuryClients();
   bool TakeResults();
   void OnDefined(const absl::Status& status);
   void OnSaved(const absl::Status& status);
   void OnTrainer(uint32_t rank, const absl::Status& status);
   void StartChief();
   void StartSaver();
+  void OnFailed(uint32_t rank, const absl::Status& status);
   void KillTrainer(uint32_t rank);
   void Kill(std::unique_ptr<Client> client);
   void KillAllClients();
@@ -102,10 +105,9 @@ class Simulation {
   void RestartOne();
   void RestartAll(size_t servers, bool is_proper);
   void TellLoss();
-
-  void Observe();
-  void CheckNewest(const Life& life);
-  void CheckAll();
+  void EndLease();
+  void SuspendTrainer();
+  bool IsSuspended(uint64_t client) const;
 
   // Parts of the second half.
   void GoOn(uint64_t pushes);
@@ -115,17 +117,16 @@ class Simulation {
   Dice dice_;
   const std::vector<int64_t> staleness_;
   const uint32_t workers_;
+  const uint32_t backup_workers_;
   const Model model_;
   Mail mail_;
   Ledger ledger_;
   IdleThreads threads_;
   Servers servers_;
+  Witness witness_;
   Tally tally_;
   std::vector<std::string> wrong_;
   std::deque<std::string> history_;
-
-  absl::optional<CutId> newest_;         // acknowledged, in the main folder
-  std::map<uint64_t, CutId> committed_;  // the newest, by run
 
   uint64_t clients_ = 100;
   std::unique_ptr<Chief> chief_;

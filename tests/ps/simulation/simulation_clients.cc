@@ -10,8 +10,8 @@
 namespace penstock::ps {
 namespace {
 
-constexpr const char* kNames[] = {"-",    "join", "initialize",
-                                  "pull", "push", "leave"};
+constexpr const char* kNames[] = {"-",    "join",  "initialize", "pull",
+                                  "push", "leave", "reattach"};
 
 std::string NameOf(Trainer::Call call) {
   return kNames[static_cast<size_t>(call)];
@@ -49,6 +49,12 @@ void Simulation::AddCalls(Actions* actions) {
                                                     servers_.size(), rank);
         DoNext(trainers_[rank].get());
       });
+    } else if (trainers_[rank] != nullptr && trainers_[rank]->is_suspended()) {
+      if (!dice_.Chance(10)) continue;
+      actions->push_back([this, rank] {
+        Say(absl::StrCat("worker ", rank, " goes on"));
+        trainers_[rank]->Resume();
+      });
     } else if (trainers_[rank] != nullptr && !trainers_[rank]->is_busy()) {
       actions->push_back([this, rank] { DoNext(trainers_[rank].get()); });
     }
@@ -68,6 +74,7 @@ void Simulation::DoNext(Trainer* trainer) {
       }
       [[fallthrough]];
     case Trainer::Call::kInitialize:
+    case Trainer::Call::kReattach:
     case Trainer::Call::kPush:
       if (!is_fair_ && dice_.Chance(10)) {
         StartPush(trainer);
@@ -121,12 +128,19 @@ void Simulation::StartSaver() {
   savers_[at]->StartSave(incremental, keep, ledger_.SettledIn(life->run));
 }
 
-bool Simulation::TakeResults() {
-  bool has_news = false;
+// A client whose calls have not ended would wait for them in its destructor.
+void Simulation::BuryClients() {
+  AwaitThreads();
+  if (mail_.ReturnCancelled()) return;
   for (auto client = ending_.begin(); client != ending_.end();) {
-    const bool has_ended = !(*client)->is_busy();
+    const bool has_ended =
+        !(*client)->is_busy() && !mail_.HasOpen((*client)->id());
     client = has_ended ? ending_.erase(client) : client + 1;
   }
+}
+
+bool Simulation::TakeResults() {
+  bool has_news = false;
   if (chief_ != nullptr && chief_->has_result()) {
     has_news = true;
     const absl::Status status = chief_->TakeResult();
@@ -150,7 +164,7 @@ bool Simulation::TakeResults() {
 
 void Simulation::OnDefined(const absl::Status& status) {
   Say(absl::StrCat("the chief has ", status.ToString()));
-  Observe();
+  witness_.Observe();
   if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status) ||
       absl::IsAborted(status)) {
     ++tally_.refusals;
@@ -174,10 +188,14 @@ void Simulation::OnTrainer(uint32_t rank, const absl::Status& status) {
   }
   if (!status.ok()) {
     Say(absl::StrCat("worker ", rank, " has ", status.ToString()));
-    needs_restart_ |= absl::IsDataLoss(status);
-    return KillTrainer(rank);
+    return OnFailed(rank, status);
   }
-  if (trainer->call() == Trainer::Call::kJoin) Observe();
+  if (trainer->call() == Trainer::Call::kReattach) ++tally_.reattached;
+  if (trainer->call() == Trainer::Call::kJoin ||
+      trainer->call() == Trainer::Call::kReattach) {
+    witness_.Observe();
+    witness_.CheckFirstStep(*trainer);
+  }
   if (trainer->call() != Trainer::Call::kPush) return;
   if (trainer->has_counted()) {
     ledger_.OnAcknowledged(trainer->push());
@@ -187,6 +205,19 @@ void Simulation::OnTrainer(uint32_t rank, const absl::Status& status) {
   }
   ++counted_[rank];
   trainer->EndStep();
+}
+
+void Simulation::OnFailed(uint32_t rank, const absl::Status& status) {
+  Trainer* const trainer = trainers_[rank].get();
+  const bool may_go_on = trainer->has_joined() &&
+                         trainer->call() != Trainer::Call::kReattach &&
+                         (absl::IsDataLoss(status) || absl::IsAborted(status));
+  if (may_go_on && dice_.Chance(60)) {
+    Say(absl::StrCat("worker ", rank, " attaches again"));
+    return trainer->StartReattach(status);
+  }
+  needs_restart_ |= absl::IsDataLoss(status);
+  KillTrainer(rank);
 }
 
 void Simulation::KillTrainer(uint32_t rank) {

@@ -4,25 +4,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/ps/simulation/simulation.h"
+#include "tests/ps/simulation/virtual_time.h"
 
 namespace penstock::ps {
 
-// Releases and cancels what servers release and cancel after a time limit:
-// holds whose owner is dead, and calls whose client is gone.
+// Longer than a hold of steps, and than the turn of a caller that has died.
+// Servers also cancel the calls of clients that are gone.
 void Simulation::LetTimePass() {
   Say("time passes");
-  for (size_t server = 0; server < servers_.size(); ++server) {
-    if (servers_.at(server) != nullptr) {
-      servers_.at(server)->core().ReleaseSteps();
-    }
-  }
+  SkipTime(absl::Seconds(35));
   for (const LetterPtr& letter : mail_.Open()) {
     if (letter->is_ghost && letter->cancel) letter->cancel();
   }
 }
 
 void Simulation::Fault() {
-  const uint64_t kind = dice_.Below(14);
+  const uint64_t kind = dice_.Below(17);
   if (kind < 3) return LoseLetter();
   if (kind < 5) return TellLoss();
   if (kind < 6)
@@ -46,8 +43,10 @@ void Simulation::Fault() {
     Say(absl::StrCat("server ", server, " dies"));
     return servers_.Kill(server);
   }
+  if (kind < 15) return EndLease();
+  if (kind < 16) return SuspendTrainer();
   RestartAll(dice_.Chance(60) ? servers_.size() : 1 + dice_.Below(kMostServers),
-             dice_.Chance(70));
+             dice_.Chance(50));
 }
 
 // Prefers pushes, which must not count twice when they are repeated.
@@ -89,6 +88,28 @@ void Simulation::TellLoss() {
   }
 }
 
+// One server hears nothing of a worker that lives.
+void Simulation::EndLease() {
+  const auto rank = static_cast<uint32_t>(dice_.Below(workers_));
+  const size_t server = dice_.Below(servers_.size());
+  if (trainers_[rank] == nullptr || servers_.at(server) == nullptr) return;
+  Say(absl::StrCat("server ", server, " loses worker ", rank, ", which lives"));
+  servers_.at(server)->core().Lost({rank, trainers_[rank]->incarnation()});
+}
+
+void Simulation::SuspendTrainer() {
+  const auto rank = static_cast<uint32_t>(dice_.Below(workers_));
+  if (trainers_[rank] == nullptr) return;
+  Say(absl::StrCat("worker ", rank, " stops"));
+  trainers_[rank]->Suspend();
+}
+
+bool Simulation::IsSuspended(uint64_t client) const {
+  return std::any_of(trainers_.begin(), trainers_.end(), [&](const auto& each) {
+    return each != nullptr && each->id() == client && each->is_suspended();
+  });
+}
+
 void Simulation::RestartOne() {
   for (size_t server = 0; server < servers_.size(); ++server) {
     if (servers_.at(server) != nullptr) continue;
@@ -108,17 +129,23 @@ void Simulation::RestartAll(size_t servers, bool is_proper) {
   const bool is_lost = !is_fair_ && dice_.Chance(5);
   if (is_lost) {
     servers_.LoseFolder();
-    newest_.reset();
+    witness_.ForgetCheckpoints();
   }
   needs_restart_ = false;
   losses_.clear();
   Say(absl::StrCat("start all ", servers, " servers",
                    is_lost ? ", whose folder is lost" : ""));
   const bool none_restores = !is_proper && dice_.Chance(30);
+  // Often a single server is wrong, in a single way.
+  const size_t wrong = dice_.Chance(80) ? dice_.Below(servers) : servers;
   for (size_t server = 0; server < servers; ++server) {
     Servers::How how;
-    if (!is_proper)
+    if (!is_proper && wrong == servers) {
       how = {!none_restores && dice_.Chance(70), dice_.Chance(30)};
+    } else if (!is_proper && wrong == server) {
+      how.restores = dice_.Chance(30);
+      how.has_other_folder = how.restores;
+    }
     servers_.Start(server, how);
   }
 }

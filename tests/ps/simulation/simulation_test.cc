@@ -24,9 +24,9 @@ TEST(SimulationTest, ClusterForgetsAndRepeatsNothing) {
   seeds.Print();
   std::printf(
       "%zu events, %zu pushes, %zu checkpoints, %zu restores, %zu refusals, "
-      "%zu deaths of servers, %zu lost letters\n",
+      "%zu deaths of servers, %zu lost letters, %zu workers attached again\n",
       all.events, all.acknowledged, all.checkpoints, all.restores, all.refusals,
-      all.deaths, all.lost_letters);
+      all.deaths, all.lost_letters, all.reattached);
 }
 
 }  // namespace

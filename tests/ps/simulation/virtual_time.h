@@ -1,0 +1,29 @@
+// Time that passes as fast as a simulation wants.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_VIRTUAL_TIME_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_VIRTUAL_TIME_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace penstock::ps {
+
+// Programs that link this have their own steady clock, their own waits by that
+// clock, and their own std::random_device. The clock is the true one plus what
+// was skipped.
+
+// Skips the time until the first deadline of a thread that sleeps, or waits by
+// a base::SteadyCondVar. Returns false, and skips nothing, if no thread does so
+// for less than `most`. Call this while all other threads wait.
+bool SkipToNextDeadline(absl::Duration most);
+
+// Skips `time`, and wakes the threads whose deadline has come.
+void SkipTime(absl::Duration time);
+
+// Makes the numbers of std::random_device depend on `seed` alone.
+void SeedRandomDevice(uint64_t seed);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_VIRTUAL_TIME_H_

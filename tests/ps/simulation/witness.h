@@ -1,0 +1,71 @@
+// Takes note of what happens in a simulated cluster, and checks it.
+
+#ifndef PENSTOCK_TESTS_PS_SIMULATION_WITNESS_H_
+#define PENSTOCK_TESTS_PS_SIMULATION_WITNESS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "tests/ps/simulation/clients.h"
+#include "tests/ps/simulation/ledger.h"
+#include "tests/ps/simulation/mail.h"
+#include "tests/ps/simulation/servers.h"
+
+namespace penstock::ps {
+
+// Reads answered letters and the servers, while all other threads wait. Tells
+// the ledger, and compares the servers with it.
+class Witness {
+ public:
+  using Say = std::function<void(const std::string&)>;
+  // Takes violations, or an empty list.
+  using Blame = std::function<void(const std::vector<std::string>&)>;
+
+  // `ledger` and `servers` outlive the witness.
+  Witness(Ledger* ledger, Servers* servers, Say say, Blame blame)
+      : ledger_(ledger),
+        servers_(servers),
+        say_(std::move(say)),
+        blame_(std::move(blame)) {}
+
+  void NotePush(const Letter& letter);
+  // `settled`: the pushes that were settled when the caller's checkpoint began.
+  // Null if the caller is gone.
+  void NoteBegun(const Letter& letter, const std::set<uint64_t>* settled);
+  void NoteCommit(const Letter& letter);
+  // Notices a new training.
+  void Observe();
+  // The main folder is lost, with all acknowledged checkpoints.
+  void ForgetCheckpoints() { newest_.reset(); }
+
+  void CheckAll();
+  // Checks where a worker begins that has joined.
+  void CheckFirstStep(const Trainer& trainer);
+
+  size_t checkpoints() const { return checkpoints_; }  // committed
+  // Returns the number of trainings that went on from a checkpoint.
+  size_t restores() const { return restores_; }
+
+ private:
+  void CheckNewest(const Life& life);
+
+  Ledger* const ledger_;
+  Servers* const servers_;
+  const Say say_;
+  const Blame blame_;
+  absl::optional<CutId> newest_;         // acknowledged, in the main folder
+  std::map<uint64_t, CutId> committed_;  // the newest, by run
+  size_t checkpoints_ = 0;
+  size_t restores_ = 0;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SIMULATION_WITNESS_H_
