@@ -1,0 +1,36 @@
+// Compares the values of a cluster with the recorded pushes.
+
+#ifndef PENSTOCK_TESTS_PS_CHAOS_CHECK_H_
+#define PENSTOCK_TESTS_PS_CHAOS_CHECK_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/ps/chaos/record.h"
+#include "tests/ps/chaos/training.h"
+#include "tests/ps/chaos/values.h"
+
+namespace penstock::ps {
+
+// Returns descriptions of violations:
+// - a push is applied once at most, with its whole gradient;
+// - an acknowledged push is applied at all servers and tables, or at none;
+// - an acknowledged push of the present run, `run`, is applied;
+// - a push in `required`, which a checkpoint has, is applied;
+// - if an acknowledged push is applied, so are the rank's earlier ones of the
+//   same run: what is lost lies after a cut;
+// - dense values have the same steps as the rows next to them.
+//
+// In a model with synchronous and other tables, a push that counts may be late
+// for the synchronous ones.
+std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
+                                     uint32_t workers,
+                                     std::vector<RecordedPush> pushes,
+                                     const std::set<uint64_t>& required,
+                                     uint64_t run, const ClusterValues& values);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_CHAOS_CHECK_H_

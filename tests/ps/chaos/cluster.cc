@@ -1,0 +1,148 @@
+#include "tests/ps/chaos/cluster.h"
+
+#include <fcntl.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/ps/chaos/trainer.h"
+
+namespace penstock::ps {
+
+using process::Child;
+
+ProcessCluster::ProcessCluster(std::string folder,
+                               std::vector<Staleness> policies,
+                               uint32_t workers)
+    : folder_(std::move(folder)),
+      policies_(std::move(policies)),
+      workers_(workers),
+      records_(workers) {
+  for (const char* name : {"/main", "/other"}) {
+    std::filesystem::create_directory(folder_ + name);
+  }
+  log_ = open((folder_ + "/log").c_str(),
+              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+}
+
+bool ProcessCluster::FindPorts() {
+  std::vector<std::unique_ptr<Child>> children;
+  for (size_t server = 0; server < kMostServers; ++server) {
+    children.push_back(Child::Start(
+        {"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1", "--quiet"}));
+    if (children.back() == nullptr) return false;
+    const auto port = children.back()->Find("port ");
+    if (!port.has_value()) return false;
+    ports_.push_back(absl::StrCat("127.0.0.1:", *port));
+  }
+  return true;
+}
+
+// The lease and the waits are short, so that a test need not wait long.
+void ProcessCluster::StartServer(size_t server, const How& how) {
+  ServerPlace& place = servers_[server];
+  place.child = nullptr;
+  place.how = how;
+  std::vector<std::string> command = {
+      "ps/ps_server",
+      absl::StrCat("--listen=", ports_[server]),
+      absl::StrCat("--workers=", workers_.size()),
+      "--lease=1",
+      "--assemble=2",
+      "--wait=10",
+      absl::StrCat("--checkpoints=", folder_,
+                   how.has_other_folder ? "/other" : "/main")};
+  if (how.restores) command.push_back("--restore=newest");
+  place.child = Child::Start(std::move(command), {}, log_);
+  // A server that refuses to start ends without a port.
+  if (place.child != nullptr && !place.child->Find("port ").has_value()) {
+    place.child = nullptr;
+  }
+}
+
+void ProcessCluster::KillAllServers(size_t servers) {
+  if (servers != servers_.size()) {
+    for (auto& worker : workers_) worker = nullptr;
+  }
+  servers_.clear();
+  servers_.resize(servers);
+}
+
+void ProcessCluster::StartWorker(uint32_t rank) {
+  constexpr uint64_t kPushesOfOne = 1000000;
+  TrainerArguments arguments;
+  arguments.rank = rank;
+  arguments.first_push = ++started_ * kPushesOfOne;
+  arguments.policies = TextOf(policies_);
+  arguments.record = absl::StrCat(folder_, "/record-", started_);
+  arguments.servers = addresses();
+  records_[rank].push_back(arguments.record);
+  std::vector<std::string> command = {"/proc/self/exe", "--trainer"};
+  const std::vector<std::string> strings = arguments.ToStrings();
+  command.insert(command.end(), strings.begin(), strings.end());
+  workers_[rank] = Child::Start(std::move(command), {}, log_);
+}
+
+int ProcessCluster::FinishWorker(uint32_t rank) {
+  if (workers_[rank] == nullptr) return -1;
+  const int code = workers_[rank]->Finish();
+  workers_[rank] = nullptr;
+  return code;
+}
+
+void ProcessCluster::ResumeAll() {
+  for (ServerPlace& server : servers_) {
+    if (server.child != nullptr) server.child->Resume();
+  }
+  for (auto& worker : workers_) {
+    if (worker != nullptr) worker->Resume();
+  }
+}
+
+bool ProcessCluster::AreServersProper() {
+  for (ServerPlace& server : servers_) {
+    if (server.child == nullptr || !server.child->IsAlive()) return false;
+    if (!server.how.restores || server.how.has_other_folder) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> ProcessCluster::addresses() const {
+  return {ports_.begin(),
+          ports_.begin() + static_cast<ptrdiff_t>(servers_.size())};
+}
+
+std::vector<RecordedPush> ProcessCluster::Pushes() const {
+  std::vector<RecordedPush> all;
+  for (const auto& of_rank : records_) {
+    for (const std::string& path : of_rank) {
+      const Recorded recorded = ReadRecord(path);
+      all.insert(all.end(), recorded.pushes.begin(), recorded.pushes.end());
+    }
+  }
+  return all;
+}
+
+size_t ProcessCluster::CountAcknowledged(uint32_t rank) const {
+  size_t count = 0;
+  for (const std::string& path : records_[rank]) {
+    for (const RecordedPush& push : ReadRecord(path).pushes) {
+      count += push.is_acknowledged ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+std::string ProcessCluster::NotesOf(uint32_t rank) const {
+  std::string notes;
+  const auto& paths = records_[rank];
+  for (size_t at = paths.size() < 5 ? 0 : paths.size() - 5; at < paths.size();
+       ++at) {
+    absl::StrAppend(&notes, "worker ", rank, ": ",
+                    ReadRecord(paths[at]).last_note, "\n");
+  }
+  return notes;
+}
+
+}  // namespace penstock::ps
