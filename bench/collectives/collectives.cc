@@ -47,21 +47,45 @@ struct Options {
                                  1 << 20, 4 << 20, 64 << 20};
   uint64_t slot_bytes = HostGroupOptions().slot_bytes;
   int most_rounds = kSmallRounds;
+  bool pool = false;
 };
 
 // The memory of an operation of some size.
-struct Buffers {
-  Buffers(int64_t elements, int ranks)
-      : in(elements * ranks, 1.0F), out(elements * ranks, 1.0F) {}
-  std::vector<float> in;
-  std::vector<float> out;
+class Buffers {
+ public:
+  // Takes the input from the group's pool if `pool` is true.
+  static absl::StatusOr<Buffers> Make(HostGroup* group, int64_t elements,
+                                      bool pool) {
+    Buffers buffers;
+    const int64_t size = elements * group->ranks();
+    buffers.out_.resize(size, 1.0F);
+    if (!pool) {
+      buffers.own_.resize(size, 1.0F);
+      return buffers;
+    }
+    auto memory = group->Allocate(size * sizeof(float));
+    if (!memory.ok()) return memory.status();
+    buffers.pool_ = *std::move(memory);
+    std::fill_n(buffers.in(), size, 1.0F);
+    return buffers;
+  }
+
+  float* in() {
+    return pool_ == nullptr ? own_.data() : static_cast<float*>(pool_->data());
+  }
+  float* out() { return out_.data(); }
+
+ private:
+  std::vector<float> own_;
+  std::vector<float> out_;
+  std::unique_ptr<PoolMemory> pool_;
 };
 
 absl::Status Run(HostGroup* group, const std::string& operation, int64_t count,
                  Buffers* buffers) {
   constexpr DType kType = DType::kF32;
-  float* const in = buffers->in.data();
-  float* const out = buffers->out.data();
+  float* const in = buffers->in();
+  float* const out = buffers->out();
   if (operation == "all_reduce") {
     return group->AllReduce(ReduceOp::kMax, kType, in, in, count);
   }
@@ -83,16 +107,19 @@ absl::Status Run(HostGroup* group, const std::string& operation, int64_t count,
 // Returns the microseconds of each repetition.
 absl::StatusOr<std::vector<double>> Measure(HostGroup* group,
                                             const std::string& operation,
-                                            uint64_t bytes, int most_rounds) {
+                                            uint64_t bytes,
+                                            const Options& options) {
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
-  Buffers buffers(std::max<int64_t>(count, 1), group->ranks());
+  auto buffers =
+      Buffers::Make(group, std::max<int64_t>(count, 1), options.pool);
+  if (!buffers.ok()) return buffers.status();
   const int rounds = static_cast<int>(std::clamp<int64_t>(
       kBytesInAll / static_cast<int64_t>(std::max<uint64_t>(bytes, 1)),
-      kFewestRounds, most_rounds));
+      kFewestRounds, options.most_rounds));
   std::vector<double> times;
   for (int round = -rounds / 10; round < rounds; ++round) {
     const Clock::time_point begin = Clock::now();
-    const absl::Status status = Run(group, operation, count, &buffers);
+    const absl::Status status = Run(group, operation, count, &*buffers);
     const Clock::time_point end = Clock::now();
     if (!status.ok()) return status;
     if (round < 0) continue;
@@ -106,7 +133,7 @@ absl::Status MeasureAll(HostGroup* group, const Options& options) {
   for (const std::string& operation : options.operations) {
     const std::vector<uint64_t> none = {0};
     for (const uint64_t bytes : operation == "barrier" ? none : options.sizes) {
-      const auto times = Measure(group, operation, bytes, options.most_rounds);
+      const auto times = Measure(group, operation, bytes, options);
       if (!times.ok()) return times.status();
       if (group->rank() != 0) continue;
       std::printf(
@@ -139,6 +166,12 @@ int RunAll(const Options& options) {
   HostGroupOptions group_options;
   group_options.ranks = options.ranks;
   group_options.slot_bytes = options.slot_bytes;
+  if (options.pool) {
+    const uint64_t largest =
+        *std::max_element(options.sizes.begin(), options.sizes.end());
+    group_options.pool_bytes =
+        (largest / kMinSlotBytes + 1) * kMinSlotBytes * options.ranks;
+  }
   auto meeting = Meeting::Open();
   if (!meeting.ok()) return Report(meeting.status());
   for (int rank = 1; rank < options.ranks; ++rank) {
@@ -173,6 +206,7 @@ int main(int argc, char** argv) {
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--slot", options.slot_bytes, "Bytes of a slot")
       ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--pool", options.pool, "Input in memory that peers can read");
   app.add_option("--rounds", options.most_rounds, "Most repetitions")
       ->check(CLI::Range(penstock::collectives::kFewestRounds, 1'000'000));
   CLI11_PARSE(app, argc, argv);

@@ -38,10 +38,21 @@ struct Control {
   std::atomic<uint32_t> failure;
   // The calls of the last two posts, by the parity of their numbers.
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
+  // Where the owner's operand of these calls lies: 0 if in its slot, or else 1
+  // more than the offset in its pool.
+  std::atomic<uint64_t> places[2];
 };
 
-// The slots begin here.
+// The slots begin here. The pool follows them.
 inline constexpr size_t kControlBytes = 4096;
+
+// The parts of a segment. Equal on all ranks of a group.
+struct SegmentSizes {
+  uint64_t slot_bytes = 0;
+  uint64_t pool_bytes = 0;
+
+  uint64_t total() const { return kControlBytes + 2 * slot_bytes + pool_bytes; }
+};
 
 static_assert(sizeof(Control) <= kControlBytes, "fits in a page");
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&

@@ -95,7 +95,29 @@ const uint8_t* Exchange::SlotOf(int rank) const {
   return peer == nullptr ? members_.own->slot(posts_) : peer->slot(posts_);
 }
 
-absl::Status Exchange::Meet(const CallWords& call) {
+uint64_t Exchange::PlaceOf(const void* data, size_t bytes) const {
+  const auto begin = reinterpret_cast<uintptr_t>(members_.own->pool());
+  const auto at = reinterpret_cast<uintptr_t>(data);
+  const bool is_inside = at >= begin && bytes <= pool_bytes() &&
+                         at - begin <= pool_bytes() - bytes;
+  return is_inside ? at - begin + 1 : 0;
+}
+
+const uint8_t* Exchange::OperandOf(int rank, size_t bytes) const {
+  const auto& peer = members_.peers[rank];
+  const Control& control =
+      peer == nullptr ? members_.own->control() : peer->control();
+  const uint64_t place =
+      control.places[posts_ % 2].load(std::memory_order_relaxed);
+  if (place == 0 || bytes > pool_bytes() || place - 1 > pool_bytes() - bytes) {
+    return nullptr;
+  }
+  const uint8_t* const pool =
+      peer == nullptr ? members_.own->pool() : peer->pool();
+  return pool + place - 1;
+}
+
+absl::Status Exchange::Meet(const CallWords& call, uint64_t place) {
   if (!status_.ok()) return status_;
   if (progress::ForkCount() != fork_count_) {
     return absl::FailedPreconditionError(
@@ -104,7 +126,7 @@ absl::Status Exchange::Meet(const CallWords& call) {
   if (aborted_.load(std::memory_order_relaxed)) {
     return End(Fault::kAborted, rank(), "");
   }
-  Publish(call);
+  Publish(call, place);
   Wait wait;
   wait.number = posts_;
   if (!AllCame(&wait)) {
@@ -118,12 +140,13 @@ absl::Status Exchange::Meet(const CallWords& call) {
   return Compare(call);
 }
 
-void Exchange::Publish(const CallWords& call) {
+void Exchange::Publish(const CallWords& call, uint64_t place) {
   Control& own = members_.own->control();
   ++posts_;
   for (int i = 0; i < kCallWords; ++i) {
     own.calls[posts_ % 2][i].store(call[i], std::memory_order_relaxed);
   }
+  own.places[posts_ % 2].store(place, std::memory_order_relaxed);
   // Ordered before the look at `sleeping`, as a sleeper's look at `posted` is
   // ordered after its store: one of the two sees the other.
   own.posted.store(posts_, std::memory_order_seq_cst);

@@ -38,7 +38,7 @@ class Exchange {
 
   int rank() const { return members_.rank; }
   int ranks() const { return static_cast<int>(members_.peers.size()); }
-  size_t slot_bytes() const { return members_.own->slot_bytes(); }
+  size_t slot_bytes() const { return members_.own->sizes().slot_bytes; }
 
   // Returns this rank's slot of the next post.
   uint8_t* NextSlot() { return members_.own->slot(posts_ + 1); }
@@ -46,12 +46,22 @@ class Exchange {
   // may change the bytes at any time.
   const uint8_t* SlotOf(int rank) const;
 
+  // Returns this rank's pool, whose bytes lie where peers can read them.
+  uint8_t* pool() { return members_.own->pool(); }
+  size_t pool_bytes() const { return members_.own->sizes().pool_bytes; }
+  // Returns the place of `bytes` at `data`: 1 more than the offset in this
+  // rank's pool, or 0 if the bytes are not all there.
+  uint64_t PlaceOf(const void* data, size_t bytes) const;
+  // Returns the `bytes` that a rank named as the place of its last post. Null
+  // if it named none, or a place outside of its pool.
+  const uint8_t* OperandOf(int rank, size_t bytes) const;
+
   // Publishes the next slot with `call`, and waits for the same call of all
-  // ranks. Returns INVALID_ARGUMENT, with both calls, if a rank calls something
-  // else; UNAVAILABLE if a rank has died, stopped or left;
-  // DEADLINE_EXCEEDED after the timeout; CANCELLED after Abort(). Each error
-  // names the rank.
-  absl::Status Meet(const CallWords& call);
+  // ranks. `place` may differ between ranks. Returns INVALID_ARGUMENT, with
+  // both calls, if a rank calls something else; UNAVAILABLE if a rank has died,
+  // stopped or left; DEADLINE_EXCEEDED after the timeout; CANCELLED after
+  // Abort(). Each error names the rank.
+  absl::Status Meet(const CallWords& call, uint64_t place = 0);
 
   // Ends the present and all later calls, on all ranks. Any thread.
   void Abort();
@@ -68,7 +78,7 @@ class Exchange {
     absl::Time last_look = absl::InfinitePast();
   };
 
-  void Publish(const CallWords& call);
+  void Publish(const CallWords& call, uint64_t place);
   bool Came(int rank, uint32_t number) const;
   bool AllCame(Wait* wait) const;
   bool Spin(Wait* wait);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "collectives/host/call.h"
+#include "collectives/host/elements.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
 #include "collectives/reduction/reduction.h"
@@ -30,25 +30,6 @@ using tensor::DType;
 // Below this, each rank reduces the whole buffer: one wait instead of two. The
 // bytes are those of all ranks together.
 constexpr int64_t kFlatBytes = 64 * 1024;
-
-const uint8_t* At(const void* data, int64_t index, DType dtype) {
-  return static_cast<const uint8_t*>(data) +
-         index * static_cast<int64_t>(tensor::ElementSize(dtype));
-}
-
-uint8_t* At(void* data, int64_t index, DType dtype) {
-  return static_cast<uint8_t*>(data) +
-         index * static_cast<int64_t>(tensor::ElementSize(dtype));
-}
-
-size_t BytesOf(DType dtype, int64_t count) {
-  return static_cast<size_t>(count) * tensor::ElementSize(dtype);
-}
-
-// Copies to memory that may be the same, but does not overlap otherwise.
-void Copy(const void* from, void* to, size_t bytes) {
-  if (from != to && bytes > 0) std::memcpy(to, from, bytes);
-}
 
 absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,
                         size_t out_bytes) {
@@ -67,7 +48,8 @@ absl::Status CheckSameOrApart(const void* in, const void* out, size_t bytes) {
 absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Lead(
     Meeting meeting, const HostGroupOptions& options) {
   auto members =
-      meeting.Lead(options.ranks, options.slot_bytes, options.meeting_timeout);
+      meeting.Lead(options.ranks, {options.slot_bytes, options.pool_bytes},
+                   options.meeting_timeout);
   if (!members.ok()) return members.status();
   return std::unique_ptr<HostGroup>(
       new HostGroup(*std::move(members), options));
@@ -76,7 +58,8 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Lead(
 absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Join(
     absl::string_view invitation, int rank, const HostGroupOptions& options) {
   auto members = collectives::Join(invitation, rank, options.ranks,
-                                   options.slot_bytes, options.meeting_timeout);
+                                   {options.slot_bytes, options.pool_bytes},
+                                   options.meeting_timeout);
   if (!members.ok()) return members.status();
   return std::unique_ptr<HostGroup>(
       new HostGroup(*std::move(members), options));
@@ -186,7 +169,8 @@ absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
   if (static_cast<int64_t>(bytes) <= kFlatBytes / ranks()) {
     return AllReduceFlat(call, in, out);
   }
-  return AllReduceByBlocks(call, in, out);
+  const auto in_pool = AllReduceInPool(call, in == out ? out : nullptr);
+  return in_pool.has_value() ? *in_pool : AllReduceByBlocks(call, in, out);
 }
 
 absl::Status HostGroup::AllReduce(ReduceOp op, DType dtype, const void* in,
@@ -293,6 +277,10 @@ absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
   const Call call = {Operation::kBroadcast, ReduceOp::kMax, dtype, root, count};
   absl::Status checked = Check(call, 1);
   if (!checked.ok()) return checked;
+  if (BytesOf(dtype, count) > static_cast<size_t>(kFlatBytes)) {
+    const auto from_pool = BroadcastFromPool(call, data);
+    if (from_pool.has_value()) return *from_pool;
+  }
   return InPieces(
       call, SlotElements(dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {

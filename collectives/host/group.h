@@ -12,12 +12,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "collectives/host/call.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
+#include "transport/memory/range_allocator.h"
 #include "transport/progress/spin_policy.h"
 
 namespace penstock::collectives {
@@ -27,11 +29,41 @@ struct HostGroupOptions {
   // Each rank's shared memory has two slots of this size. Larger operations
   // proceed in pieces. Must be equal on all ranks.
   uint64_t slot_bytes = 256 * 1024;
+  // Each rank's memory for Allocate(), which the system provides at once. Must
+  // be equal on all ranks.
+  uint64_t pool_bytes = 0;
   // Limits the forming of the group.
   absl::Duration meeting_timeout = absl::Minutes(1);
   // Limits each wait of an operation for other ranks.
   absl::Duration timeout = absl::Minutes(30);
   progress::PollingMode polling = progress::PollingMode::kAdaptive;
+};
+
+// Memory of a rank's pool. Must be destroyed before its group.
+class PoolMemory {
+ public:
+  // The allocator of a group, which outlives this object.
+  struct Pool {
+    explicit Pool(uint64_t bytes) : ranges(bytes) {}
+    base::Mutex mu;
+    memory::RangeAllocator ranges ABSL_GUARDED_BY(mu);
+  };
+
+  PoolMemory(Pool* pool, uint64_t offset, uint64_t size, uint8_t* data)
+      : pool_(pool), offset_(offset), size_(size), data_(data) {}
+  PoolMemory(const PoolMemory&) = delete;
+  PoolMemory& operator=(const PoolMemory&) = delete;
+  ~PoolMemory();
+
+  // Aligned to 64 bytes.
+  void* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  Pool* const pool_;
+  const uint64_t offset_;
+  const uint64_t size_;
+  uint8_t* const data_;
 };
 
 // Processes of one user on one host. Each rank reads the memory of the others,
@@ -66,6 +98,12 @@ class HostGroup {
 
   // Leaves the group.
   ~HostGroup() = default;
+
+  // Allocates memory that peers can read, aligned to 64 bytes. Large operations
+  // whose buffers lie in such memory on all ranks copy nothing into slots: an
+  // AllReduce() in place, and a Broadcast(). Returns RESOURCE_EXHAUSTED if the
+  // pool has no such range. Any thread.
+  absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes);
 
   int rank() const { return exchange_.rank(); }
   int ranks() const { return exchange_.ranks(); }
@@ -112,7 +150,8 @@ class HostGroup {
   using Take = std::function<void(const Piece& piece)>;
 
   HostGroup(Members members, const HostGroupOptions& options)
-      : exchange_(std::move(members), options.polling, options.timeout) {}
+      : exchange_(std::move(members), options.polling, options.timeout),
+        pool_(options.pool_bytes) {}
 
   absl::Status Check(const Call& call, int blocks) const;
   // Meets the peers once for each piece of at most `most` elements: fills the
@@ -123,6 +162,12 @@ class HostGroup {
   absl::Status AllReduceFlat(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AllReduceByBlocks(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Return nothing if the operands of some rank are not in its pool. All ranks
+  // come to the same conclusion.
+  absl::optional<absl::Status> AllReduceInPool(const Call& call, void* data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::optional<absl::Status> BroadcastFromPool(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReduceAll(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -136,6 +181,7 @@ class HostGroup {
 
   base::Mutex mu_;
   Exchange exchange_;  // guarded by mu_, except for Abort() and constants
+  PoolMemory::Pool pool_;
 };
 
 }  // namespace penstock::collectives

@@ -24,7 +24,7 @@ namespace penstock::collectives {
 namespace {
 
 constexpr uint32_t kMagic = 0x47435350;  // "PSCG"
-constexpr size_t kTokenAt = 24;
+constexpr size_t kTokenAt = 32;
 constexpr size_t kHeaderBytes = kTokenAt + base::kTokenBytes;
 constexpr size_t kMaxBytes = kHeaderBytes + kMaxRefusalBytes;
 constexpr size_t kDescriptors = 2;
@@ -56,7 +56,8 @@ std::string Encode(const Introduction& introduction) {
   base::StoreLittle(static_cast<uint16_t>(introduction.kind), out + 6);
   base::StoreLittle(introduction.rank, out + 8);
   base::StoreLittle(introduction.ranks, out + 12);
-  base::StoreLittle(introduction.slot_bytes, out + 16);
+  base::StoreLittle(introduction.sizes.slot_bytes, out + 16);
+  base::StoreLittle(introduction.sizes.pool_bytes, out + 24);
   std::memcpy(out + kTokenAt, introduction.token.data(), base::kTokenBytes);
   return bytes + introduction.text.substr(0, kMaxRefusalBytes);
 }
@@ -82,7 +83,8 @@ absl::StatusOr<Introduction> DecodeIntroduction(absl::string_view bytes) {
   }
   introduction.rank = base::LoadLittle<uint32_t>(in + 8);
   introduction.ranks = base::LoadLittle<uint32_t>(in + 12);
-  introduction.slot_bytes = base::LoadLittle<uint64_t>(in + 16);
+  introduction.sizes.slot_bytes = base::LoadLittle<uint64_t>(in + 16);
+  introduction.sizes.pool_bytes = base::LoadLittle<uint64_t>(in + 24);
   introduction.token = std::string(bytes.substr(kTokenAt, base::kTokenBytes));
   introduction.text = std::string(bytes.substr(kHeaderBytes));
   return introduction;

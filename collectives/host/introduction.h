@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "collectives/host/control.h"
 #include "transport/base/token.h"
 #include "transport/progress/foreign_fd.h"
 
@@ -20,7 +21,8 @@ namespace penstock::collectives {
 inline constexpr size_t kMaxRefusalBytes = 512;
 
 // On a packet socket, little-endian: u32 "PSCG", u16 version, u16 kind, u32
-// rank, u32 ranks, u64 bytes of a slot, the token, and the text of a refusal.
+// rank, u32 ranks, u64 bytes of a slot, u64 bytes of the pool, the token, and
+// the text of a refusal.
 struct Introduction {
   static constexpr uint16_t kVersion = 1;
   enum class Kind : uint16_t {
@@ -34,7 +36,7 @@ struct Introduction {
   Kind kind = Kind::kHello;
   uint32_t rank = 0;
   uint32_t ranks = 0;
-  uint64_t slot_bytes = 0;
+  SegmentSizes sizes;
   std::string token = std::string(base::kTokenBytes, '\0');
   std::string text;  // of a refusal
 };

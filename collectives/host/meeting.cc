@@ -37,7 +37,8 @@ using Kind = Introduction::Kind;
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
 
 absl::Status CheckSizes(int ranks, int rank, int least_rank,
-                        uint64_t slot_bytes) {
+                        const SegmentSizes& sizes) {
+  const uint64_t slot_bytes = sizes.slot_bytes;
   if (ranks < 1 || ranks > kMaxHostRanks) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a group of ", ranks, " ranks, expected 1 to ", kMaxHostRanks));
@@ -51,6 +52,12 @@ absl::Status CheckSizes(int ranks, int rank, int least_rank,
     return absl::InvalidArgumentError(
         absl::StrCat("slots of ", slot_bytes, " bytes, expected a multiple of ",
                      kMinSlotBytes, " up to ", kMaxSlotBytes));
+  }
+  if (sizes.pool_bytes > kMaxPoolBytes ||
+      sizes.pool_bytes % kMinSlotBytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a pool of ", sizes.pool_bytes, " bytes, expected a multiple of ",
+        kMinSlotBytes, " up to ", kMaxPoolBytes));
   }
   return absl::OkStatus();
 }
@@ -67,12 +74,12 @@ absl::Status CheckUser(int socket) {
 // Gathers the ranks at rank 0.
 class Table {
  public:
-  Table(int listener, const std::string& token, int ranks, uint64_t slot_bytes,
-        absl::Time deadline)
+  Table(int listener, const std::string& token, int ranks,
+        const SegmentSizes& sizes, absl::Time deadline)
       : listener_(listener),
         token_(token),
         ranks_(ranks),
-        slot_bytes_(slot_bytes),
+        sizes_(sizes),
         deadline_(deadline),
         guests_(ranks) {}
 
@@ -118,7 +125,7 @@ class Table {
     members.peers.resize(ranks_);
     for (int rank = 1; rank < ranks_; ++rank) {
       auto peer = PeerMember::Map(std::move(guests_[rank].memory),
-                                  std::move(guests_[rank].life), slot_bytes_);
+                                  std::move(guests_[rank].life), sizes_);
       if (!peer.ok()) return Explain(peer.status(), rank);
       members.peers[rank] = *std::move(peer);
     }
@@ -151,7 +158,7 @@ class Table {
     introduction.kind = Kind::kMember;
     introduction.rank = static_cast<uint32_t>(rank);
     introduction.ranks = static_cast<uint32_t>(ranks_);
-    introduction.slot_bytes = slot_bytes_;
+    introduction.sizes = sizes_;
     return introduction;
   }
 
@@ -193,9 +200,15 @@ class Table {
     if (hello.rank < 1 || hello.rank >= static_cast<uint32_t>(ranks_)) {
       return absl::StrCat("there is no rank ", hello.rank, " to join");
     }
-    if (hello.slot_bytes != slot_bytes_) {
+    if (hello.sizes.slot_bytes != sizes_.slot_bytes) {
       return absl::StrCat("rank ", hello.rank, " has slots of ",
-                          hello.slot_bytes, " bytes, rank 0 of ", slot_bytes_);
+                          hello.sizes.slot_bytes, " bytes, rank 0 of ",
+                          sizes_.slot_bytes);
+    }
+    if (hello.sizes.pool_bytes != sizes_.pool_bytes) {
+      return absl::StrCat("rank ", hello.rank, " has a pool of ",
+                          hello.sizes.pool_bytes, " bytes, rank 0 of ",
+                          sizes_.pool_bytes);
     }
     if (guests_[hello.rank].socket.valid()) {
       return absl::StrCat("rank ", hello.rank, " has come already");
@@ -214,7 +227,7 @@ class Table {
   const int listener_;
   const std::string& token_;
   const int ranks_;
-  const uint64_t slot_bytes_;
+  const SegmentSizes sizes_;
   const absl::Time deadline_;
   int present_ = 0;
   std::vector<Guest> guests_;
@@ -239,7 +252,7 @@ absl::StatusOr<Members> ReceiveMembers(int socket, const Introduction& hello,
       return absl::InvalidArgumentError("malformed list of ranks");
     }
     auto peer = PeerMember::Map(std::move(received->memory),
-                                std::move(received->life), hello.slot_bytes);
+                                std::move(received->life), hello.sizes);
     if (!peer.ok()) return peer.status();
     members.peers[about.rank] = *std::move(peer);
   }
@@ -261,13 +274,13 @@ absl::StatusOr<Meeting> Meeting::Open() {
                  std::move(invitation));
 }
 
-absl::StatusOr<Members> Meeting::Lead(int ranks, uint64_t slot_bytes,
+absl::StatusOr<Members> Meeting::Lead(int ranks, const SegmentSizes& sizes,
                                       absl::Duration timeout) {
-  const absl::Status checked = CheckSizes(ranks, 0, 0, slot_bytes);
+  const absl::Status checked = CheckSizes(ranks, 0, 0, sizes);
   if (!checked.ok()) return checked;
-  auto own = OwnMember::Create(slot_bytes);
+  auto own = OwnMember::Create(sizes);
   if (!own.ok()) return own.status();
-  Table table(listener_.get(), token_, ranks, slot_bytes,
+  Table table(listener_.get(), token_, ranks, sizes,
               base::SteadyNow() + timeout);
   const absl::Status filled = table.Fill();
   if (!filled.ok()) return filled;
@@ -275,9 +288,10 @@ absl::StatusOr<Members> Meeting::Lead(int ranks, uint64_t slot_bytes,
 }
 
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
-                             uint64_t slot_bytes, absl::Duration timeout) {
+                             const SegmentSizes& sizes,
+                             absl::Duration timeout) {
   const absl::Time deadline = base::SteadyNow() + timeout;
-  const absl::Status checked = CheckSizes(ranks, rank, 1, slot_bytes);
+  const absl::Status checked = CheckSizes(ranks, rank, 1, sizes);
   if (!checked.ok()) return checked;
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(invitation, absl::MaxSplits(' ', 1));
@@ -289,8 +303,8 @@ absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
   }
   hello.rank = static_cast<uint32_t>(rank);
   hello.ranks = static_cast<uint32_t>(ranks);
-  hello.slot_bytes = slot_bytes;
-  auto own = OwnMember::Create(slot_bytes);
+  hello.sizes = sizes;
+  auto own = OwnMember::Create(sizes);
   if (!own.ok()) return own.status();
   auto socket = fabric::shm::ConnectTo({parts.first, ""});
   if (!socket.ok()) return socket.status();

@@ -23,6 +23,8 @@ inline constexpr int kMaxHostRanks = 64;
 // Limits the bytes of a slot, of which each rank has two.
 inline constexpr uint64_t kMinSlotBytes = 4096;
 inline constexpr uint64_t kMaxSlotBytes = uint64_t{64} << 20;
+// Limits the bytes of a rank's pool.
+inline constexpr uint64_t kMaxPoolBytes = uint64_t{64} << 30;
 
 // All ranks of a host. peers[r] is null for this rank.
 struct Members {
@@ -45,7 +47,7 @@ class Meeting {
   // Waits for ranks 1 to `ranks` - 1 and introduces all to each other. A rank
   // that is not welcome gets the reason, and the others may still come. Returns
   // DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
-  absl::StatusOr<Members> Lead(int ranks, uint64_t slot_bytes,
+  absl::StatusOr<Members> Lead(int ranks, const SegmentSizes& sizes,
                                absl::Duration timeout);
 
  private:
@@ -62,7 +64,7 @@ class Meeting {
 // Meets the other ranks as rank `rank`, from 1 on. Returns the reason of rank 0
 // if it refuses this rank.
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
-                             uint64_t slot_bytes, absl::Duration timeout);
+                             const SegmentSizes& sizes, absl::Duration timeout);
 
 }  // namespace penstock::collectives
 

@@ -17,27 +17,27 @@
 namespace penstock::collectives {
 
 absl::StatusOr<std::unique_ptr<OwnMember>> OwnMember::Create(
-    uint64_t slot_bytes) {
+    const SegmentSizes& sizes) {
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return loop.status();
-  auto segment = fabric::shm::Segment::Create("penstock-collective",
-                                              kControlBytes + 2 * slot_bytes);
+  auto segment =
+      fabric::shm::Segment::Create("penstock-collective", sizes.total());
   if (!segment.ok()) return segment.status();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
     return base::ErrnoStatus(errno, "pipe2");
   }
-  std::unique_ptr<OwnMember> member(
-      new OwnMember(*std::move(segment), slot_bytes, base::UniqueFd(ends[1]),
-                    base::UniqueFd(ends[0])));
+  std::unique_ptr<OwnMember> member(new OwnMember(*std::move(segment), sizes,
+                                                  base::UniqueFd(ends[1]),
+                                                  base::UniqueFd(ends[0])));
   Beat(*loop, member->shared_);
   return member;
 }
 
-OwnMember::OwnMember(fabric::shm::Segment segment, uint64_t slot_bytes,
+OwnMember::OwnMember(fabric::shm::Segment segment, const SegmentSizes& sizes,
                      base::UniqueFd own_end, base::UniqueFd peers_end)
     : fork_count_(progress::ForkCount()),
-      slot_bytes_(slot_bytes),
+      sizes_(sizes),
       shared_(std::make_shared<Shared>(std::move(segment))),
       own_end_(std::move(own_end)),
       peers_end_(std::move(peers_end)) {}
@@ -56,12 +56,13 @@ void OwnMember::Beat(progress::EventLoop* loop,
 }
 
 absl::StatusOr<std::unique_ptr<PeerMember>> PeerMember::Map(
-    progress::ForeignFd memory, progress::ForeignFd life, uint64_t slot_bytes) {
-  auto segment = fabric::shm::PeerSegment::Map(std::move(memory),
-                                               kControlBytes + 2 * slot_bytes);
+    progress::ForeignFd memory, progress::ForeignFd life,
+    const SegmentSizes& sizes) {
+  auto segment =
+      fabric::shm::PeerSegment::Map(std::move(memory), sizes.total());
   if (!segment.ok()) return segment.status();
   return std::unique_ptr<PeerMember>(
-      new PeerMember(*std::move(segment), std::move(life), slot_bytes));
+      new PeerMember(*std::move(segment), std::move(life), sizes));
 }
 
 }  // namespace penstock::collectives

@@ -18,15 +18,17 @@
 
 namespace penstock::collectives {
 
-// This rank's segment: a Control and two slots. Only this process can write
-// there. Peers hold one end of a pipe, which tells them when this process ends.
+// This rank's segment: a Control, two slots and a pool. Only this process can
+// write there. Peers hold one end of a pipe, which tells them when this process
+// ends.
 class OwnMember {
  public:
   // How often the heartbeat increases.
   static constexpr absl::Duration kBeat = absl::Milliseconds(100);
 
   // Returns RESOURCE_EXHAUSTED if there is no memory or no descriptor.
-  static absl::StatusOr<std::unique_ptr<OwnMember>> Create(uint64_t slot_bytes);
+  static absl::StatusOr<std::unique_ptr<OwnMember>> Create(
+      const SegmentSizes& sizes);
   OwnMember(const OwnMember&) = delete;
   OwnMember& operator=(const OwnMember&) = delete;
   // Tells peers that this rank has left. In a forked child, tells nothing.
@@ -34,9 +36,13 @@ class OwnMember {
 
   Control& control() { return *shared_->control(); }
   uint8_t* slot(uint32_t number) {
-    return shared_->segment.data() + kControlBytes + number % 2 * slot_bytes_;
+    return shared_->segment.data() + kControlBytes +
+           number % 2 * sizes_.slot_bytes;
   }
-  uint64_t slot_bytes() const { return slot_bytes_; }
+  uint8_t* pool() {
+    return shared_->segment.data() + kControlBytes + 2 * sizes_.slot_bytes;
+  }
+  const SegmentSizes& sizes() const { return sizes_; }
 
   // Return the descriptors to pass to peers.
   int memory_fd() const { return shared_->segment.fd(); }
@@ -50,13 +56,13 @@ class OwnMember {
     fabric::shm::Segment segment;
   };
 
-  OwnMember(fabric::shm::Segment segment, uint64_t slot_bytes,
+  OwnMember(fabric::shm::Segment segment, const SegmentSizes& sizes,
             base::UniqueFd own_end, base::UniqueFd peers_end);
   static void Beat(progress::EventLoop* loop,
                    const std::weak_ptr<Shared>& shared);
 
   const uint32_t fork_count_;
-  const uint64_t slot_bytes_;
+  const SegmentSizes sizes_;
   std::shared_ptr<Shared> shared_;
   const base::UniqueFd own_end_;  // closed when this process ends
   const base::UniqueFd peers_end_;
@@ -68,25 +74,26 @@ class PeerMember {
   // Returns an error unless `memory` is sealed memory of the right size.
   static absl::StatusOr<std::unique_ptr<PeerMember>> Map(
       progress::ForeignFd memory, progress::ForeignFd life,
-      uint64_t slot_bytes);
+      const SegmentSizes& sizes);
 
   const Control& control() const {
     return *reinterpret_cast<const Control*>(segment_.data());
   }
   const uint8_t* slot(uint32_t number) const {
-    return segment_.data() + kControlBytes + number % 2 * slot_bytes_;
+    return segment_.data() + kControlBytes + number % 2 * sizes_.slot_bytes;
+  }
+  const uint8_t* pool() const {
+    return segment_.data() + kControlBytes + 2 * sizes_.slot_bytes;
   }
   // Becomes readable (POLLHUP) when the peer's process has ended.
   int life_fd() const { return life_.get(); }
 
  private:
   PeerMember(fabric::shm::PeerSegment segment, progress::ForeignFd life,
-             uint64_t slot_bytes)
-      : slot_bytes_(slot_bytes),
-        segment_(std::move(segment)),
-        life_(std::move(life)) {}
+             const SegmentSizes& sizes)
+      : sizes_(sizes), segment_(std::move(segment)), life_(std::move(life)) {}
 
-  const uint64_t slot_bytes_;
+  const SegmentSizes sizes_;
   const fabric::shm::PeerSegment segment_;
   const progress::ForeignFd life_;
 };

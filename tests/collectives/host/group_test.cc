@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -166,6 +167,49 @@ TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
                                     data.data(), 1)),
               "no xor of f32");
     EXPECT_TRUE(group->Barrier().ok());
+  });
+}
+
+// Each rank overwrites its memory as soon as an operation returns. Ranks that
+// still read it would see the new values.
+TEST(HostGroup, MemoryOfThePoolIsReadBeforeTheOperationReturns) {
+  static constexpr int64_t kCount = 100'000;
+  HostGroupOptions options = Ranks(4);
+  options.pool_bytes = 1 << 20;
+  RunRanks(options, [](HostGroup* group) {
+    auto memory = group->Allocate(kCount * sizeof(float));
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    auto* const data = static_cast<float*>((*memory)->data());
+    std::vector<float> copy(kCount);
+    for (int round = 0; round < 30; ++round) {
+      std::fill_n(data, kCount, static_cast<float>(round));
+      const bool reduces = round % 2 == 0;
+      const absl::Status status =
+          reduces ? group->AllReduce(ReduceOp::kSum, DType::kF32, data, data,
+                                     kCount)
+                  : group->Broadcast(DType::kF32, data, kCount, 0);
+      ASSERT_TRUE(status.ok()) << status;
+      // The root of a broadcast has nothing to copy.
+      if (reduces || group->rank() > 0) std::copy_n(data, kCount, copy.begin());
+      std::fill_n(data, kCount, -1.0F);
+      if (!reduces && group->rank() == 0) continue;
+      const auto expected = static_cast<float>(reduces ? 4 * round : round);
+      ASSERT_EQ(std::count(copy.begin(), copy.end(), expected), kCount)
+          << "round " << round;
+    }
+  });
+}
+
+TEST(HostGroup, PoolGivesItsMemoryAndTakesItBack) {
+  HostGroupOptions options = Ranks(1);
+  options.pool_bytes = 8192;
+  RunRanks(options, [](HostGroup* group) {
+    auto first = group->Allocate(8000);
+    ASSERT_TRUE(first.ok()) << first.status();
+    EXPECT_EQ(Text(group->Allocate(8000).status()),
+              "no 8000 contiguous bytes are free in the pool of 8192 bytes");
+    first->reset();
+    EXPECT_TRUE(group->Allocate(8000).ok());
   });
 }
 

@@ -28,7 +28,7 @@ class MeetingTest : public testing::Test {
     invitation_ = meeting->invitation();
     led_ = std::async(std::launch::async,
                       [meeting = *std::move(meeting)]() mutable {
-                        return meeting.Lead(2, kMinSlotBytes, kLong);
+                        return meeting.Lead(2, {kMinSlotBytes}, kLong);
                       });
   }
 
@@ -41,7 +41,7 @@ class MeetingTest : public testing::Test {
   static std::string JoinAs(const std::string& invitation, int rank, int ranks,
                             uint64_t slot_bytes) {
     return std::string(
-        Join(invitation, rank, ranks, slot_bytes, kLong).status().message());
+        Join(invitation, rank, ranks, {slot_bytes}, kLong).status().message());
   }
 
   std::string invitation_;
@@ -63,6 +63,12 @@ TEST_F(MeetingTest, RefusesAnotherNumberOfRanks) {
 TEST_F(MeetingTest, RefusesSlotsOfAnotherSize) {
   EXPECT_EQ(JoinAs(invitation_, 1, 2, 2 * kMinSlotBytes),
             "rank 0 refuses: rank 1 has slots of 8192 bytes, rank 0 of 4096");
+}
+
+TEST_F(MeetingTest, RefusesAPoolOfAnotherSize) {
+  EXPECT_EQ(
+      Join(invitation_, 1, 2, {kMinSlotBytes, 8192}, kLong).status().message(),
+      "rank 0 refuses: rank 1 has a pool of 8192 bytes, rank 0 of 0");
 }
 
 TEST_F(MeetingTest, RefusesAnotherVersionAndNonsense) {
@@ -99,11 +105,12 @@ TEST(Meeting, RefusesARankThatComesTwice) {
   const std::string invitation = meeting->invitation();
   const auto join = [&](int rank) {
     return std::async(std::launch::async, [=] {
-      return Join(invitation, rank, 3, kMinSlotBytes, kLong);
+      return Join(invitation, rank, 3, {kMinSlotBytes}, kLong);
     });
   };
-  auto led = std::async(std::launch::async,
-                        [&] { return meeting->Lead(3, kMinSlotBytes, kLong); });
+  auto led = std::async(std::launch::async, [&] {
+    return meeting->Lead(3, {kMinSlotBytes}, kLong);
+  });
   auto first = join(1), second = join(1);
   // One of them is refused; the other waits for rank 2.
   while (first.wait_for(std::chrono::milliseconds(1)) ==
@@ -124,16 +131,17 @@ TEST(Meeting, RefusesARankThatComesTwice) {
 TEST(Meeting, NamesTheMissingRanks) {
   auto meeting = Meeting::Open();
   ASSERT_TRUE(meeting.ok()) << meeting.status();
-  EXPECT_EQ(
-      meeting->Lead(3, kMinSlotBytes, absl::ZeroDuration()).status().message(),
-      "these ranks did not come: 1, 2");
+  EXPECT_EQ(meeting->Lead(3, {kMinSlotBytes}, absl::ZeroDuration())
+                .status()
+                .message(),
+            "these ranks did not come: 1, 2");
 }
 
 TEST(Meeting, RefusesWrongArguments) {
   const auto join = [](const std::string& invitation, int rank, int ranks,
                        uint64_t slot_bytes) {
     return std::string(
-        Join(invitation, rank, ranks, slot_bytes, kLong).status().message());
+        Join(invitation, rank, ranks, {slot_bytes}, kLong).status().message());
   };
   EXPECT_EQ(join("x", 1, 2, kMinSlotBytes), "malformed invitation");
   EXPECT_EQ(join("x", 0, 2, kMinSlotBytes), "rank 0, expected 1 to 1");

@@ -38,10 +38,13 @@ class Step {
  public:
   Step(uint64_t seed, HostGroup* group) : random_(seed), group_(*group) {
     kind_ = static_cast<int>(random_() % 8);
-    count_ = Draw(&random_, 5000);
+    count_ = Draw(&random_, 20'000);
     root_ = static_cast<int>(random_() % group->ranks());
     op_ = random_() % 2 == 0 ? ReduceOp::kSum : ReduceOp::kMin;
     in_place_ = random_() % 2 == 0;
+    // In the pool on all ranks, on some, or on none.
+    const uint64_t pools[] = {~uint64_t{0}, random_(), 0};
+    in_pool_ = pools[random_() % 3] >> group->rank() & 1;
     const bool has_blocks = kind_ >= 3 && kind_ != 4;
     const int64_t size = has_blocks ? count_ * group->ranks() : count_;
     for (int rank = 0; rank < group->ranks(); ++rank) {
@@ -53,7 +56,10 @@ class Step {
   std::string Run() {
     std::vector<T> in = inputs_[group_.rank()];
     std::vector<T> out(count_ * group_.ranks(), T{77});
-    const absl::Status status = Call(&in, &out);
+    const bool uses_pool =
+        in_pool_ && (kind_ == 2 || (kind_ == 0 && in_place_));
+    const absl::Status status =
+        uses_pool ? CallInPool(in, &out) : Call(&in, &out);
     if (!status.ok()) return absl::StrCat(Text(), status.message());
     const std::vector<T> expected = Expected();
     if (std::memcmp(out.data(), expected.data(), Bytes(expected)) != 0) {
@@ -113,6 +119,20 @@ class Step {
     }
   }
 
+  // Gives the memory back, for the next operation to overwrite.
+  absl::Status CallInPool(const std::vector<T>& in, std::vector<T>* out) {
+    auto memory = group_.Allocate(count_ * sizeof(T));
+    if (!memory.ok()) return memory.status();
+    T* const data = static_cast<T*>((*memory)->data());
+    std::copy(in.begin(), in.end(), data);
+    const absl::Status status =
+        kind_ == 0 ? group_.AllReduce(op_, kType, data, data, count_)
+                   : group_.Broadcast(kType, data, count_, root_);
+    std::copy(data, data + count_, out->begin());
+    std::fill(data, data + count_, T{99});
+    return status;
+  }
+
   // Reduces element `i` in the order of the ranks.
   T Reduced(int64_t i) const {
     T result = inputs_[0][i];
@@ -160,6 +180,7 @@ class Step {
   int root_;
   ReduceOp op_;
   bool in_place_;
+  bool in_pool_;
   std::vector<std::vector<T>> inputs_;  // of all ranks
 };
 
@@ -183,6 +204,7 @@ TEST(RandomPrograms, GiveTheResultsOfPlainLoops) {
     HostGroupOptions options;
     options.ranks = 1 + static_cast<int>(random() % 6);
     options.slot_bytes = kMinSlotBytes << random() % 7;
+    options.pool_bytes = 1 << 20;
     const uint64_t seed = random();
     RunRanks(options, [&](HostGroup* group) {
       for (uint64_t step = 0; step < 40; ++step) {

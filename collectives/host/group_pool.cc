@@ -1,0 +1,85 @@
+// The operations of a group on buffers that peers read in place.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "collectives/host/call.h"
+#include "collectives/host/elements.h"
+#include "collectives/host/exchange.h"
+#include "collectives/host/group.h"
+#include "collectives/host/meeting.h"
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/blocks.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::collectives {
+
+// Each rank reduces its block of all buffers in place, then copies the blocks
+// of others. Nobody else reads a rank's own block before it is reduced. The
+// last meeting keeps the caller from changing bytes that others still read.
+absl::optional<absl::Status> HostGroup::AllReduceInPool(const Call& call,
+                                                        void* data) {
+  const CallWords words = Encode(call);
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  absl::Status status = exchange_.Meet(
+      words, data == nullptr ? 0 : exchange_.PlaceOf(data, bytes));
+  if (!status.ok()) return status;
+  std::array<const void*, kMaxHostRanks> buffers;
+  std::array<const void*, kMaxHostRanks> from;
+  const Range own = BlockOf(rank(), ranks(), call.count);
+  for (int peer = 0; peer < ranks(); ++peer) {
+    buffers[peer] = exchange_.OperandOf(peer, bytes);
+    if (buffers[peer] == nullptr) return absl::nullopt;
+    from[peer] = At(buffers[peer], own.begin, call.dtype);
+  }
+  collectives::Reduce(
+      call.op, call.dtype, absl::MakeConstSpan(from.data(), ranks()),
+      At(data, own.begin, call.dtype), static_cast<size_t>(own.count));
+  status = exchange_.Meet(words);
+  if (!status.ok()) return status;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const Range block = BlockOf(peer, ranks(), call.count);
+    Copy(At(buffers[peer], block.begin, call.dtype),
+         At(data, block.begin, call.dtype), BytesOf(call.dtype, block.count));
+  }
+  return exchange_.Meet(words);
+}
+
+absl::optional<absl::Status> HostGroup::BroadcastFromPool(const Call& call,
+                                                          void* data) {
+  const CallWords words = Encode(call);
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  absl::Status status = exchange_.Meet(
+      words, rank() == call.root ? exchange_.PlaceOf(data, bytes) : 0);
+  if (!status.ok()) return status;
+  const uint8_t* const from = exchange_.OperandOf(call.root, bytes);
+  if (from == nullptr) return absl::nullopt;
+  if (rank() != call.root) Copy(from, data, bytes);
+  return exchange_.Meet(words);
+}
+
+PoolMemory::~PoolMemory() {
+  base::MutexLock lock(&pool_->mu);
+  pool_->ranges.Free(offset_, size_);
+}
+
+absl::StatusOr<std::unique_ptr<PoolMemory>> HostGroup::Allocate(
+    uint64_t bytes) {
+  base::MutexLock lock(&pool_.mu);
+  const auto offset = pool_.ranges.Allocate(bytes);
+  if (!offset.has_value()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no ", bytes, " contiguous bytes are free in the pool of ",
+                     pool_.ranges.capacity(), " bytes"));
+  }
+  return std::make_unique<PoolMemory>(&pool_, *offset, bytes,
+                                      exchange_.pool() + *offset);
+}
+
+}  // namespace penstock::collectives
