@@ -117,15 +117,23 @@ const uint8_t* Exchange::OperandOf(int rank, size_t bytes) const {
   return pool + place - 1;
 }
 
-absl::Status Exchange::Meet(const CallWords& call, uint64_t place) {
+absl::Status Exchange::CheckOwner() const {
+  if (progress::ForkCount() == fork_count_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the group belongs to the parent of this process");
+}
+
+absl::Status Exchange::Ready() {
+  absl::Status own = CheckOwner();
+  if (!own.ok()) return own;
   if (!status_.ok()) return status_;
-  if (progress::ForkCount() != fork_count_) {
-    return absl::FailedPreconditionError(
-        "the group belongs to the parent of this process");
-  }
-  if (aborted_.load(std::memory_order_relaxed)) {
-    return End(Fault::kAborted, rank(), "");
-  }
+  if (!aborted_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return End(Fault::kAborted, rank(), "");
+}
+
+absl::Status Exchange::Meet(const CallWords& call, uint64_t place) {
+  absl::Status ready = Ready();
+  if (!ready.ok()) return ready;
   Publish(call, place);
   Wait wait;
   wait.number = posts_;
@@ -234,8 +242,8 @@ absl::Status Exchange::LookForFaults(Wait* wait) {
   }
   // Reports first: a rank that ends because another one has died is not the
   // cause.
-  absl::Status status = LookForReports(*wait);
-  if (status.ok()) status = LookForDeaths(*wait);
+  absl::Status status = LookForReports(wait);
+  if (status.ok()) status = LookForDeaths(wait);
   if (status.ok()) status = LookForSilence(wait);
   if (!status.ok()) return status;
   if (base::SteadyNow() - wait->begun < timeout_) return absl::OkStatus();
@@ -246,12 +254,16 @@ absl::Status Exchange::LookForFaults(Wait* wait) {
                           absl::FormatDuration(timeout_)));
 }
 
-absl::Status Exchange::LookForReports(const Wait& wait) {
-  for (int rank = wait.late; rank < ranks(); ++rank) {
-    if (Came(rank, wait.number)) continue;
+// A rank that has come may report a failure, too: it has ended its wait. If all
+// have come by now, the report is of a later call.
+absl::Status Exchange::LookForReports(Wait* wait) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto& peer = members_.peers[rank];
+    if (peer == nullptr) continue;
     const uint32_t failure =
-        members_.peers[rank]->control().failure.load(std::memory_order_acquire);
+        peer->control().failure.load(std::memory_order_acquire);
     if (failure == 0) continue;
+    if (AllCame(wait)) return absl::OkStatus();
     const auto fault = static_cast<Fault>(failure & 0xFF);
     const auto culprit = static_cast<int>(failure >> 8);
     return End(fault, culprit,
@@ -261,17 +273,22 @@ absl::Status Exchange::LookForReports(const Wait& wait) {
   return absl::OkStatus();
 }
 
-absl::Status Exchange::LookForDeaths(const Wait& wait) {
-  for (int rank = wait.late; rank < ranks(); ++rank) {
-    if (Came(rank, wait.number)) continue;
+// A rank may come, and then leave or end, between two looks at its posts. So
+// each sign of its end is followed by one more look.
+absl::Status Exchange::LookForDeaths(Wait* wait) {
+  for (int rank = wait->late; rank < ranks(); ++rank) {
+    if (Came(rank, wait->number)) continue;
     const PeerMember& peer = *members_.peers[rank];
     if (peer.control().left.load(std::memory_order_acquire) != 0) {
+      if (Came(rank, wait->number)) continue;
       // May have failed before it left.
       const absl::Status reported = LookForReports(wait);
       return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
     }
     pollfd life = {peer.life_fd(), POLLIN, 0};
-    if (poll(&life, 1, 0) > 0) return End(Fault::kDied, rank, "");
+    if (poll(&life, 1, 0) > 0 && !Came(rank, wait->number)) {
+      return End(Fault::kDied, rank, "");
+    }
   }
   return absl::OkStatus();
 }
@@ -281,21 +298,18 @@ absl::Status Exchange::LookForSilence(Wait* wait) {
   // Begins anew after a time in which this process did not run either.
   const bool begins = now - wait->last_look > kSilence / 4;
   wait->last_look = now;
-  if (begins) {
-    wait->heartbeats.resize(ranks());
-  } else if (now - wait->silent_since < kSilence) {
-    return absl::OkStatus();
-  }
+  wait->pulses.resize(ranks());
   for (int rank = wait->late; rank < ranks(); ++rank) {
     if (Came(rank, wait->number)) continue;
     const uint64_t heartbeat = members_.peers[rank]->control().heartbeat.load(
         std::memory_order_relaxed);
-    if (!begins && heartbeat == wait->heartbeats[rank]) {
+    Pulse& pulse = wait->pulses[rank];
+    if (begins || heartbeat != pulse.heartbeat) {
+      pulse = {heartbeat, now};
+    } else if (now - pulse.since >= kSilence) {
       return End(Fault::kSilent, rank, "");
     }
-    wait->heartbeats[rank] = heartbeat;
   }
-  wait->silent_since = now;
   return absl::OkStatus();
 }
 
@@ -317,6 +331,7 @@ void Exchange::Report(Fault fault, int culprit) {
 }
 
 void Exchange::Abort() {
+  if (!CheckOwner().ok()) return;
   aborted_.store(true, std::memory_order_relaxed);
   Report(Fault::kAborted, rank());
 }

@@ -63,18 +63,28 @@ class Exchange {
   // Abort(). Each error names the rank.
   absl::Status Meet(const CallWords& call, uint64_t place = 0);
 
-  // Ends the present and all later calls, on all ranks. Any thread.
+  // Returns the error that the next Meet() would return at once. Call it before
+  // each write to NextSlot(): after an error, peers may still read that slot.
+  absl::Status Ready();
+  // Returns an error in the child of a fork. Any thread; takes no lock.
+  absl::Status CheckOwner() const;
+
+  // Ends the present and all later calls, on all ranks. Any thread. Does
+  // nothing in the child of a fork.
   void Abort();
 
  private:
+  // A rank's last heartbeat, and when this rank first saw it.
+  struct Pulse {
+    uint64_t heartbeat = 0;
+    absl::Time since;
+  };
   // One wait: the ranks below `late` have come.
   struct Wait {
     uint32_t number = 0;
     absl::Time begun;
     int late = 0;
-    // Of each rank: the heartbeat at `silent_since`.
-    std::vector<uint64_t> heartbeats;
-    absl::Time silent_since;
+    std::vector<Pulse> pulses;  // of each rank
     absl::Time last_look = absl::InfinitePast();
   };
 
@@ -88,8 +98,8 @@ class Exchange {
 
   // Returns the error of a rank that will not come, or OK.
   absl::Status LookForFaults(Wait* wait);
-  absl::Status LookForReports(const Wait& wait);
-  absl::Status LookForDeaths(const Wait& wait);
+  absl::Status LookForReports(Wait* wait);
+  absl::Status LookForDeaths(Wait* wait);
   absl::Status LookForSilence(Wait* wait);
   // Ends the exchange, and tells the peers.
   absl::Status End(Fault fault, int culprit, const std::string& detail);

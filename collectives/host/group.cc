@@ -91,6 +91,8 @@ absl::Status HostGroup::InPieces(const Call& call, int64_t most,
   int64_t begin = 0;
   do {
     const Piece piece = {begin, std::min(most, call.count - begin)};
+    absl::Status ready = exchange_.Ready();
+    if (!ready.ok()) return ready;
     fill(piece, exchange_.NextSlot());
     absl::Status met = exchange_.Meet(words);
     if (!met.ok()) return met;
@@ -175,12 +177,16 @@ absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
 
 absl::Status HostGroup::AllReduce(ReduceOp op, DType dtype, const void* in,
                                   void* out, int64_t count) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   return ReduceAll({Operation::kAllReduce, op, dtype, 0, count}, in, out);
 }
 
 absl::Status HostGroup::Reduce(ReduceOp op, DType dtype, const void* in,
                                void* out, int64_t count, int root) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   return ReduceAll({Operation::kReduce, op, dtype, root, count}, in,
                    rank() == root ? out : nullptr);
@@ -188,6 +194,8 @@ absl::Status HostGroup::Reduce(ReduceOp op, DType dtype, const void* in,
 
 absl::Status HostGroup::ReduceScatter(ReduceOp op, DType dtype, const void* in,
                                       void* out, int64_t count) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   const Call call = {Operation::kReduceScatter, op, dtype, 0, count};
   absl::Status checked = Check(call, ranks());
@@ -237,6 +245,8 @@ absl::Status HostGroup::GatherAll(const Call& call, const void* in, void* out) {
 
 absl::Status HostGroup::AllGather(DType dtype, const void* in, void* out,
                                   int64_t count) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   return GatherAll({Operation::kAllGather, ReduceOp::kMax, dtype, 0, count}, in,
                    out);
@@ -244,6 +254,8 @@ absl::Status HostGroup::AllGather(DType dtype, const void* in, void* out,
 
 absl::Status HostGroup::Gather(DType dtype, const void* in, void* out,
                                int64_t count, int root) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   return GatherAll({Operation::kGather, ReduceOp::kMax, dtype, root, count}, in,
                    rank() == root ? out : nullptr);
@@ -251,10 +263,16 @@ absl::Status HostGroup::Gather(DType dtype, const void* in, void* out,
 
 absl::Status HostGroup::Scatter(DType dtype, const void* in, void* out,
                                 int64_t count, int root) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   const Call call = {Operation::kScatter, ReduceOp::kMax, dtype, root, count};
   absl::Status checked = Check(call, ranks());
   if (!checked.ok()) return checked;
+  const bool in_place = rank() == root && out == At(in, root * count, dtype);
+  absl::Status apart = CheckApart(in, BytesOf(dtype, count) * ranks(), out,
+                                  BytesOf(dtype, count));
+  if (rank() == root && !in_place && !apart.ok()) return apart;
   return InPieces(
       call, SlotElements(dtype, ranks()),
       [&](const Piece& piece, uint8_t* slot) {
@@ -273,6 +291,8 @@ absl::Status HostGroup::Scatter(DType dtype, const void* in, void* out,
 
 absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
                                   int root) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   const Call call = {Operation::kBroadcast, ReduceOp::kMax, dtype, root, count};
   absl::Status checked = Check(call, 1);
@@ -296,6 +316,8 @@ absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
 
 absl::Status HostGroup::AllToAll(DType dtype, const void* in, void* out,
                                  int64_t count) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   const Call call = {Operation::kAllToAll, ReduceOp::kMax, dtype, 0, count};
   absl::Status checked = Check(call, ranks());
@@ -322,6 +344,8 @@ absl::Status HostGroup::AllToAll(DType dtype, const void* in, void* out,
 }
 
 absl::Status HostGroup::Barrier() {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   return exchange_.Meet(Encode(Call()));
 }

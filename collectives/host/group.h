@@ -125,7 +125,8 @@ class HostGroup {
   // As AllGather(), but only the root has `out`.
   absl::Status Gather(tensor::DType dtype, const void* in, void* out,
                       int64_t count, int root);
-  // Gives each rank its block of `count` elements of the root's `in`.
+  // Gives each rank its block of `count` elements of the root's `in`. The
+  // root's `out` may be the root's block of `in`.
   absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
                        int64_t count, int root);
   absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,

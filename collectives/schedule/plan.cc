@@ -108,7 +108,10 @@ absl::Status CheckPlan(const Plan& plan) {
     return Invalid("root", plan.root, absl::StrCat("0 to ", plan.ranks - 1));
   }
   if (plan.count < 0) return Invalid("count", plan.count, "0 or more");
-  if (plan.segments < 1) return Invalid("segments", plan.segments, "1 or more");
+  if (plan.segments < 1 || plan.segments > kMaxSegments) {
+    return Invalid("segments", plan.segments,
+                   absl::StrCat("1 to ", kMaxSegments));
+  }
   if (!IsOf(plan.operation, plan.algorithm)) {
     return absl::InvalidArgumentError(absl::StrCat(
         Name(plan.operation), " has no algorithm ", Name(plan.algorithm)));

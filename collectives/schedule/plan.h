@@ -39,6 +39,8 @@ enum class Algorithm {
 
 // Limits the ranks of a group, because a peer may send any rank count.
 inline constexpr int kMaxRanks = 1 << 16;
+// Limits the segments of a chain.
+inline constexpr int kMaxSegments = 1 << 16;
 
 struct Plan {
   Operation operation = Operation::kAllReduce;

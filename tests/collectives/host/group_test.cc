@@ -146,6 +146,36 @@ TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
   });
 }
 
+// Rank 0 has come to the barrier before it gives up. Rank 1 would wait for
+// longer, and rank 2 does not come.
+TEST(HostGroup, ARankThatGivesUpEndsTheWaitsOfOthers) {
+  std::promise<void> knows;
+  RunRanksWith(
+      3,
+      [](int rank) {
+        HostGroupOptions options = Ranks(3);
+        if (rank == 0) options.timeout = absl::ZeroDuration();
+        return options;
+      },
+      [&](HostGroup* group) {
+        if (group->rank() == 2) return knows.get_future().wait();
+        const absl::Status status = group->Barrier();
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+        if (group->rank() == 1) knows.set_value();
+      });
+}
+
+TEST(HostGroup, ARankMayLeaveAfterTheLastOperation) {
+  HostGroupOptions options = Ranks(3);
+  options.polling = progress::PollingMode::kEvent;  // looks for faults at once
+  for (int round = 0; round < 100; ++round) {
+    RunRanks(options, [](HostGroup* group) {
+      const absl::Status status = group->Barrier();
+      EXPECT_TRUE(status.ok()) << status;
+    });
+  }
+}
+
 TEST(HostGroup, WrongArgumentsAreRefusedBeforeTheRanksMeet) {
   RunRanks(Ranks(2), [](HostGroup* group) {
     std::array<float, 4> data = {};

@@ -13,6 +13,10 @@ namespace penstock::collectives {
 // leaves when its call returns. Returns when all have returned.
 void RunRanks(const HostGroupOptions& options,
               const std::function<void(HostGroup* group)>& run);
+// As RunRanks(), with options for each rank.
+void RunRanksWith(int ranks,
+                  const std::function<HostGroupOptions(int rank)>& options,
+                  const std::function<void(HostGroup* group)>& run);
 
 }  // namespace penstock::collectives
 

@@ -37,7 +37,9 @@ TEST(Plan, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(plan), "count is -1, expected 0 or more");
   plan.count = 6;
   plan.segments = 0;
-  EXPECT_EQ(ErrorOf(plan), "segments is 0, expected 1 or more");
+  EXPECT_EQ(ErrorOf(plan), "segments is 0, expected 1 to 65536");
+  plan.segments = kMaxSegments + 1;
+  EXPECT_EQ(ErrorOf(plan), "segments is 65537, expected 1 to 65536");
   plan.segments = 1;
   plan.algorithm = Algorithm::kHierarchical;
   EXPECT_EQ(ErrorOf(plan),
