@@ -75,7 +75,9 @@ void PathPoller::Schedule(int polls) {
 }
 
 void PathPoller::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
-  if (path->HasInput()) owner_->PollPath();
+  // Not only for input: a path may have asked for a poll, as verbs does for a
+  // probe of its device.
+  owner_->PollPath();
   {
     base::MutexLock lock(mu_);
     if (path != path_) return;
