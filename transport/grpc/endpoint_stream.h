@@ -69,7 +69,7 @@ class EndpointStream : public fabric::tcp::ByteStream {
   const uint32_t fork_count_;
   // Null while gRPC's endpoint reads.
   std::unique_ptr<SocketInput> input_;
-  // False if Receive() has emptied the socket.
+  // False from the time when Receive() has emptied the socket until Read().
   bool may_have_input_ = true;
   bool tried_directly_ = false;
   grpc_core::SliceBuffer read_buffer_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "absl/memory/memory.h"
@@ -34,7 +35,12 @@ const grpc_endpoint_vtable* FindTcpFunctions() {
 }
 
 bool IsPlainTcp(const grpc_endpoint& endpoint) {
-  static const grpc_endpoint_vtable* const functions = FindTcpFunctions();
+  static std::atomic<const grpc_endpoint_vtable*> found{nullptr};
+  const grpc_endpoint_vtable* functions = found.load(std::memory_order_relaxed);
+  if (functions == nullptr) {
+    functions = FindTcpFunctions();
+    found.store(functions, std::memory_order_relaxed);
+  }
   return endpoint.vtable == functions;
 }
 

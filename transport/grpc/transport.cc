@@ -189,7 +189,9 @@ void Transport::OnRead(grpc_error_handle error) {
       OnConnectionClosed(error);
     } else {
       DeliverReadBuffer();
-      if (lifeline_->reading()) stream_->ReceiveDirectly();
+      if (!session_->closed() && lifeline_->reading()) {
+        stream_->ReceiveDirectly();
+      }
       if (stream_->receives_directly()) ReceiveDirectly();
       wants_read_ = true;
     }

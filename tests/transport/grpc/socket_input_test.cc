@@ -14,6 +14,8 @@
 #include "src/core/lib/iomgr/endpoint_pair.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/iomgr/pollset.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/grpc/endpoint_stream.h"
 
 namespace penstock {
 namespace core {
@@ -48,7 +50,7 @@ class SocketInputTest : public testing::Test {
   ~SocketInputTest() override {
     {
       grpc_core::ExecCtx context;
-      grpc_endpoint_destroy(pair_.client);
+      if (pair_.client != nullptr) grpc_endpoint_destroy(pair_.client);
       grpc_endpoint_destroy(pair_.server);
       grpc_closure done;
       GRPC_CLOSURE_INIT(
@@ -193,6 +195,40 @@ TEST_F(SocketInputTest, HalfOfTheDescriptorsAreForConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_NE(SocketInput::Create(pair_.client), nullptr);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+class CountedReads : public EndpointStreamEvents {
+ public:
+  void Hold() override {}
+  void OnRead(grpc_error_handle) override { ++reads; }
+  void OnWritten(grpc_error_handle) override {}
+  int reads = 0;
+};
+
+// An owner that is full reads without receiving. Nobody notices the same input
+// a second time.
+TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
+  grpc_core::ExecCtx context;
+  CountedReads events;
+  EndpointStream stream(pair_.client, &events);
+  pair_.client = nullptr;
+  fabric::tcp::Endpoint lifeline(&stream);
+  stream.ReceiveDirectly();
+  ASSERT_TRUE(stream.receives_directly());
+  const auto read = [&] {
+    events.reads = 0;
+    stream.Read();
+    Poll();
+    return events.reads;
+  };
+  do {  // creation counts as an event, because there may be earlier input
+    EXPECT_EQ(stream.Receive(&lifeline).value(), 0);
+  } while (read() > 0);
+  Say("input");
+  Poll();
+  EXPECT_EQ(events.reads, 1);
+  EXPECT_EQ(read(), 1);
+  EXPECT_EQ(read(), 1);
 }
 
 }  // namespace
