@@ -64,7 +64,7 @@ LargeBlocks* LargeBlocks::Get() {
   static auto* const process =
       new std::shared_ptr<LargeBlocks>(Create(kProcessLimit));
   static const int registered =
-      pthread_atfork(&BeforeFork, &AfterFork, &AfterFork);
+      pthread_atfork(&BeforeFork, &AfterFork, &AfterForkInChild);
   (void)registered;
   return process->get();
 }
@@ -78,6 +78,12 @@ void LargeBlocks::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
 }
 
 void LargeBlocks::AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Get()->mu_.Unlock();
+}
+
+// The child has no timer that its parent started.
+void LargeBlocks::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Get()->has_timer_ = false;
   Get()->mu_.Unlock();
 }
 

@@ -56,6 +56,7 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // too.
   static void BeforeFork();
   static void AfterFork();
+  static void AfterForkInChild();
   uint8_t* Take(size_t size);
   void GiveBack(uint8_t* data, size_t size);
   // Starts the timer if it is needed and does not run.
