@@ -347,6 +347,7 @@ std::vector<int> ShmEndpoint::wakeup_fds() const {
 // The value may change meanwhile. Whoever changes it looks for input afterwards
 // (arming), or polls (disarming).
 void ShmEndpoint::ClearWakeup() {
+  if (link_->IsForeign()) return;  // the page is the parent's
   std::atomic<uint32_t>* const flag = &link_->own_page()->armed;
   uint32_t armed = flag->load(std::memory_order_relaxed);
   if (armed != 0) flag->compare_exchange_strong(armed, NextArming());
