@@ -185,9 +185,12 @@ bool Arena::IsScarceLocked() const {
   return IsScarce(UsedLocked(), ReservedLocked());
 }
 
+bool Arena::MayPrepareLocked() const {
+  return budget_ - ReservedLocked() >= 2 * NextStepLocked();
+}
+
 void Arena::PrepareLocked() {
-  if (is_preparing_ || is_growing_) return;
-  if (budget_ - ReservedLocked() < kFirstSegmentBytes) return;
+  if (is_preparing_ || is_growing_ || !MayPrepareLocked()) return;
   is_preparing_ = true;
   std::weak_ptr<Arena> weak = shared_from_this();
   progress::RunAside(progress::Aside::kMemory, [weak] {
@@ -198,7 +201,7 @@ void Arena::PrepareLocked() {
 void Arena::PrepareAside() {
   base::MutexLock lock(&mu_);
   is_preparing_ = false;
-  if (is_growing_ || !IsScarceLocked()) return;
+  if (is_growing_ || !IsScarceLocked() || !MayPrepareLocked()) return;
   // Without memory, the request that needs it gets the error.
   if (GrowLocked(/*size=*/0).ok()) LookSoonLocked();
 }

@@ -63,9 +63,10 @@ class ArenaWatcher {
 //
 // Grows by segments, and keeps the first segment for good. To clear the pages
 // of a new segment takes tens of milliseconds. A background thread makes the
-// next segment as soon as less than a quarter of the memory is free. A request
-// that finds no room makes a segment itself, or waits for the one that is being
-// made. Requests that find room do not wait.
+// next segment as soon as less than a quarter of the memory is free, unless
+// that would use most of the remaining budget. A request that finds no room
+// makes a segment itself, or waits for the one that is being made. Requests
+// that find room do not wait.
 //
 // Returns another segment to the system when it has been empty for `idle_time`,
 // or up to twice as long, and a quarter of the rest is free. If the system has
@@ -132,6 +133,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
   absl::Status GrowLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if less than a quarter of the segments' memory is free.
   bool IsScarceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if the next segment would leave as much of the budget to
+  // requests that are larger than a segment.
+  bool MayPrepareLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Has another thread call PrepareAside(), which adds a segment if memory is
   // still scarce.
   void PrepareLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -195,13 +195,19 @@ TEST_F(ArenaGrowth, AFailedPreparationHarmsNoRequestThatFindsRoom) {
   EXPECT_EQ(TheKernel().calls(), 2);
 }
 
-TEST_F(ArenaGrowth, TheBudgetHoldsForPreparedSegments) {
-  arena_ = Arena::Create(40 * kMiB, HugePages::kOff);
+TEST_F(ArenaGrowth, APreparedSegmentLeavesAsMuchOfTheBudget) {
+  arena_ = Arena::Create(79 * kMiB, HugePages::kOff);
   Use(13);
-  EXPECT_TRUE(WaitForReserved(40));
-  Use(20);
+  Use(63);  // would not fit next to a prepared segment of 32 MiB
+  EXPECT_EQ(arena_->reserved(), 79 * kMiB);
+
+  leases_.clear();
+  arena_ = Arena::Create(80 * kMiB, HugePages::kOff);
+  Use(13);
+  EXPECT_TRUE(WaitForReserved(48));
+  for (uint64_t mib : {31, 32}) Use(mib);
   EXPECT_TRUE(absl::IsResourceExhausted(arena_->Allocate(8 * kMiB).status()));
-  EXPECT_EQ(arena_->reserved(), 40 * kMiB);
+  EXPECT_EQ(arena_->reserved(), 80 * kMiB);
 }
 
 }  // namespace
