@@ -47,7 +47,9 @@ uint64_t PushQueue::ClockFor(uint64_t step) const {
 uint64_t PushQueue::PushClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   const auto pulled = pulled_.find(step);
-  return pulled == pulled_.end() ? ClockForLocked(step) : pulled->second.clock;
+  if (pulled == pulled_.end()) return ClockForLocked(step);
+  // After the worker has joined again, pulls for two steps may have one answer.
+  return std::max(pulled->second.clock, handed_over_);
 }
 
 void PushQueue::OnPulled(uint64_t step, const PullAnswer& answer) {
@@ -80,7 +82,8 @@ void PushQueue::Push(uint64_t step, uint64_t clock,
     }
     is_behind_ = false;
     pulled_.erase(pulled_.begin(), pulled_.upper_bound(step));
-    next_ = std::max(next_, clock + 1);
+    handed_over_ = std::max(handed_over_, clock + 1);
+    next_ = std::max(next_, handed_over_);
   }
   Queue(std::move(push));
 }
@@ -259,7 +262,7 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
 // Resets the clock. Otherwise a pull for the step would ask for the next step,
 // and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
-  next_ = push.clock;
+  next_ = handed_over_ = push.clock;
   sent_.reset();
 }
 

@@ -42,8 +42,8 @@ struct Pushed {
 //   a pull for step s     asks for s, or for one more than the clock of the
 //                         last push, if that is larger
 //   the push of step s    wants the lowest clock that a pull for s was answered
-//                         with; without such a pull, the clock that a pull
-//                         would ask for
+//                         with, but none of an earlier push; without such a
+//                         pull, the clock that a pull would ask for
 //   a repeated push of s  has the clock of the last push, if that push was of
 //                         s, and so counts once
 //
@@ -132,6 +132,8 @@ class PushQueue {
   const uint64_t most_skipped_;  // clocks that a push may leave out
   mutable absl::Mutex mu_;
   uint64_t next_ ABSL_GUARDED_BY(mu_);
+  // Above the clocks of all pushes that were handed over.
+  uint64_t handed_over_ ABSL_GUARDED_BY(mu_) = 0;
   // The server expects no push of the worker below this clock.
   uint64_t ended_ ABSL_GUARDED_BY(mu_);
   // True if the last push was late: only a pull tells the server's clock.

@@ -10,6 +10,7 @@
 
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
+#include "ps/consistency/policy.h"
 #include "tensor_service/tensor.h"
 #include "tests/ps/client/cluster.h"
 
@@ -92,6 +93,28 @@ TEST_F(OneClock, AWorkerLearnsTheClockOfItsNewMembershipByAPull) {
     Step(second.get(), step);
     EXPECT_EQ(ClockAt(0, 1), ClockAt(1, 1));
   }
+}
+
+TEST_F(OneClock, PullsWithOneAnswerAreFollowedByPushesWithTwoClocks) {
+  auto first = JoinAs(0, ConsistencyPolicy::kUnlimited);
+  auto second = JoinAs(1, ConsistencyPolicy::kUnlimited);
+  const WorkerId id = {1, second->options().incarnation};
+  for (uint64_t step = 0; step < 3; ++step) Step(first.get(), step);
+  const uint64_t run = first->connection().run();
+  for (const size_t server : {0, 1}) {
+    cluster_.core(server).Lost(id);
+    ASSERT_TRUE(cluster_.core(server).Heartbeat(run, id).ok());
+    ASSERT_EQ(ClockAt(server, 1), 3u);
+  }
+  for (uint64_t step = 0; step < 2; ++step) {
+    ASSERT_TRUE(second->Pull(step).ok());
+  }
+  for (uint64_t step = 0; step < 2; ++step) {
+    const auto pushed = second->Push(step, {Values(1), {}});
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_TRUE(pushed->counted()) << step;
+  }
+  EXPECT_EQ(ClockAt(0, 1), 5u);
 }
 
 }  // namespace
