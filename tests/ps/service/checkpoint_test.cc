@@ -20,6 +20,7 @@
 #include "ps/access/access.h"
 #include "ps/access/policy.h"
 #include "ps/client/periodic_checkpoints.h"
+#include "ps/consistency/membership.h"
 #include "ps/service/service.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/status.h"
@@ -153,6 +154,29 @@ TEST_F(CheckpointServiceTest, VersionThatHasPassedIsOutOfRange) {
   ASSERT_TRUE(worker_->Pull(1).ok());
   EXPECT_EQ(WriteShard(0, Begin(), 0, absl::Minutes(1)).error_code(),
             grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(CheckpointServiceTest, ACutBeyondAllClocksIsRefused) {
+  Start(1, WithFolder());
+  Step(0);
+  const v1::CheckpointAttempt attempt = Begin();
+  EXPECT_EQ(
+      WriteShard(0, attempt, kMaxClock + 1, absl::Minutes(1)).error_code(),
+      grpc::StatusCode::INVALID_ARGUMENT);
+  v1::WriteShardRequest write;
+  *write.mutable_view() = view();
+  *write.mutable_attempt() = attempt;
+  v1::WorkerClock* const clock = write.mutable_cut()->add_clocks();
+  for (const auto& [rank, at] :
+       {std::pair<uint32_t, uint64_t>{kMaxRanks, 1}, {0, kMaxClock + 1}}) {
+    clock->mutable_worker()->set_rank(rank);
+    clock->set_clock(at);
+    grpc::ClientContext context;
+    v1::ShardInfo shard;
+    EXPECT_EQ(Stub(0)->WriteShard(&context, write, &shard).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  Step(1);
 }
 
 TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
