@@ -194,7 +194,9 @@ class Exchange final : public StepSource {
       ABSL_LOCKS_EXCLUDED(mu_);
   bool RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
-  bool IsAwaitedByCutLocked(const PushId& push) const
+  // Returns true if the cut waits for a push for which there is no room even
+  // after all other pushes before the cut were applied.
+  bool NeverReachesCutLocked(const PendingPush& push) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndSnapshotsLocked(const absl::Status& why, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

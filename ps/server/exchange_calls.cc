@@ -45,8 +45,8 @@ absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
   absl::Status status = room_.Check(push.worker, push.id.clock, push.held_bytes,
                                     pending_bytes_, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
-  // The pushes that wait behind the cut have the room of those before it.
-  if (absl::IsResourceExhausted(status) && IsAwaitedByCutLocked(push.id)) {
+  // The pushes that wait behind the cut may have the room of those before it.
+  if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
     EndSnapshotsLocked(
         absl::ResourceExhaustedError(absl::StrCat(
             "checkpoint: worker ", push.id.rank, " has to push step ",

@@ -129,10 +129,21 @@ bool Exchange::RemoveSnapshot(uint64_t ticket, const absl::Status& why) {
   return true;
 }
 
-bool Exchange::IsAwaitedByCutLocked(const PushId& push) const {
+bool Exchange::NeverReachesCutLocked(const PendingPush& push) const {
   if (is_at_cut_ || snapshots_.empty()) return false;
   const absl::optional<CutPoint>& cut = snapshots_.front().cut;
-  return cut.has_value() && push.clock < cut->ClockOf(push.rank);
+  if (!cut.has_value() || push.id.clock >= cut->ClockOf(push.id.rank)) {
+    return false;
+  }
+  // With synchronous tables, a step before the cut may wait for this push.
+  size_t bytes = push.held_bytes + (HasSynchronousTable(*training_)
+                                        ? held_.bytes()
+                                        : held_.BytesBehind(*cut));
+  for (const auto& [ticket, each] : pending_pushes_) {
+    const bool is_behind = each.id.clock >= cut->ClockOf(each.id.rank);
+    if (is_behind) bytes += each.held_bytes;
+  }
+  return bytes > options_.max_held_bytes;
 }
 
 void Exchange::EndSnapshotsLocked(const absl::Status& why, Due* due) {

@@ -37,4 +37,13 @@ std::vector<Gradients> HeldGradients::Drop(absl::Span<const PushId> pushes) {
   return dropped;
 }
 
+size_t HeldGradients::BytesBehind(const CutPoint& cut) const {
+  size_t bytes = 0;
+  for (const auto& [key, entry] : entries_) {
+    const auto& [rank, clock] = key;
+    if (clock >= cut.ClockOf(rank)) bytes += entry.bytes;
+  }
+  return bytes;
+}
+
 }  // namespace penstock::ps

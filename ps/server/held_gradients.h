@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "ps/consistency/cut.h"
 #include "ps/consistency/policy.h"
 #include "ps/server/gradients.h"
 
@@ -33,6 +34,8 @@ class HeldGradients {
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
+  // Returns the bytes of the kept pushes that are not before `cut`.
+  size_t BytesBehind(const CutPoint& cut) const;
   // Returns the bytes of one kept push.
   size_t BytesOf(const PushId& push) const {
     return entries_.at({push.rank, push.clock}).bytes;
