@@ -273,8 +273,8 @@ absl::Status Exchange::LookForReports(Wait* wait) {
   return absl::OkStatus();
 }
 
-// A rank may come, and then leave or end, between two looks at its posts. So
-// each sign of its end is followed by one more look.
+// A rank may come, and then leave or end, between two looks at its posts. After
+// each sign of an end, this function looks once more.
 absl::Status Exchange::LookForDeaths(Wait* wait) {
   for (int rank = wait->late; rank < ranks(); ++rank) {
     if (Came(rank, wait->number)) continue;

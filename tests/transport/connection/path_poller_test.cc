@@ -158,7 +158,7 @@ TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   EXPECT_EQ(path_->cleared, 1);
   EXPECT_EQ(executor_.tasks.size(), 1);
 
-  // A wake-up without input is a request to poll, for example to probe a device.
+  // A wake-up without input is a request to poll, such as to probe a device.
   path_->input = false;
   path_->on_cleared = [this] { path_->input = true; };
   poller_.OnWakeup(path_);
