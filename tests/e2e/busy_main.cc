@@ -10,7 +10,7 @@
 //       "answers N" and microseconds: "first N", "median N", "p90 N",
 //       "longest N"; or "failed MESSAGE"
 //   busy calls PATH ADDRESS COUNT BYTES
-//       connects, prints "connected", and waits for a line; then makes COUNT
+//       connects, and prints "connected"; for each line of input, makes COUNT
 //       sequential calls with requests and responses of BYTES; prints "done"
 //   busy health ADDRESS MILLIS
 //       like probe, with health checks of a stock client
@@ -276,12 +276,12 @@ int MakeCalls(Path path, const std::string& address, int count, int bytes) {
   };
   if (!call_once()) return 1;
   std::cout << "connected" << std::endl;
-  std::cin.get();
-  for (int i = 0; i < count; ++i) {
-    if (!call_once()) return 1;
+  while (std::cin.get() != std::char_traits<char>::eof()) {
+    for (int i = 0; i < count; ++i) {
+      if (!call_once()) return 1;
+    }
+    std::cout << "done" << std::endl;
   }
-  std::cout << "done" << std::endl;
-  AwaitEndOfInput();
   return 0;
 }
 
