@@ -38,8 +38,8 @@ struct Control {
   std::atomic<uint32_t> failure;
   // The calls of the last two posts, by the parity of their numbers.
   alignas(kLine) std::atomic<uint64_t> calls[2][kWords];
-  // Where the owner's operand of these calls lies: 0 if in its slot, or else 1
-  // more than the offset in its pool.
+  // The place of the owner's operand in each of these calls. 0: in the slot.
+  // Otherwise 1 more than the offset in the owner's pool.
   std::atomic<uint64_t> places[2];
 };
 
