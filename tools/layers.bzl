@@ -201,6 +201,8 @@ LAYERS = {
         "tensor_service/dtype.h",
         "tensor_service/formats-inl.h",
     ],
+    # The interface of groups of ranks. The folders below implement it.
+    "collectives": ["tensor_service/dtype.h", "collectives/reduction"],
     # Groups of ranks on one host, over shared memory.
     "collectives/host": [
         "transport/base",
@@ -210,6 +212,7 @@ LAYERS = {
         "tensor_service/dtype.h",
         "collectives/schedule",
         "collectives/reduction",
+        "collectives",
     ],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
@@ -461,6 +464,7 @@ LAYERS = {
         "tensor_service/dtype.h",
         "collectives/schedule",
         "collectives/reduction",
+        "collectives",
         "collectives/host",
         "bench/rpc/report/statistics.h",
     ],

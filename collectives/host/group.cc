@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -63,6 +64,11 @@ absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Join(
   if (!members.ok()) return members.status();
   return std::unique_ptr<HostGroup>(
       new HostGroup(*std::move(members), options));
+}
+
+std::string HostGroup::Describe() const {
+  return absl::StrCat("rank ", rank(), " of ", ranks(),
+                      " on one host, over shared memory");
 }
 
 absl::Status HostGroup::Check(const Call& call, int blocks) const {

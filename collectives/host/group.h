@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "collectives/group.h"
 #include "collectives/host/call.h"
 #include "collectives/host/exchange.h"
 #include "collectives/host/meeting.h"
@@ -67,27 +70,8 @@ class PoolMemory {
 };
 
 // Processes of one user on one host. Each rank reads the memory of the others,
-// and writes only its own.
-//
-// Every rank calls the same operations in the same order with the same
-// arguments, except for pointers. All operations block, and wait for all ranks.
-// `count` counts elements. `in` and `out` may be unaligned, and must be equal
-// or must not overlap.
-//
-// Sums are in the order of the ranks, and therefore bit-equal on all ranks and
-// from run to run.
-//
-// The first error ends the group: all later calls return the same error. A rank
-// that dies, stops or leaves ends the waits of all ranks within two seconds,
-// with UNAVAILABLE and its number. Afterwards the remaining ranks can form a
-// new group. After an error, the contents of `out` are undefined.
-//
-// An argument that is wrong by itself, such as a negative count, is refused
-// with INVALID_ARGUMENT before this rank meets the others. They wait until this
-// rank calls an operation, leaves, or their timeout ends.
-//
-// Thread-safe: calls of one group run one after another.
-class HostGroup {
+// and writes only its own. Reductions are in the order of the ranks.
+class HostGroup final : public Group {
  public:
   // Forms the group as rank 0, which opened the meeting.
   static absl::StatusOr<std::unique_ptr<HostGroup>> Lead(
@@ -96,50 +80,34 @@ class HostGroup {
   static absl::StatusOr<std::unique_ptr<HostGroup>> Join(
       absl::string_view invitation, int rank, const HostGroupOptions& options);
 
-  // Leaves the group.
-  ~HostGroup() = default;
-
   // Allocates memory that peers can read, aligned to 64 bytes. Large operations
   // whose buffers lie in such memory on all ranks copy nothing into slots: an
   // AllReduce() in place, and a Broadcast(). Returns RESOURCE_EXHAUSTED if the
   // pool has no such range. Any thread.
   absl::StatusOr<std::unique_ptr<PoolMemory>> Allocate(uint64_t bytes);
 
-  int rank() const { return exchange_.rank(); }
-  int ranks() const { return exchange_.ranks(); }
+  int rank() const override { return exchange_.rank(); }
+  int ranks() const override { return exchange_.ranks(); }
+  std::string Describe() const override;
 
-  // Reduces `count` elements of all ranks.
   absl::Status AllReduce(ReduceOp op, tensor::DType dtype, const void* in,
-                         void* out, int64_t count);
-  // As AllReduce(), but only the root has `out`.
+                         void* out, int64_t count) override;
   absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
-                      void* out, int64_t count, int root);
-  // Reduces ranks * `count` elements. Each rank gets its block of `count`
-  // elements. `in` and `out` must not overlap.
+                      void* out, int64_t count, int root) override;
   absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
-                             void* out, int64_t count);
-  // Concatenates the `count` elements of each rank. `in` may be this rank's
-  // block of `out`.
+                             void* out, int64_t count) override;
   absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
-                         int64_t count);
-  // As AllGather(), but only the root has `out`.
+                         int64_t count) override;
   absl::Status Gather(tensor::DType dtype, const void* in, void* out,
-                      int64_t count, int root);
-  // Gives each rank its block of `count` elements of the root's `in`. The
-  // root's `out` may be the root's block of `in`.
+                      int64_t count, int root) override;
   absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
-                       int64_t count, int root);
+                       int64_t count, int root) override;
   absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
-                         int root);
-  // Block r of rank p's `out` becomes block p of rank r's `in`. A block has
-  // `count` elements. `in` and `out` must not overlap.
+                         int root) override;
   absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
-                        int64_t count);
-  absl::Status Barrier();
-
-  // Ends the present and all later operations, on all ranks, with CANCELLED.
-  // Any thread; does not wait.
-  void Abort() { exchange_.Abort(); }
+                        int64_t count) override;
+  absl::Status Barrier() override;
+  void Abort() override { exchange_.Abort(); }
 
  private:
   // Elements [begin, begin + count) of the operation's count.

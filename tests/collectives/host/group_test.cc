@@ -46,6 +46,15 @@ TEST(HostGroup, OfOneRankReduces) {
   });
 }
 
+TEST(HostGroup, DescribesItself) {
+  RunRanks(Ranks(2), [](HostGroup* group) {
+    if (group->rank() == 1) {
+      EXPECT_EQ(group->Describe(),
+                "rank 1 of 2 on one host, over shared memory");
+    }
+  });
+}
+
 TEST(HostGroup, ExchangesNoElements) {
   RunRanks(Ranks(2), [](HostGroup* group) {
     EXPECT_TRUE(

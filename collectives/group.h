@@ -1,0 +1,85 @@
+// A group of ranks, and its collective operations.
+
+#ifndef PENSTOCK_COLLECTIVES_GROUP_H_
+#define PENSTOCK_COLLECTIVES_GROUP_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "collectives/reduction/reduction.h"
+#include "tensor_service/dtype.h"
+
+namespace penstock::collectives {
+
+// Ranks that call the same operations in the same order with the same
+// arguments, except for pointers. All operations block. `count` counts
+// elements. `in` and `out` may be unaligned, and must be equal or must not
+// overlap.
+//
+// The results of reductions are bit-equal on all ranks and from run to run.
+//
+// The first error ends the group: all later calls return the same error. A rank
+// that dies, stops or leaves ends the waits of all ranks within two seconds,
+// with UNAVAILABLE and its number. Ranks that call different operations get
+// INVALID_ARGUMENT, with both calls. Afterwards the remaining ranks can form a
+// new group. After an error, the contents of `out` are undefined.
+//
+// An argument that is wrong by itself, such as a negative count, is refused
+// with INVALID_ARGUMENT before this rank meets the others, and does not end the
+// group. The others wait until this rank calls an operation, leaves, or their
+// timeout ends.
+//
+// Thread-safe: collective calls of one group run one after another. Send() and
+// Receive() run concurrently with all other calls.
+class Group {
+ public:
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  // Leaves the group.
+  virtual ~Group() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  // Returns the ways by which this rank reaches others, for people.
+  virtual std::string Describe() const = 0;
+
+  // Reduces `count` elements of all ranks.
+  virtual absl::Status AllReduce(ReduceOp op, tensor::DType dtype,
+                                 const void* in, void* out, int64_t count) = 0;
+  // As AllReduce(), but only the root has `out`.
+  virtual absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
+                              void* out, int64_t count, int root) = 0;
+  // Reduces ranks * `count` elements. Each rank gets its block of `count`
+  // elements. `in` and `out` must not overlap.
+  virtual absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype,
+                                     const void* in, void* out,
+                                     int64_t count) = 0;
+  // Concatenates the `count` elements of each rank. `in` may be this rank's
+  // block of `out`.
+  virtual absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
+                                 int64_t count) = 0;
+  // As AllGather(), but only the root has `out`.
+  virtual absl::Status Gather(tensor::DType dtype, const void* in, void* out,
+                              int64_t count, int root) = 0;
+  // Gives each rank its block of `count` elements of the root's `in`. The
+  // root's `out` may be the root's block of `in`.
+  virtual absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
+                               int64_t count, int root) = 0;
+  virtual absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
+                                 int root) = 0;
+  // Block r of rank p's `out` becomes block p of rank r's `in`. A block has
+  // `count` elements. `in` and `out` must not overlap.
+  virtual absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
+                                int64_t count) = 0;
+  virtual absl::Status Barrier() = 0;
+
+  // Ends the present and all later operations, on all ranks, with CANCELLED.
+  // Any thread; does not wait.
+  virtual void Abort() = 0;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_GROUP_H_
