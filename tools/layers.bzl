@@ -201,8 +201,12 @@ LAYERS = {
         "tensor_service/dtype.h",
         "tensor_service/formats-inl.h",
     ],
-    # The interface of groups of ranks. The folders below implement it.
-    "collectives": ["tensor_service/dtype.h", "collectives/reduction"],
+    # The interface of groups of ranks, and helpers of its implementations.
+    "collectives": [
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+    ],
     # Groups of ranks on one host, over shared memory.
     "collectives/host": [
         "transport/base",

@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "collectives/host/call.h"
+#include "collectives/call.h"
 #include "collectives/host/control.h"
 #include "transport/base/steady_time.h"
 #include "transport/progress/fork_count.h"

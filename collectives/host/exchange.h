@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "collectives/host/call.h"
+#include "collectives/call.h"
 #include "collectives/host/control.h"
 #include "collectives/host/meeting.h"
 #include "transport/progress/spin_policy.h"

@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "collectives/host/call.h"
+#include "collectives/call.h"
 #include "collectives/reduction/reduction.h"
 #include "gtest/gtest.h"
 #include "tensor_service/dtype.h"

@@ -1,4 +1,4 @@
-#include "collectives/host/call.h"
+#include "collectives/call.h"
 
 #include <cstdint>
 #include <string>

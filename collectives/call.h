@@ -1,7 +1,7 @@
 // One call of an operation, as the ranks of a group compare it.
 
-#ifndef PENSTOCK_COLLECTIVES_HOST_CALL_H_
-#define PENSTOCK_COLLECTIVES_HOST_CALL_H_
+#ifndef PENSTOCK_COLLECTIVES_CALL_H_
+#define PENSTOCK_COLLECTIVES_CALL_H_
 
 #include <array>
 #include <cstdint>
@@ -36,4 +36,4 @@ std::string Describe(const CallWords& words);
 
 }  // namespace penstock::collectives
 
-#endif  // PENSTOCK_COLLECTIVES_HOST_CALL_H_
+#endif  // PENSTOCK_COLLECTIVES_CALL_H_

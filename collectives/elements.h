@@ -1,7 +1,7 @@
 // Addresses and sizes of elements.
 
-#ifndef PENSTOCK_COLLECTIVES_HOST_ELEMENTS_H_
-#define PENSTOCK_COLLECTIVES_HOST_ELEMENTS_H_
+#ifndef PENSTOCK_COLLECTIVES_ELEMENTS_H_
+#define PENSTOCK_COLLECTIVES_ELEMENTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -33,4 +33,4 @@ inline void Copy(const void* from, void* to, size_t bytes) {
 
 }  // namespace penstock::collectives
 
-#endif  // PENSTOCK_COLLECTIVES_HOST_ELEMENTS_H_
+#endif  // PENSTOCK_COLLECTIVES_ELEMENTS_H_
