@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "collectives/call.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
 
@@ -46,38 +47,45 @@ class Group {
   virtual std::string Describe() const = 0;
 
   // Reduces `count` elements of all ranks.
-  virtual absl::Status AllReduce(ReduceOp op, tensor::DType dtype,
-                                 const void* in, void* out, int64_t count) = 0;
+  absl::Status AllReduce(ReduceOp op, tensor::DType dtype, const void* in,
+                         void* out, int64_t count);
   // As AllReduce(), but only the root has `out`.
-  virtual absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
-                              void* out, int64_t count, int root) = 0;
+  absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
+                      void* out, int64_t count, int root);
   // Reduces ranks * `count` elements. Each rank gets its block of `count`
   // elements. `in` and `out` must not overlap.
-  virtual absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype,
-                                     const void* in, void* out,
-                                     int64_t count) = 0;
+  absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
+                             void* out, int64_t count);
   // Concatenates the `count` elements of each rank. `in` may be this rank's
   // block of `out`.
-  virtual absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
-                                 int64_t count) = 0;
+  absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
+                         int64_t count);
   // As AllGather(), but only the root has `out`.
-  virtual absl::Status Gather(tensor::DType dtype, const void* in, void* out,
-                              int64_t count, int root) = 0;
+  absl::Status Gather(tensor::DType dtype, const void* in, void* out,
+                      int64_t count, int root);
   // Gives each rank its block of `count` elements of the root's `in`. The
   // root's `out` may be the root's block of `in`.
-  virtual absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
-                               int64_t count, int root) = 0;
-  virtual absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
-                                 int root) = 0;
+  absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
+                       int64_t count, int root);
+  absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
+                         int root);
   // Block r of rank p's `out` becomes block p of rank r's `in`. A block has
   // `count` elements. `in` and `out` must not overlap.
-  virtual absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
-                                int64_t count) = 0;
-  virtual absl::Status Barrier() = 0;
+  absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
+                        int64_t count);
+  absl::Status Barrier();
 
   // Ends the present and all later operations, on all ranks, with CANCELLED.
   // Any thread; does not wait.
   virtual void Abort() = 0;
+
+ private:
+  // Runs a call whose arguments are valid. `call.count` is as in the functions
+  // above. `in` is null where only the root has input, and `out` where only the
+  // root has output. A broadcast has the same `in` and `out`.
+  virtual absl::Status Run(const Call& call, const void* in, void* out) = 0;
+
+  absl::Status CheckCall(const Call& call, int blocks) const;
 };
 
 }  // namespace penstock::collectives

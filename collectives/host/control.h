@@ -9,17 +9,6 @@
 
 namespace penstock::collectives {
 
-// The reason why a rank's group has ended, for its peers.
-enum class Fault : uint8_t {
-  kNone = 0,
-  kDied = 1,      // the process has ended
-  kSilent = 2,    // the process does not run: it is stopped
-  kLeft = 3,      // closed the group
-  kMismatch = 4,  // called another operation
-  kLate = 5,      // did not call within the timeout
-  kAborted = 6,   // called Abort()
-};
-
 // Every field has one writer, the owner of the segment, and a cache line of its
 // own if it changes often. Zero at first.
 struct Control {

@@ -16,9 +16,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "collectives/call.h"
+#include "collectives/fault.h"
 #include "collectives/host/control.h"
 #include "transport/base/steady_time.h"
 #include "transport/progress/fork_count.h"
@@ -46,39 +46,6 @@ void FutexWait(const std::atomic<uint32_t>& word, uint32_t value) {
 
 void FutexWake(const std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-absl::string_view Name(Fault fault) {
-  switch (fault) {
-    case Fault::kDied:
-      return "has died";
-    case Fault::kSilent:
-      return "does not respond: is its process stopped?";
-    case Fault::kLeft:
-      return "has left the group";
-    case Fault::kMismatch:
-      return "called another operation";
-    case Fault::kLate:
-      return "did not call the operation in time";
-    case Fault::kAborted:
-      return "aborted the group";
-    case Fault::kNone:
-      break;
-  }
-  return "failed";
-}
-
-absl::StatusCode CodeOf(Fault fault) {
-  switch (fault) {
-    case Fault::kMismatch:
-      return absl::StatusCode::kInvalidArgument;
-    case Fault::kLate:
-      return absl::StatusCode::kDeadlineExceeded;
-    case Fault::kAborted:
-      return absl::StatusCode::kCancelled;
-    default:
-      return absl::StatusCode::kUnavailable;
-  }
 }
 
 }  // namespace
@@ -267,7 +234,7 @@ absl::Status Exchange::LookForReports(Wait* wait) {
     const auto fault = static_cast<Fault>(failure & 0xFF);
     const auto culprit = static_cast<int>(failure >> 8);
     return End(fault, culprit,
-               absl::StrCat("rank ", culprit, " ", Name(fault), ", as rank ",
+               absl::StrCat("rank ", culprit, " ", Text(fault), ", as rank ",
                             rank, " reports"));
   }
   return absl::OkStatus();
@@ -315,10 +282,7 @@ absl::Status Exchange::LookForSilence(Wait* wait) {
 
 absl::Status Exchange::End(Fault fault, int culprit,
                            const std::string& detail) {
-  status_ = absl::Status(CodeOf(fault),
-                         detail.empty()
-                             ? absl::StrCat("rank ", culprit, " ", Name(fault))
-                             : detail);
+  status_ = StatusOf(fault, culprit, detail);
   Report(fault, culprit);
   return status_;
 }

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "collectives/call.h"
+#include "collectives/fault.h"
 #include "collectives/host/control.h"
 #include "collectives/host/meeting.h"
 #include "transport/progress/spin_policy.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,18 +31,6 @@ using tensor::DType;
 // bytes are those of all ranks together.
 constexpr int64_t kFlatBytes = 64 * 1024;
 
-absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,
-                        size_t out_bytes) {
-  const auto a = reinterpret_cast<uintptr_t>(in);
-  const auto b = reinterpret_cast<uintptr_t>(out);
-  if (a + in_bytes <= b || b + out_bytes <= a) return absl::OkStatus();
-  return absl::InvalidArgumentError("input and output overlap");
-}
-
-absl::Status CheckSameOrApart(const void* in, const void* out, size_t bytes) {
-  return in == out ? absl::OkStatus() : CheckApart(in, bytes, out, bytes);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HostGroup>> HostGroup::Lead(
@@ -71,18 +58,29 @@ std::string HostGroup::Describe() const {
                       " on one host, over shared memory");
 }
 
-absl::Status HostGroup::Check(const Call& call, int blocks) const {
-  const auto most = std::numeric_limits<int64_t>::max() / blocks /
-                    static_cast<int64_t>(tensor::ElementSize(call.dtype));
-  if (call.count < 0 || call.count > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("count is ", call.count, ", expected 0 to ", most));
+absl::Status HostGroup::Run(const Call& call, const void* in, void* out) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
+  base::MutexLock lock(&mu_);
+  switch (call.operation) {
+    case Operation::kAllReduce:
+    case Operation::kReduce:
+      return ReduceAll(call, in, out);
+    case Operation::kReduceScatter:
+      return ReduceBlocks(call, in, out);
+    case Operation::kAllGather:
+    case Operation::kGather:
+      return GatherAll(call, in, out);
+    case Operation::kScatter:
+      return ScatterAll(call, in, out);
+    case Operation::kBroadcast:
+      return BroadcastAll(call, out);
+    case Operation::kAllToAll:
+      return Transpose(call, in, out);
+    case Operation::kBarrier:
+      break;
   }
-  if (call.root < 0 || call.root >= ranks()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("root is ", call.root, ", expected 0 to ", ranks() - 1));
-  }
-  return CheckReduction(call.op, call.dtype);
+  return exchange_.Meet(Encode(call));
 }
 
 int64_t HostGroup::SlotElements(DType dtype, int blocks) const {
@@ -169,11 +167,7 @@ absl::Status HostGroup::AllReduceByBlocks(const Call& call, const void* in,
 }
 
 absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
-  absl::Status checked = Check(call, 1);
-  if (!checked.ok()) return checked;
   const size_t bytes = BytesOf(call.dtype, call.count);
-  absl::Status apart = CheckSameOrApart(in, out, bytes);
-  if (out != nullptr && !apart.ok()) return apart;
   if (static_cast<int64_t>(bytes) <= kFlatBytes / ranks()) {
     return AllReduceFlat(call, in, out);
   }
@@ -181,34 +175,10 @@ absl::Status HostGroup::ReduceAll(const Call& call, const void* in, void* out) {
   return in_pool.has_value() ? *in_pool : AllReduceByBlocks(call, in, out);
 }
 
-absl::Status HostGroup::AllReduce(ReduceOp op, DType dtype, const void* in,
-                                  void* out, int64_t count) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  return ReduceAll({Operation::kAllReduce, op, dtype, 0, count}, in, out);
-}
-
-absl::Status HostGroup::Reduce(ReduceOp op, DType dtype, const void* in,
-                               void* out, int64_t count, int root) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  return ReduceAll({Operation::kReduce, op, dtype, root, count}, in,
-                   rank() == root ? out : nullptr);
-}
-
-absl::Status HostGroup::ReduceScatter(ReduceOp op, DType dtype, const void* in,
-                                      void* out, int64_t count) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  const Call call = {Operation::kReduceScatter, op, dtype, 0, count};
-  absl::Status checked = Check(call, ranks());
-  if (!checked.ok()) return checked;
-  absl::Status apart = CheckApart(in, BytesOf(dtype, count) * ranks(), out,
-                                  BytesOf(dtype, count));
-  if (!apart.ok()) return apart;
+absl::Status HostGroup::ReduceBlocks(const Call& call, const void* in,
+                                     void* out) {
+  const DType dtype = call.dtype;
+  const int64_t count = call.count;
   return InPieces(
       call, SlotElements(dtype, ranks()),
       [&](const Piece& piece, uint8_t* slot) {
@@ -227,13 +197,6 @@ absl::Status HostGroup::ReduceScatter(ReduceOp op, DType dtype, const void* in,
 }
 
 absl::Status HostGroup::GatherAll(const Call& call, const void* in, void* out) {
-  absl::Status checked = Check(call, ranks());
-  if (!checked.ok()) return checked;
-  const size_t bytes = BytesOf(call.dtype, call.count);
-  const bool in_place =
-      out != nullptr && in == At(out, rank() * call.count, call.dtype);
-  absl::Status apart = CheckApart(in, bytes, out, bytes * ranks());
-  if (out != nullptr && !in_place && !apart.ok()) return apart;
   return InPieces(
       call, SlotElements(call.dtype, 1),
       [&](const Piece& piece, uint8_t* slot) {
@@ -249,36 +212,11 @@ absl::Status HostGroup::GatherAll(const Call& call, const void* in, void* out) {
       });
 }
 
-absl::Status HostGroup::AllGather(DType dtype, const void* in, void* out,
-                                  int64_t count) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  return GatherAll({Operation::kAllGather, ReduceOp::kMax, dtype, 0, count}, in,
-                   out);
-}
-
-absl::Status HostGroup::Gather(DType dtype, const void* in, void* out,
-                               int64_t count, int root) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  return GatherAll({Operation::kGather, ReduceOp::kMax, dtype, root, count}, in,
-                   rank() == root ? out : nullptr);
-}
-
-absl::Status HostGroup::Scatter(DType dtype, const void* in, void* out,
-                                int64_t count, int root) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  const Call call = {Operation::kScatter, ReduceOp::kMax, dtype, root, count};
-  absl::Status checked = Check(call, ranks());
-  if (!checked.ok()) return checked;
-  const bool in_place = rank() == root && out == At(in, root * count, dtype);
-  absl::Status apart = CheckApart(in, BytesOf(dtype, count) * ranks(), out,
-                                  BytesOf(dtype, count));
-  if (rank() == root && !in_place && !apart.ok()) return apart;
+absl::Status HostGroup::ScatterAll(const Call& call, const void* in,
+                                   void* out) {
+  const DType dtype = call.dtype;
+  const int64_t count = call.count;
+  const int root = call.root;
   return InPieces(
       call, SlotElements(dtype, ranks()),
       [&](const Piece& piece, uint8_t* slot) {
@@ -295,15 +233,10 @@ absl::Status HostGroup::Scatter(DType dtype, const void* in, void* out,
       });
 }
 
-absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
-                                  int root) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  const Call call = {Operation::kBroadcast, ReduceOp::kMax, dtype, root, count};
-  absl::Status checked = Check(call, 1);
-  if (!checked.ok()) return checked;
-  if (BytesOf(dtype, count) > static_cast<size_t>(kFlatBytes)) {
+absl::Status HostGroup::BroadcastAll(const Call& call, void* data) {
+  const DType dtype = call.dtype;
+  const int root = call.root;
+  if (BytesOf(dtype, call.count) > static_cast<size_t>(kFlatBytes)) {
     const auto from_pool = BroadcastFromPool(call, data);
     if (from_pool.has_value()) return *from_pool;
   }
@@ -320,17 +253,9 @@ absl::Status HostGroup::Broadcast(DType dtype, void* data, int64_t count,
       });
 }
 
-absl::Status HostGroup::AllToAll(DType dtype, const void* in, void* out,
-                                 int64_t count) {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  const Call call = {Operation::kAllToAll, ReduceOp::kMax, dtype, 0, count};
-  absl::Status checked = Check(call, ranks());
-  if (!checked.ok()) return checked;
-  const size_t all = BytesOf(dtype, count) * ranks();
-  absl::Status apart = CheckApart(in, all, out, all);
-  if (!apart.ok()) return apart;
+absl::Status HostGroup::Transpose(const Call& call, const void* in, void* out) {
+  const DType dtype = call.dtype;
+  const int64_t count = call.count;
   return InPieces(
       call, SlotElements(dtype, ranks()),
       [&](const Piece& piece, uint8_t* slot) {
@@ -347,13 +272,6 @@ absl::Status HostGroup::AllToAll(DType dtype, const void* in, void* out,
                At(out, from * count + piece.begin, dtype), bytes);
         }
       });
-}
-
-absl::Status HostGroup::Barrier() {
-  absl::Status own = exchange_.CheckOwner();
-  if (!own.ok()) return own;
-  base::MutexLock lock(&mu_);
-  return exchange_.Meet(Encode(Call()));
 }
 
 }  // namespace penstock::collectives

@@ -90,23 +90,6 @@ class HostGroup final : public Group {
   int ranks() const override { return exchange_.ranks(); }
   std::string Describe() const override;
 
-  absl::Status AllReduce(ReduceOp op, tensor::DType dtype, const void* in,
-                         void* out, int64_t count) override;
-  absl::Status Reduce(ReduceOp op, tensor::DType dtype, const void* in,
-                      void* out, int64_t count, int root) override;
-  absl::Status ReduceScatter(ReduceOp op, tensor::DType dtype, const void* in,
-                             void* out, int64_t count) override;
-  absl::Status AllGather(tensor::DType dtype, const void* in, void* out,
-                         int64_t count) override;
-  absl::Status Gather(tensor::DType dtype, const void* in, void* out,
-                      int64_t count, int root) override;
-  absl::Status Scatter(tensor::DType dtype, const void* in, void* out,
-                       int64_t count, int root) override;
-  absl::Status Broadcast(tensor::DType dtype, void* data, int64_t count,
-                         int root) override;
-  absl::Status AllToAll(tensor::DType dtype, const void* in, void* out,
-                        int64_t count) override;
-  absl::Status Barrier() override;
   void Abort() override { exchange_.Abort(); }
 
  private:
@@ -122,7 +105,7 @@ class HostGroup final : public Group {
       : exchange_(std::move(members), options.polling, options.timeout),
         pool_(options.pool_bytes) {}
 
-  absl::Status Check(const Call& call, int blocks) const;
+  absl::Status Run(const Call& call, const void* in, void* out) override;
   // Meets the peers once for each piece of at most `most` elements: fills the
   // own slot, waits, and takes from the slots of all. Meets at least once.
   absl::Status InPieces(const Call& call, int64_t most, const Fill& fill,
@@ -138,9 +121,18 @@ class HostGroup final : public Group {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<absl::Status> BroadcastFromPool(const Call& call, void* data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The operations. `out` is null on ranks that get no result.
   absl::Status ReduceAll(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ReduceBlocks(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status GatherAll(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ScatterAll(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status BroadcastAll(const Call& call, void* data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Transpose(const Call& call, const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reduces this rank's elements at `own`, and those at `offset` bytes of the
   // slots of all others.

@@ -1,0 +1,35 @@
+// The reasons why a group ends.
+
+#ifndef PENSTOCK_COLLECTIVES_FAULT_H_
+#define PENSTOCK_COLLECTIVES_FAULT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::collectives {
+
+// The numbers are sent to other processes.
+enum class Fault : uint8_t {
+  kNone = 0,
+  kDied = 1,      // the process has ended
+  kSilent = 2,    // the process does not run: it is stopped
+  kLeft = 3,      // closed the group
+  kMismatch = 4,  // called another operation
+  kLate = 5,      // did not call within the timeout
+  kAborted = 6,   // called Abort()
+  kFailed = 7,    // for another reason
+};
+
+// Returns "has died" and so on, for any number: a peer wrote it.
+absl::string_view Text(Fault fault);
+
+// Returns the status of a group that ended because of `culprit`. An empty
+// `detail` means "rank 1 has died" and so on.
+absl::Status StatusOf(Fault fault, int culprit, const std::string& detail);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_FAULT_H_
