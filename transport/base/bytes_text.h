@@ -1,4 +1,4 @@
-// Sizes in a form for people.
+// Formats sizes in bytes for people: "1.5 GiB".
 
 #ifndef PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
 #define PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
@@ -14,7 +14,7 @@ struct ByteUnit {
   uint64_t bytes;
 };
 
-// The largest first.
+// The units, from the largest to the smallest.
 inline constexpr ByteUnit kByteUnits[] = {{"GiB", uint64_t{1} << 30},
                                           {"MiB", uint64_t{1} << 20},
                                           {"KiB", uint64_t{1} << 10},

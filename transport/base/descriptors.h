@@ -1,4 +1,4 @@
-// How many file descriptors this process has left.
+// Counts the free file descriptors of this process.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_DESCRIPTORS_H_
 #define PENSTOCK_TRANSPORT_BASE_DESCRIPTORS_H_
@@ -11,32 +11,33 @@ namespace penstock {
 namespace base {
 
 // The number of free file descriptors of this process. A connection needs one
-// descriptor; a path needs more. Therefore paths leave some descriptors to
-// connections, and doorbells, which make paths faster, some to paths.
+// descriptor; a path needs more. Paths therefore leave some descriptors for
+// connections. Doorbells, which only make paths faster, leave some for paths.
 struct Descriptors {
   // Counts free descriptors of this process, from the highest number down,
   // until there are enough for a path. Costs a few hundred short system
   // calls. Checks at most 16,384 numbers; if the limit is higher, assumes that
   // enough are free.
   static Descriptors Now();
-  // Returns true if a path may take descriptors for doorbells, too: more than
-  // kFreeForDoorbell are free. Counts as Now() does.
+  // Returns true if more than kFreeForDoorbell descriptors are free, so that a
+  // path may also take some for doorbells. Counts as Now() does.
   static bool HaveRoomForDoorbell();
   static constexpr int64_t kFreeForDoorbell = 768;
 
-  // Returns true if a new path may take descriptors: more than three eighths of
-  // the limit are free, or more than 384.
+  // Returns true if enough descriptors are free for a new path: more than three
+  // eighths of the limit, or more than 384.
   bool HasRoomForPath() const { return free > Reserve() * 3 / 2; }
-  // Returns how many paths must give their descriptors back. Afterwards more
-  // than a quarter of the limit, or more than 256, is free for a burst of
-  // connections. This bound is below HasRoomForPath()'s, so that paths are not
-  // made and given up alternately.
+  // Returns the number of descriptors that paths must give back, so that a
+  // burst of connections finds more than a quarter of the limit, or more than
+  // 256. This bound is below HasRoomForPath()'s, so that paths are not made and
+  // given up alternately.
   int64_t Excess() const { return free > Reserve() ? 0 : Reserve() + 1 - free; }
 
-  // Returns RESOURCE_EXHAUSTED, with the remedy, unless HasRoomForPath().
+  // Returns OK if HasRoomForPath(). Otherwise returns RESOURCE_EXHAUSTED with
+  // the remedy.
   absl::Status CheckForPath() const;
-  // Returns the status of CheckForPath() for too few descriptors. The text
-  // depends only on the limit, so that a log does not repeat it.
+  // Returns the RESOURCE_EXHAUSTED of CheckForPath(). The text depends only on
+  // the limit, so that a log does not repeat it.
   absl::Status Scarce() const;
 
   int64_t free = 0;  // counted until HasRoomForPath()

@@ -32,8 +32,8 @@ class LimitedLog {
 
   void Log(LogLine log_line, absl::string_view text);
 
-  // The burst shows a path that comes and goes a few times. After the burst,
-  // one line per minute is enough.
+  // The limit of this object's lines. The burst shows a path that is lost and
+  // restored a few times. After the burst, one line per minute is enough.
   TokenBucket bucket_{/*burst=*/10, /*pause=*/absl::Minutes(1)};
   uint64_t left_out_ = 0;
   std::string last_left_out_;

@@ -7,9 +7,9 @@ namespace penstock {
 namespace base {
 
 // Keeps OpenSSL from freeing its tables in exit(). gRPC's threads still run
-// then, and a thread in a handshake would crash. Call it first in main(): it
-// has no effect once OpenSSL has been used. For programs only; a library leaves
-// the choice to its program.
+// then, and a thread in a handshake would crash. Call this function first in
+// main(): it has no effect once OpenSSL has been used. Only programs call it. A
+// library leaves the choice to its program.
 void KeepOpenSslAtExit();
 
 }  // namespace base

@@ -30,7 +30,8 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what) {
   const std::string operation = absl::StrCat(what, " ", path);
   const auto failed = [&operation] { return ErrnoStatus(errno, operation); };
-  // Does not wait for the reader of a pipe.
+  // Opens with O_NONBLOCK, so that a pipe without a reader does not block the
+  // call.
   UniqueFd file(open(path.c_str(),
                      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
                      0600));
@@ -41,7 +42,8 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
     return absl::FailedPreconditionError(absl::StrCat(operation, ": ", why));
   };
   if (!S_ISREG(status.st_mode)) return refused("it is not a regular file");
-  // In a folder where others may write, another user may have made the file.
+  // Refuses another user's file, which may be there if others can write to the
+  // folder.
   if (status.st_uid != geteuid()) return refused("it is another user's");
   if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -50,7 +52,7 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
         "another process is writing it, or a child of one that did; put %p, "
         "the pid, into the name");
   }
-  // An existing file may be readable by other users.
+  // Makes the file private, because an existing file may be readable by others.
   if (fchmod(file.get(), 0600) != 0) return failed();
   if (ftruncate(file.get(), 0) != 0) return failed();
   return file;

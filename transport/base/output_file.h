@@ -1,4 +1,4 @@
-// A file that the library writes, on its own threads and, at exit, on the
+// Opens a file that the library writes, on its own threads and, at exit, on the
 // program's thread.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_OUTPUT_FILE_H_

@@ -1,4 +1,4 @@
-// Objects that exist once in a process, and anew in a forked child.
+// Gives each process one object of a type. A forked child gets a new object.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
 #define PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
@@ -14,7 +14,7 @@ namespace base {
 // destroyed. The child of a fork gets its own T, because the parent's T may be
 // locked forever in the child, by a thread that the child does not have.
 //
-// T is a type local to one .cc file, with a constructor that takes no
+// `T` must be a type local to one .cc file, with a constructor that takes no
 // arguments.
 template <typename T>
 class PerProcess {

@@ -38,7 +38,8 @@ absl::StatusCode CodeOf(int error_number) {
 
 absl::Status ErrnoStatus(int error_number, absl::string_view operation) {
   char text[128];
-  // The GNU variant: it returns the text, and may not use the buffer.
+  // The GNU variant of strerror_r() returns the text, which may be outside the
+  // buffer.
   const char* cause = strerror_r(error_number, text, sizeof text);
   return absl::Status(CodeOf(error_number),
                       absl::StrCat(operation, ": ", cause));

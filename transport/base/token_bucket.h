@@ -16,11 +16,11 @@ class TokenBucket {
   TokenBucket(int burst, absl::Duration pause)
       : pause_(pause), depth_(pause * burst) {}
 
-  // Returns whether an event may happen now, and if so, counts it. `now` is
-  // SteadyNow().
+  // Counts an event and returns true if an event may happen now. Otherwise
+  // returns false. `now` is SteadyNow().
   bool Take(absl::Time now) {
-    // The bucket is full from full_at_ on. The bucket is empty while full_at_
-    // is at least depth_ in the future.
+    // full_at_ is the time at which the bucket is full again. The bucket is
+    // empty while full_at_ is at least depth_ in the future.
     const absl::Time full_at = std::max(full_at_, now) + pause_;
     if (full_at - now > depth_) return false;
     full_at_ = full_at;

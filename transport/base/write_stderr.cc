@@ -20,16 +20,18 @@ bool Write(int fd, absl::string_view line) {
          static_cast<ssize_t>(line.size());
 }
 
-// Writes to a pipe or a terminal. O_NONBLOCK would hold for everybody who
-// shares the open file description, so this opens the file once more.
+// Opens standard error, a pipe or a terminal, once more without blocking, and
+// writes the line. Setting O_NONBLOCK on the existing descriptor would affect
+// everybody who shares the open file description.
 bool WriteAnew(absl::string_view line) {
   const UniqueFd own(
       open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (own.valid()) return Write(own.get(), line);
   if (errno == ENXIO) return false;  // a pipe whose reader is gone
-  // Reached if there is no /proc, no descriptor is left, or the file is another
-  // user's. A pipe that polls as writable has room for PIPE_BUF bytes, so the
-  // write blocks only if another writer comes first.
+  // Writes to the existing descriptor, because there is no /proc, no descriptor
+  // is left, or the file is another user's. A pipe that polls as writable has
+  // room for PIPE_BUF bytes, so the write blocks only if another writer comes
+  // first.
   pollfd room = {STDERR_FILENO, POLLOUT, 0};
   return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0 &&
          Write(STDERR_FILENO, line);

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace base {
 
-// Writes `line` if there is room for it now, and returns whether it was
+// Writes `line` if there is room for it now. Returns true if the line was
 // written. Does not wait for a full pipe, socket or terminal, and does not make
 // the descriptor non-blocking, because others share it. Needs a line of at most
 // PIPE_BUF bytes. Thread-safe.

@@ -13,8 +13,8 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// The timeout of the remaining output after a session's end. A peer that does
-// not read in time does not get all output.
+// Limits the time in which the peer must read the remaining output after a
+// session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
 }  // namespace
@@ -123,7 +123,7 @@ void Connection::WatchPath() {
 }
 
 void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
-  // Read the fast path first, because the peer may have sent the reason over
+  // Reads the fast path first, because the peer may have sent the reason over
   // this path.
   session_->DrainFastPath();
   lifeline_->OnClosed(cause());

@@ -103,8 +103,8 @@ class Connection : public session::SessionEvents,
     if (session_->closed()) EndWhenWritten();
     setup_.Sync();
   }
-  // Returns true if the peer's streams may be accepted. Requires a path that
-  // the settings allow, and a peer that reads the replies to its other calls.
+  // Returns true if the peer's streams may be accepted: the session uses a path
+  // that the settings allow, and the peer reads the replies to its other calls.
   bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return session_->accepts_streams() &&
            (tolerates_tcp_ || session_->path().in_use());
@@ -117,7 +117,7 @@ class Connection : public session::SessionEvents,
   // Calls EndStream(), once.
   void EndNow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Returns a share that any thread may drop.
+  // Returns a shared reference, which any thread may drop.
   template <typename FrontEnd>
   std::shared_ptr<FrontEnd> ShareAs() {
     Ref();
@@ -140,7 +140,7 @@ class Connection : public session::SessionEvents,
   virtual void Release() { Unref(); }
   // Polls the path in a section of the front end.
   bool PollPath() override = 0;
-  // Watches only the wake-ups of `path`. Null means no path.
+  // Watches the wake-ups of `path`, and of no other path. Null means no path.
   virtual void OnPathChanged(const std::shared_ptr<fabric::Endpoint>& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) = 0;
   // Called once. The status is OK if a path that the settings allow carries the
@@ -165,7 +165,8 @@ class Connection : public session::SessionEvents,
   std::atomic<int> refs_{1};
 
  protected:
-  // base::Mutex, because gRPC's mutex checks for deadlocks on each use.
+  // The lock of all members. Not gRPC's mutex, which checks for deadlocks on
+  // each use.
   base::Mutex mu_;
 
  private:

@@ -9,15 +9,17 @@ namespace penstock {
 namespace connection {
 namespace {
 
-// Longer than the pauses of a program that sends one message after another.
+// The time until FreeIdle() runs. Longer than the pauses of a program that
+// sends one message after another.
 constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
-// Returns false if no thread can be had for the timer.
+// Calls FreeIdle() after kIdleTime. Returns false if no thread can be had for
+// the timer.
 bool LookLater() {
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return false;
   return (*loop)->RunAfter(kIdleTime, [] {
-    // Freeing pages takes long.
+    // Frees the pages on another thread, because this takes long.
     progress::RunAside(progress::Aside::kMemory,
                        [] { memory::LargeBlocks::Get()->FreeIdle(); });
   }) != 0;

@@ -6,9 +6,9 @@
 namespace penstock {
 namespace connection {
 
-// From the first call on, blocks that the process's memory::LargeBlocks keeps
-// are freed once they have not been used for 5 to 10 seconds. Costs nothing
-// while none are kept. Thread-safe.
+// Frees the blocks that the process's memory::LargeBlocks keeps, once they have
+// not been used for 5 to 10 seconds, from the first call on. Costs nothing
+// while no blocks are kept. Thread-safe.
 void FreeIdleBlocks();
 
 }  // namespace connection

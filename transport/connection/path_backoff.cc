@@ -5,7 +5,7 @@
 namespace penstock {
 namespace connection {
 
-// C++14 requires definitions.
+// Defines the constants, as C++14 requires.
 constexpr absl::Duration PathBackoff::kFirst;
 constexpr absl::Duration PathBackoff::kLongest;
 

@@ -75,8 +75,8 @@ void PathPoller::Schedule(int polls) {
 }
 
 void PathPoller::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
-  // Not only for input: a path may have asked for a poll, as verbs does for a
-  // probe of its device.
+  // Polls even without input: a path may have asked for a poll, as verbs does
+  // to probe its device.
   owner_->PollPath();
   {
     base::MutexLock lock(mu_);
@@ -92,7 +92,7 @@ void PathPoller::OfferToGiveUp() {
   relief_id_ = relief_->Add(owner_);
 }
 
-// Removes the offer to give up the path. In a forked child, the present
+// Withdraws the offer to give up the path. In a forked child, the present
 // PathRelief does not have the parent's offers.
 void PathPoller::WithdrawOffer() {
   if (relief_ == nullptr) return;

@@ -17,9 +17,9 @@ namespace connection {
 // A registration of a session's path in the process's PollSet and in
 // PathRelief. Thread-safe.
 //
-// A doorbell is followed by polls until the input is delivered, because perhaps
-// no other thread polls. Each poll is bounded, so that other tasks of the
-// executor run in between.
+// After a doorbell, polls until the input is delivered, because perhaps no
+// other thread polls. Each poll is bounded, so that other tasks of the executor
+// run in between.
 class PathPoller {
  public:
   // The connection that owns the poller.
@@ -40,7 +40,7 @@ class PathPoller {
     virtual void Unref() = 0;
   };
 
-  // The polls of one path after a doorbell, before LeaveInput().
+  // The number of polls of one path after a doorbell, before LeaveInput().
   static constexpr int kPolls = 2;
 
   // `mu` is the owner's lock.
@@ -59,7 +59,7 @@ class PathPoller {
     return path_;
   }
 
-  // Call the following functions without the lock.
+  // Call the functions below without the lock.
   //
   // Delivers the path's input. Polls at most once itself, and schedules the
   // rest. Calls LeaveInput() if input remains after `polls` polls.

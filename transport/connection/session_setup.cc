@@ -31,8 +31,8 @@ absl::Status CheckPath(const Settings& settings,
       " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
 }
 
-// Returns a line for the log: "shm (ring 1 MiB)", or "tcp; not better because
-// the peer is on another host".
+// Returns a description of the path for the log: "shm (ring 1 MiB)", or "tcp;
+// not better because the peer is on another host".
 std::string PathText(const session::PathDescription& path) {
   std::string text = path.fabric;
   if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");
@@ -117,7 +117,7 @@ void SessionSetup::LimitSettling() {
 
 void SessionSetup::OnSettleTimer(uint32_t epoch) {
   if (!session_->path().negotiates()) return;
-  // A later attempt, with its own timer, has begun.
+  // Ignores the timer of an earlier attempt: the present one has its own.
   if (epoch != session_->path().epoch()) return;
   session_->Close(absl::DeadlineExceededError(
       absl::StrCat("the peer agreed on no path within ",

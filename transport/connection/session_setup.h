@@ -37,10 +37,10 @@ session::Config SessionConfig(const Config& config,
 // The setup of one session. Call all functions under the connection's lock.
 class SessionSetup : public session::PathEvents {
  public:
-  // Called when a path was chosen, or when the session begins on the lifeline
-  // and the side path is connected later. The status is OK if the settings
-  // allow the path. Otherwise the session is closed, and the status is the
-  // reason. Called under the lock.
+  // Receives the outcome of the setup, when a path was chosen, or when the
+  // session begins on the lifeline and the side path is connected later. The
+  // status is OK if the settings allow the path. Otherwise the session is
+  // closed, and the status is the reason. Called under the lock.
   using Settled = std::function<void(const absl::Status&)>;
 
   // `began` is the base::SteadyNow() at which the connection began. All
@@ -75,9 +75,9 @@ class SessionSetup : public session::PathEvents {
   };
 
   void OnHelloTimer();
-  // Starts the timeout. Without this timeout, a peer that does not answer would
-  // keep its HalfOpen::Place, or would be served over a fabric that the policy
-  // forbids.
+  // Starts the timeout of the agreement on a path. Without this timeout, a peer
+  // that does not answer would keep its HalfOpen::Place, or would be served
+  // over a fabric that the policy forbids.
   void LimitSettling();
   void OnSettleTimer(uint32_t epoch);
   void OnDeferTimer();

@@ -1,4 +1,4 @@
-// Allocations of device memory, as the driver knows them.
+// Looks up allocations of device memory in the driver.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_H_
 #define PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_H_

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace device {
 
-// An allocation, as its creating process knows it.
+// An allocation, described by the process that created it.
 struct AllocationName {
   abi::Uuid device = {};
   uint64_t size = 0;  // in bytes; 1 to AllocationNames::kMaxSize
@@ -35,13 +35,14 @@ struct AllocationName {
 //       41     64  ipc
 //      105     16  mark: the first bytes of HMAC-SHA256(key, all before it)
 //
-// The key is a secret of one object in one process. A name with a valid mark
-// was therefore encoded by this object. A peer cannot forge a name that makes
-// this process take its own memory for the peer's. Thread-safe.
+// The key is a secret of this object. A name with a valid mark was therefore
+// encoded by this object. A peer cannot forge a name that makes this process
+// take its own memory for the peer's. Thread-safe.
 class AllocationNames {
  public:
   static constexpr size_t kBytes = 121;
-  // The limit of an allocation, 1 TiB: more than any device has.
+  // Limits the size of an allocation, in bytes: 1 TiB, more than any device
+  // has.
   static constexpr uint64_t kMaxSize = uint64_t{1} << 40;
 
   // Makes a new key. Returns an error of getrandom().
@@ -53,7 +54,7 @@ class AllocationNames {
     AllocationName name;
     bool is_own = false;  // encoded by this object
   };
-  // Takes any bytes. Returns INVALID_ARGUMENT if the bytes are no name, have
+  // Decodes any bytes. Returns INVALID_ARGUMENT if the bytes are no name, have
   // another version, or name an impossible allocation.
   absl::StatusOr<Decoded> Decode(absl::string_view bytes) const;
 

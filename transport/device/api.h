@@ -44,8 +44,8 @@ class Api {
   virtual abi::Result StreamSynchronize(abi::Stream stream) = 0;
   virtual abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                                       unsigned flags) = 0;
-  // Sets `status` to kCaptureStatusNone, or to another value. Does not disturb
-  // a capture.
+  // Sets `status` to kCaptureStatusNone if the stream is not being captured,
+  // and otherwise to another value. Does not disturb a capture.
   virtual abi::Result StreamIsCapturing(abi::Stream stream, int* status) = 0;
   // Swaps the calling thread's mode with `mode`; see RelaxedCapture.
   virtual abi::Result ThreadExchangeStreamCaptureMode(int* mode) = 0;

@@ -9,8 +9,9 @@ namespace penstock {
 namespace device {
 namespace {
 
-// The size from which memory is looked up in PinnedRanges. Shorter copies share
-// a slot with others, because the lookup costs about as much.
+// The size in bytes from which host memory is looked up in PinnedRanges.
+// Shorter copies share a slot with others, because the lookup costs about as
+// much.
 constexpr size_t kMinPinnedBytes = 64 * 1024;
 
 absl::Status QueueHostCopy(Device* device, abi::Stream stream, bool to_host,
@@ -118,7 +119,8 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
                             "wait for another stream");
   }
   if (copied.ok()) copied = run(lane->get());
-  // Waits by an event that sleeps; cuStreamSynchronize() spins.
+  // Waits for an event that lets the thread sleep; cuStreamSynchronize() would
+  // spin.
   if (copied.ok()) {
     copied = device_->Check(api->EventRecord((*lane)->mark(), stream),
                             "record an event");
@@ -131,7 +133,8 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
     lanes_.GiveBack(*std::move(lane));
     return copied;
   }
-  // Copies that were queued before the error may still be running.
+  // Waits for the copies that were queued before the error, and may still be
+  // running.
   (void)api->StreamSynchronize(stream);
   lanes_.Drop(*std::move(lane));
   return copied;

@@ -32,9 +32,10 @@ struct DeviceCopy {
 // CPU copies another. If no memory can be pinned, there are no slots, and the
 // driver copies, more slowly.
 //
-// In all three cases, the device begins after each event of `after` has
-// completed; the events may belong to any device. After an error nothing writes
-// to the caller's memory any more, and its contents are undefined. Thread-safe.
+// With any of these kinds of memory, the device begins after each event of
+// `after` has completed; the events may belong to any device. After an error
+// nothing writes to the caller's memory any more, and its contents are
+// undefined. Thread-safe.
 class Copier {
  public:
   struct Options {
@@ -44,7 +45,8 @@ class Copier {
     // copy over PCIe; see docs/lab/2026-11-25-gpus-simulated.md.
     int slots = 4;
     size_t slot_bytes = 2 << 20;
-    // The limit of transfers with slots at a time: 64 MiB of pinned memory.
+    // Limits the number of simultaneous transfers with slots: they use 64 MiB
+    // of pinned memory.
     int lanes = 8;
   };
 

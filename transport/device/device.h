@@ -36,7 +36,7 @@ class Device {
   abi::DeviceId id() const { return id_; }
   const Traits& traits() const { return traits_; }
   abi::Context context() const { return context_; }
-  // Returns "cuda:0".
+  // Returns the name of the device: "cuda:0".
   std::string ToString() const;
 
   // Makes the device's context current on this thread, while the object lives.
@@ -56,8 +56,8 @@ class Device {
     RelaxedCapture capture_;
     Device* device_;
   };
-  // Returns the device's first sticky error, if there was one: the device is
-  // lost.
+  // Makes the context current on this thread. Returns the device's first sticky
+  // error if there was one, because the device is then lost.
   absl::StatusOr<Entered> Enter();
 
   // Returns FAILED_PRECONDITION if `stream`, which belongs to the program, is

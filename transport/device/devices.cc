@@ -51,7 +51,7 @@ absl::StatusOr<int> Devices::OrdinalOf(abi::Address address) {
     return device->api()->PointerGetAttribute(value, attribute, address);
   };
   abi::Result asked = ask(&type, abi::kPointerMemoryType);
-  // Ordinary host memory, which CUDA does not know.
+  // True for ordinary host memory, which CUDA does not know.
   const bool is_unknown = asked == abi::kInvalidValue;
   if (asked == abi::kSuccess) asked = ask(&ordinal, abi::kPointerDeviceOrdinal);
   if (asked != abi::kSuccess && !is_unknown) {

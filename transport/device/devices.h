@@ -39,7 +39,7 @@ class Devices {
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
   // Returns the number of the device whose memory is at `address`. Returns
-  // INVALID_ARGUMENT if the memory is not a device's. Opens the first device,
+  // INVALID_ARGUMENT if the memory is not on a device. Opens the first device,
   // if no device is open.
   absl::StatusOr<int> OrdinalOf(abi::Address address);
 
@@ -48,7 +48,7 @@ class Devices {
   absl::StatusOr<int> OrdinalOf(const abi::Uuid& uuid);
 
  private:
-  // Returns a device that is not lost, if there is one.
+  // Returns any device that is not lost, or an error if there is none.
   absl::StatusOr<Device*> Any();
 
   Api* const api_;

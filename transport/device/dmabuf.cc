@@ -50,7 +50,7 @@ absl::StatusOr<memory::Dmabuf> ExportPages(Device* device,
   memory::Dmabuf dmabuf;
   dmabuf.fd = base::UniqueFd(fd);
   dmabuf.offset = address - begin;
-  // Keeps the descriptor from programs that this process starts.
+  // Closes the descriptor in programs that this process starts.
   (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
   return dmabuf;
 }

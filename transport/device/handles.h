@@ -36,7 +36,8 @@ class Handle {
     abi::Context left = nullptr;
     Api* const api = device_->api();
     const RelaxedCapture capture(api);
-    // Does not use Enter(): objects of a lost device must be destroyed, too.
+    // Enters the context directly. Device::Enter() refuses a lost device, but
+    // its objects must be destroyed, too.
     const bool entered =
         api->CtxPushCurrent(device_->context()) == abi::kSuccess;
     (void)(api->*kDestroy)(object_);
@@ -54,14 +55,14 @@ class Handle {
 using Stream = Handle<abi::Stream, &Api::StreamDestroy>;
 using Event = Handle<abi::Event, &Api::EventDestroy>;
 using DeviceBlock = Handle<abi::Address, &Api::MemFree>;
-// Memory of another process that is open here.
+// An owner of another process's memory that is open in this process.
 using OpenedMemory = Handle<abi::Address, &Api::IpcCloseMemHandle>;
 using PinnedBlock = Handle<void*, &Api::MemFreeHost>;
 using Module = Handle<abi::Module, &Api::ModuleUnload>;
 using PinnedRange = Handle<void*, &Api::MemHostUnregister>;
 
-// Each function creates one object, in the device's context.
-// RESOURCE_EXHAUSTED, for lack of memory, is a normal answer.
+// The functions below create one object each, in the device's context. They
+// return RESOURCE_EXHAUSTED for lack of memory, which is a normal answer.
 
 // Creates a stream that does not synchronise with the legacy default stream.
 absl::StatusOr<Stream> CreateStream(Device* device);
@@ -73,7 +74,7 @@ absl::StatusOr<PinnedBlock> AllocatePinned(Device* device, size_t bytes);
 // Pins [memory, memory + bytes), which are whole pages, until the result is
 // destroyed.
 absl::StatusOr<PinnedRange> Pin(Device* device, void* memory, size_t bytes);
-// Loads kernels; `image` is an argument for cuModuleLoadData().
+// Loads the kernels of `image`, an argument for cuModuleLoadData().
 absl::StatusOr<Module> LoadModule(Device* device, const void* image);
 
 }  // namespace device

@@ -60,8 +60,8 @@ class Lanes {
 
   // Returns a lane for exclusive use, new or reused. Never waits.
   absl::StatusOr<std::unique_ptr<Lane>> Take();
-  // Keeps a lane with slots for the next transfer. Requires that the lane's
-  // stream has no work left.
+  // Keeps a lane with slots for the next transfer, and drops a lane without.
+  // Requires that the lane's stream has no work left.
   void GiveBack(std::unique_ptr<Lane> lane);
   // Drops a lane instead of keeping it, after an error.
   void Drop(std::unique_ptr<Lane> lane);

@@ -1,4 +1,4 @@
-// Memory of other processes that this process has open.
+// Keeps track of memory of other processes that this process has open.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_OPEN_ALLOCATIONS_H_
 #define PENSTOCK_TRANSPORT_DEVICE_OPEN_ALLOCATIONS_H_
@@ -21,19 +21,19 @@
 namespace penstock {
 namespace device {
 
-// The place of an allocation in this process.
+// The location of an allocation in this process.
 struct Mapping {
   abi::Address address = 0;
   size_t size = 0;
-  // Closes the memory; empty for memory of this process itself.
+  // Closes the memory when destroyed. Empty for memory of this process itself.
   OpenedMemory memory;
 };
 
-// Each allocation is open from the first user to the last, and is declared
-// (memory::DeviceRange) for that time. The allocation is closed then, because
-// its owner may free it at any time, and reading a freed allocation is
-// undefined. Code that learns from the owner when it will be freed, such as a
-// connection, holds a reference meanwhile.
+// Each allocation stays open from its first user to its last, and is declared
+// (memory::DeviceRange) for that time. Afterwards the allocation is closed,
+// because its owner may free it at any time, and reading a freed allocation is
+// undefined. Code that learns from the owner when the allocation will be freed,
+// such as a connection, holds a reference until then.
 //
 // Must outlive all references. Thread-safe. A thread that opens an allocation
 // waits while another thread opens or closes the same one, but for no other.
@@ -82,7 +82,7 @@ class OpenAllocations {
   memory::DeviceAccess* const access_;
   const size_t max_;
 
-  // Never held during a call of the driver.
+  // Guards the members below. Never held during a call of the driver.
   mutable base::Mutex mu_;
   // Signalled when an allocation has been opened or closed, or could not be
   // opened.

@@ -16,10 +16,11 @@ class OwnedBlocks::Use {
         fork_count_(progress::ForkCount()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  // Runs before the block is freed: afterwards another block may get its
-  // address.
+  // Removes the entry before the block is freed: afterwards another block may
+  // get the same address.
   ~Use() {
-    // In a child, the lock may be held for ever, by a thread of the parent.
+    // Takes no lock in a child, where a thread of the parent may hold the lock
+    // for ever.
     if (fork_count_ != progress::ForkCount()) return;
     base::MutexLock lock(&table_->mu_);
     table_->used_.erase(memory_->get());

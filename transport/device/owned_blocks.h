@@ -13,10 +13,10 @@
 namespace penstock {
 namespace device {
 
-// Delays freeing a block while a peer has it open, because CUDA does not define
-// the result otherwise. Code that shares a block with a peer holds
-// Found::memory until the peer has closed the block. The block is freed when
-// nobody holds Found::memory, and nobody in this process uses the block.
+// Delays freeing a block while a peer has it open, because freeing it then is
+// undefined in CUDA. Code that shares a block with a peer holds Found::memory
+// until the peer has closed the block. The block is freed when nobody holds
+// Found::memory, and nobody in this process uses the block.
 //
 // Must outlive all results. Thread-safe.
 class OwnedBlocks {
@@ -25,8 +25,8 @@ class OwnedBlocks {
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
-  // Takes ownership of the block. Returns the reference for users in this
-  // process.
+  // Takes ownership of the block. Returns the reference that users in this
+  // process hold.
   std::shared_ptr<const void> Add(DeviceBlock block);
 
   struct Found {

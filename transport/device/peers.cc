@@ -11,8 +11,8 @@ void Peers::Reach(Device* other) {
   if (!entered.ok()) return;
   Api* const api = device_->api();
   int can = 0;
-  // An error needs no report here: Check() remembers an error that loses the
-  // device.
+  // Returns without a report after an error: Check() remembers an error that
+  // loses the device.
   if (!device_
            ->Check(api->DeviceCanAccessPeer(&can, device_->id(), other->id()),
                    "ask which devices it reaches")

@@ -10,9 +10,9 @@ namespace device {
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
-// The smallest range that is pinned. Shorter ranges may share pages with
-// others, and copying them through a slot costs no more than looking up the
-// pin.
+// The smallest range that is pinned, in bytes. Shorter ranges may share pages
+// with others, and copying them through a slot costs no more than looking up
+// the pin.
 constexpr size_t kMinRangeBytes = 64 * 1024;
 
 uintptr_t RoundUp(uintptr_t address) {
@@ -59,7 +59,7 @@ PinnedRanges::Pin PinnedRanges::AddLocked(
           pin.status().message()));
     }
   }
-  // The promise may have ended meanwhile, after OnOver() had run.
+  // Keeps no pin if the promise has ended meanwhile, after OnOver() had run.
   if (promise->is_over()) return nullptr;
   Pin made = entry.pin;
   pinned_bytes_ += entry.bytes;

@@ -102,7 +102,7 @@ absl::Status ProcessDevices::CopyFromHost(absl::Span<const uint8_t> from,
   if (from.empty()) return absl::OkStatus();
   absl::StatusOr<OpenDevice*> open = DeviceOf(to);
   if (!open.ok()) return open.status();
-  // Copies from the host only read from `host`.
+  // HostCopy needs a writable address, but a copy from the host only reads.
   auto* const host = reinterpret_cast<char*>(const_cast<uint8_t*>(from.data()));
   const HostCopy copy{AddressOf(to), host, from.size()};
   return (*open)->copier.FromHost({copy}, {});
@@ -176,7 +176,8 @@ absl::StatusOr<memory::OpenAllocation> ProcessDevices::Open(
   if (!decoded->is_own) {
     return open_.Open(handle, [&] { return MapForeign(name); });
   }
-  // Looks the memory up each time, because it may have been freed since.
+  // Looks the memory up each time, because it may have been freed since the
+  // last time.
   absl::StatusOr<Mapping> own = FindOwn(name);
   if (!own.ok()) return own.status();
   return open_.Open(

@@ -40,8 +40,8 @@ class ProcessDevices : public memory::DeviceAccess {
   // takes some of the device's addresses, and an entry of a table.
   static constexpr size_t kMaxOpen = 1024;
 
-  // `devices` must outlive this object, which must outlive everything that it
-  // has opened.
+  // Opens at most `max_open` allocations at a time. `devices` must outlive this
+  // object, which must outlive everything that it has opened.
   explicit ProcessDevices(Devices* devices, size_t max_open = kMaxOpen);
 
   // Takes ownership of the block. Frees the block only after all processes that
@@ -55,14 +55,14 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,
                             uint8_t* to) override;
 
-  // Accepts memory of cuMemAlloc() and cudaMalloc() in this process. May be
-  // called for each message: the handles of the last 256 allocations are
-  // cached.
+  // Returns the name of the allocation of `range`, memory of cuMemAlloc() or
+  // cudaMalloc() in this process. May be called for each message: the handles
+  // of the last 256 allocations are cached.
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;
 
-  // Opens an allocation of another process. Does not open memory that this
-  // process has shared itself: finds it in place, if it still exists. Keep the
+  // Opens an allocation of another process. Memory that this process has shared
+  // itself is not opened, but used in place, if it still exists. Keep the
   // reference while messages of the owner may come, because opening costs about
   // as much as copying a megabyte.
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,

@@ -1,4 +1,4 @@
-// Calls to the driver while the program captures a graph.
+// Lets this library call the driver while the program captures a graph.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_RELAXED_CAPTURE_H_
 #define PENSTOCK_TRANSPORT_DEVICE_RELAXED_CAPTURE_H_
@@ -11,11 +11,10 @@ namespace penstock {
 namespace device {
 
 // Allows any CUDA call on this thread while another thread captures a stream
-// into a graph, for the object's lifetime. Without the object, CUDA treats
-// allocating, freeing or querying an event, on any thread, as a mistake of the
-// capturing thread: CUDA refuses the call, and invalidates the capture. None of
-// these calls need to be captured, because they concern our own streams and
-// events.
+// into a graph, for the object's lifetime. Otherwise CUDA would refuse to
+// allocate memory, or to free or query an event, on any thread, and would
+// invalidate the capture. None of our calls need to be captured, because they
+// concern our own streams and events.
 //
 // Destroy the object on the thread that made it. Creation may fail in a forked
 // child, because all other calls fail there, too.

@@ -7,7 +7,7 @@ namespace penstock {
 namespace device {
 
 absl::Status FlushRemoteWrites(Device* device) {
-  // Fails for a lost device, whose memory cannot be read any more.
+  // Returns the error of a lost device, whose memory cannot be read any more.
   absl::StatusOr<Device::Entered> entered = device->Enter();
   if (!entered.ok()) return entered.status();
   if (device->traits().sees_remote_writes) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Visibility of the writes of network devices to a device's memory.
+// Makes writes of network devices to a device's memory visible.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_REMOTE_WRITES_H_
 #define PENSTOCK_TRANSPORT_DEVICE_REMOTE_WRITES_H_

@@ -7,8 +7,8 @@ namespace device {
 
 namespace {
 
-// The smallest load. Below this size, the fixed cost of a load exceeds that of
-// its bytes.
+// The smallest load, in bytes. Below this size, the fixed cost of a load
+// exceeds that of its bytes.
 constexpr size_t kLeastBytes = 256 * 1024;
 
 }  // namespace

@@ -40,7 +40,8 @@ bool StagingPipeline::MayBegin(size_t stage) const {
          begun_[0] - ended_.back() < static_cast<size_t>(shape_.slots);
 }
 
-// Handles later stages first, because they free slots.
+// Begins all steps that may begin. Handles later stages first, because they
+// free slots.
 void StagingPipeline::BeginAll(Steps* steps) {
   for (size_t stage = begun_.size(); stage-- > 0;) {
     while (MayBegin(stage)) {

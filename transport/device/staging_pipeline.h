@@ -54,7 +54,7 @@ class StagingPipeline {
   // Records that the oldest step of `stage` has ended. Returns the steps to
   // begin now.
   Steps OnDone(int stage);
-  // Begins no more steps. The first error is kept.
+  // Stops beginning steps, because of an error. Keeps the first error.
   void Fail(absl::Status error);
 
   bool finished() const;

@@ -23,7 +23,7 @@ constexpr char kCaptured[] =
     "the stream is being captured into a graph: send and receive outside of "
     "the capture";
 
-// Results that are not listed are INTERNAL.
+// The meanings of results. Results that are not listed are INTERNAL.
 constexpr Meaning kMeanings[] = {
     {abi::kInvalidValue, absl::StatusCode::kInvalidArgument, false, ""},
     {abi::kOutOfMemory, absl::StatusCode::kResourceExhausted, false,

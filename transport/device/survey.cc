@@ -10,7 +10,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-// Returns 0 for an attribute that an older driver does not know.
+// Returns the value of an attribute, or 0 if the driver is too old to know it.
 int Attribute(Api* api, int number, abi::DeviceId id) {
   int value = 0;
   const abi::Result asked = api->DeviceGetAttribute(&value, number, id);

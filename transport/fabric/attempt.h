@@ -1,4 +1,4 @@
-// An attempt to make a connection.
+// An attempt to make a connection, and its callback.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
@@ -16,8 +16,8 @@
 namespace penstock {
 namespace fabric {
 
-// Calls the callback of one Listen() or Connect() once, or never if the attempt
-// is cancelled first. Thread-safe.
+// The callback of one Listen() or Connect(). Calls it once, or never if the
+// attempt is cancelled first. Thread-safe.
 class Attempt {
  public:
   Attempt(std::string token, ConnectCallback done)

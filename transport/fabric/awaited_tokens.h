@@ -31,8 +31,8 @@ namespace fabric {
 //   taken    the limit           DEADLINE_EXCEEDED, if it still pends  -
 class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
  public:
-  // Finishes each attempt with DEADLINE_EXCEEDED and `late` after `limit`,
-  // taken or not.
+  // Creates an empty list. Finishes each attempt with DEADLINE_EXCEEDED and
+  // `late` after `limit`, taken or not.
   static std::shared_ptr<AwaitedTokens> Create(progress::EventLoop* loop,
                                                absl::Duration limit,
                                                std::string late);

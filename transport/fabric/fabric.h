@@ -135,8 +135,9 @@ class Endpoint {
         {reinterpret_cast<const uint8_t*>(packet->data()), packet->size()});
   }
 
-  // BeginBatch() and EndBatch() enclose sends that go out together at the end,
-  // with one system call or one doorbell of a device. May be nested.
+  // BeginBatch() and EndBatch() enclose packets that are sent together at the
+  // end, with one system call or one doorbell of a device. Batches may be
+  // nested.
   virtual void BeginBatch() {}
   virtual void EndBatch() {}
 
@@ -189,8 +190,8 @@ class Endpoint {
   // such region, with no read in flight.
   virtual void GiveBack(const RemoteRegion& region) {}
 
-  // Returns true if destroying this end now would lose nothing that it sent.
-  // After false, input for Poll() announces that the answer has changed.
+  // Returns true if destroying this endpoint now would lose nothing that it has
+  // sent. After false, input for Poll() announces that the answer has changed.
   virtual bool IsDrained() { return true; }
 
   // Returns true if a call has found the endpoint dead, but OnBroken() is still
@@ -207,9 +208,9 @@ class Endpoint {
   // Returns true if Poll() would find input. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;
   // Turns the peer's doorbell on or off. If armed, the peer rings when it
-  // sends: one of wakeup_fds(), or the lifeline's doorbell. After arming, check
-  // HasInput() once more, because earlier input does not ring. A fresh endpoint
-  // may be armed already. Safe without the lock.
+  // sends, through one of wakeup_fds(), or through the lifeline's doorbell.
+  // After arming, check HasInput() once more, because earlier input does not
+  // ring. A fresh endpoint may be armed already. Safe without the lock.
   virtual void SetArmed(bool armed) = 0;
   // Returns descriptors. While armed, one of them has an event (EPOLLET) when
   // there is input. The owner then polls, calls ClearWakeup(), and polls again
@@ -220,7 +221,8 @@ class Endpoint {
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
   // Rings the peer for packets that were sent since the last call, if the peer
-  // sleeps. Returns true if the lifeline must do it: RingDoorbell().
+  // sleeps. Returns true if the caller must ring by the lifeline's
+  // RingDoorbell() instead.
   virtual bool TakeDoorbellRequest() = 0;
   // Rings the peer's doorbell. Works on a lifeline only.
   virtual void RingDoorbell() = 0;
@@ -245,9 +247,9 @@ class Fabric {
   virtual ~Fabric() = default;
 
   virtual absl::string_view name() const = 0;
-  // Returns this process's offer for the hello. The offer tells a peer how to
-  // reach the fabric, and only the same fabric in the peer understands it. If
-  // the fabric cannot be used here, returns an error with the reason in words.
+  // Returns this process's offer for the hello, with which a peer reaches this
+  // fabric. Only the same fabric in the peer understands the offer. If the
+  // fabric cannot be used here, returns an error with the reason in words.
   virtual absl::StatusOr<std::string> Offer() = 0;
   // Waits for the peer that presents `token`, for as long as the fabric allows.
   virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,

@@ -41,7 +41,7 @@ void TimedSetup::StartOnLoop() {
 
 void TimedSetup::StopOnLoop() {
   if (std::exchange(has_ended_, true)) return;
-  // Without this reference, the timer may hold the last reference.
+  // Keeps this object alive: otherwise the timer may hold the last reference.
   std::shared_ptr<TimedSetup> self = shared_from_this();
   loop_->Cancel(timer_);
   ReleaseOnLoop();

@@ -1,4 +1,4 @@
-// One side's attempt to set up a connection, with a time limit.
+// Sets up one side of a connection, with a time limit.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TIMED_SETUP_H_
@@ -39,7 +39,7 @@ class TimedSetup : public std::enable_shared_from_this<TimedSetup> {
       const std::shared_ptr<TimedSetup>& setup);
 
   void StartOnLoop();
-  // Ends without calling the attempt's callback.
+  // Stops the setup without calling the attempt's callback.
   void StopOnLoop();
 
  protected:

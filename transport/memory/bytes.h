@@ -18,8 +18,8 @@ namespace memory {
 
 class DeviceAccess;
 
-// A read-only range of bytes, and a reference to its owner. Copies are cheap
-// and share the owner. The last copy releases the owner, on any thread.
+// A read-only range of bytes, and a reference to the range's owner. Copies are
+// cheap and share the owner. The last copy releases the owner, on any thread.
 struct Bytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
@@ -54,8 +54,8 @@ struct Block {
 // the size.
 absl::StatusOr<Block> AllocateBlock(size_t size);
 
-// The smallest copy that is aligned like a Block. Smaller copies are not
-// aligned, and cost less.
+// The smallest copy, in bytes, that is aligned like a Block. Smaller copies are
+// not aligned, and cost less.
 constexpr size_t kAlignedBytes = 1024;
 // Copies `bytes` to memory that the result owns. Returns RESOURCE_EXHAUSTED as
 // AllocateBlock() does.
@@ -68,9 +68,9 @@ absl::StatusOr<Bytes> Own(Bytes bytes);
 // host, in memory of SetStagingMemory() or of the heap.
 absl::StatusOr<Bytes> ToHost(Bytes bytes);
 
-// Makes ToHost() allocate by `allocate`, from memory of a fabric that sends
-// without another copy. `allocate` returns null if it has no memory, and is
-// called on any thread. Thread-safe.
+// Sets the function by which ToHost() allocates, from memory of a fabric that
+// sends without another copy. `allocate` returns null if it has no memory, and
+// is called on any thread. Thread-safe.
 void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 
 // The bytes of one message, in order, in the pieces in which they arrived.

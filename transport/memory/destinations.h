@@ -32,14 +32,14 @@ class Destinations {
   // The time for which devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
-    // As long as this object lives, within the devices' budgets. For memory
+    // As long as this object lives, within the devices' budgets. Suits memory
     // into which many messages are received, one after another.
     kForLife,
   };
 
-  // `owner` keeps the ranges valid. A range that is empty, or overlaps an
-  // earlier range, is never used. `anywhere` allows the message to be in any
-  // memory of devices. A range of a device allows this too.
+  // Takes the ranges; `owner` keeps them valid. A range that is empty, or
+  // overlaps an earlier range, is never used. `anywhere` allows the message to
+  // be in any memory of devices. A range of a device allows this too.
   Destinations(const std::vector<Destination>& ranges,
                std::shared_ptr<const void> owner, Registered registered,
                bool anywhere = false);

@@ -32,7 +32,7 @@ constexpr size_t kMaxDeviceHandleBytes = 128;
 // A range of device memory, as a part of the allocation that contains it.
 // Another process of this host can open the allocation.
 struct SharedAllocation {
-  // Identifies the allocation in this process. Never reused.
+  // The number of the allocation in this process. Never reused.
   uint64_t id = 0;
   // The size of the allocation, and the offset of the range, in bytes.
   uint64_t size = 0;
@@ -74,9 +74,9 @@ class DeviceAccess {
  public:
   virtual ~DeviceAccess() = default;
 
-  // Copy between a range of device memory and the host. PollDevice() must have
-  // said that the range may be read. After an error nothing writes to `to` any
-  // more, and the contents of `to` are undefined.
+  // Copy between a range of device memory and the host. Call only after
+  // PollDevice() has returned OK for the range. After an error nothing writes
+  // to `to` any more, and the contents of `to` are undefined.
   virtual absl::Status CopyToHost(absl::Span<const uint8_t> from,
                                   uint8_t* to) = 0;
   virtual absl::Status CopyFromHost(absl::Span<const uint8_t> from,
@@ -96,8 +96,9 @@ class DeviceAccess {
   virtual absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) = 0;
 
-  // Returns the number of the device that holds the range. Code that reaches
-  // one device need not reach another. By default there is only one device.
+  // Returns the number of the device that holds the range. Code that can access
+  // one device may be unable to access another. By default there is only one
+  // device.
   virtual absl::StatusOr<int> OrdinalOf(absl::Span<const uint8_t> range) {
     return 0;
   }

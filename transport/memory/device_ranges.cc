@@ -19,8 +19,8 @@ class DeviceRange::Registry {
   static Registry* Get() {
     static auto* const registry = [] {
       auto* const made = new Registry;
-      // Without this handler, a child might find the lock held for ever, by a
-      // thread that the child does not have.
+      // Holds the lock across a fork. Otherwise a child might find the lock
+      // held for ever, by a thread that the child does not have.
       pthread_atfork(&Registry::BeforeFork, &Registry::AfterFork,
                      &Registry::AfterFork);
       return made;
@@ -60,7 +60,7 @@ class DeviceRange::Registry {
                          });
     for (auto it = end; it != ranges_.begin();) {
       const absl::Span<const uint8_t> range = (*--it)->range_;
-      // No earlier range reaches this far.
+      // Stops here, because no earlier range can reach `data`.
       if (range.data() + longest_ <= data) return;
       if (range.data() + range.size() > data) visit(**it);
     }
@@ -73,8 +73,8 @@ class DeviceRange::Registry {
   }
 
   base::Mutex mu_;
-  // A vector: there are as many ranges as messages in flight, and most are
-  // looked up.
+  // The ranges, sorted by address. A vector, because there are only as many
+  // ranges as messages in flight, and most are looked up.
   std::vector<const DeviceRange*> ranges_ ABSL_GUARDED_BY(mu_);
   size_t longest_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<size_t> count_{0};

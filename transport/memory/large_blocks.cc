@@ -16,10 +16,10 @@ namespace memory {
 namespace {
 
 constexpr size_t kHugePage = 2 * 1024 * 1024;
-// From this size on, most of a block is in whole huge pages.
+// The size in bytes from which most of a block is in whole huge pages.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
-// As many bytes as one step of a large model moves, if the system has enough
-// memory.
+// Limits the kept bytes: as many as one step of a large model moves, if the
+// system has enough memory.
 constexpr size_t kProcessLimit = 256 * 1024 * 1024;
 
 size_t PageSize() {
@@ -81,7 +81,7 @@ void LargeBlocks::AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Get()->mu_.Unlock();
 }
 
-// The child has no timer that its parent started.
+// Forgets the parent's timer, which does not run in the child.
 void LargeBlocks::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   Get()->has_timer_ = false;
   Get()->mu_.Unlock();
@@ -116,8 +116,8 @@ uint8_t* LargeBlocks::Take(size_t size) {
 
 void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   if (size > limit_) return free(data);
-  // The pages are whole, and nobody else uses them. A system that does not know
-  // this advice keeps the pages.
+  // Lets the system take the pages, which are whole and which nobody else uses.
+  // A system that does not know MADV_FREE keeps the pages.
   (void)madvise(data, size, MADV_FREE);
   ASAN_POISON_MEMORY_REGION(data, size);
   std::list<Kept> dropped;  // freed outside the lock
@@ -148,7 +148,8 @@ void LargeBlocks::FreeIdle() {
     has_timer_ = false;
   }
   for (const Kept& old : idle) {
-    // free() may keep the pages for other blocks of the heap.
+    // Returns the pages to the system. free() might keep them for other blocks
+    // of the heap.
     (void)madvise(old.data, old.size, MADV_DONTNEED);
     Free(old.data, old.size);
   }

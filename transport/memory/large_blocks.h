@@ -37,9 +37,10 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   // Frees the blocks that have been kept since before the last call, and gives
   // their pages back to the system. Starts the timer again if blocks are left.
   void FreeIdle();
-  // Calls `start`, without locks, when the first block is kept. `start` makes
-  // FreeIdle() be called once, later. Returns false if that is impossible: then
-  // `start` is called again for the next block. Call SetTimer() at most once.
+  // Sets the function that makes FreeIdle() be called once, later. `start` is
+  // called without locks when the first block is kept. If `start` returns
+  // false, it has failed, and is called again for the next block. Call
+  // SetTimer() at most once.
   void SetTimer(std::function<bool()> start);
 
   size_t kept_bytes() const;
@@ -52,20 +53,20 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
-  // Hold the lock of Get() around a fork, because the child may release blocks,
-  // too.
+  // Take and release the lock of Get() around a fork, because the child may
+  // release blocks, too.
   static void BeforeFork();
   static void AfterFork();
   static void AfterForkInChild();
   uint8_t* Take(size_t size);
   void GiveBack(uint8_t* data, size_t size);
-  // Starts the timer if it is needed and does not run.
+  // Starts the timer if blocks are kept and it is not running.
   void StartTimer();
 
   const size_t limit_;
   mutable base::Mutex mu_;
-  // The most recently released first. A list, because there are few large
-  // blocks.
+  // The kept blocks, the most recently released first. A list, because there
+  // are few large blocks.
   std::list<Kept> kept_ ABSL_GUARDED_BY(mu_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t looks_ ABSL_GUARDED_BY(mu_) = 0;  // calls of FreeIdle()

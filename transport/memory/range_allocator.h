@@ -17,9 +17,9 @@ namespace memory {
 // Allocates ranges of [0, capacity), and joins free neighbours (Knuth, TAOCP
 // vol. 1, section 2.5). Takes the first fit by address among kNearby free
 // ranges, and otherwise the best fit. Within the first `roving_bytes`, a search
-// begins after the range that was allocated last (exercise 6 there). Both
-// operations take a time logarithmic in the number of free ranges. An
-// application that keeps every other one of its slices makes as many free
+// begins after the range that was allocated last (exercise 6 of that section).
+// Allocating and freeing take a time logarithmic in the number of free ranges.
+// An application that keeps every second one of its slices makes as many free
 // ranges as it has slices. Not thread-safe.
 class RangeAllocator {
  public:
@@ -61,7 +61,7 @@ class RangeAllocator {
   uint64_t used_ = 0;
   uint64_t next_ = 0;  // where the next roving search begins
   Ranges free_;        // never adjacent
-  // The same ranges as (length, offset).
+  // The free ranges again, as (length, offset).
   std::set<std::pair<uint64_t, uint64_t>> by_length_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 struct Registry {
   base::Mutex mu;
-  // The ranges, by their begin. They do not overlap.
+  // The declared ranges, by their first address. They do not overlap.
   std::map<const uint8_t*, std::shared_ptr<StableRange>> ranges
       ABSL_GUARDED_BY(mu);
   std::vector<std::weak_ptr<StableMemoryWatcher>> watchers ABSL_GUARDED_BY(mu);
@@ -55,8 +55,8 @@ absl::StatusOr<std::unique_ptr<StableMemory>> StableMemory::Declare(
   }
   Registry* const registry = TheRegistry();
   base::MutexLock lock(&registry->mu);
-  // The first range that ends after `begin`, if any, is at `next` or right
-  // before it.
+  // Only the ranges at `next` and right before `next` can overlap the new
+  // range.
   const auto next = registry->ranges.lower_bound(begin);
   const bool overlaps_next = next != registry->ranges.end() &&
                              static_cast<size_t>(next->first - begin) < size;
@@ -81,7 +81,8 @@ StableMemory::~StableMemory() {
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
     base::MutexLock lock(&registry->mu);
-    // In a forked child, `ranges` does not have the range.
+    // Removes the range, unless this is a forked child, where `ranges` does not
+    // have it.
     const auto declared = registry->ranges.find(range_->data());
     if (declared != registry->ranges.end() && declared->second == range_) {
       registry->ranges.erase(declared);

@@ -1,10 +1,11 @@
 // Promises that ranges of memory keep their pages.
 //
-// A device that has registered memory continues to use the pages of that time.
-// If the program frees the memory and maps other pages at the same addresses,
-// the device reads and writes the wrong pages. Nobody reports this, and hooks
-// into the allocator cannot detect it reliably. Therefore only a range that was
-// declared here stays registered beyond its use.
+// A device that has registered memory continues to use the pages that the
+// memory had at registration. If the program frees the memory and maps other
+// pages at the same addresses, the device reads and writes the wrong pages.
+// Nobody reports this, and hooks into the allocator cannot detect it reliably.
+// Therefore only a range that was declared here stays registered beyond its
+// use.
 //
 // All functions here are thread-safe. Declarations hold for the whole process,
 // but not for a forked child: no device of the parent serves the child.
@@ -45,13 +46,14 @@ class StableRange {
 class StableMemoryWatcher {
  public:
   virtual ~StableMemoryWatcher() = default;
-  // Drops everything that is kept about `range`: after this returns, other
-  // pages may be mapped there. Called on the thread that ends the promise,
-  // without locks.
+  // Drops everything that is kept about `range`. After this function returns,
+  // other pages may be mapped there. Called on the thread that ends the
+  // promise, without locks.
   virtual void OnOver(const StableRange& range) = 0;
 };
 
-// Tells `watcher` of the ends of promises from now on, until it is destroyed.
+// Calls `watcher` at the end of each promise from now on, until the watcher is
+// destroyed.
 void WatchStableMemory(std::weak_ptr<StableMemoryWatcher> watcher);
 
 // A promise, which lasts as long as this object.

@@ -32,7 +32,7 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   prometheus::MetricFamily result;
   result.name = std::move(family.name);
   result.help = std::move(family.help);
-  // The help text must stay one line.
+  // Removes line feeds, because the help text must be one line.
   std::replace(result.help.begin(), result.help.end(), '\n', ' ');
   result.type = is_counter ? prometheus::MetricType::Counter
                            : prometheus::MetricType::Gauge;
@@ -48,8 +48,8 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   return result;
 }
 
-// Functions are called with the lock held: removing a function waits for its
-// call.
+// The added functions. Calls them with the lock held, so that removing a
+// function waits for its call.
 class Functions {
  public:
   uint64_t Insert(Collect collect) {
@@ -81,8 +81,9 @@ class Functions {
   uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Belongs to this process only: the parent's lock may have been held during the
-// fork. Never destroyed, because it may be answering while the process ends.
+// The instance of this process. A child gets a new one, because the parent's
+// lock may have been held during the fork. Never destroyed, because a thread
+// may still call it while the process ends.
 std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }

@@ -20,7 +20,8 @@ using metrics::ConnectionInfo;
 using metrics::Histogram;
 using nlohmann::json;
 
-// The members of an object and their fields, for reading and for writing.
+// The members of an object and their fields, used both by the parser and by the
+// writer.
 template <typename T>
 struct Member {
   const char* name;

@@ -1,4 +1,4 @@
-// The answer about connections at the status socket: a line of JSON for each
+// Converts connections to JSON and back, for the status socket: a line for each
 // connection.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_CONNECTION_JSON_H_

@@ -16,8 +16,8 @@ namespace monitoring {
 // of connections: call it on a thread that may wait.
 metrics::Snapshot CollectAll();
 
-// Returns a family for each row of the table that has series. A series "other"
-// appears only if it has counted something, and a limit only if there is one.
+// Returns a family for each row of the table that has series. Omits a series
+// "other" that has counted nothing, and a limit that does not exist.
 std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot);
 

@@ -16,14 +16,16 @@ namespace {
 
 constexpr size_t kMaxMethodBytes = 16;
 
-// Returns true if a request may begin like this. TLS, for example, does not.
+// Returns true if a request may begin with these bytes. Returns false for TLS,
+// for example.
 bool MayBegin(absl::string_view bytes) {
   const absl::string_view word = bytes.substr(0, bytes.find(' '));
   return word.size() <= kMaxMethodBytes &&
          absl::c_all_of(word, absl::ascii_isupper);
 }
 
-// Returns the offset after the head, or npos.
+// Returns the offset of the first byte after the head, or npos if the head is
+// incomplete.
 size_t EndOfHead(absl::string_view bytes) {
   const size_t end = bytes.find("\r\n\r\n");
   const size_t bare = bytes.find("\n\n");  // from people who type the request

@@ -1,4 +1,5 @@
-// The head of an HTTP/1 request, and of an answer. Total functions.
+// Parses the head of an HTTP/1 request, and encodes that of an answer. Total
+// functions.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
 #define PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
@@ -13,7 +14,7 @@
 namespace penstock {
 namespace monitoring {
 
-// The limit of a head. A scraper's head has some 300 bytes.
+// Limits the size of a head, in bytes. A scraper's head has some 300 bytes.
 constexpr size_t kMaxHeadBytes = 8192;
 
 struct HttpRequest {

@@ -14,12 +14,13 @@ ssize_t ReceiveBytes(int socket, void* buffer, size_t size) {
   message.msg_iovlen = 1;
   const ssize_t seen = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
   if (seen <= 0) return seen;
-  // The message has control data, for which there was no room.
+  // The message has control data, for which this call left no room.
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     errno = EPROTO;
     return -1;
   }
-  // The peeked bytes have no descriptors, and nothing comes before them.
+  // Takes the peeked bytes, which have no descriptors, and before which there
+  // is nothing.
   return recv(socket, buffer, static_cast<size_t>(seen), MSG_DONTWAIT);
 }
 

@@ -12,8 +12,8 @@ namespace monitoring {
 
 // Reads as recv() does with MSG_DONTWAIT, but leaves descriptors in the socket:
 // if descriptors come next, returns -1 with errno EPROTO. recv() would close
-// the descriptors, which can take as long as their sender likes. Close the
-// socket as a progress::ForeignFd.
+// the descriptors, and a hostile sender can make that take as long as it likes.
+// Close the socket as a progress::ForeignFd.
 ssize_t ReceiveBytes(int socket, void* buffer, size_t size);
 
 }  // namespace monitoring

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::string_view kText = "text/plain; charset=utf-8";
-// The version of Prometheus' format.
+// The content type, with the version of Prometheus' format.
 constexpr absl::string_view kMetrics =
     "text/plain; version=0.0.4; charset=utf-8";
 
@@ -128,7 +128,8 @@ void Scrape::OnWritable() {
   Finish();
 }
 
-// Reads the rest: closing a socket with unread bytes would discard the answer.
+// Reads the rest of the request: closing a socket with unread bytes would
+// discard the answer.
 void Scrape::TakeTheRest() {
   char bytes[4096];
   for (int i = 0; i < 16; ++i) {

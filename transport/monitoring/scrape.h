@@ -24,8 +24,8 @@ namespace monitoring {
 //   kWriting  all is written            end                  kOver
 //   any       error, time limit, End()  close                kOver
 //
-// A client has five seconds for its head, and five more to take the answer,
-// even if it sends byte by byte. Used on the loop's thread.
+// A client has five seconds to send its head, and five more to read the answer,
+// even if it does so byte by byte. Used on the loop's thread.
 class Scrape : public std::enable_shared_from_this<Scrape> {
  public:
   struct Callbacks {
@@ -40,7 +40,8 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
 
   // Reads the received bytes, and then waits for more.
   void Start();
-  // Reads once more, and ends the connection if its head is still incomplete.
+  // Reads once more, and ends the connection if the request's head is still
+  // incomplete.
   void ReadOrEnd();
   // Answers with the metrics. Returns true if the client is still reading them.
   // Does nothing if the client no longer waits.

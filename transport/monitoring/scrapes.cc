@@ -12,8 +12,8 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// Limits the connections in each stage: in all, and of one host. A few scrapers
-// ask every few seconds, and are answered within milliseconds.
+// Limits the connections in each stage: 64 in all, and 32 of one host. A few
+// scrapers ask every few seconds, and are answered within milliseconds.
 constexpr HalfOpenTable::Limits kLimits = {64, 32};
 
 HalfOpenTable NewTable() {
@@ -67,7 +67,8 @@ bool Scrapes::IsFull() const {
   return asked_.table.size() >= asked_.table.limits().in_all;
 }
 
-// Answers the connection instead if its head has arrived meanwhile.
+// Drops the next connection of the stage "asking". If its head has arrived
+// meanwhile, answers it instead.
 bool Scrapes::DropWhoIsAsking() {
   const std::shared_ptr<Place> place = NextOf(asking_);
   if (place == nullptr) return false;
@@ -91,8 +92,8 @@ void Scrapes::OnAsked(const std::shared_ptr<Place>& place) {
 }
 
 // Collects one text for all clients that wait now. A client that asks during a
-// collection waits for the next one, so that its text includes all earlier
-// events.
+// collection waits for the next collection, so that its text includes all
+// earlier events.
 void Scrapes::CollectForAll() {
   if (is_collecting_ || asked_.places.empty()) return;
   is_collecting_ = true;

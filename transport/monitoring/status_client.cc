@@ -64,7 +64,7 @@ unsigned AbstractAddress(absl::string_view name, sockaddr_un* address) {
                                name.size());
 }
 
-// Returns the owner of the listener at the other end.
+// Returns the owner of the listener to which `fd` is connected.
 absl::StatusOr<StatusOwner> OwnerOf(int fd) {
   ucred server = {};
   socklen_t size = sizeof server;
@@ -74,8 +74,8 @@ absl::StatusOr<StatusOwner> OwnerOf(int fd) {
   return StatusOwner{server.pid, server.uid};
 }
 
-// Connects to a name of the process's status socket. Returns NOT_FOUND if
-// nobody listens at the name.
+// Connects to one of the names of the process's status socket. Returns
+// NOT_FOUND if nobody listens at the name.
 absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
                                               absl::Time end) {
   absl::StatusOr<progress::ForeignFd> socket = NewSocket();
@@ -85,7 +85,8 @@ absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
   while (connect(socket->get(), reinterpret_cast<sockaddr*>(&address), size) !=
          0) {
     if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens");
-    // The backlog is full, or a signal interrupted the call.
+    // Tries again after these errors: the backlog is full, or a signal
+    // interrupted the call.
     if (errno != EAGAIN && errno != EINTR) {
       return base::ErrnoStatus(errno, "connect to the status socket");
     }
@@ -95,7 +96,8 @@ absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
   return socket;
 }
 
-// The process that answers may be another user's, and hostile.
+// The connection to the process that answers, which may be another user's, and
+// hostile.
 struct Server {
   progress::ForeignFd socket;
   uid_t uid;
@@ -143,7 +145,8 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
     if (!waited.ok()) return waited;
     const ssize_t got = ReceiveBytes(fd, bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    // Reset: the socket was closed before the question was read.
+    // Treats a reset as the end: the socket was closed before the question was
+    // read.
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return answer;
     if (got < 0) return base::ErrnoStatus(errno, "read the answer");
     answer.append(bytes, static_cast<size_t>(got));
@@ -207,7 +210,7 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
   absl::StatusOr<Server> server = Connect(process, end);
   if (!server.ok()) return server.status();
   const std::string line = absl::StrCat(question, "\n");
-  // A fresh socket has room for such a short question.
+  // Sends all at once: a fresh socket has room for such a short question.
   if (send(server->socket.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(line.size())) {
     if (errno == EPIPE) return ClosedBy(server->uid);

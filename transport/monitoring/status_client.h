@@ -31,10 +31,10 @@ constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 // connection
 //   over Penstock yet, is told not to answer, has ended, or is in another
 //   network namespace.
-// - PERMISSION_DENIED: the process is another user's, or others have taken all
-//   its names.
+// - PERMISSION_DENIED: the process is another user's, or other processes have
+//   taken all its names.
 // - UNAVAILABLE: the process closed the connection before the end of an answer,
-//   because eight others ask it, or because it ends.
+//   because eight other clients are asking it, or because it is ending.
 // - DEADLINE_EXCEEDED: the process does not answer, for example because it is
 //   stopped.
 absl::StatusOr<std::string> AskProcess(pid_t process,
@@ -52,13 +52,15 @@ struct StatusOwner {
 // wait to be accepted.
 absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);
 
-// A process uses the first free one of its names: "penstock-status-4711", then
-// "penstock-status-4711.1" and so on. A process of another pid namespace may
-// have the same pid in the same network namespace, and anybody may take a name.
-// `process` is the pid that the process itself sees.
+// The number of names that a process may use. A process uses the first free
+// one: "penstock-status-4711", then "penstock-status-4711.1" and so on. A
+// process of another pid namespace may have the same pid in the same network
+// namespace, and anybody may take a name. `process` is the pid that the process
+// itself sees.
 constexpr int kStatusNames = 8;
 std::string StatusSocketName(pid_t process, int name = 0);
-// Writes the socket's address, an abstract name. Returns the address's size.
+// Writes the socket's address, an abstract name, to `address`. Returns the size
+// of the address.
 unsigned StatusAddress(pid_t process, sockaddr_un* address, int name = 0);
 
 }  // namespace monitoring

@@ -32,11 +32,12 @@ namespace monitoring {
 namespace {
 
 constexpr int kMaxAskers = 8;
-// The limit of clients that wait to be accepted, or rejected.
+// Limits the clients that wait to be accepted, or rejected.
 constexpr int kBacklog = 128;
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
-// The pause if too many closings wait.
+// The time for which no client is accepted if too many sockets wait to be
+// closed.
 constexpr absl::Duration kPauseWhileBusy = absl::Milliseconds(100);
 constexpr size_t kMaxQuestionBytes = 64;
 constexpr size_t kMaxConnections = 10'000;
@@ -58,7 +59,7 @@ std::string AnswerTo(absl::string_view question) {
 // Everything except collecting runs on the loop's thread.
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
-  // `count` counts the object for its lifetime.
+  // Increases `count`, and decreases it when destroyed.
   Asker(progress::EventLoop* loop, progress::ForeignFd socket,
         std::atomic<int>* count)
       : loop_(loop), socket_(std::move(socket)), count_(count) {
@@ -188,7 +189,8 @@ class Listener {
 
  private:
   void Accept() {
-    // Each client costs a task, and anybody can connect.
+    // Pauses while too many tasks wait. Each client costs a task, and anybody
+    // can connect.
     if (progress::IsBusyAside()) return PauseFor(kPauseWhileBusy);
     progress::ForeignFd asker(base::UniqueFd(accept4(
         socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));

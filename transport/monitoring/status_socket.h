@@ -6,15 +6,16 @@
 namespace penstock {
 namespace monitoring {
 
-// Answers at an abstract UNIX socket, "penstock-status-PID" or another name of
-// StatusSocketName(), from the first connection of this process on. A process
-// without connections needs no descriptors and threads for it.
+// Serves this process's status at an abstract UNIX socket,
+// "penstock-status-PID" or another name of StatusSocketName(), from the first
+// connection of this process on. A process without connections spends no
+// descriptors and threads on this.
 //
-// Answers processes of the same user and of root, 8 at a time, each for at most
-// 5 s. EventLoop::Get() moves the bytes, and the thread of Aside::kStatus
+// Serves processes of the same user and of root, 8 at a time, each for at most
+// 5 s. EventLoop::Get() transfers the bytes, and the thread of Aside::kStatus
 // collects them, so nobody else waits. Closes sockets aside: anybody can
 // connect, and can leave descriptors in the socket that take forever to close.
-// The child of a fork answers only for itself, from its own first connection
+// The child of a fork serves only its own status, from its own first connection
 // on. Thread-safe.
 //
 //   question         answer

@@ -27,7 +27,8 @@ using metrics::Trace;
 using metrics::TraceEvent;
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// The limit of the file, some two million events. Viewers do not take more.
+// Limits the size of the file, in bytes: some two million events. Viewers do
+// not open larger files.
 constexpr off_t kMaxFileBytes = 256 * 1024 * 1024;
 // The end of the file, after the last event. The next event overwrites it.
 constexpr absl::string_view kEnd = "\n]\n";
@@ -44,10 +45,10 @@ const char* NameOf(const TraceEvent& event) {
   return "";
 }
 
-// Calls of one connection overlap. Therefore each event is a pair of
-// asynchronous events, with an id that is unique in the process. A viewer that
-// shows the files of several processes must be told that ids are local to a
-// process.
+// Returns the id of an event, which is unique in the process. Calls of one
+// connection overlap. Therefore each event is a pair of asynchronous events
+// with the same id. A viewer that shows the files of several processes must be
+// told that ids are local to a process.
 std::string IdOf(const TraceEvent& event) {
   return absl::StrCat(static_cast<int>(event.kind), ".", event.connection, ".",
                       event.stream, ".", event.id);
@@ -123,8 +124,8 @@ class TraceFile {
       size_ += static_cast<off_t>(text.size());
       return true;
     }
-    // Some bytes may have been written. The end marker was there before, so
-    // there is room for it even on a full disk.
+    // Writes the end marker again, since some bytes may have been written. The
+    // marker was there before, so there is room for it even on a full disk.
     const bool restored =
         WriteAtEnd(std::string(kEnd)).ok() &&
         ftruncate(file_.get(), size_ + static_cast<off_t>(kEnd.size())) == 0;
@@ -160,7 +161,8 @@ class TraceFile {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Never destroyed, because its thread runs until the process ends.
+// The file of this process. Never destroyed, because its thread runs until the
+// process ends.
 TraceFile* of_process = nullptr;
 
 }  // namespace

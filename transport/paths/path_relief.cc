@@ -10,9 +10,9 @@ namespace penstock {
 namespace paths {
 namespace {
 
-// Limits the connections that begin between two checks of the descriptors, if
-// the first check found room for paths. Few enough: these connections take far
-// fewer descriptors than the first check found free.
+// Limits the connections that may begin between two checks of the descriptors,
+// if the first check found room for paths. These take far fewer
+// descriptors than the check found free.
 constexpr int kUnseen = 8;
 
 std::atomic<PathRelief*> current{nullptr};
@@ -63,8 +63,8 @@ void PathRelief::OnConnection() {
     scheduled_ = false;
     return;
   }
-  // Relieve on the event loop, because the caller holds locks, and owners take
-  // locks of their own.
+  // Calls Relieve() on the event loop, because the caller holds locks, and
+  // owners take locks of their own.
   (*loop)->Post([this] {
     scheduled_ = false;
     Relieve(base::Descriptors::Now());

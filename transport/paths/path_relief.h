@@ -52,9 +52,9 @@ class PathRelief {
   // Schedules Relieve() if few descriptors are free. Call for each connection
   // that begins.
   void OnConnection();
-  // Gives up as many of the newest paths as `now` has excess descriptors.
-  // Counts the descriptors of recently given up paths as free, because they
-  // will be closed soon.
+  // Gives up the newest paths, so many that `now` has no excess. Counts the
+  // descriptors of recently given up paths as free, because they will be closed
+  // soon.
   void Relieve(const base::Descriptors& now);
 
  private:

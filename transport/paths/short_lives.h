@@ -27,8 +27,8 @@ class ShortLives {
   // The upper bound of a short life. Setting up a side path takes less than 1
   // ms on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // The number of short lives within kWindow from which they count as usual.
-  // Below this rate, side paths cost less than a fifth of a core.
+  // The number of short lives within kWindow from which AreUsual() returns
+  // true. Below this rate, side paths cost less than a fifth of a core.
   static constexpr size_t kMany = 512;
   static constexpr absl::Duration kWindow = absl::Seconds(2);
 
@@ -43,7 +43,7 @@ class ShortLives {
   bool AreUsual(absl::Time now) const;
 
  private:
-  // Marks an entry without an end: a time, in nanoseconds, before all ends.
+  // The end of an unused entry, in nanoseconds: a time before all real ends.
   static constexpr int64_t kNever = -(int64_t{1} << 62);
 
   // The ends of the latest kMany short lives. A new end replaces the oldest.

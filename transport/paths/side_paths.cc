@@ -28,19 +28,20 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private,
              fabric::Fabric*>
         all ABSL_GUARDED_BY(mu);
   };
-  // Never destroyed, because the fabrics' threads outlive main().
+  // The fabrics of this process. Never destroyed, because their threads outlive
+  // main().
   static Fabrics* const fabrics = new Fabrics;
   base::MutexLock lock(&fabrics->mu);
   fabric::Fabric*& found = fabrics->all[{directory, is_private, devices}];
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
-    // Refuse other users on a private connection: all processes of a user can
+    // Refuses other users on a private connection: all processes of a user can
     // read memory that is shared with one of them.
     options.other_users = !is_private;
     options.devices = devices;
-    // Use defaults for a bad value, which was logged when the first channel or
-    // server was created.
+    // Uses the default for a bad value, which was logged when the first channel
+    // or server was created.
     options.huge_pages =
         ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
     options.arena_bytes = ResolveShmArenaBytes().value_or(0);

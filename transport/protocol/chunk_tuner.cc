@@ -6,15 +6,15 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// Two reads count as one if the reader's thread sees the second end at most
-// kTogetherNs after the first, and at most kTogetherShare of the time since
-// Begin(). Such reads ended one after another while the thread was asleep, so
-// only the time of the last one is right. Processing a read takes some hundred
-// nanoseconds. kTogetherShare is for paths of low latency, where pieces really
-// end that fast.
+// The longest time between the ends of two reads that count as one, in
+// nanoseconds. The time must also be at most kTogetherShare of the time since
+// Begin(). Such reads ended one after another while the reader's thread was
+// asleep, so only the time of the last one is right. Processing a read takes
+// some hundred nanoseconds. On paths of low latency pieces may really end so
+// fast, hence kTogetherShare.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
-// A read that took less than this many times the shortest read did not wait for
+// The factor to the time of the shortest read. A read below it did not wait for
 // earlier reads.
 constexpr double kLatencyCounts = 2;
 
@@ -64,7 +64,8 @@ void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
     measures_ = false;
     return;
   }
-  // A pushed first piece may have arrived before Begin().
+  // Skips the first piece if it is pushed, because it may have arrived before
+  // Begin().
   if (ended_ > 0 || !first_is_pushed_) {
     OnPoint(Point{static_cast<double>(ends_[ended_]),
                   static_cast<double>(now_ns - begun_ns_)});

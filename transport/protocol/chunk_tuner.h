@@ -1,8 +1,8 @@
 // Chooses the size of the pieces in which a side reads messages over one path.
 //
 // Measures the latency and the bandwidth of a path by its first reads after an
-// idle time. These reads follow one another. Counted from the start, each of
-// them ends after
+// idle time. These reads follow one another. Counted from the begin of the
+// first read, each of them ends after
 //
 //   time = latency + bytes up to the end of the read / bandwidth
 //
@@ -68,10 +68,10 @@ class ChunkTuner {
 
   // Returns true if no read is in flight.
   bool idle() const { return under_way_ == 0; }
-  // Begins a measurement at the first read of a message, if idle().
+  // Begins a measurement at the first read of a message. Requires idle().
   void Begin(uint64_t now_ns);
-  // Records the first read of a message, if not idle(). The opening of that
-  // message is not measured.
+  // Records the first read of a message while other reads are in flight. The
+  // opening reads of that message are not measured.
   void BeginBehindOthers() { opening_ = false; }
   // Records the start of a read in OnRead(), and its end in OnReadDone(). Reads
   // end nearly in the order in which they start.
@@ -100,8 +100,8 @@ class ChunkTuner {
   int under_way_ = 0;
   double ns_per_byte_ = 0;  // the last measurement; 0: none yet
 
-  // Opening reads: the reads that follow Begin(), until one of them ends or
-  // another message begins. fit_ has their points.
+  // The points of the opening reads: the reads that follow Begin(), until one
+  // of them ends or another message begins.
   LineFit fit_;
   bool opening_ = false;   // the next read is an opening read
   bool measures_ = false;  // an opening read is under way
@@ -114,8 +114,8 @@ class ChunkTuner {
   Point last_;           // the last point, not in fit_ yet
   double least_ns_ = 0;  // the shortest time of an opening read; 0: none yet
 
-  // While the path is busy, one read at a time is a probe: the tuner measures
-  // its time, and the bytes in flight at its start. busy_ has these points.
+  // The points of the probes. While the path is busy, one read at a time is a
+  // probe: the tuner measures its time, and the bytes in flight at its start.
   LineFit busy_;
   std::deque<size_t> sizes_;  // of the reads under way, while adapts()
   size_t bytes_under_way_ = 0;

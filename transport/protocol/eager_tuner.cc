@@ -9,7 +9,8 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// Returns a number above all sizes if `divisor` is not positive.
+// Returns the quotient, or a number above all sizes if `divisor` is not
+// positive.
 double Quotient(double dividend, double divisor) {
   return divisor > 0 ? dividend / divisor : std::numeric_limits<double>::max();
 }
@@ -36,8 +37,8 @@ void EagerTuner::Settle() {
   const double waiting = peer_asks_ ? releasing_.fixed() / 2 : 0;
   const double fixed = waiting + 2 * announcing_.fixed();
   const double per_byte = 2 * copying_.ratio() - announcing_.slope();
-  // If exposing a byte costs more than copying it twice, any size may be sent
-  // eagerly.
+  // Returns the upper bound if exposing a byte costs more than copying it
+  // twice.
   const double wanted = Quotient(fixed, per_byte);
   size_.Propose(peer_asks_ ? std::min(wanted, FairSize(waiting)) : wanted);
 }

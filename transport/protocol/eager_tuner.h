@@ -9,8 +9,8 @@
 //
 // The costs are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a
 // and e on its own side as it sends, and assumes the same for the peer. The
-// time from announcement to release spans four ways across the path:
-// announcement, request, answer and release. The answer arrives two ways later
+// time from announcement to release spans four one-way latencies: announcement,
+// request, answer and release. The answer arrives two one-way latencies later
 // than an eager message would. Therefore w is half of the fixed part of that
 // time. w is 0 if the peer does not have to send a request.
 //
@@ -31,8 +31,8 @@
 namespace penstock {
 namespace protocol {
 
-// Has no clock. The caller may report just a few of the messages. Not
-// thread-safe.
+// The tuner of one path. Has no clock. The caller may report just a few of the
+// messages. Not thread-safe.
 class EagerTuner {
  public:
   // Makes a tuner. `peer_asks`: the peer has to request announced messages,

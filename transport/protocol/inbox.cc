@@ -7,8 +7,8 @@ namespace penstock {
 namespace protocol {
 
 bool Inbox::Complete(uint64_t id, memory::Payload message) {
-  // Items that arrive after the message have the same id. Therefore the first
-  // item with the id is the message.
+  // Finds the first item with the id, which is the message. Items that arrive
+  // after the message have the same id.
   const auto item = std::lower_bound(
       items_.begin(), items_.end(), id,
       [](const Item& other, uint64_t id) { return other.id < id; });

@@ -23,7 +23,7 @@ class Inbox {
   struct Item {
     Kind kind = Kind::kMessage;
     std::string bytes;  // of kHeaders, kTrailers and a short kMessage
-    // The bytes of a long kMessage, once ready. Otherwise null.
+    // The bytes of an announced kMessage, once ready. Otherwise null.
     std::unique_ptr<const memory::Payload> message;
     bool compressed = false;  // of kMessage
     bool ready = true;        // false: still being read
@@ -59,8 +59,7 @@ class Inbox {
   }
   // Moves the oldest item to `*item`, if it is ready. Otherwise returns false.
   bool Take(Item* item);
-  // Returns the bytes of a kMessage. A piece without an owner points into
-  // `item`.
+  // Returns the bytes of a kMessage. Bytes without an owner point into `item`.
   static memory::Payload MessageOf(const Item& item) {
     if (item.message != nullptr) return *item.message;
     return memory::Payload({reinterpret_cast<const uint8_t*>(item.bytes.data()),
@@ -68,8 +67,8 @@ class Inbox {
   }
 
  private:
-  // Three items are inline: a whole unary call, if it arrives before the stream
-  // is attached.
+  // The items, oldest first. Three are inline: a whole unary call, if it
+  // arrives before the stream is attached.
   base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
   uint64_t last_id_ = 0;

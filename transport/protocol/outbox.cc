@@ -34,7 +34,8 @@ void Outbox::AddFragment(const wire::FrameHeader& header,
   const size_t size = wire::kFrameHeaderBytes + payload.size();
   if (batches_.empty() || batches_.back().bytes.size() + size > max_batch_) {
     batches_.push_back(Batch{buffers_->Take()});
-    // Make room for all fragments, so that the batch is not copied as it grows.
+    // Reserves room for all fragments, so that the batch is not copied as it
+    // grows.
     const size_t fragments = to_come / wire::kMaxFramePayload + 1;
     batches_.back().bytes.reserve(
         std::min(max_batch_, to_come + fragments * wire::kFrameHeaderBytes));

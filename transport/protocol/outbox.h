@@ -30,8 +30,9 @@ size_t FramedBytes(size_t payload_bytes);
 // Queues frames for one session. Not thread-safe.
 class Outbox {
  public:
-  // A batch holds up to `max_batch_bytes`, at least one frame. `buffers`
-  // provides the memory of batches, and must outlive the outbox.
+  // Makes an empty outbox. A batch holds up to `max_batch_bytes`, at least one
+  // frame. `buffers` provides the memory of batches, and must outlive the
+  // outbox.
   Outbox(size_t max_batch_bytes, base::BufferPool* buffers)
       : max_batch_(max_batch_bytes), buffers_(buffers) {}
 

@@ -29,7 +29,7 @@ class Puller {
  public:
   enum class State { kReading, kDone, kFailing, kFailed };
 
-  // Bytes of one part of the message.
+  // A range of bytes in one part of the message.
   struct Chunk {
     size_t part;
     uint64_t part_offset;
@@ -37,10 +37,10 @@ class Puller {
     size_t length;
   };
 
-  // Keeps up to `max_reads` reads in flight. `parts` are the lengths of the
-  // message's parts, in order. The first chunk has `first_bytes`, or
-  // `chunk_bytes` if `first_bytes` is 0. Requires at least one part, no empty
-  // part, chunk_bytes > 0 and max_reads > 0.
+  // Plans the reads of one message, with up to `max_reads` in flight. `parts`
+  // are the lengths of the message's parts, in order. The first chunk has
+  // `first_bytes`, or `chunk_bytes` if `first_bytes` is 0. Requires at least
+  // one part, no empty part, chunk_bytes > 0 and max_reads > 0.
   Puller(std::vector<uint64_t> parts, size_t chunk_bytes, int max_reads,
          size_t first_bytes = 0);
 

@@ -8,25 +8,25 @@
 namespace penstock {
 namespace protocol {
 
-// The start and the limits of a size. The size is fixed if the limits are
-// equal.
+// The initial value and the limits of a size. The size is fixed if the limits
+// are equal.
 struct SizeBounds {
   size_t start = 0;
   size_t least = 0;  // not above start
   size_t most = 0;   // not below start
 };
 
-// A size that follows estimates in steps. The size is the start times a power
-// of two, within the bounds. The size is doubled or halved when kInARow
-// estimates in a row differ from it by more than the factor kMargin. Margins of
-// neighbouring sizes overlap, because a margin is wider than half a step. An
+// A size that follows estimates in steps. The size is the initial value times a
+// power of two, within the bounds. The size is doubled or halved when kInARow
+// estimates in a row differ from it by more than the factor kMargin. A margin
+// is wider than half a step, so the margins of neighbouring sizes overlap. An
 // estimate that has just caused a step is therefore well within the margins of
-// the new size. To undo the step, the estimate has to move by the overlap, and
-// stay there. Not thread-safe.
+// the new size. To undo the step, the estimate has to change by the overlap,
+// and stay there. Not thread-safe.
 class SteppedSize {
  public:
-  // The margin: 2^0.75, which is 0.75 of a step. Margins overlap by half a
-  // step.
+  // The factor between size and estimate up to which the size stays: 2^0.75, or
+  // 0.75 of a step. The margins of neighbouring sizes overlap by half a step.
   static constexpr double kMargin = 1.68;
   static constexpr int kInARow = 8;
 

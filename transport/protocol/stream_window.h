@@ -9,8 +9,9 @@
 namespace penstock {
 namespace protocol {
 
-// The cost of a message in addition to its bytes, so that empty messages are
-// limited too. Part of the protocol: both sides must use the same number.
+// The cost of a message in addition to its bytes, in bytes, so that empty
+// messages are limited too. Part of the protocol: both sides must use the same
+// number.
 constexpr uint64_t kMessageOverhead = 64;
 
 inline uint64_t MessageCost(uint64_t bytes) { return bytes + kMessageOverhead; }

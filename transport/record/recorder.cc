@@ -104,7 +104,7 @@ void RecordedCall::End(int status) {
   if (!Takes()) return;
   part_.is_last = true;
   part_.ended_after_us = recorder_->NowMicros() - begun_us_;
-  // gRPC reports a code out of range as UNKNOWN to the peer, too.
+  // Records a code out of range as UNKNOWN, as gRPC reports it to the peer.
   part_.status = status >= 0 && status <= kMaxStatus ? status : kUnknown;
   recorder_->Add(std::move(part_));
   recorder_ = nullptr;

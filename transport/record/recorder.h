@@ -23,7 +23,7 @@ namespace record {
 // limit. Thread-safe.
 class Recorder {
  public:
-  // The limit of all queued parts, with their messages.
+  // Limits the bytes of all queued parts, with their messages.
   static constexpr size_t kMaxQueuedBytes = 16 * 1024 * 1024;
 
   // Returns the recorder of the process. Returns null if nothing is recorded,
@@ -40,8 +40,8 @@ class Recorder {
   uint64_t NextCall() { return ++calls_; }
   int64_t NowMicros() const;
 
-  // Returns whether there was room. If not, counts the call as dropped, and the
-  // caller adds no further part of this call.
+  // Queues a part and returns true if there was room. Otherwise counts the call
+  // as dropped; the caller then adds no further part of this call.
   bool Add(Part part);
   // Removes and returns all queued parts.
   std::vector<Part> Take();
@@ -65,9 +65,9 @@ class Recorder {
   std::vector<Part> queue_ ABSL_GUARDED_BY(mu_);
 };
 
-// One call. Does nothing without a recorder, before Begin(), and after End().
-// Stops measuring and holding data once the recorder has stopped. Holds at most
-// Part::kMaxMessages messages. One thread may use it at a time.
+// The record of one call. Does nothing without a recorder, before Begin(), and
+// after End(). Stops measuring and holding data once the recorder has stopped.
+// Holds at most Part::kMaxMessages messages. One thread may use it at a time.
 class RecordedCall {
  public:
   RecordedCall() = default;

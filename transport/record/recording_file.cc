@@ -24,10 +24,12 @@ namespace record {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// The interval between syncs. Each sync costs some bytes of the file.
+// The interval between syncs of the compressed stream. Each sync costs some
+// bytes of the file.
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 
-// Never destroyed, because its thread may use it until the process ends.
+// The recording of this process. Never destroyed, because its thread may use it
+// until the process ends.
 std::atomic<RecordingFile*> of_process{nullptr};
 pid_t pid_of_process = 0;  // of the creator of `of_process`, not of the child
                            // of a fork
@@ -143,7 +145,7 @@ absl::Status RecordTo(const std::string& path) {
       absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}),
       recorder.get());
   if (!file.ok()) return file.status();
-  // Recording starts only once the thread that writes exists.
+  // Sets the recorder only after the thread that writes was started.
   const absl::Status started = progress::StartDetachedThread(
       "penstock-record",
       [](void* recording) -> void* {

@@ -21,11 +21,11 @@ struct gzFile_s;
 namespace penstock {
 namespace record {
 
-// Lines of JSON, compressed by gzip: docs/replay.md has the format.
+// A file of JSON lines, compressed by gzip: docs/replay.md has the format.
 // Thread-safe.
 class RecordingFile {
  public:
-  // Limits the compressed file. One more line may follow.
+  // Limits the size of the compressed file, in bytes. One more line may follow.
   static constexpr int64_t kMaxFileBytes = 64 * 1024 * 1024;
 
   // Opens `path` by base::OpenOutputFile(), and writes the header. `recorder`
@@ -51,7 +51,7 @@ class RecordingFile {
 
   // Closes the file on an error.
   absl::Status Begin();
-  // Require an open file.
+  // Write and sync the compressed stream. Require an open file.
   absl::Status WriteLocked(absl::string_view text)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -127,7 +127,7 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process, from the environment only. A value is
+// A setting of the whole process, set only by the environment. A value is
 // constructed from a `Default`, because a constant cannot be a std::string.
 template <typename Form, typename Default = typename Form::Value>
 class ProcessRow {
@@ -166,8 +166,8 @@ class ProcessRow {
   About about_;
 };
 
-// Describes PENSTOCK_LOG. The log reads that variable itself, because base is
-// below settings.
+// Describes PENSTOCK_LOG. The log reads that variable itself, because the
+// folder base cannot depend on the folder settings.
 class LogRow {
  public:
   constexpr explicit LogRow(About about) : about_(about) {}

@@ -42,8 +42,8 @@ bool Settings::MayExpose() const {
 }
 
 std::string Settings::ToString() const {
-  // Policy and fabrics always appear, other settings only if they differ from
-  // the default.
+  // Lists the policy and the fabrics always, other settings only if they differ
+  // from the default.
   std::string text =
       absl::StrCat(kPolicy.ToText(*this), " ", kFabrics.ToText(*this));
   const Settings defaults;

@@ -42,8 +42,8 @@ struct Settings {
   std::string ToString() const;
 };
 
-// The memory for large messages of stubs: the heap, or the pool from which
-// shared memory carries messages without a copy.
+// The memory in which stubs allocate large messages: the heap, or the pool from
+// which shared memory carries messages without a copy.
 enum class StubMemory { kHeap, kPool };
 
 // Turns the process's answers to requests for its status on or off.

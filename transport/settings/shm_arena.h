@@ -1,4 +1,4 @@
-// The limit of the arena of shared memory.
+// Resolves the limit of the arena of shared memory.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_SHM_ARENA_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_SHM_ARENA_H_

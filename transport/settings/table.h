@@ -56,26 +56,29 @@ inline constexpr Word<StubMemory> kStubMemoryWords[] = {
     {"pool", StubMemory::kPool},
 };
 
-// The limit for the directory. The directory and the file's name must fit into
-// a socket address.
+// Limits the length of the directory's path: with the file's name, it must fit
+// into a socket address.
 inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
-// The upper bound is the payload of eight full frames.
+// The bounds of the eager limit, in bytes. The upper bound is the payload of
+// eight full frames.
 inline constexpr Number kEagerSizes = {1, 130816, 0, "the measured size"};
 // The bounds of chunk sizes, in bytes. Below the lower bound, starting a read
 // costs as much as copying its bytes. No fabric reads more than the upper bound
 // at once.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "the measured size"};
-// The upper bound is 1 TiB.
+// The bounds of the registration cache, in MiB. The upper bound is 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
-// The lower bound is the arena's first segment, 16 MiB.
+// The bounds of the arena, in MiB. The lower bound is the arena's first
+// segment.
 inline constexpr Number kArenaMib = {
     16, 1 << 20, 0, "1024, or a quarter of the memory if that is less"};
 
-// The lower bound is the resolution of a timer. The upper bound is longer than
-// any middlebox allows.
+// The bounds of the heartbeat's interval, in milliseconds. The lower bound is
+// the resolution of a timer. The upper bound is longer than any middlebox
+// allows.
 inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
 // Expands to a field's name, its member of Options, and its member of Settings.

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// A port number is one byte.
+// The highest port of a device, since a port number is one byte.
 constexpr int kMaxPort = 255;
 
 }  // namespace

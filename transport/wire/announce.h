@@ -16,8 +16,7 @@
 namespace penstock {
 namespace wire {
 
-// Limits the parts of a region. With this many parts, an announcement still
-// fits into one frame.
+// Limits the parts of a region, so that an announcement fits into one frame.
 constexpr size_t kMaxParts = 512;
 
 // Limits the bytes of a message: 1 TiB. No host sends more at once, and sums of
@@ -46,7 +45,7 @@ struct AnnouncedPart {
 // A way to read the message, over one path.
 struct AnnouncedRegion {
   uint32_t path = 0;  // the path's epoch; 0: the lifeline
-  // The message's bytes, in order.
+  // The ranges that hold the message's bytes, in order.
   std::vector<AnnouncedPart> parts;
 };
 

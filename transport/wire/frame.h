@@ -27,15 +27,15 @@ constexpr size_t kMaxFrameBytes = 16 * 1024;
 constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 
 enum class FrameType : uint8_t {
-  // Frames about the session. Unsequenced, and over the lifeline only. Each
-  // attempt at a path has a number, its epoch.
+  // Frames about the session. They have no sequence number, and pass only over
+  // the lifeline. Each attempt at a path has a number, its epoch.
   kHello = 1,        // payload: Hello
   kPathReady = 2,    // aux: epoch; payload: name of the fabric, for people
   kPathLost = 3,     // aux: epoch; payload: the reason
   kAck = 4,          // nothing but the header's acknowledgement; any path
   kPathWanted = 5,   // aux: epoch that is to begin; from the client
   kPathOffered = 6,  // aux: epoch; payload: token; answers kPathWanted
-  // Sequenced.
+  // Frames that have a sequence number.
   kHeaders = 16,    // payload: metadata; the first of a stream opens it
   kMessage = 17,    // payload: a message, eagerly
   kAnnounce = 18,   // payload: Announce, a message to be read
@@ -60,8 +60,8 @@ constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 // A flag in a server's kReset, next to the status code. Set if no application
 // has seen the stream. The client may then safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// The last stream of a kGoaway whose sender does not know it yet. Another
-// kGoaway will name the stream.
+// The last stream in a kGoaway whose sender does not know that stream yet.
+// Another kGoaway will name the stream.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {

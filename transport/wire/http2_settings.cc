@@ -9,8 +9,9 @@ namespace {
 constexpr size_t kHeaderBytes = 9;
 constexpr size_t kSettingBytes = 6;
 constexpr uint8_t kSettingsType = 4;
-// Limits the first frame, in settings. Real clients send fewer. A longer frame
-// is left to HTTP/2, so that the wait for its end is bounded.
+// Limits the length of the first frame, in bytes. Real clients send fewer
+// settings. A longer frame is left to HTTP/2, so that the wait for its end is
+// bounded.
 constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
 
 uint32_t BigEndian(absl::string_view bytes) {
@@ -19,7 +20,8 @@ uint32_t BigEndian(absl::string_view bytes) {
   return value;
 }
 
-// Takes 64 bits, because one caller appends five bytes.
+// Appends the low `bytes` bytes of `value`. Takes 64 bits, because one caller
+// appends five bytes.
 void AppendBigEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = bytes - 1; i >= 0; --i) {
     out->push_back(static_cast<char>(value >> (8 * i)));
@@ -54,7 +56,8 @@ SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
   }
   if (bytes.size() < kHeaderBytes) return SettingsVerdict::kNeedMore;
   const size_t length = BigEndian(bytes.substr(0, 3));
-  // Requires no flags (an ACK has no settings), stream 0, and whole settings.
+  // Accepts only a frame without flags (an ACK has no settings), of stream 0,
+  // with whole settings.
   if (BigEndian(bytes.substr(4, 1)) != 0 ||
       BigEndian(bytes.substr(5, 4)) != 0 || length % kSettingBytes != 0 ||
       length > kMaxFrameBytes) {

@@ -1,5 +1,6 @@
-// The part of HTTP/2 that negotiation needs: the client's preface and one
-// SETTINGS frame with a private setting (RFC 9113, sections 3.4 and 6.5).
+// Encodes and parses the part of HTTP/2 that negotiation needs: the client's
+// preface and one SETTINGS frame with a private setting (RFC 9113, sections 3.4
+// and 6.5).
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_HTTP2_SETTINGS_H_
 #define PENSTOCK_TRANSPORT_WIRE_HTTP2_SETTINGS_H_
@@ -17,10 +18,10 @@ namespace wire {
 extern const char kHttp2Preface[];
 constexpr size_t kHttp2PrefaceBytes = 24;
 
-// The private setting. Peers must ignore settings that they do not know. The
-// high 16 bits of the value must be kNegotiationMagic; otherwise the setting is
-// a foreign one with the same number. The low 16 bits are the lowest and the
-// highest protocol version, a byte each.
+// The identifier of the private setting. Peers must ignore settings that they
+// do not know. The high 16 bits of the value must be kNegotiationMagic;
+// otherwise the setting is a foreign one with the same number. The low 16 bits
+// are the lowest and the highest protocol version, a byte each.
 constexpr uint16_t kPenstockSetting = 0xfe10;
 constexpr uint32_t kNegotiationMagic = 0x5045;  // "PE"
 

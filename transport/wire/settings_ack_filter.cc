@@ -50,7 +50,8 @@ absl::string_view SettingsAckFilter::PassHeader(absl::string_view bytes,
   header_.append(bytes.data(), take);
   if (header_.size() == kHeaderBytes) {
     payload_left_ = PayloadBytes(header_);
-    // An acknowledgement with a payload is an error: pass it on to gRPC.
+    // Removes the frame only if it has no payload: an acknowledgement with a
+    // payload is an error, and gRPC should see it.
     done_ = IsSettingsAck(header_) && payload_left_ == 0;
     if (!done_) out->append(header_);
     header_.clear();

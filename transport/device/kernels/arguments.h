@@ -12,14 +12,16 @@ namespace penstock::device::kernels {
 // addresses from memory.
 inline constexpr uint32_t kMaxFanIn = 8;
 
-// The bytes that a thread loads or stores at once: the widest access there is.
+// The number of bytes that a thread loads or stores at once: the widest access
+// that devices have.
 inline constexpr uint32_t kVectorBytes = 16;
 
-// The threads of each block: fills a multiprocessor of any architecture.
+// The number of threads of each block. This number fills a multiprocessor of
+// any architecture.
 inline constexpr uint32_t kThreadsPerBlock = 256;
 
-// The only parameter of each kernel, passed by value. PlanLaunch() makes it,
-// and the kernel trusts it.
+// The only parameter of each kernel, passed by value. PlanLaunch() makes the
+// arguments, and the kernel trusts them.
 struct Arguments {
   const void* inputs[kMaxFanIn];  // the first fan_in of them
   void* output;

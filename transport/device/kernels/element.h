@@ -76,19 +76,19 @@ PENSTOCK_HOST_DEVICE float ToFloat(Half value) {
 #else
   const uint32_t sign = (value.bits & 0x8000u) << 16;
   const uint32_t magnitude = value.bits & 0x7fffu;
-  // Exponents grow by 127 - 15. The exponents of infinity and NaN grow by twice
-  // as much.
+  // The exponent grows by 127 - 15, the difference of the biases. The exponents
+  // of infinity and NaN grow by twice as much.
   const uint32_t rebias = (magnitude < 0x7c00 ? 112u : 224u) << 23;
   const uint32_t normal = (magnitude << 13) + rebias;
-  // Computes in units of 2^-24, which avoids subnormals of f32: a thread may
-  // have told its processor to treat subnormals as zero.
+  // Computes in units of 2^-24, and so avoids subnormal f32: the processor may
+  // treat subnormal numbers as zero for this thread.
   const uint32_t subnormal =
       BitsOf(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
   return FloatOf(sign | (magnitude < 0x400 ? subnormal : normal));
 #endif
 }
 
-// Converts a sum back to the type of its elements.
+// Rounds a sum to the type of its elements.
 template <typename Element>
 PENSTOCK_HOST_DEVICE Element FromFloat(float value);
 
@@ -100,9 +100,9 @@ PENSTOCK_HOST_DEVICE float FromFloat<float>(float value) {
 template <>
 PENSTOCK_HOST_DEVICE Bfloat16 FromFloat<Bfloat16>(float value) {
   const uint32_t bits = BitsOf(value);
-  // Adds half of the last place, minus one bit if the last place is even. A
-  // carry into the exponent is correct. Beyond the largest number, the result
-  // is infinity.
+  // Rounds to even: adds half of the last place, minus one bit if the last
+  // place is even. A carry into the exponent is correct. Beyond the largest
+  // number, the result is infinity.
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return {static_cast<uint16_t>(value == value ? rounded : 0x7fc0)};
 }
@@ -117,11 +117,11 @@ PENSTOCK_HOST_DEVICE Half FromFloat<Half>(float value) {
   const uint32_t magnitude = BitsOf(value) & 0x7fffffff;
   const uint32_t normal =
       (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // The addition rounds to one of f16's subnormals: these are multiples of
-  // 2^-24, and so are the f32 numbers just above 0.5.
+  // Lets the addition round to a subnormal f16. Subnormal f16 are multiples of
+  // 2^-24, and so are the f32 just above 0.5.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
   const uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
-  // From 65520 on, infinity is nearest.
+  // Numbers from 65520 on are rounded to infinity.
   const uint32_t rounded = sign | (magnitude < 0x477ff000 ? finite : 0x7c00);
 #endif
   return {static_cast<uint16_t>(value == value ? rounded : 0x7e00)};

@@ -1,4 +1,4 @@
-// The symbols that cuda_fatbin() of third_party/cuda defines.
+// Declares the symbols that cuda_fatbin() of third_party/cuda defines.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_EMBEDDED_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_EMBEDDED_H_

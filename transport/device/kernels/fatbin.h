@@ -17,7 +17,7 @@ absl::StatusOr<absl::Span<const unsigned char>> Fatbin();
 
 // Returns the targets of the code, such as "sm_75 sm_80 compute_80".
 // "compute_80" is PTX, from which a driver makes code for devices from sm_80
-// on. Empty: there are no kernels.
+// on. Returns "" if there are no kernels.
 absl::string_view Architectures();
 
 }  // namespace penstock::device::kernels

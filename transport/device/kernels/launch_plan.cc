@@ -8,9 +8,9 @@
 namespace penstock::device::kernels {
 namespace {
 
-// The limit of blocks: 2,048 threads, all that a multiprocessor can run at a
-// time. Beyond that, each thread takes more vectors, instead of there being
-// more blocks.
+// Limits the blocks of a launch on each multiprocessor: 2,048 threads, all that
+// a multiprocessor can run at a time. For longer arrays, each thread takes more
+// vectors.
 constexpr uint64_t kBlocksPerMultiprocessor = 8;
 
 uint64_t Misalignment(const void* array) {

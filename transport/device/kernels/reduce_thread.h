@@ -21,7 +21,7 @@
 
 namespace penstock::device::kernels {
 
-// Elements that one instruction loads or stores.
+// A group of elements that one instruction loads or stores.
 template <typename Element, int kLanes>
 struct alignas(sizeof(Element) * kLanes) Pack {
   Element lanes[kLanes];
@@ -44,7 +44,7 @@ PENSTOCK_HOST_DEVICE void Store(const float* values, void* array,
   auto* to = reinterpret_cast<Pack<Element, kLanes>*>(
       static_cast<Element*>(array) + first);
 #ifdef __CUDA_ARCH__
-  // nvcc may compile an assignment to four stores.
+  // Copies with one instruction. nvcc may compile an assignment to four stores.
   if constexpr (sizeof(pack) == kVectorBytes) {
     uint32_t words[4];
     memcpy(words, &pack, sizeof(words));

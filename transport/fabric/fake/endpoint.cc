@@ -5,7 +5,7 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// The limit of events per Poll(), as in the shm fabric.
+// Limits the events that one Poll() delivers, as in the shm fabric.
 constexpr int kPollBudget = 64;
 
 }  // namespace
@@ -45,7 +45,7 @@ absl::StatusOr<memory::Payload> Endpoint::Load(const RemoteRegion& region) {
 bool Endpoint::HasFailed() const { return medium_->HasFailed(side_); }
 
 bool Endpoint::Poll() {
-  // Keeps the medium, because an event may destroy this endpoint.
+  // Keeps the medium alive, because an event may destroy this endpoint.
   const std::shared_ptr<Medium> medium = medium_;
   const Side side = side_;
   int delivered = 0;

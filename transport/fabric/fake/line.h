@@ -16,14 +16,14 @@ struct Speed {
   double ns_per_byte = 0;
 };
 
-// Lets items leave one after another at the line's speed, and arrive a latency
-// later.
+// One direction of a link. Items leave one after another at the line's speed,
+// and arrive a latency later.
 class Line {
  public:
   void set_speed(const Speed& speed) { speed_ = speed; }
   uint64_t latency_ns() const { return speed_.latency_ns; }
 
-  // Takes `bytes` that are ready to leave at `ready_ns`. Returns the arrival
+  // Sends `bytes` that are ready to leave at `ready_ns`. Returns the arrival
   // time of the last byte.
   uint64_t Carry(uint64_t ready_ns, size_t bytes) {
     free_ns_ = std::max(free_ns_, ready_ns) +

@@ -9,7 +9,7 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// The limit of steps: far more than any test needs.
+// Limits the steps of StepAll(): far more than any test needs.
 constexpr int kMaxSteps = 1000 * 1000;
 
 }  // namespace

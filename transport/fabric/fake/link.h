@@ -35,7 +35,7 @@ class Link {
   std::unique_ptr<fabric::Endpoint> Take(Side side);
 
   // Delivers the oldest event of all, or the oldest for `to`. Returns false if
-  // none waits for a started endpoint.
+  // no event can be delivered.
   bool Step();
   bool Step(Side to);
   // Makes up to `n` steps. Returns the number of steps.
@@ -58,23 +58,25 @@ class Link {
   }
 
   // Makes `order` choose which read of `reader` completes, whenever the oldest
-  // event for `reader` is a completion. Null restores the order of age.
+  // event for `reader` is a completion. Null restores the order of age, oldest
+  // first.
   void SetReadOrder(Side reader, ReadOrder order);
 
-  // Accepts the nth Send() of `from` from now on, loses the packet, and breaks
-  // the link, as after a failed completion. 1 is the next Send().
+  // Makes the nth Send() of `from` from now on fail: accepts and loses the
+  // packet, and breaks the link, as after a failed completion. 1 is the next
+  // Send().
   void FailNthSend(Side from, int n) { medium_->FailNthSend(from, n); }
   // Ends the nth Read() from now on with an error. The link stays.
   void FailNthRead(Side reader, int n) { medium_->FailNthRead(reader, n); }
   // Fails the nth Expose() from now on with RESOURCE_EXHAUSTED.
   void FailNthExpose(Side owner, int n) { medium_->FailNthExpose(owner, n); }
 
-  // Breaks the link and loses the packets in flight. Each end gets, as events,
-  // the ends of its reads with an error, and then OnBroken().
+  // Breaks the link and loses the packets in flight. Each endpoint gets the
+  // completions of its reads with an error, and then OnBroken(), as events.
   void Drop(const absl::Status& cause =
                 absl::UnavailableError("the fake link was dropped"));
-  // Breaks the link for `side` only. The other end's packets are lost, and its
-  // reads end with an error. The other end learns of the break when `side`'s
+  // Breaks the link for `side` only. The other side's packets are lost, and its
+  // reads end with an error. The other side learns of the break when `side`'s
   // endpoint is destroyed, or by Drop().
   void DropOneSide(Side side,
                    const absl::Status& cause =

@@ -9,9 +9,9 @@ namespace fabric {
 namespace fake {
 namespace {
 
-// The distance between exposures: an exposure begins at this multiple of its
-// key. Exposures are far from zero and from one another, so that a wrong offset
-// never hits a region by chance.
+// The distance of the addresses of exposures: an exposure begins at its key
+// times this number. Exposures are far from zero and from one another, so that
+// a wrong offset never hits a region by chance.
 constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
 
 Capabilities CapabilitiesOf(const LinkOptions& options) {
@@ -28,7 +28,7 @@ Capabilities CapabilitiesOf(const LinkOptions& options) {
   return capabilities;
 }
 
-// Counts down to the call that will fail.
+// Counts a call in `*n`. Returns true if this call is the one to fail.
 bool IsNth(int* n) { return *n > 0 && --*n == 0; }
 
 // The owner of loaded bytes.
@@ -66,7 +66,7 @@ void Medium::Close(Side side) {
   closed.queue.clear();
   closed.waiting = 0;
   closed.exposed.clear();
-  // Earlier packets still arrive, but later reads fail.
+  // Lets earlier packets arrive, but fails later reads.
   End& peer = end(Other(side));
   if (peer.cut_off) return;
   Event broken;
@@ -87,8 +87,8 @@ void Medium::Queue(Side to, Event event) {
 
 bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
   End& sender = end(from);
-  // The peer's side has broken the link, and the sender may not know yet. Loses
-  // the packet.
+  // Loses the packet: the peer's side has broken the link, and the sender may
+  // not know yet.
   if (sender.cut_off) return true;
   if (sender.under_way == credits_) {
     sender.wants_credit = true;

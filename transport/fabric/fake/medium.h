@@ -39,10 +39,11 @@ struct LinkOptions {
   size_t push_bytes = 0;  // stated, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
-  // The smallest memory that PrepareToRead() accepts; 0: none.
+  // The smallest memory that PrepareToRead() accepts, in bytes. 0: accepts
+  // none.
   size_t min_destination_bytes = 0;
   bool is_lifeline = false;
-  // The limit of packets in flight in each direction.
+  // Limits the packets in flight in each direction.
   int credits = 64;
   // Returns the time in nanoseconds. If set, Link::SetSpeed() decides when an
   // event is due. If not set, events take no time.
@@ -61,7 +62,8 @@ struct Counters {
   uint64_t doorbells = 0;
 };
 
-// Chooses which of `waiting` read completions comes first: by age, from 0.
+// Chooses the next read completion: returns an index below `waiting`. 0 is the
+// oldest.
 using ReadOrder = std::function<size_t(size_t waiting)>;
 
 // The state that both endpoints share with their link. link.h documents its
@@ -72,7 +74,7 @@ class Medium {
 
   const Capabilities& capabilities() const { return capabilities_; }
 
-  // Serve the endpoints.
+  // These functions serve the endpoints.
   void Start(Side side, EndpointEvents* events);
   void Close(Side side);
   bool Send(Side from, absl::Span<const uint8_t> packet);
@@ -90,7 +92,7 @@ class Medium {
   bool TakeDoorbellRequest(Side side);
   void RingDoorbell(Side from);
 
-  // The link calls these.
+  // These functions serve the link.
   //
   // Delivers the oldest event that waits for `to`. Returns false if there is
   // none.
@@ -109,7 +111,7 @@ class Medium {
   // its OnBroken().
   void Break(Side side, const absl::Status& cause);
   void SetReadOrder(Side reader, ReadOrder order);
-  // Fail the nth call from now on; 0 fails none.
+  // Make the nth call from now on fail; 0 makes none fail.
   void FailNthSend(Side from, int n) { end(from).fail_send = n; }
   void FailNthRead(Side reader, int n) { end(reader).fail_read = n; }
   void FailNthExpose(Side owner, int n) { end(owner).fail_expose = n; }
@@ -125,7 +127,8 @@ class Medium {
     uint64_t number = 0;  // over both sides, by age
     uint64_t due_ns = 0;
     std::string packet;
-    // kReadDone: the source of the bytes, copied when the event is delivered.
+    // The source of the bytes of a kReadDone. They are copied when the event is
+    // delivered.
     RemotePart part;
     uint64_t offset = 0;
     absl::Span<uint8_t> into;
@@ -155,8 +158,8 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // The owners below outlive the medium: loaded bytes, and results of
-    // PrepareToRead(), hold them.
+    // The members below outlive the medium, because loaded bytes and results of
+    // PrepareToRead() hold them.
     std::shared_ptr<std::atomic<int>> loans =
         std::make_shared<std::atomic<int>>(0);
     std::shared_ptr<std::atomic<int>> prepared =

@@ -11,14 +11,14 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// From this size on, a packet is a separate piece of a write.
+// The size in bytes from which a packet is a separate piece of a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// Limits a peer's reads that wait here. Far more than this project's endpoints
-// request.
+// Limits a peer's requested reads that wait here. Far more than this project's
+// endpoints request.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
-// The smallest chunk. For smaller chunks, the two unit headers would be a
-// noticeable part of the bytes.
+// The smallest chunk, in bytes. For smaller chunks, the two unit headers would
+// be a noticeable part of the bytes.
 constexpr size_t kLeastChunkBytes = 16 * 1024;
 
 static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
@@ -27,10 +27,10 @@ static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_packet_bytes = kMaxPacketBytes;
-  // One frame, and never adapted. An announced payload is pushed right after
-  // its announcement, which costs a header instead of two copies. But its
-  // release costs another write and another wake-up, which is more than copying
-  // a frame.
+  // Sends at most one frame eagerly, and never adapts this limit. An announced
+  // payload is pushed right after its announcement, which costs a header
+  // instead of two copies. But its release costs another write and another
+  // wake-up, which is more than copying a frame.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
   capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};
@@ -44,7 +44,7 @@ absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-// Returns true for units whose bytes a read may wait for.
+// Returns true for units that carry the bytes of a read.
 bool IsReadData(UnitType type) {
   return type == UnitType::kReadData || type == UnitType::kPush;
 }
@@ -68,8 +68,8 @@ bool Endpoint::Send(absl::Span<const uint8_t> packet) {
 }
 
 bool Endpoint::SendOwned(std::string* packet) {
-  // Collects short packets, because a separate piece would cost more than a
-  // copy.
+  // Copies short packets into a shared piece, because a separate piece would
+  // cost more than a copy.
   if (packet->size() < kMinPieceBytes) return Send(AsSpan(*packet));
   if (!queue_.HasCredit()) return false;
   queue_.Add(
@@ -104,7 +104,8 @@ void Endpoint::Read(const RemotePart& part, uint64_t offset,
     events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
     return;
   }
-  // The peer named the part: an overflowing sum must not reach another part.
+  // Checks without adding: the peer named the part, and an overflowing sum must
+  // not reach another part.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset) {
     events_->OnReadDone(cookie,
@@ -283,8 +284,9 @@ void Endpoint::ServeReads() {
   }
 }
 
-// Copies a device's memory to the host piece by piece, as it is read. The
-// device then works while the previous piece is being sent.
+// Adds the bytes of a part. Copies a device's memory to the host piece by
+// piece, as it is read. The device then works while the previous piece is being
+// sent.
 bool Endpoint::AddPart(const UnitHeader& header, const memory::Payload& payload,
                        size_t offset) {
   std::vector<memory::Bytes> parts = payload.Part(offset, header.length);

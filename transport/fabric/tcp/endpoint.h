@@ -31,15 +31,16 @@ class Endpoint : public fabric::Endpoint {
   // `stream` must outlive the endpoint.
   explicit Endpoint(ByteStream* stream);
 
-  // The stream's owner calls these functions, under the session's lock.
+  // The stream's owner calls the functions below, under the session's lock.
   //
-  // Takes incoming bytes. Breaks the endpoint if they are not a sequence of
+  // Processes incoming bytes. Breaks the endpoint if they are not a sequence of
   // units.
   void OnBytes(absl::Span<const uint8_t> bytes);
-  // Returns the memory of a read that the next bytes belong to. Returns an
-  // empty span if they belong elsewhere. Valid until the next call.
+  // Returns the memory into which the next bytes are to be received, if they
+  // belong to a read. Otherwise returns an empty span. Valid until the next
+  // call.
   absl::Span<uint8_t> place();
-  // Takes incoming bytes that the caller has written to the beginning of
+  // Processes incoming bytes that the caller has received into the beginning of
   // place(), without a copy.
   void OnPlaced(size_t size);
   // Ends the write in flight, and starts the next one if anything waits.
@@ -86,12 +87,13 @@ class Endpoint : public fabric::Endpoint {
   // Writes everything that is queued, unless a write or a batch is in progress.
   void WriteQueued();
 
-  // Each function consumes the beginning of `bytes`, and returns how many bytes
-  // it has consumed.
+  // The functions below consume the beginning of `bytes`, and return how many
+  // bytes they have consumed.
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
-  // Counts bytes of the unit in flight. Ends its read after the last one.
+  // Counts received bytes of the unit in flight. After the last one, ends the
+  // read of the unit.
   void CountReadData(size_t size);
   void OnUnit(absl::Span<const uint8_t> body);
   void AcceptRead(uint64_t cookie, const ReadRequest& request);

@@ -1,4 +1,4 @@
-// Chunks that are pushed before the peer requests them.
+// Sends chunks before the peer requests them.
 
 #include <algorithm>
 

@@ -31,7 +31,8 @@ constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
-// The initial chunk size of reads, and the limit of pushed bytes of a region.
+// The initial chunk size of reads, and the limit of pushed bytes of a region,
+// in bytes.
 constexpr size_t kChunkBytes = 256 * 1024;
 // Limits the answered bytes in one write. Two chunks keep the pipe full, and a
 // packet that is sent meanwhile waits for at most two chunks.

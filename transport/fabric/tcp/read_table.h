@@ -22,7 +22,7 @@ namespace tcp {
 constexpr uint64_t kPushed = uint64_t{1} << 63;
 
 // Reads that were requested from the peer, and reads of chunks that the peer
-// pushes without a request. Pure. Not thread-safe.
+// pushes without a request. Does no I/O. Not thread-safe.
 class ReadTable {
  public:
   struct Read {
@@ -31,9 +31,9 @@ class ReadTable {
   };
 
   bool empty() const { return requested_.empty() && expected_.empty(); }
-  // Adds a read of a chunk, if the peer pushes this chunk and the push has yet
-  // to come. Otherwise returns false: the chunk must be requested, because it
-  // is not pushed, or because it was dropped when no read waited.
+  // Adds a read of a chunk that the peer pushes, if the push has yet to come.
+  // Returns false if the chunk must be requested, because it is not pushed, or
+  // because it was dropped when no read waited.
   bool Expect(const RemotePart& part, uint64_t offset, const Read& read);
   // Adds a read. Returns its number, for the request.
   uint64_t Request(const Read& read);
@@ -44,7 +44,7 @@ class ReadTable {
   // Returns the read that waits for this unit, or null. Valid until the next
   // change.
   const Read* Find(const UnitHeader& unit) const;
-  // Removes that read. Returns its cookie.
+  // Removes the read that waits for this unit. Returns its cookie.
   absl::optional<uint64_t> Take(const UnitHeader& unit);
   // Removes all reads. Returns their cookies: requested reads first.
   std::vector<uint64_t> TakeAll();

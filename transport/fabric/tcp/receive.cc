@@ -16,11 +16,12 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// The size of a thread's buffer. Holds several small messages. Of a large
-// message, the bytes that arrive with its announcement are copied from here.
+// The size of a thread's buffer, in bytes. The buffer holds several small
+// messages. Bytes of a large message that arrive with its announcement are
+// copied from the buffer.
 constexpr size_t kBufferBytes = 16 * 1024;
-// Caps the bytes that are received behind a place. They are copied, even if a
-// later place begins among them.
+// Limits the bytes that one call receives after the memory of a read is full.
+// They are copied, even if they belong to a later read.
 constexpr size_t kTailBytes = kLeastRoom;
 
 uint8_t* Buffer() {

@@ -6,7 +6,7 @@ namespace tcp {
 namespace {
 
 // Limits the queued bytes. Beyond this limit the session keeps its packets,
-// because it can still merge them.
+// where it can still merge them.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
 
 }  // namespace

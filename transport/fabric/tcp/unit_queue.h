@@ -27,11 +27,11 @@ class UnitQueue {
   // Adds the rest of a unit, without a copy.
   void AddBytes(memory::Bytes bytes);
 
-  // Returns true if the queue is short enough for a packet. If false,
-  // TakeCredit() will return true later.
+  // Returns true if the queue is short enough to accept a packet. After false,
+  // TakeCredit() will return true once.
   bool HasCredit();
-  // Returns true once after HasCredit() returned false, when the queue is short
-  // again.
+  // Returns true once when the queue has become short again after HasCredit()
+  // returned false.
   bool TakeCredit();
 
   bool empty() const { return pieces_.empty(); }
@@ -45,7 +45,7 @@ class UnitQueue {
   // Turns open_ into an ordinary piece, to which nothing is appended.
   void CloseOpen();
 
-  // open_ collects small units, and is the last piece.
+  // The finished pieces. Small units are collected in open_, which comes last.
   std::vector<memory::Bytes> pieces_;
   std::shared_ptr<std::string> open_;
   size_t bytes_ = 0;

@@ -109,8 +109,8 @@ absl::StatusOr<std::vector<Address>> InterfaceAddresses() {
         (each->ifa_flags & IFF_LOOPBACK) != 0) {
       continue;
     }
-    // A link-local address means nothing without its interface, and the peer's
-    // interfaces are different.
+    // Skips link-local addresses, which mean nothing without an interface: the
+    // peer's interfaces are different.
     if (IsLinkLocal(*each->ifa_addr)) continue;
     absl::StatusOr<Address> address = Address::From(*each->ifa_addr);
     if (address.ok()) addresses.push_back(*address);

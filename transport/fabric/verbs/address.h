@@ -1,4 +1,4 @@
-// Addresses of RDMA devices, of this machine and in a peer's offer.
+// Converts addresses of RDMA devices, of this machine and in a peer's offer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
@@ -46,10 +46,10 @@ std::string AddressText(const sockaddr& address);
 // Returns the addresses of this machine's active interfaces, except loopback.
 absl::StatusOr<std::vector<Address>> InterfaceAddresses();
 
-// Returns one line for each address: "<address> <port>".
+// Returns the addresses as text, one line for each: "<address> <port>".
 std::string MakeOffer(const std::vector<Address>& addresses);
-// Parses the text of MakeOffer(), with at most kMaxOffered addresses. Returns
-// INVALID_ARGUMENT for other text.
+// The limit of addresses in an offer. ParseOffer() parses the text of
+// MakeOffer(). ParseOffer() returns INVALID_ARGUMENT for other text.
 constexpr size_t kMaxOffered = 16;
 absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);
 

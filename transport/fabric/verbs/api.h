@@ -24,8 +24,8 @@ namespace verbs {
 //   polling                 a count, or negative
 //   rdma_*                  0, or -1 and errno
 //
-// handles.h converts the first two to owners and statuses. As thread-safe as
-// the libraries.
+// handles.h converts created objects to owners, and errors to statuses. As
+// thread-safe as the libraries.
 class Api {
  public:
   virtual ~Api() = default;

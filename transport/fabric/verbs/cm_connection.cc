@@ -17,15 +17,15 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The number of receives: twice the packets in flight before a busy peer polls.
-// Frames that wait together are sent together.
+// The number of posted receives: twice the packets that usually arrive before a
+// busy peer polls. Frames that wait together are sent together.
 constexpr uint16_t kReceives = 16;
-// The limit of reads in flight. Half a MiB fills any pipe; more would wait in
-// the device, perhaps for longer than its acknowledgement timeout (Soft-RoCE:
-// 30 MB/s).
+// Limits the reads in flight. Half a MiB fills any pipe; more would wait in the
+// device, perhaps for longer than its acknowledgement timeout (Soft-RoCE: 30
+// MB/s).
 constexpr int kMaxReads = 4;
-// The inline limit: fits into a work request of the common adapters without a
-// second cache line.
+// The limit of inline data, in bytes. Fits into a work request of the common
+// adapters without a second cache line.
 constexpr uint32_t kInlineBytes = 220;
 // The capacity of the completion queue: one for each request of either kind.
 constexpr int kCompletions = kReceives + kSendRequests + 8;
@@ -38,7 +38,8 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
   param.responder_resources = static_cast<uint8_t>(terms.reads);
   param.initiator_depth = static_cast<uint8_t>(terms.reads);
   param.retry_count = std::min<uint8_t>(options.retry_count, 6);
-  // Credits ensure that a receive is posted; see credits.h.
+  // Is hardly ever used, since credits ensure that a receive is posted; see
+  // credits.h.
   param.rnr_retry_count = 6;
   return param;
 }
@@ -120,7 +121,8 @@ absl::Status CmConnection::MakeQueuePair() {
   attr.cap.max_inline_data = kInlineBytes;
   attr.qp_type = IBV_QPT_RC;
   if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
-    // Retries without inline data, because some devices have less inline room.
+    // Tries again without inline data, because some devices have less inline
+    // room.
     attr.cap.max_inline_data = 0;
     if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
       return CallFailed(api_, errno, "create a queue pair", id_->verbs);
@@ -132,8 +134,8 @@ absl::Status CmConnection::MakeQueuePair() {
 
 CmConnection::~CmConnection() {
   if (fork_count_ != progress::ForkCount()) {
-    // The parent owns all of this. Destroying it here would also destroy it in
-    // the parent.
+    // Leaks the objects in a forked child, because the parent owns them.
+    // Destroying them here would also destroy them in the parent.
     new CmId(std::move(id_));
     new std::shared_ptr<Domain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
@@ -193,7 +195,7 @@ std::string CmConnection::Describe() const {
 
 void CmConnection::DestroyQueuePair() {
   if (id_->qp == nullptr) return;
-  // Tells the peer. An error means that the peer is gone already.
+  // Tells the peer. After an error, the peer is gone already.
   (void)api_->Disconnect(id_.get());
   api_->DestroyQp(id_.get());
 }
@@ -232,12 +234,13 @@ void CmConnection::OnTick() {
   }
   ++idle_ticks_;
   if (idle_ticks_ == 1) {
-    // All requests may have ended without a completion having been requested.
+    // Requests a probe, because all requests may have ended without a
+    // completion having been requested.
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Nobody polls, for example because a client is between two calls. The
-    // silence then does not mean that the device hangs.
+    // Waits on: nobody polls, for example because a client is between two
+    // calls. The silence then does not mean that the device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {
@@ -248,7 +251,7 @@ void CmConnection::OnTick() {
 }
 
 void CmConnection::OnCmEvent(CmEvent event) {
-  // Ignores events after the end, and events without consequences.
+  // Ignores events after the end, and events that change nothing.
   if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT ||
       event.type == RDMA_CM_EVENT_ESTABLISHED) {
     return;

@@ -27,7 +27,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The size of a packet's buffer, which has room for its header too.
+// The size of a packet's buffer, in bytes. Has room for the packet's header
+// too.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
 // Limits the requests that have not ended: packets, reads, and the two requests
 // of each large message that bind its window and invalidate it.
@@ -89,8 +90,8 @@ class CmConnection : public CmHandler, public Supervised {
   // connection any more, and no longer writes to the destinations of reads.
   void DestroyQueuePair();
 
-  // Ends the connection. The first cause counts. These three functions are
-  // thread-safe.
+  // Ends the connection; of several causes, keeps the first. The three
+  // functions below are thread-safe.
   void Lose(const absl::Status& cause);
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
   absl::Status cause() const;
@@ -135,8 +136,9 @@ class CmConnection : public CmHandler, public Supervised {
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};
-  // Used on the loop: the count at the last progress, and the number of
-  // consecutive ticks with requests in flight but no progress.
+  // Used only on the loop: the number of ended requests at the last progress,
+  // and the number of consecutive ticks with requests in flight but no
+  // progress.
   uint64_t ended_then_ = 0;
   int idle_ticks_ = 0;
 

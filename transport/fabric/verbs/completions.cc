@@ -14,8 +14,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The number of events per acknowledgement, because each acknowledgement takes
-// a lock of the library.
+// The number of events that are acknowledged together, because each
+// acknowledgement takes a lock of the library.
 constexpr unsigned int kEventsPerAcknowledgement = 64;
 
 }  // namespace
@@ -63,7 +63,8 @@ void Completions::RefillLocked() {
 }
 
 bool Completions::HasInput() {
-  // Another thread is looking for completions or taking them, and gets them.
+  // Leaves the completions to another thread, which is looking for them or
+  // taking them.
   if (!mu_.TryLock()) return true;
   RefillLocked();
   const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
@@ -83,8 +84,8 @@ int Completions::Take(ibv_wc* out, int max) {
     first_ += part;
     taken += part;
     count_.store(count - part, std::memory_order_release);
-    // If less than kKept was full, the device had no further completions just
-    // now.
+    // Stops if the device filled less than kKept: it had no further completions
+    // just now.
     if (first_ < kKept) break;
   }
   return taken == 0 && failed_ ? -1 : taken;
@@ -107,9 +108,9 @@ void Completions::ClearWakeup() {
     uint64_t count;
     (void)!read(wake_.get(), &count, sizeof count);
   }
-  // Takes one event: each arming causes at most one, and asking for a second
-  // event would cost as much as the first. An event that stays loses no
-  // wake-up.
+  // Takes one event: each arming causes at most one event, and asking for a
+  // second event would cost as much as the first. An event that stays does not
+  // suppress a later wake-up.
   ibv_cq* queue;
   void* context;
   if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) return;

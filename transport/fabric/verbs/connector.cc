@@ -15,8 +15,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Limits each of the two steps that query the network. The whole attempt has
-// its own limit.
+// Limits each of the two steps that query the network, in milliseconds. The
+// whole attempt has its own limit.
 constexpr int kResolveMillis = 1000;
 
 }  // namespace

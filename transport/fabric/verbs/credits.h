@@ -12,8 +12,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each side posts a fixed number of receives. A packet uses one until its
-// buffer is posted again; the next packet to the peer grants that credit.
+// Each side posts a fixed number of receives. A packet uses one receive until
+// its buffer is posted again; the next packet to the peer grants the credit for
+// that receive.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
 // for a packet that grants credits. A packet that leaves its sender without
@@ -38,11 +39,11 @@ class Credits {
   // Returns true if enough credits are owed to justify a separate packet.
   bool MustGrant() const { return owed_ >= receives_ / 2 && available_ > 0; }
 
-  // Owes the peer a credit: a packet has arrived, and its buffer is posted
-  // again.
+  // Records that a packet has arrived, and that its buffer is posted again.
+  // Owes the peer a credit for it.
   void OnReceived() { ++owed_; }
-  // Adds the credits that the peer grants. Returns DATA_LOSS if they were never
-  // used.
+  // Adds the credits that the peer grants. Returns DATA_LOSS if the peer grants
+  // more credits than were used.
   absl::Status OnGranted(uint16_t credits) {
     if (credits > limit_ - available_) {
       return absl::DataLossError("the peer grants more credits than it has");

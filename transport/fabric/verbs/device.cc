@@ -98,8 +98,8 @@ absl::Status NothingFound(const std::vector<std::string>& others,
                    "; there is ", absl::StrJoin(others, ", ")));
 }
 
-// Returns an identifier without a device if the address is not on a device.
-// Most addresses are not.
+// Returns an identifier for the address. The identifier has no device if the
+// address, like most, is not on a device.
 absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
                           const std::vector<Address>& known) {
   absl::StatusOr<CmId> id = channel->NewId();
@@ -149,7 +149,8 @@ absl::StatusOr<std::vector<BoundId>> BindToDevices(
 
 absl::Status SetIdOptions(Api* api, rdma_cm_id* id, const Options& options) {
   uint8_t timeout = options.ack_timeout;
-  // Kernels before 5.1 do not know the option, and use the path's timeout.
+  // Ignores a failure: kernels before 5.1 do not know the option, and use the
+  // path's timeout.
   (void)api->SetOption(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
                        sizeof timeout);
   if (options.traffic_class < 0) return absl::OkStatus();

@@ -12,11 +12,11 @@ namespace verbs {
 namespace {
 
 // Limits the inconclusive trials of a device. A port that is down, or a lack of
-// memory, proves nothing about the device. But connections must not wait
-// repeatedly for a device that hangs.
+// memory, proves nothing about the device, so the trial is repeated. But
+// connections must not wait repeatedly for a device that hangs.
 constexpr int kMaxTrials = 3;
 
-// The rule of trials. Only tests change the rule.
+// The rule for windows whose range is not enforced. Only tests change the rule.
 std::atomic<RangeRule> range_rule{RangeRule::kEnforced};
 
 bool IsProof(const absl::Status& status) {

@@ -37,9 +37,9 @@ class Devices {
   static void SetRangeRuleForTest(RangeRule rule);
 
   // Returns the trust in the device's windows, or in few words the reason why
-  // they cannot be trusted. The first call tries them through `port`, and
-  // blocks meanwhile (window_trial.h). A few later calls repeat an inconclusive
-  // trial.
+  // they cannot be trusted. The first call tests the windows through `port`,
+  // and blocks meanwhile (window_trial.h). A few later calls repeat an
+  // inconclusive test.
   absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
   // Returns the access to GPUs of the device with this GUID. Tries access
@@ -48,7 +48,7 @@ class Devices {
                                          uint8_t port);
 
   // Returns the domain that the connections of a device with trusted windows
-  // share. Makes it, with `options`, if there is none.
+  // share. Makes the domain, with `options`, if there is none.
   absl::StatusOr<std::shared_ptr<Domain>> DomainOf(
       ibv_context* device, const Options& options, uint64_t locked_limit,
       const std::shared_ptr<GpuDirect>& gpu_direct);
@@ -65,9 +65,9 @@ class Devices {
   Api* const api_;
   const uint32_t fork_count_;
   base::Mutex mu_;
-  // The key contains the GUID, because the pointer of a closed device may be
-  // reused for another device. The key contains the rule, because a test may
-  // change it.
+  // The verdicts by device. The key contains the GUID, because the pointer of a
+  // closed device may be reused for another device. The key contains the rule,
+  // because a test may change it.
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);

@@ -10,7 +10,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The access flags with windows. Only windows give peers access.
+// The access flags of regions with windows. Only windows give peers access.
 constexpr int kWithWindows = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 
 int PrivateAccess(bool with_windows) {
@@ -19,8 +19,9 @@ int PrivateAccess(bool with_windows) {
 
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
-  // Without windows, each connection has a cache of its own. The cache is only
-  // for payloads that did not fit into the connection's pool.
+  // Returns the budget of the cache. Without windows, each connection has a
+  // cache of its own, only for payloads that did not fit into the connection's
+  // pool.
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }
@@ -34,7 +35,8 @@ GpuKeeping GpuKeepingOf(const Options& options) {
 
 // Memory of the program that keeps its pages while READs write to it.
 struct PreparedMemory {
-  // Null if the program made the promise.
+  // The promise that the pages stay. Null if the program made the promise
+  // itself.
   std::unique_ptr<memory::StableMemory> promise;
   Registered registered;  // ended first
 };
@@ -98,8 +100,8 @@ std::shared_ptr<const void> Domain::PrepareHost(
   if (memory::FindStable(into.data, into.size) == nullptr &&
       private_pool_->FindRegion(into.data, into.size) == nullptr) {
     if (into.size <= kCopyMaxBytes) return nullptr;
-    // Declares the whole range, so that each READ of a part finds the same
-    // registration.
+    // Declares the whole range as stable, so that each READ of a part finds the
+    // same registration.
     absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
         memory::StableMemory::Declare(into.data, into.size);
     if (!promise.ok()) return nullptr;  // a part is declared by the program

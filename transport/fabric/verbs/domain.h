@@ -25,12 +25,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The largest size that is copied instead of registered for a single use. The
-// system calls that pin and unpin pages take tens of microseconds, plus some
-// time for each page. A copy takes 10 us for 100 KiB.
+// The largest size, in bytes, that is copied instead of registered for a single
+// use. The system calls that pin and unpin pages take tens of microseconds,
+// plus some time for each page. A copy takes 10 us for 100 KiB.
 constexpr size_t kCopyMaxBytes = 256 * 1024;
-// The minimum size of a part. Smaller pieces of a message are copied, because a
-// window's two requests and a separate READ cost more.
+// The minimum size of a part, in bytes. Smaller pieces of a message are copied,
+// because a window's two requests and a separate READ cost more.
 constexpr size_t kMinPartBytes = 64 * 1024;
 
 // A region that stays registered as long as this object, or, in a pool, as long
@@ -71,9 +71,9 @@ class Domain {
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
   // Returns an object that keeps the program's memory registered for READs.
-  // Returns null if the memory cannot be registered, or if reading into memory
-  // of ours, and copying from there, costs less. The caller keeps the memory
-  // for longer.
+  // Returns null if the memory cannot be registered, or if reading into this
+  // domain's memory, and copying from there, costs less. The caller keeps the
+  // program's memory for longer.
   std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
   // the bytes until the READs have ended. Sets `*gpu` if the bytes are prepared
@@ -87,7 +87,7 @@ class Domain {
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
   // may_expose_gpus() returns true if memory of some GPU may be exposed in
   // place. GetGpuToExpose() returns a registration for a window on `bytes`, or
-  // for reads by its own key.
+  // for reads by the region's own key.
   bool may_expose_gpus() const {
     return with_windows_ && gpu_direct_->may_be(GpuUse::kSend);
   }

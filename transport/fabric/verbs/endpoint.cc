@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kMaxPacketBytes = kBufferBytes - kPacketHeaderBytes;
 static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
-// The limit of packets that wait for the device: as many as the peer accepts.
+// Limits the packets that wait for the device: as many as the peer accepts.
 constexpr uint32_t kSendBuffers = 16;
-// The number of buffers that one completion frees, which saves three of four
-// completions.
+// The number of packets that one completion acknowledges, which saves three of
+// four completions.
 constexpr uint32_t kSignalEvery = 4;
-// The limit of completions per Poll().
+// Limits the completions that one Poll() handles.
 constexpr int kPollBudget = 32;
 // The eager limit: one packet. Above this size, two copies through buffers cost
 // more than the announcement, unless the link is long.
@@ -89,7 +89,8 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<CmConnection> connection,
 VerbsEndpoint::~VerbsEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
   exposer_.End();
-  // The event loop may still use the connection for a while.
+  // Destroys the queue pair now, because the event loop may still use the
+  // connection for a while.
   connection_->DestroyQueuePair();
 }
 
@@ -163,7 +164,8 @@ void VerbsEndpoint::Read(const RemotePart& part, uint64_t offset,
     return events_->OnReadDone(
         cookie, absl::UnavailableError("the connection is lost"));
   }
-  // The peer named the part: no sum of its numbers may overflow.
+  // Checks without adding: the peer named the part, and no sum of its numbers
+  // may overflow.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset || part.key > UINT32_MAX) {
     return events_->OnReadDone(cookie,
@@ -209,8 +211,9 @@ void VerbsEndpoint::AddProbe() {
 }
 
 // Adds a signaled probe if the supervisor wants one. If nothing can be sent,
-// and no completion is due, silence does not prove that the device hangs: the
-// peer may grant no credits. The request then stays, and the supervisor waits.
+// and no completion is due, adds nothing: the peer may grant no credits, so
+// silence does not prove that the device hangs. The supervisor's request then
+// stays.
 void VerbsEndpoint::ProbeIfDue() {
   if (!MaySend() && !queue_.awaits_completion()) return;
   if (connection_->TakeProbeRequest() && MaySend()) AddProbe();
@@ -231,8 +234,8 @@ bool VerbsEndpoint::Poll() {
   if (events_ == nullptr || broken_) return false;
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asked before checking the completions: packets that the peer sent before
-  // its end are delivered before the end.
+  // Asks before checking the completions, because packets that the peer sent
+  // before its end are delivered before the end.
   const bool lost = connection_->is_lost();
   ibv_wc completions[kPollBudget];
   const int count = connection_->completions()->Take(completions, kPollBudget);
@@ -264,8 +267,8 @@ bool VerbsEndpoint::Poll() {
 
 void VerbsEndpoint::Handle(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) {
-    // A flushed request is an effect of an earlier failure, whose cause may be
-    // known already.
+    // True for a flushed request, which is an effect of an earlier failure,
+    // whose cause may be known already.
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
     if (flushed && connection_->is_lost()) return Break(connection_->cause());
     metrics::Registry::Get()->Count(metrics::Metric::kCompletionErrors,
@@ -338,7 +341,7 @@ void VerbsEndpoint::Break(absl::Status cause) {
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends immediately
   exposer_.End();
-  // Destroy the queue pair before the reads end, so that nothing writes to
+  // Destroys the queue pair before the reads end, so that nothing writes to
   // their destinations afterwards.
   connection_->DestroyQueuePair();
   std::deque<PendingRead> reads = std::move(reads_);

@@ -32,7 +32,7 @@ namespace verbs {
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {
  public:
-  // `connection` is established, and has begun.
+  // Makes an endpoint. `connection` is established, and has begun.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       std::shared_ptr<CmConnection> connection);
   ~VerbsEndpoint() override;
@@ -68,7 +68,7 @@ class VerbsEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
-  // Both do nothing, because the device wakes threads itself.
+  // Do nothing, because the device wakes threads itself.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 

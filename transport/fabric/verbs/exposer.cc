@@ -12,7 +12,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The limit of parts: each takes two of the queue's 128 requests.
+// Limits the parts of an exposure: each takes two of the queue's 128 requests.
 constexpr size_t kMaxWindows = 32;
 
 uint64_t AddressOf(const void* data) {
@@ -223,8 +223,8 @@ RemotePart Exposer::Keep(const memory::Bytes& bytes, uint64_t address,
 
 void Exposer::Withdraw(const RemoteRegion& region) {
   for (const RemotePart& part : region) {
-    // The first copied part has the address of the window that all copied parts
-    // share.
+    // Finds the exposure by its first copied part, whose address is that of the
+    // window that all copied parts share.
     auto it = exposed_.find({part.key, part.offset});
     if (it == exposed_.end()) continue;
     if (it->second.window) to_invalidate_.push_back(std::move(it->second));
@@ -236,16 +236,16 @@ void Exposer::Withdraw(const RemoteRegion& region) {
 void Exposer::Invalidate() {
   while (!to_invalidate_.empty() && !queue_->full()) {
     Exposed& oldest = to_invalidate_.front();
-    // Signals at once unless the memory is a copy: the owner of other memory
-    // may be waiting for it.
+    // Requests a completion at once unless the memory is a copy, because the
+    // owner of other memory may be waiting for it.
     ibv_send_wr* request = queue_->Add(
         SendQueue::Kind::kInvalidation, 0,
         oldest.is_copy ? SendQueue::Signal::kWhenDue : SendQueue::Signal::kNow);
     request->opcode = IBV_WR_LOCAL_INV;
     request->num_sge = 0;
     request->invalidate_rkey = oldest.window->rkey;
-    // The device works in order: the window may be bound again after this
-    // request.
+    // Frees the window now, because the device works in order: a later request
+    // may bind the window again.
     free_windows_.push_back(std::move(oldest.window));
     invalidating_.push_back(std::move(oldest));
     to_invalidate_.pop_front();

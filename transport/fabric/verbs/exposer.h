@@ -41,8 +41,8 @@ namespace verbs {
 // Used by one thread at a time.
 class Exposer {
  public:
-  // Adds its requests to `queue`. `connection` and `queue` must outlive this
-  // object.
+  // Makes an exposer that adds its requests to `queue`. `connection` and
+  // `queue` must outlive this object.
   Exposer(CmConnection* connection, SendQueue* queue)
       : connection_(connection), queue_(queue) {}
 
@@ -69,7 +69,7 @@ class Exposer {
     MemoryWindow window;  // none if peers read by a region's own key
     bool is_copy = true;
   };
-  // Memory for copied pieces.
+  // The memory into which pieces are copied.
   struct Copy {
     memory::Bytes bytes;
     uint8_t* data = nullptr;  // of `bytes`, to be filled
@@ -97,7 +97,8 @@ class Exposer {
   absl::StatusOr<MemoryWindow> TakeWindow();
   void Bind(const MemoryWindow& window, ibv_mr* region,
             const memory::Bytes& bytes);
-  // `address` is the address of the bytes for peers.
+  // Keeps `bytes` until the end of the exposure. `address` is the address of
+  // the bytes for peers.
   RemotePart Keep(const memory::Bytes& bytes, uint64_t address, uint32_t rkey,
                   Exposed exposed);
 

@@ -57,7 +57,7 @@ absl::StatusOr<Site> VerbsFabric::MakeSite() const {
   Site site;
   site.options = options_;
   site.api = given_api_;
-  // Simulated devices lock no memory.
+  // Sets no limit for simulated devices, which lock no memory.
   site.locked_limit = options_.locked_bytes.value_or(kUnlimited);
   if (site.api == nullptr) {
     absl::StatusOr<Api*> library = OpenLibrary();

@@ -24,11 +24,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The limit of a window: mlx5 refuses a larger one at posting, which ends the
-// connection.
+// Limits the size of a window, in bytes: mlx5 refuses a larger one at posting,
+// which ends the connection.
 constexpr uint64_t kMaxWindowBytes = uint64_t{1} << 31;
 
-// Registers GPUs' memory with one RDMA device, tries if the device reaches it,
+// Registers GPUs' memory with one RDMA device, tests if the device reaches it,
 // and remembers the results. Thread-safe.
 class GpuDirect {
  public:
@@ -49,9 +49,9 @@ class GpuDirect {
 
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
   // and for this side's READs. `access` is for a region by peermem. A region by
-  // dmabuf allows only READs to be written to it, because Linux binds no window
-  // to it. A dmabuf keeps the memory, so the addresses may refer to other
-  // memory while the region exists.
+  // dmabuf allows READs only, because Linux binds no window to it. The region
+  // keeps the memory, so the addresses may refer to other memory while the
+  // region exists.
   absl::StatusOr<MemoryRegion> Register(GpuWay way, ibv_pd* pd,
                                         memory::DeviceAccess* gpu,
                                         absl::Span<const uint8_t> range,
@@ -62,7 +62,7 @@ class GpuDirect {
   absl::StatusOr<MemoryRegion> RegisterForPeers(
       ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
 
-  // Each function returns OK if one way of access to a GPU works:
+  // Each of the functions below returns OK if one way of access to a GPU works:
   // - peers can read `bytes` through a window on `region`;
   // - peers can read `bytes` by the key of a `region` of RegisterForPeers();
   // - READs arrive in `into`, which nobody else uses.

@@ -11,8 +11,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The number of tries before a pause. One range may be unusual, and memory may
-// be short for a while. But messages must not pay for tries forever.
+// The number of tests before a pause. One range may be unusual, and memory may
+// be short for a while. But messages must not pay for tests forever.
 constexpr int kMaxTries = 3;
 
 absl::string_view NameOf(absl::optional<GpuWay> way) {
@@ -87,8 +87,8 @@ absl::Status GpuReach::TryLocked(GpuUse use, Attempt attempt) {
     absl::StrAppend(&why, why.empty() ? "" : "; ", NameOf(way), ": ",
                     status.message());
   }
-  // Uses its own code instead of the original, because the caller may react to
-  // the original code by freeing regions and retrying.
+  // Replaces the code of the error, because the caller may react to the
+  // original code by freeing regions and retrying.
   tried.why = absl::FailedPreconditionError(why);
   if (++tried.tries >= kMaxTries) {
     tried.refused_until = absl::ToUnixNanos(base::SteadyNow() + pause_);

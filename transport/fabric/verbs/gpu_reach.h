@@ -30,18 +30,18 @@ enum class GpuUse {
   kReceive,  // READs of this side write to it
 };
 
-// Finds the way that works for each use, and remembers it. Only a try can tell,
-// and the first memory to try is the first that the program sends or receives.
-// A success holds as long as this object. A failure holds for a while, because
-// the range may have been unusual, or a kernel module may be loaded later.
-// Thread-safe.
+// Finds the way that works for each use, and remembers it. Only a test can
+// tell; the memory of the first test is the first that the program sends or
+// receives. A success holds as long as this object. A failure holds for a
+// while, because the range may have been unusual, or a kernel module may be
+// loaded later. Thread-safe.
 class GpuReach {
  public:
   // Registers a range by `way`. If `is_trial`, also finds out if the bytes
   // arrive.
   using Attempt = absl::FunctionRef<absl::Status(GpuWay way, bool is_trial)>;
 
-  // Starts without a known way. After some failures, tries nothing for `pause`,
+  // Starts without a known way. After some failures, tests nothing for `pause`,
   // and from then on once per pause.
   explicit GpuReach(absl::Duration pause = absl::Minutes(1)) : pause_(pause) {}
   GpuReach(const GpuReach&) = delete;
@@ -60,8 +60,9 @@ class GpuReach {
   // there is no way.
   absl::Status Register(GpuUse use, Attempt attempt);
 
-  // Returns the way of the memory in words: "GPUDirect by dmabuf". Empty while
-  // unknown. `with_windows` is true if peers may read at all.
+  // Returns the way in which the memory is reached, in words: "GPUDirect by
+  // dmabuf". Empty while unknown. `with_windows` is true if peers may read at
+  // all.
   std::string Describe(bool with_windows) const;
 
  private:
@@ -88,8 +89,8 @@ class GpuReach {
   mutable base::Mutex mu_;
   Known send_;
   Known receive_;
-  // The error of the last range that could not be registered although others
-  // can.
+  // The error of the last range that could not be registered although other
+  // ranges can.
   absl::Status last_failure_ ABSL_GUARDED_BY(mu_);
 };
 

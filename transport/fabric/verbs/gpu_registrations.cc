@@ -13,8 +13,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// An allocation is registered as a whole if it takes at most this fraction of
-// the budget.
+// The divisor of the budget: an allocation is registered as a whole if it takes
+// at most this part of the budget.
 constexpr uint64_t kWholeAllocationPart = 2;
 // The page of GPUs. Regions of an allocation begin and end at a page, so that
 // adjacent bytes find them.
@@ -123,7 +123,7 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
   const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
   absl::StatusOr<Piece> piece = Look(GpuUse::kReceive, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
-  // Checked now, while there is still an alternative.
+  // Flushes once now, while there is still an alternative if this fails.
   absl::Status seen = into.device->FlushWrites(bytes.span());
   if (!seen.ok()) return seen;
   SharedRegistration made;
@@ -250,7 +250,8 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::MakeForPeers(
 absl::StatusOr<SharedRegistration> GpuRegistrations::Register(
     absl::FunctionRef<absl::StatusOr<MemoryRegion>()> make) {
   absl::StatusOr<MemoryRegion> region = make();
-  // A GPU's window to the bus may be full; idle regions also use it.
+  // Frees idle regions and retries: a GPU's window to the bus may be full, and
+  // idle regions also use it.
   if (absl::IsResourceExhausted(region.status()) && EndIdle()) region = make();
   if (!region.ok()) return region.status();
   return std::make_shared<const Registration>(domain_, nullptr,

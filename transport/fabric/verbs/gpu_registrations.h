@@ -30,13 +30,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The limits of regions that are kept while unused, and of regions for a single
-// use.
+// The limits of regions that are kept while unused, and of regions that are
+// made for a single use.
 struct GpuKeeping {
   uint64_t bytes = 0;
   size_t regions = 256;
-  // The smallest memory that is registered for one message. Smaller memory is
-  // copied.
+  // The smallest memory that is registered for one message, in bytes. Smaller
+  // memory is copied.
   size_t least_alone = 0;
   // The idle time after which a region ends, because it may be the only
   // reference to memory that the program has freed.
@@ -74,7 +74,7 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
     bool by_key = false;
   };
 
-  // `access` is for regions by peermem.
+  // Makes an empty cache. `access` is for regions by peermem.
   static std::shared_ptr<GpuRegistrations> Create(
       std::shared_ptr<const ProtectionDomain> domain,
       std::shared_ptr<GpuDirect> direct, int access, GpuKeeping keeping);
@@ -134,12 +134,12 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
     absl::optional<memory::SharedAllocation> allocation;
     GpuReach* reach = nullptr;
   };
-  // Returns the piece of the bytes. Returns an error if the bytes cannot, or
-  // should not, be registered for `use`.
+  // Returns the piece that `bytes` are. Returns an error if the bytes cannot,
+  // or should not, be registered for `use`.
   absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
                              size_t least_unnamed);
-  // Returns an existing region, or makes one. For a trial, the region covers
-  // only the bytes.
+  // Returns an existing region, or makes a region. For a trial, the region
+  // covers only the bytes.
   absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,
                                          bool is_trial);
   SharedRegistration FindLocked(GpuWay way, const Piece& piece)
@@ -160,7 +160,8 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Moves `entry` to `out`, whose owner ends it without the lock.
   void RemoveLocked(Entries::iterator entry, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes room for `bytes` more. Returns false if too much is in use.
+  // Moves idle entries to `out` until there is room for `bytes` more. Returns
+  // false if too much is in use.
   bool EvictLocked(uint64_t bytes, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Moves entries to `out` that are unused since `used_until`.

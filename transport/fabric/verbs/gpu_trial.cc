@@ -30,13 +30,14 @@ void Invert(const uint8_t* bytes, size_t size, uint8_t* out) {
                  [](uint8_t byte) { return static_cast<uint8_t>(~byte); });
 }
 
-// Members are destroyed from the last to the first. The window must be
-// destroyed before the pair through which it is bound.
+// A trial and its resources. Members are destroyed from the last to the first.
+// The window must be destroyed before the pair through which it is bound.
 class Trial {
  public:
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
-  // Makes the queue pairs and the trial's own memory, which allows `access`.
+  // Makes the queue pairs, and a region that allows `access` on the trial's own
+  // memory.
   absl::Status Prepare(const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, int access);
   absl::Status Bind(const std::shared_ptr<const ProtectionDomain>& domain,
@@ -49,7 +50,8 @@ class Trial {
   absl::Status ReadByKey(const ibv_mr& region, const memory::Bytes& bytes) {
     return ReadEnds(bytes, AddressOf(region.addr), region.rkey);
   }
-  // Returns OK if other bytes arrive in `into`. Restores the old ones.
+  // Returns OK if bytes that differ from the old ones arrive in `into`.
+  // Restores the old ones.
   absl::Status ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
                         memory::DeviceAccess* gpu);
 
@@ -207,7 +209,8 @@ absl::Status TryGpuLanding(
     uint8_t port, ibv_mr* region, const memory::Destination& into,
     absl::Duration limit) {
   Trial trial(api, base::SteadyNow() + limit);
-  // Peers could read the trial's own bytes meanwhile, which are meaningless.
+  // Peers could read the trial's own bytes while it runs, but these are
+  // meaningless.
   absl::Status status = trial.Prepare(
       domain, port, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
   const absl::Span<uint8_t> all(into.data, into.size);

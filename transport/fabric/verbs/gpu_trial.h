@@ -1,4 +1,4 @@
-// Finds out if an RDMA device and its peers reach a GPU's memory. Successful
+// Tests if an RDMA device and its peers reach a GPU's memory. Successful
 // registration does not prove this.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_TRIAL_H_
@@ -17,8 +17,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Limits one trial. Shorter than for windows on the host's memory, because a
-// message is waiting.
+// Limits the time of one trial. Shorter than for windows on the host's memory,
+// because a message is waiting.
 constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 
 // All functions use queue pairs between the device and itself, because a
@@ -35,14 +35,14 @@ absl::Status TryGpuWindow(Api* api,
                           uint8_t port, ibv_mr* region,
                           const memory::Bytes& bytes,
                           absl::Duration limit = kGpuTrialLimit);
-// Reads as TryGpuWindow() does, by the key of `region`, which covers just these
-// bytes, and permits such reads.
+// Reads the first and the last of `bytes`, as TryGpuWindow() does, but by the
+// key of `region`, which covers just these bytes, and permits such reads.
 absl::Status TryGpuKey(Api* api,
                        const std::shared_ptr<const ProtectionDomain>& domain,
                        uint8_t port, ibv_mr* region, const memory::Bytes& bytes,
                        absl::Duration limit = kGpuTrialLimit);
 // Reads other bytes into the first and the last bytes of `into`, which is on a
-// GPU. Restores the old bytes.
+// GPU. Then restores the old bytes.
 absl::Status TryGpuLanding(
     Api* api, const std::shared_ptr<const ProtectionDomain>& domain,
     uint8_t port, ibv_mr* region, const memory::Destination& into,

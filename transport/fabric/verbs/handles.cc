@@ -12,7 +12,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// `object` is the result of a creating call, whose errno is still set.
+// Returns an owner of `object`, or an error. `object` is the result of a
+// creating call, whose errno is still set.
 template <typename HandleType, typename T>
 absl::StatusOr<HandleType> Own(Api* api, T* object, ibv_context* device,
                                const char* operation) {

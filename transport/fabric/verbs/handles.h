@@ -55,11 +55,12 @@ using CompletionChannel = Handle<ibv_comp_channel, &Api::DestroyCompChannel>;
 using CompletionQueue = Handle<ibv_cq, &Api::DestroyCq>;
 using QueuePair = Handle<ibv_qp, &Api::IbvDestroyQp>;
 using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
-// Destroy its queue pair and acknowledge its events first.
+// An owner of an identifier. Before its end, destroy its queue pair and
+// acknowledge its events.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 
-// Each function makes one object. The error names the device. If users can
-// change the cause (locked memory), the error also names the remedy.
+// The functions below create one object each. The error names the device. If
+// users can change the cause (locked memory), the error also names the remedy.
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
@@ -72,7 +73,7 @@ absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
                                          size_t length, uint64_t iova, int fd,
                                          int access);
 absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd);
-// Makes its descriptor non-blocking.
+// Creates a completion channel with a non-blocking descriptor.
 absl::StatusOr<CompletionChannel> CreateChannel(Api* api, ibv_context* device);
 absl::StatusOr<CompletionQueue> CreateCq(Api* api, ibv_context* device,
                                          int entries,

@@ -18,8 +18,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The entry points. Inline functions of verbs.h (posting, polling) go through
-// the device's own tables and need no entry.
+// The library's functions. Inline functions of verbs.h (posting, polling) go
+// through the device's own tables and are not listed.
 #define PENSTOCK_IBVERBS(CALL)   \
   CALL(ibv_fork_init)            \
   CALL(ibv_get_device_name)      \
@@ -123,7 +123,7 @@ class LibraryApi : public Api {
     }
     ibv_mr* const mr =
         call_.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-    // The library leaves the offset in this field.
+    // Sets the address, since the library leaves the offset in this field.
     if (mr != nullptr) mr->addr = reinterpret_cast<void*>(iova);
     return mr;
   }
@@ -234,7 +234,7 @@ class LibraryApi : public Api {
   const Symbols call_;
 };
 
-// Fills in symbols until one is missing.
+// Looks up the functions, until one is missing.
 class Loader {
  public:
   void Open(const char* library, const char* package) {

@@ -18,7 +18,7 @@ constexpr int kBacklog = 128;
 
 }  // namespace
 
-// A granted request, until the connection is established or lost.
+// A granted request, until its connection is established or lost.
 class Listener::Acceptance : public CmHandler, public TimedSetup {
  public:
   Acceptance(const Site& site, std::shared_ptr<CmConnection> connection,
@@ -127,8 +127,8 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 void Listener::OnCmEvent(CmEvent event) {
   if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
       event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
-    // The removal of a device waits until its identifiers are destroyed, so
-    // destroy them now. This also frees the ports for the next listener.
+    // Destroys the identifiers now, because the removal of a device waits for
+    // this. This also frees the ports for the next listener.
     StopListening();
     stale_ = true;
     return;
@@ -136,7 +136,7 @@ void Listener::OnCmEvent(CmEvent event) {
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   rdma_cm_id* const id = event.request.get();
   if (!Accept(&event).ok() && event.request) {
-    // The event owns the identifier.
+    // Rejects the request. The event owns the identifier.
     (void)site_.api->Reject(id, nullptr, 0);
   }
 }

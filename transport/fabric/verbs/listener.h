@@ -35,8 +35,8 @@ class Listener : public CmHandler,
 
   // Returns the listening addresses, at least one.
   const std::vector<Address>& addresses() const { return addresses_; }
-  // Returns true once a device is gone or has another address: replace the
-  // listener then.
+  // Returns true once a device is gone or has another address. The listener
+  // should then be replaced.
   bool is_stale() const { return stale_; }
 
   // Finishes `attempt` when a peer proves that it knows the token, or when the

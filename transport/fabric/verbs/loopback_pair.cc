@@ -17,13 +17,13 @@ namespace {
 
 constexpr size_t kMaxGids = 256;
 constexpr uint32_t kRequests = 4;
-// The timeout of an acknowledgement: 67 ms, up to twice more. Packets to
-// oneself are not lost, but a busy device may be late.
+// The exponent of the timeout of an acknowledgement: 67 ms, up to twice more.
+// Packets to oneself are not lost, but a busy device may be late.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 2;
 constexpr uint8_t kRnrTimer = 12;
-// The pause between looks. A device answers itself within microseconds. A
-// software device needs the processor for other threads.
+// The pause between checks for a completion. A device answers itself within
+// microseconds. A software device needs the processor for other threads.
 constexpr absl::Duration kPause = absl::Microseconds(50);
 
 // Returns a higher number for a better entry. The best is a v2 entry with an

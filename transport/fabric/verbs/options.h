@@ -22,7 +22,8 @@ enum class Windows {
 };
 
 struct Options {
-  // Choose among the machine's RDMA addresses. Empty, 0 and -1 allow any.
+  // Limit the choice among the machine's RDMA addresses. Empty, 0 and -1 allow
+  // any.
   std::vector<std::string> addresses;  // "10.9.0.1"
   std::string device;                  // "mlx5_0"
   int port = 0;
@@ -31,14 +32,15 @@ struct Options {
   // service level of InfiniBand. -1 leaves it to the system.
   int traffic_class = -1;
 
-  // The device retransmits a lost packet after 4.096 us * 2^ack_timeout, up to
-  // retry_count times: after 134 ms, and for a second in total. retry_count is
-  // never 7, which some devices treat as "for ever".
+  // The exponent of the retransmission timeout. The device retransmits a lost
+  // packet after 4.096 us * 2^ack_timeout, up to retry_count times: after 134
+  // ms, and for a second in total. retry_count is never 7, which some devices
+  // treat as "for ever".
   uint8_t ack_timeout = 15;
   uint8_t retry_count = 6;
-  // Limits the time without any completion. After this time a connection is
-  // lost, because the device or its link hangs. Longer than the device's own
-  // retries, which take a second.
+  // Limits the time in which a connection has requests in flight, but no
+  // completion. After this time the connection is lost, because the device or
+  // its link hangs. Longer than the device's own retries, which take a second.
   absl::Duration completion_timeout = absl::Seconds(3);
   // The limit of each Connect(), each Listen(), and each accepted connection
   // that is not established.
@@ -54,21 +56,23 @@ struct Options {
   // over tcp instead.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
-  // Limits the declared stable memory of the program that stays registered,
-  // with windows. Less stays registered if little memory may be locked.
+  // Limits the bytes of the program's declared stable memory that stay
+  // registered, with windows. Fewer stay registered if little memory may be
+  // locked.
   uint64_t cache_bytes = uint64_t{1} << 30;
-  // Limits the GPU memory that stays registered while unused, in one protection
-  // domain.
+  // Limits the bytes of GPU memory that stay registered while unused, in one
+  // protection domain.
   uint64_t gpu_cache_bytes = uint64_t{1} << 30;
-  // The smallest memory of a GPU that is registered for one message. A smaller
-  // copy to the host costs less. An estimate, never measured: the system calls
-  // that export, register and deregister take about 200 us.
+  // The smallest memory of a GPU that is registered for one message, in bytes.
+  // For less memory, a copy to the host costs less. An estimate, never
+  // measured: the system calls that export, register and deregister take about
+  // 200 us.
   uint64_t gpu_alone_bytes = 2 * 1024 * 1024;
-  // The time for which a heap block that a message was read into is kept,
+  // The time for which the heap block of a received message is kept,
   // registered, for the next message. At least as long as shm keeps an empty
   // segment.
   absl::Duration spare_idle = absl::Seconds(5);
-  // The memory that the process may lock. If not set, asks the system.
+  // The bytes that the process may lock. If not set, asks the system.
   absl::optional<uint64_t> locked_bytes;
 };
 

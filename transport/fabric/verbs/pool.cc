@@ -17,8 +17,8 @@ namespace verbs {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-// Limits the size of a segment. A segment holds a few large messages; smaller
-// segments would cause more registrations.
+// Limits the size of a segment, in bytes. A segment holds a few large messages;
+// smaller segments would cause more registrations.
 constexpr uint64_t kMaxSegmentBytes = 4 * 1024 * 1024;
 
 uint64_t RoundUpToPages(uint64_t size) {
@@ -78,8 +78,8 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
 
 Pool::~Pool() {
   if (fork_count_ == progress::ForkCount()) return;
-  // The parent owns the registrations. Ending them here would also end them in
-  // the parent.
+  // Leaks the segments in a forked child, because the parent owns the
+  // registrations. Ending them here would also end them in the parent.
   new std::vector<Segment>(std::move(segments_));
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }
@@ -128,11 +128,13 @@ std::shared_ptr<PoolLease> Pool::AllocateLocked(uint64_t size) {
 absl::Status Pool::GrowLocked(uint64_t size) {
   const uint64_t left = budget_ - registered_;
   if (size > left) return TooMuch(budget_);
-  // Doubles the pool, because a connection may never see a large message.
+  // Doubles the pool. A pool starts small, because a connection may never see a
+  // large message.
   const uint64_t wanted =
       std::max(size, std::min({left, registered_, kMaxSegmentBytes}));
   absl::Status added = AddSegmentLocked(wanted, left);
-  // The limit of locked memory may allow only the needed size.
+  // Tries the needed size alone, if the limit of locked memory does not allow
+  // more.
   if (!added.ok() && wanted > size) added = AddSegmentLocked(size, left);
   return added;
 }

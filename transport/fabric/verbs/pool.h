@@ -63,9 +63,9 @@ class PoolLease {
   ibv_mr* region_ = nullptr;
 };
 
-// Grows by segments. Segments stay registered, and the protection domain stays,
-// until the last lease and the pool's owner are gone. Growing is a system call
-// that pins pages: some hundred microseconds per MiB. Thread-safe.
+// A pool that grows by segments. Segments and the protection domain stay until
+// the pool's owner and the last lease are gone. Growing is a system call that
+// pins pages: some hundred microseconds per MiB. Thread-safe.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   // Registers each segment with `access`, and at most `budget` bytes in total.
@@ -81,7 +81,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // up, or if no more memory may be locked.
   absl::StatusOr<std::shared_ptr<PoolLease>> Allocate(
       uint64_t size, const std::shared_ptr<Quota>& quota = nullptr);
-  // Returns the region of memory that is in one segment of this pool, or null.
+  // Returns the region that contains [data, data + size), or null if the range
+  // is not in one segment of this pool.
   ibv_mr* FindRegion(const uint8_t* data, uint64_t size) const;
   uint64_t registered_bytes() const;
 

@@ -14,8 +14,8 @@ namespace verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x42525650;  // "PVRB"
-// The lower bound of receives. With fewer receives, packets about credits could
-// answer one another forever.
+// The lower bound of a side's receives. With fewer receives, packets that only
+// grant credits could answer one another forever.
 constexpr uint16_t kMinReceives = 4;
 constexpr uint16_t kMinReads = 1;
 

@@ -31,7 +31,8 @@ constexpr size_t kTokenNameBytes = 8;
 constexpr size_t kProofBytes = 32;
 constexpr size_t kRequestBytes = 12 + kTokenNameBytes + kProofBytes;
 constexpr size_t kAnswerBytes = 12 + kProofBytes;
-// The room that the connection manager leaves for a request on RDMA_PS_TCP.
+// 56 is the room that the connection manager leaves for a request on
+// RDMA_PS_TCP.
 static_assert(kRequestBytes <= 56, "a request must fit");
 
 // The capabilities of a side.
@@ -40,7 +41,8 @@ struct Terms {
   uint16_t reads = 0;     // reads that it serves at once, at least 1
 };
 
-// Returns INVALID_ARGUMENT for an empty token, which would prove nothing.
+// Checks a token. Returns INVALID_ARGUMENT if it is empty, because it would
+// prove nothing.
 absl::Status CheckToken(absl::string_view token);
 // Returns the name by which a listener finds the token.
 std::string NameOfToken(absl::string_view token);
@@ -62,8 +64,8 @@ struct Request {
 absl::StatusOr<Request> ParseRequest(absl::string_view bytes);
 absl::StatusOr<Terms> ParseAnswer(absl::string_view bytes);
 
-// Return true if the sender of these bytes, which were parsed before, knows
-// `token`. Run in constant time for any proof.
+// Return true if `bytes`, which were parsed before, contain a valid proof, so
+// that their sender knows `token`. Run in constant time for any proof.
 bool RequestIsProven(absl::string_view bytes, absl::string_view token,
                      uint32_t client_qp);
 bool AnswerIsProven(absl::string_view bytes, absl::string_view token,

@@ -13,13 +13,13 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// A declared range is registered as a whole if it takes at most this fraction
-// of the budget. Then any part of it is found. Of a longer range, only the
-// requested bytes are registered.
+// The divisor of the budget: a declared range is registered as a whole if it
+// takes at most this part of the budget. Then any part of it is found. Of a
+// longer range, only the requested bytes are registered.
 constexpr uint64_t kWholeRangePart = 2;
 // Limits the users of a region of undeclared memory: as many peers as one
-// message often goes to. The limit is needed because each user keeps the first
-// user's memory from its owner, who may be waiting for it.
+// message often goes to. Each further user keeps the first user's memory from
+// its owner, who may be waiting for it.
 constexpr int kMaxUsers = 64;
 
 }  // namespace
@@ -146,8 +146,8 @@ absl::StatusOr<MemoryRegion> RegistrationCache::Register(const Extent& extent,
   const uint64_t size = extent.end - extent.begin;
   absl::StatusOr<MemoryRegion> region =
       RegMr(api_, domain_->get(), begin, size, access);
-  // The limit of locked memory is reached, and kept regions count against it.
-  // Drops one and retries.
+  // Drops one kept region and retries: the limit of locked memory is reached,
+  // and kept regions count against it.
   if (absl::IsResourceExhausted(region.status()) && EndUnused()) {
     region = RegMr(api_, domain_->get(), begin, size, access);
   }
@@ -161,8 +161,8 @@ void RegistrationCache::Insert(Entry entry) {
     it = it->second.region.expired() ? entries_.erase(it) : std::next(it);
   }
   if (entry.promise != nullptr) {
-    // The promise has ended while the region was made. OnOver() has run or is
-    // about to run, and finds nothing, so keep nothing.
+    // Keeps nothing if the promise has ended while the region was made:
+    // OnOver() has run or is about to run, and finds nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;
     if (EvictLocked(size, &evicted)) {
@@ -182,8 +182,8 @@ bool RegistrationCache::EvictLocked(uint64_t bytes, Regions* out) {
     auto oldest = entries_.end();
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {
       const Entry& entry = it->second;
-      // An entry in use has other references. New references are given only
-      // under the lock.
+      // Skips entries in use, which have other references. New references are
+      // given only under the lock.
       if (entry.kept == nullptr || entry.kept.use_count() > 1) continue;
       if (oldest == entries_.end() ||
           entry.last_use < oldest->second.last_use) {

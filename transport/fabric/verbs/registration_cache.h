@@ -22,7 +22,8 @@ namespace verbs {
 // Owns a registered region, and ends it with the last reference.
 class Registration {
  public:
-  // Keeps `memory`, which may be null, until after the region's end.
+  // Takes ownership of a region. Keeps `memory`, which may be null, until after
+  // the region's end.
   Registration(std::shared_ptr<const ProtectionDomain> domain,
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
@@ -51,11 +52,11 @@ struct RegistrationCounters {
 // Reuses registered regions, because registering costs a system call and pins
 // pages. Reuses a region only while its addresses certainly have the same pages
 // as at registration. Two things guarantee this:
-// - memory::StableMemory: the program has promised it. The cache keeps the
-//   region, within a budget, until the promise is over. The least
-//   recently used region is evicted first, never one in use.
-// - An owner of the bytes: the region holds a reference to the owner, and ends
-//   before it releases the reference. The region serves further users
+// - The program has promised it by memory::StableMemory. The cache keeps the
+//   region, within a budget, until the promise is over. The least recently used
+//   region is evicted first, never one in use.
+// - The bytes have an owner: the region holds a reference to the owner, and
+//   ends before it releases the reference. The region serves further users
 //   meanwhile, up to a limit, and ends with its last user.
 //
 // Registers any other memory for its user alone. Thread-safe.

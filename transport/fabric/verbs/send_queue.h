@@ -47,7 +47,7 @@ class SendQueue {
   // Returns true if a signaled request was added and has not ended, so that a
   // completion will arrive.
   bool awaits_completion() const { return added_ - ended_ > since_signal_; }
-  // Return the numbers of all requests that have ever ended, and were ever
+  // Return the number of requests that have ever ended, and that were ever
   // posted.
   uint64_t ended() const { return ended_; }
   uint64_t posted() const { return posted_; }
@@ -74,7 +74,7 @@ class SendQueue {
   Api* const api_;
   const uint32_t signal_every_;
   std::vector<Entry> entries_;
-  // Count all requests ever: ended_ <= posted_ <= added_.
+  // Count the requests of all time: ended_ <= posted_ <= added_.
   uint64_t ended_ = 0;
   uint64_t posted_ = 0;
   uint64_t added_ = 0;

@@ -17,7 +17,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Copies share everything except the options, which are copied.
+// The state is shared by all copies, except the options, which are copied.
 struct Site {
   Api* api = nullptr;
   progress::EventLoop* loop = nullptr;

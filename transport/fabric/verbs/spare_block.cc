@@ -10,12 +10,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Heap memory of the spare block. This class owns the memory, so nobody remaps
+// The spare block's heap memory. This object owns the memory, so nobody remaps
 // it before it is freed.
 struct SpareBlock::Stable {
   memory::Block block;
-  // Destroyed first. Null if the memory is already declared, which has the same
-  // effect.
+  // The promise, which ends before the memory is freed. Null if the memory is
+  // already declared, which has the same effect.
   std::unique_ptr<memory::StableMemory> promise;
 };
 
@@ -56,7 +56,8 @@ std::shared_ptr<SpareBlock::Stable> SpareBlock::Take(size_t size) {
   return std::exchange(kept_, nullptr);
 }
 
-// Frees the memory after the lock, because freeing takes milliseconds.
+// Keeps or frees the block. Frees memory only after unlocking, because freeing
+// takes milliseconds.
 void SpareBlock::GiveBack(std::shared_ptr<Stable> block) {
   if (block->block.size > limit_) return;
   base::MutexLock lock(&mu_);

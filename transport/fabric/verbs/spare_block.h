@@ -24,7 +24,7 @@ namespace verbs {
 // registered. Thread-safe.
 class SpareBlock : public std::enable_shared_from_this<SpareBlock> {
  public:
-  // Keeps no block of more than `limit` bytes.
+  // Creates an object that keeps no block of more than `limit` bytes.
   static std::shared_ptr<SpareBlock> Create(uint64_t limit,
                                             absl::Duration idle);
   SpareBlock(const SpareBlock&) = delete;

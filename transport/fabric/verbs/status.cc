@@ -28,8 +28,8 @@ const char* RemedyFor(int error_number) {
   }
 }
 
-// The status of a reject is the reason of InfiniBand's connection manager (IBTA
-// 12.6.7.2). These values occur.
+// Reasons of InfiniBand's connection manager (IBTA 12.6.7.2), which the status
+// of a reject contains. Only these values occur.
 constexpr int kInvalidServiceId = 8;
 constexpr int kConsumerDefined = 28;
 

@@ -79,7 +79,7 @@ void Supervisor::WatchDeviceLocked(ibv_context* device) {
           self->ReadEventsOnLoop(device);
         }
       });
-  // Without a watch, missing completions reveal the failure.
+  // Goes on without a watch: missing completions then reveal a failure.
   if (watch.ok()) devices_[device] = *watch;
 }
 

@@ -1,5 +1,5 @@
-// Monitors a process's connections: passes on the events of devices, and ticks,
-// so that unreported failures are noticed too.
+// Monitors a process's connections. Passes the events of devices on, and calls
+// each connection periodically, so that unreported failures are noticed too.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_

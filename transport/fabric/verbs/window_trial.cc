@@ -16,9 +16,9 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The half of one region. The window is in the middle of the first half, so
-// that page granularity cannot hide an error of the device. READs write to the
-// second half.
+// The size of half of the trial's region, in bytes. The window is in the middle
+// of the first half, so that page granularity cannot hide an error of the
+// device. READs write to the second half.
 constexpr uint64_t kHalf = 8192;
 constexpr uint64_t kWindowAt = 1024;
 constexpr uint64_t kWindowBytes = 2048;
@@ -29,8 +29,8 @@ uint8_t PatternAt(uint64_t offset) {
   return static_cast<uint8_t>(offset * 31 + offset / 256 + 7);
 }
 
-// The shared state of all trials of a device. Members are destroyed from the
-// last to the first: a trial's pairs, then the members here. A window is
+// The objects that all tests of one trial share. Members are destroyed from the
+// last to the first: the pairs of a test, then the members here. A window is
 // destroyed before the pair through which it is bound.
 class Trial {
  public:
@@ -163,7 +163,8 @@ absl::Status Trial::ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
   const absl::StatusOr<ibv_wc_status> done = DoRead(qp, offset, rkey);
   if (!done.ok()) return done.status();
   if (*done == IBV_WC_SUCCESS) return absl::PermissionDeniedError(what);
-  // The owner's side has refused the READ. Any other failure proves nothing.
+  // Accepts only a refusal by the owner's side. Any other failure proves
+  // nothing.
   if (*done == IBV_WC_REM_ACCESS_ERR) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("a forbidden read ended with status ", int{*done}));
@@ -174,7 +175,7 @@ absl::Status Trial::TryRange(RangeRule rule, WindowTrust* trust) {
   if (!pair.ok()) return pair.status();
   absl::StatusOr<MemoryWindow> window = Open(*pair);
   if (!window.ok()) return window.status();
-  // Covers the last bytes of the range and the first bytes after it.
+  // Reads the last bytes of the range and the first bytes after it.
   absl::Status refused =
       ReadInVain(pair->reader(), kWindowAt + kWindowBytes - kReadBytes / 2,
                  (*window)->rkey, "reads reach beyond a window");

@@ -1,4 +1,4 @@
-// Finds out if a device's memory windows keep peers out of other memory.
+// Tests if a device's memory windows keep peers out of other memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_WINDOW_TRIAL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_WINDOW_TRIAL_H_
@@ -22,7 +22,7 @@ enum class WindowTrust {
   kAllButRange,  // all except memory beyond the window, within its region
 };
 
-// The treatment of a device that fails only in the range.
+// The rule for a device that fails only in the range.
 enum class RangeRule {
   kEnforced,  // the device is refused
   kForgiven,  // the trust is kAllButRange: for tests on Soft-RoCE
