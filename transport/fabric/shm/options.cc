@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/fabric/shm/setup_message.h"
 #include "transport/progress/aside.h"
 
 namespace penstock {
@@ -38,7 +39,7 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
 
 uint32_t FeaturesOf(const Sharing& sharing) {
   return (sharing.devices == nullptr ? 0 : kOpensDevices) |
-         (sharing.copies ? 0 : kTakesDoorbell);
+         (!sharing.copies && RecognizesEventFds() ? kTakesDoorbell : 0);
 }
 
 void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {

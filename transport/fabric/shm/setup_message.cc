@@ -1,6 +1,7 @@
 #include "transport/fabric/shm/setup_message.h"
 
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -177,6 +178,11 @@ bool TakeText(absl::string_view text, SetupMessage* message) {
 absl::Status CheckToken(absl::string_view token) {
   if (!token.empty() && token.size() <= kMaxTokenBytes) return absl::OkStatus();
   return absl::InvalidArgumentError("a token has 1 to 64 bytes");
+}
+
+bool RecognizesEventFds() {
+  const base::UniqueFd fd(eventfd(0, EFD_CLOEXEC));
+  return fd.valid() && IsEventFd(fd.get());
 }
 
 bool HasDescriptor(SetupMessage::Kind kind) {

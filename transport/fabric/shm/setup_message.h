@@ -90,6 +90,11 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 // Returns true if a message of that kind has a descriptor.
 bool HasDescriptor(SetupMessage::Kind kind);
 
+// Returns true if ReceiveSetup() can check a peer's doorbell: that needs this
+// process's /proc. Otherwise a doorbell would stay in the socket, and hold up
+// all later messages.
+bool RecognizesEventFds();
+
 struct ReceivedSetup {
   SetupMessage message;
   // A descriptor of shared memory: anonymous, or a file in a memory file

@@ -3,9 +3,11 @@
 #include "transport/fabric/shm/doorbell.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -94,6 +96,33 @@ TEST_F(ShmDoorbell, PeersThatCopyHaveNone) {
   a()->SetArmed(true);
   EXPECT_TRUE(SendAndRing(b()));
   EXPECT_TRUE(SendAndRing(b()));
+}
+
+// Hides /proc from this process. Returns false if that is not allowed.
+bool HideProc() {
+  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+    return false;
+  }
+  return mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
+}
+
+// A doorbell that nobody can check would stay in the set-up socket, and hold up
+// the segments behind it.
+TEST(ShmWithoutProc, LifelinesRing) {
+  ForkedChild probe([] { EXPECT_TRUE(HideProc()); });
+  if (!probe.Join()) GTEST_SKIP() << "may not mount here";
+  ForkedChild child([] {
+    ASSERT_TRUE(HideProc());
+    ShmFabric fabric;
+    const std::unique_ptr<Pair> pair = MakePair(&fabric, &fabric);
+    ASSERT_NE(pair, nullptr);
+    Endpoint* const end = pair->listening.endpoint.get();
+    EXPECT_TRUE(end->wakeup_fds().empty());
+    end->SetArmed(true);
+    EXPECT_TRUE(SendAndRing(pair->connecting.endpoint.get()));
+  });
+  EXPECT_TRUE(child.Join());
 }
 
 TEST(ShmFewDescriptors, DoorbellsLeaveThemToPaths) {
