@@ -13,6 +13,22 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
+// Only an epoll set that contains this descriptor accepts a change of its
+// entry. The change writes the values that gRPC wrote.
+int FindEpollSet(int fd, grpc_fd* entry) {
+  // Limits the searched descriptors. gRPC makes its set before the first
+  // channel. Later descriptors are greater, unless the program had closed many
+  // earlier ones.
+  constexpr int kSearched = 4096;
+  epoll_event same = {};
+  same.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  same.data.ptr = entry;
+  for (int set = 0; set < kSearched; ++set) {
+    if (epoll_ctl(set, EPOLL_CTL_MOD, fd, &same) == 0) return set;
+  }
+  return -1;
+}
+
 bool EpollSet::IsKnown() {
   const uint32_t fork_count = progress::ForkCount();
   if (fd_ == kUnknown || fork_count != fork_count_) {
@@ -22,28 +38,16 @@ bool EpollSet::IsKnown() {
   return fd_ != kNone;
 }
 
-// Lets gRPC add a descriptor to its set. Only an epoll set that contains this
-// descriptor accepts a change of its entry. The change writes the values that
-// gRPC wrote. The descriptor is a timer that never expires, so it causes no
-// event.
+// Lets gRPC add a descriptor to its set. The descriptor is a timer that never
+// expires, so it causes no event.
 int EpollSet::Search() const {
-  // Limits the searched descriptors. gRPC makes its set before the first
-  // channel. Later descriptors are greater, unless the program had closed many
-  // earlier ones.
-  constexpr int kSearched = 4096;
   base::UniqueFd timer(
       timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return kNone;
   const int timer_fd = timer.Release();  // gRPC closes it
   grpc_fd* const entry =
       engine_.fd_create(timer_fd, "penstock-epoll-set", /*track_err=*/false);
-  epoll_event same = {};
-  same.events = EPOLLIN | EPOLLOUT | EPOLLET;
-  same.data.ptr = entry;
-  int found = kNone;
-  for (int fd = 0; fd < kSearched && found == kNone; ++fd) {
-    if (epoll_ctl(fd, EPOLL_CTL_MOD, timer_fd, &same) == 0) found = fd;
-  }
+  const int found = FindEpollSet(timer_fd, entry);
   engine_.fd_orphan(entry, nullptr, nullptr, "penstock-epoll-set");
   return found;
 }

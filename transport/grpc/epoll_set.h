@@ -11,6 +11,13 @@
 namespace penstock {
 namespace core {
 
+// Returns the descriptor of epoll1's epoll set, which gRPC does not tell. `fd`
+// is a descriptor for which epoll1 has made `entry` (with track_err = false),
+// and which only that set can contain. Returns -1 if the set does not contain
+// `fd`: gRPC could not add it, for example because the user has reached
+// fs.epoll.max_user_watches. Costs one system call for each smaller descriptor.
+int FindEpollSet(int fd, grpc_fd* entry);
+
 // The epoll set of epoll1. gRPC does not tell its descriptor. Used by one
 // thread at a time: the designated poller of epoll1.
 class EpollSet {

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "src/core/lib/iomgr/socket_utils_posix.h"
 #include "src/core/lib/iomgr/tcp_posix.h"
 #include "src/core/lib/resource_quota/resource_quota.h"
 #include "transport/base/unique_fd.h"
+#include "transport/grpc/epoll_set.h"
 
 namespace penstock {
 namespace core {
@@ -64,8 +66,11 @@ std::unique_ptr<SocketInput> SocketInput::Create(grpc_endpoint* endpoint) {
   base::UniqueFd fd(
       fcntl(grpc_endpoint_get_fd(endpoint), F_DUPFD_CLOEXEC, /*least=*/0));
   if (!fd.valid() || IsForConnections(fd.get())) return nullptr;
-  return absl::WrapUnique(new SocketInput(fd.Release()));
+  auto input = absl::WrapUnique(new SocketInput(fd.Release()));
+  return input->IsWatched() ? std::move(input) : nullptr;
 }
+
+bool SocketInput::IsWatched() const { return FindEpollSet(fd(), fd_) >= 0; }
 
 // Takes the descriptor out of the epoll set before closing it. Closing alone
 // would leave it there, because the endpoint keeps the socket open.

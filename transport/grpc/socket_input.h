@@ -22,7 +22,8 @@ namespace core {
 class SocketInput {
  public:
   // Returns null if bytes of `endpoint` are not the socket's bytes, as with
-  // TLS. Also returns null if the process has few descriptors left.
+  // TLS. Also returns null if the process has few descriptors left, or if gRPC
+  // cannot watch one more.
   static std::unique_ptr<SocketInput> Create(grpc_endpoint* endpoint);
   ~SocketInput();
   SocketInput(const SocketInput&) = delete;
@@ -38,6 +39,10 @@ class SocketInput {
  private:
   explicit SocketInput(int fd)
       : fd_(grpc_fd_create(fd, "penstock-input", /*track_err=*/false)) {}
+
+  // Returns true if gRPC's poller watches the descriptor. gRPC reports no
+  // failure to add one, and its input would never be noticed.
+  bool IsWatched() const;
 
   grpc_fd* const fd_;
 };

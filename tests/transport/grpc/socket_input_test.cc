@@ -1,11 +1,14 @@
 #include "transport/grpc/socket_input.h"
 
 #include <dirent.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include "grpc/grpc.h"
@@ -16,6 +19,23 @@
 #include "src/core/lib/iomgr/pollset.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/endpoint_stream.h"
+
+namespace {
+
+// True while gRPC can add no descriptor to its epoll set, as if the user had
+// reached fs.epoll.max_user_watches.
+bool g_set_is_full = false;
+
+}  // namespace
+
+// Takes the place of the C library's function in the whole process.
+extern "C" int epoll_ctl(int set, int operation, int fd, epoll_event* event) {
+  if (g_set_is_full && operation == EPOLL_CTL_ADD) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_epoll_ctl, set, operation, fd, event));
+}
 
 namespace penstock {
 namespace core {
@@ -195,6 +215,18 @@ TEST_F(SocketInputTest, HalfOfTheDescriptorsAreForConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_NE(SocketInput::Create(pair_.client), nullptr);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+// Input would never be noticed. The endpoint goes on reading instead.
+TEST_F(SocketInputTest, FullSetOfThePollerIsNoticed) {
+  grpc_core::ExecCtx context;
+  const int before = OpenDescriptors();
+  g_set_is_full = true;
+  EXPECT_EQ(SocketInput::Create(pair_.client), nullptr);
+  g_set_is_full = false;
+  context.Flush();
+  EXPECT_EQ(OpenDescriptors(), before);
+  EXPECT_NE(SocketInput::Create(pair_.client), nullptr);
 }
 
 class CountedReads : public EndpointStreamEvents {
