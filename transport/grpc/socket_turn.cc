@@ -1,6 +1,9 @@
 #include "transport/grpc/socket_turn.h"
 
+#include <utility>
+
 #include "absl/time/time.h"
+#include "src/core/lib/gprpp/time.h"
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/steady_time.h"
@@ -45,9 +48,35 @@ class EventMark {
   bool saw_event_ = false;
 };
 
-// The number of consecutive calls without an event that end the turn. One such
-// call proves nothing: an event for which nobody waits schedules no closure,
-// and more events may follow. Two such events in a row are rare.
+// Notices if pollset_work() asks the kernel for events, which it does once it
+// has handled all events that it took from the kernel before. gRPC then reads
+// the time, to compute the timeout. This object is the thread's source of time.
+class KernelWatch : public grpc_core::Timestamp::ScopedSource {
+ public:
+  // `worker` is the argument of pollset_work().
+  explicit KernelWatch(grpc_pollset_worker** worker)
+      : worker_(worker != nullptr ? worker : &own_worker_) {}
+
+  grpc_pollset_worker** worker() { return worker_; }
+  grpc_core::Timestamp Now() override {
+    // Closures read the time, too, but gRPC resets the worker before.
+    if (*worker_ != nullptr) asked_ = true;
+    return previous()->Now();
+  }
+  // Returns true if gRPC has asked since the last call.
+  bool TakeAsked() { return std::exchange(asked_, false); }
+
+ private:
+  grpc_pollset_worker* own_worker_ = nullptr;
+  grpc_pollset_worker** const worker_;
+  bool asked_ = false;
+};
+
+// The number of consecutive calls that end the turn, if each of them asks the
+// kernel and finds no event. One such call proves nothing: an event for which
+// nobody waits schedules no closure. The next call then handles the events
+// behind it without asking the kernel. A connection that receives directly
+// causes such an event with each arrival.
 constexpr int kCallsWithoutEvent = 2;
 
 }  // namespace
@@ -58,16 +87,18 @@ bool TakeSocketTurn(const grpc_event_engine_vtable& engine,
   const absl::Time end =
       base::SteadyNow() + absl::Nanoseconds(progress::Turns::kTurnNanos);
   EventMark mark;
+  KernelWatch watch(worker);
   bool more = true;
   gpr_mu_lock(mu);
   for (int without_event = 0; more;) {
     mark.Set();
     const grpc_error_handle error = engine.pollset_work(
-        pollset, worker, grpc_core::Timestamp::ProcessEpoch());
+        pollset, watch.worker(), grpc_core::Timestamp::ProcessEpoch());
+    const bool asked = watch.TakeAsked();
     if (!error.ok())
       break;               // the thread that sleeps in epoll reports the error
     if (!mark.is_set()) {  // otherwise a kick ended the call before its poll
-      without_event = mark.saw_event() ? 0 : without_event + 1;
+      without_event = asked && !mark.saw_event() ? without_event + 1 : 0;
       if (without_event == kCallsWithoutEvent) more = false;
     }
     if (more && base::SteadyNow() >= end) break;

@@ -4,9 +4,11 @@
 
 #include "transport/grpc/socket_turn.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -101,12 +103,18 @@ class BusyPath : public progress::Pollable {
   grpc::Alarm alarm_;
 };
 
-// A descriptor that becomes readable again directly after each read.
+// A descriptor that becomes readable again directly after each read. Nobody
+// waits for its duplicates, as for the descriptor of a connection that receives
+// directly.
 class Descriptor {
  public:
-  Descriptor() {
+  explicit Descriptor(int duplicates) {
     grpc_core::ExecCtx exec_ctx;
     fd_ = grpc_fd_create(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "test", false);
+    for (int i = 0; i < duplicates; ++i) {
+      const int fd = fcntl(grpc_fd_wrapped_fd(fd_), F_DUPFD_CLOEXEC, 0);
+      duplicates_.push_back(grpc_fd_create(fd, "test", false));
+    }
     GRPC_CLOSURE_INIT(
         &closure_,
         [](void* self, grpc_error_handle error) {
@@ -118,6 +126,11 @@ class Descriptor {
   }
   ~Descriptor() {
     grpc_core::ExecCtx exec_ctx;
+    for (grpc_fd* duplicate : duplicates_) {
+      int fd = -1;
+      grpc_fd_orphan(duplicate, nullptr, &fd, "the test is over");
+      close(fd);
+    }
     grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the test is over"));
     grpc_fd_orphan(fd_, nullptr, nullptr, "the test is over");
   }
@@ -133,6 +146,7 @@ class Descriptor {
   }
 
   grpc_fd* fd_ = nullptr;
+  std::vector<grpc_fd*> duplicates_;
   grpc_closure closure_;
 };
 
@@ -165,8 +179,16 @@ class SocketTurnTest : public testing::Test {
     if (tag == path_.get()) path_->outstanding = false;
     return tag;
   }
-  void Watch(int count) {
-    while (count-- > 0) descriptors_.push_back(std::make_unique<Descriptor>());
+  void Watch(int count, int duplicates = 0) {
+    while (count-- > 0) {
+      descriptors_.push_back(std::make_unique<Descriptor>(duplicates));
+    }
+  }
+  void ExpectLooks() {
+    for (const auto& descriptor : descriptors_) {
+      EXPECT_GT(descriptor->gaps.looks(), 1);
+      EXPECT_LE(descriptor->gaps.longest(), kBound);
+    }
   }
 
   grpc::CompletionQueue queue_;
@@ -179,11 +201,14 @@ TEST_F(SocketTurnTest, EveryDescriptorIsLookedAtWhileAPathIsBusy) {
   ASSERT_TRUE(PollingIsWrapped());
   Watch(8);
   Serve(kTime);
-  for (const auto& descriptor : descriptors_) {
-    EXPECT_GT(descriptor->gaps.looks(), 1);
-    EXPECT_LE(descriptor->gaps.longest(), kBound);
-  }
+  ExpectLooks();
   EXPECT_GT(path_->gaps.looks(), 1);
+}
+
+TEST_F(SocketTurnTest, EventsForNobodyDoNotEndATurn) {
+  Watch(16, /*duplicates=*/3);
+  Serve(kTime);
+  ExpectLooks();
 }
 
 TEST_F(SocketTurnTest, APathIsPolledWhileDescriptorsAreBusy) {
