@@ -93,7 +93,10 @@ int Completions::Take(ibv_wc* out, int max) {
 
 void Completions::SetArmed(bool armed) {
   armed_.store(armed, std::memory_order_relaxed);
-  if (armed) (void)api_->ReqNotifyCq(queue_.get(), 0);
+  if (armed) {
+    armings_.fetch_add(1, std::memory_order_relaxed);
+    (void)api_->ReqNotifyCq(queue_.get(), 0);
+  }
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
@@ -108,17 +111,32 @@ void Completions::ClearWakeup() {
     uint64_t count;
     (void)!read(wake_.get(), &count, sizeof count);
   }
-  // Takes one event: each arming causes at most one event, and asking for a
-  // second event would cost as much as the first. An event that stays does not
-  // suppress a later wake-up.
-  ibv_cq* queue;
-  void* context;
-  if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) return;
-  if (++unacknowledged_ == kEventsPerAcknowledgement) {
-    api_->AckCqEvents(queue_.get(), unacknowledged_);
-    unacknowledged_ = 0;
+  if (TakeEvents() && armed_.load(std::memory_order_relaxed)) SetArmed(true);
+}
+
+// Takes all events. Several may have come since the last call, and one event of
+// an epoll set may announce them all. An event that stays would stay for ever.
+// If the queue was armed once, asks for one event only: asking costs as much as
+// taking, and each arming causes at most one.
+bool Completions::TakeEvents() {
+  bool any = false;
+  int armings = armings_.load(std::memory_order_relaxed);
+  while (armings > 0) {
+    ibv_cq* queue;
+    void* context;
+    if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) {
+      // The device combines armings that no completion has answered.
+      armings_.fetch_sub(armings - 1, std::memory_order_relaxed);
+      break;
+    }
+    any = true;
+    armings = armings_.fetch_sub(1, std::memory_order_relaxed) - 1;
+    if (++unacknowledged_ == kEventsPerAcknowledgement) {
+      api_->AckCqEvents(queue_.get(), unacknowledged_);
+      unacknowledged_ = 0;
+    }
   }
-  if (armed_.load(std::memory_order_relaxed)) SetArmed(true);
+  return any;
 }
 
 }  // namespace verbs

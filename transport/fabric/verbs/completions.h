@@ -53,6 +53,8 @@ class Completions {
 
   Completions(Api* api, CompletionChannel channel, CompletionQueue queue,
               base::UniqueFd wake);
+  // Takes the events off the channel. Returns true if there were any.
+  bool TakeEvents();
   // Takes completions off the device's queue into kept_, if kept_ is empty.
   void RefillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -62,6 +64,7 @@ class Completions {
   const base::UniqueFd wake_;  // eventfd
   std::atomic<bool> woken_{false};
   std::atomic<bool> armed_{false};
+  std::atomic<int> armings_{0};      // that may still cause an event
   unsigned int unacknowledged_ = 0;  // events; acknowledged in bulk
 
   base::Mutex mu_;

@@ -125,6 +125,23 @@ TEST_F(CompletionsTest, ClearingArmsAgain) {
   EXPECT_FALSE(wakes());
 }
 
+// Whoever waits for edges is told once of both.
+TEST_F(CompletionsTest, ClearingTakesAllEvents) {
+  for (int round = 0; round < 2; ++round) {
+    completions_->SetArmed(true);
+    Post();
+    completions_->SetArmed(true);
+    Post();
+    ASSERT_TRUE(wakes());
+    completions_->ClearWakeup();
+    EXPECT_FALSE(wakes()) << round;
+    ibv_wc wc[4];
+    ASSERT_EQ(completions_->Take(wc, 4), 2);
+  }
+  Post();
+  EXPECT_TRUE(wakes()) << "clearing armed again";
+}
+
 TEST_F(CompletionsTest, WakingNeedsNoDevice) {
   std::thread([this] { completions_->Wake(); }).join();
   EXPECT_TRUE(wakes());
