@@ -17,13 +17,6 @@ size_t ShareOf(size_t limit, size_t shards) {
   return limit == 0 ? kUnlimited : limit / shards;
 }
 
-// Returns a shard's budget for rows and index. The fixed parts are charged from
-// the start, because they cannot wait for room later.
-size_t LimitOfRows(const Options& options) {
-  const size_t share = ShareOf(options.budget_bytes, options.shards);
-  return share == kUnlimited ? share : share - FixedBytesOfShard(options);
-}
-
 }  // namespace
 
 void Counters::Add(const Counters& other) {
@@ -49,53 +42,20 @@ Shard::Shard(const Options* options, const InitialValue* initial,
              const HashKey* hash, Spill* spill, uint32_t number)
     : options_(*options),
       initial_(*initial),
-      hash_(*hash),
-      keeps_order_(options->KeepsOrder()),
       time_to_live_(WholeSeconds(options->time_to_live)),
       max_rows_(ShareOf(options->max_rows, options->shards)),
-      byte_limit_(LimitOfRows(*options)),
-      pool_(options->budget_bytes == 0 ? options->pool : nullptr),
-      index_(options->memory),
-      rows_(options->dim * (1 + options->slots()), options->memory),
-      recency_(&rows_),
+      rows_(options, hash),
       admission_(options->min_count, options->candidates / options->shards,
                  hash, options->memory),
       removals_(options->max_removals / options->shards, options->memory),
-      copies_(rows_.stride(), options->memory),
-      spill_(spill),
-      number_(number),
-      fetched_(spill == nullptr ? 0 : spill->row_bytes()) {
-  if (pool_ == nullptr) return;
-  pool_->AddShard();
-  CountBytes();
-}
-
-size_t Shard::bytes() const {
-  return rows_.bytes() + index_.bytes() + admission_.bytes() +
-         removals_.bytes() + fetched_.bytes();
-}
-
-void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
-  count = std::min(count, kMaxPrefetch);
-  for (size_t i = 0; i < count; ++i) {
-    index_.Prefetch(static_cast<uint32_t>(hashes[i]));
-  }
-  uint32_t numbers[kMaxPrefetch];
-  for (size_t i = 0; i < count; ++i) {
-    // Compares tags only: the tag nearly always identifies the row.
-    numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),
-                             [](uint32_t row) { return true; });
-    if (numbers[i] != kNoRow) rows_.Prefetch(numbers[i]);
-  }
-  if (!keeps_order_) return;
-  for (size_t i = 0; i < count; ++i) {
-    if (numbers[i] != kNoRow) recency_.Prefetch(numbers[i]);
-  }
-}
+      spilled_(spill, number),
+      memory_(*options, spilled_.buffer_bytes(), &rows_, &admission_,
+              &removals_),
+      snapshot_(options, &rows_, &removals_) {}
 
 // Returns a row that has not expired. Removes an expired row immediately.
 uint32_t Shard::FindAlive(uint64_t id, uint32_t tag, uint32_t now) {
-  const uint32_t number = NumberOf(id, tag);
+  const uint32_t number = rows_.Find(id, tag);
   if (number == kNoRow) return kNoRow;
   if (!Expired(*rows_.At(number), now)) return number;
   Evict(number, Reason::kExpired);
@@ -103,7 +63,7 @@ uint32_t Shard::FindAlive(uint64_t id, uint32_t tag, uint32_t now) {
 }
 
 const Row* Shard::Read(uint64_t id, uint32_t tag, uint32_t now) {
-  const uint32_t number = NumberOf(id, tag);
+  const uint32_t number = rows_.Find(id, tag);
   if (number == kNoRow || Expired(*rows_.At(number), now)) {
     ++counters_.misses;
     return nullptr;
@@ -131,7 +91,7 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
   if (number != kNoRow) {
     ++counters_.hits;
     Row* const row = rows_.At(number);
-    Preserve(number, row);
+    snapshot_.Preserve(number, row);
     Use(number, row, now);
     row->updates += row->updates < std::numeric_limits<uint32_t>::max();
     return row;
@@ -142,7 +102,7 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
     return nullptr;
   }
   ++counters_.misses;
-  if (!Admit(id, tag)) {
+  if (!memory_.Admit(id, tag)) {
     ++counters_.not_admitted;
     return nullptr;
   }
@@ -157,49 +117,24 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 }
 
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
-  const uint32_t number = NumberOf(id, tag);
+  const uint32_t number = rows_.Find(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
   // Overestimates if the id is neither in the tier nor admitted.
-  return spilled_rows_ > 0 || admission_.WouldAdmit(id, tag);
-}
-
-bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
-  const bool has_room = GrowFor(rows, byte_limit);
-  CountBytes();
-  return has_room;
-}
-
-bool Shard::GrowFor(size_t rows, size_t byte_limit) {
-  while (index_.limit() - index_.size() < rows) {
-    // The old and the new index exist at the same time.
-    const size_t bytes = rows_.bytes() + index_.bytes();
-    if (bytes + index_.bytes_to_grow() > byte_limit) return false;
-    // The rows that the index finds must fit next to it. More rows may be
-    // reserved than memory holds at once, and an index never shrinks.
-    const size_t left = byte_limit - index_.bytes_to_grow();
-    if (rows_.RowsIn(left) <= index_.limit() || !index_.Grow()) return false;
-  }
-  while (rows_.available() < rows) {
-    if (rows_.AddRoom(byte_limit - std::min(index_.bytes(), byte_limit))) {
-      continue;
-    }
-    if (!rows_.draining()) return false;
-    rows_.StopDraining();
-  }
-  return true;
+  return spilled_.size() > 0 || admission_.WouldAdmit(id, tag);
 }
 
 bool Shard::Reserve(size_t rows) {
   if (rows == 0) return true;
-  while (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
-                     ByteLimit())) {
-    if (!may_evict() || !keeps_order_) return false;
+  while (!memory_.HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
+                             memory_.Limit())) {
+    if (!may_evict() || !rows_.keeps_order()) return false;
     // Moves rows to the tier now: later the tier may be full.
-    if (spill_ != nullptr && EvictOldest(Reason::kBudget)) continue;
-    if (spill_ != nullptr && rows_.size() > 0) return false;
+    if (spilled_.has_tier() && EvictOldest(Reason::kBudget)) continue;
+    if (spilled_.has_tier() && rows_.size() > 0) return false;
     // Room for one row suffices, because reserved rows will evict each other.
-    if (rows_.size() == 0 && !HasRoomFor(1, ByteLimit())) return false;
-    if (spill_ != nullptr && !PromiseRoom(rows)) return false;
+    if (rows_.size() == 0 && !memory_.HasRoomFor(1, memory_.Limit()))
+      return false;
+    if (spilled_.has_tier() && !PromiseRoom(rows)) return false;
     break;
   }
   rows_.Reserve(rows);
@@ -208,17 +143,15 @@ bool Shard::Reserve(size_t rows) {
 
 void Shard::Unreserve(size_t rows) {
   rows_.Unreserve(rows);
-  if (promised_ <= rows_.reserved()) return;
-  spill_->Unpromise(promised_ - rows_.reserved());
-  promised_ = rows_.reserved();
+  spilled_.LimitPromise(rows_.reserved());
 }
 
 bool Shard::EvictOldest(Reason reason) {
-  if (!keeps_order_ || recency_.oldest() == kNoRow) return false;
-  if (spill_ != nullptr && reason == Reason::kBudget) {
-    return SpillRow(recency_.oldest());
+  if (!rows_.keeps_order() || rows_.oldest() == kNoRow) return false;
+  if (spilled_.has_tier() && reason == Reason::kBudget) {
+    return SpillRow(rows_.oldest());
   }
-  Evict(recency_.oldest(), reason);
+  Evict(rows_.oldest(), reason);
   return true;
 }
 
@@ -227,10 +160,10 @@ bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1
                           : std::min(rows_.reserved() + 1, below_max());
-  while (!HasRoomFor(rows, ByteLimit())) {
+  while (!memory_.HasRoomFor(rows, memory_.Limit())) {
     if (!is_reserved && !may_evict()) return false;
     if (EvictOldest(Reason::kBudget)) continue;
-    return spill_ != nullptr && must && HasRoomFor(rows, kUnlimited);
+    return spilled_.has_tier() && must && memory_.HasRoomFor(rows, kUnlimited);
   }
   return true;
 }
@@ -243,15 +176,7 @@ uint32_t Shard::NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must) {
     --*reserved;
     Unreserve(1);
   }
-  return TakeRow(id, tag);
-}
-
-uint32_t Shard::TakeRow(uint64_t id, uint32_t tag) {
-  const uint32_t number = rows_.Take();
-  rows_.At(number)->id = id;
-  index_.Insert(tag, number);
-  if (keeps_order_) recency_.Add(number);
-  return number;
+  return rows_.Take(id, tag);
 }
 
 uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
@@ -260,7 +185,7 @@ uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
   if (number == kNoRow) return kNoRow;
   Row* const row = rows_.At(number);
   row->last_use = now;
-  row->changed = epoch_;
+  row->changed = snapshot_.epoch();
   float* elements = row->elements();
   initial_.Fill(id, options_.dim, elements);
   for (const float first : options_.initial_slots) {
@@ -273,7 +198,7 @@ uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 
 void Shard::Evict(uint32_t number, Reason reason) {
   Row* const row = rows_.At(number);
-  Preserve(number, row);
+  snapshot_.Preserve(number, row);
   AddRemoval(row->id);
   Release(number);
   switch (reason) {
@@ -294,17 +219,15 @@ void Shard::Evict(uint32_t number, Reason reason) {
 
 void Shard::Release(uint32_t number) {
   if (restore_order_ != nullptr) restore_order_->Remove(number);
-  index_.Erase(static_cast<uint32_t>(hash_(rows_.At(number)->id)), number);
-  if (keeps_order_) recency_.Remove(number);
   rows_.Release(number);
 }
 
 bool Shard::Remove(uint64_t id, uint32_t tag) {
   if (restore_order_ != nullptr) restore_order_->RemoveLost(id);
-  const uint32_t number = NumberOf(id, tag);
+  const uint32_t number = rows_.Find(id, tag);
   if (number == kNoRow) {
     if (!FindSpilled(id, /*now=*/0)) return false;
-    EraseSpilled(id);
+    spilled_.Erase(id);
     AddRemoval(id);
     ++counters_.removed;
     return true;
@@ -315,51 +238,29 @@ bool Shard::Remove(uint64_t id, uint32_t tag) {
 
 bool Shard::Maintain(uint32_t now, size_t limit) {
   size_t left = limit;
-  while (keeps_order_ && left > 0 && recency_.oldest() != kNoRow &&
-         Expired(*rows_.At(recency_.oldest()), now)) {
+  while (rows_.keeps_order() && left > 0 && rows_.oldest() != kNoRow &&
+         Expired(*rows_.At(rows_.oldest()), now)) {
     EvictOldest(Reason::kExpired);
     --left;
   }
   const bool more_to_move = Compact(limit);
-  CountBytes();
+  memory_.Count();
   return left == 0 || more_to_move;
 }
 
 // Moves up to `limit` rows, to free pages. Does nothing while a snapshot or a
 // restore is in progress, because they find rows by number.
 bool Shard::Compact(size_t limit) {
-  if (plan_ != nullptr && cursor_ != kNoRow) return false;
-  if (restore_order_ != nullptr) return false;
-  for (; limit > 0; --limit) {
-    if (!rows_.draining()) {
-      if (!rows_.Drain()) return false;
-      drain_from_ = 0;
-    }
-    const uint32_t number = rows_.NextToMove(&drain_from_);
-    if (number == kNoRow || rows_.available() <= rows_.reserved()) {
-      rows_.StopDraining();
-      return false;
-    }
-    Move(number);
-  }
-  return true;
-}
-
-void Shard::Move(uint32_t number) {
-  const uint32_t to = rows_.Take();
-  Row* const row = rows_.At(number);
-  std::memcpy(static_cast<void*>(rows_.At(to)), row, rows_.stride());
-  index_.Replace(static_cast<uint32_t>(hash_(row->id)), number, to);
-  if (keeps_order_) recency_.Moved(number, to);
-  rows_.Release(number);
+  if (snapshot_.needs_numbers() || restore_order_ != nullptr) return false;
+  return rows_.Compact(limit);
 }
 
 Counters Shard::counters() const {
   Counters counters = counters_;
-  counters.rows = rows_.size() + spilled_rows_;
-  counters.spilled_rows = spilled_rows_;
+  counters.rows = rows_.size() + spilled_.size();
+  counters.spilled_rows = spilled_.size();
   counters.reserved = rows_.reserved();
-  counters.bytes = bytes();
+  counters.bytes = memory_.bytes();
   return counters;
 }
 

@@ -9,17 +9,17 @@
 #include <memory>
 
 #include "ps/sparse/admission.h"
-#include "ps/sparse/copies.h"
 #include "ps/sparse/hash.h"
-#include "ps/sparse/index.h"
 #include "ps/sparse/initial_value.h"
 #include "ps/sparse/options.h"
-#include "ps/sparse/recency.h"
 #include "ps/sparse/removals.h"
 #include "ps/sparse/restore_order.h"
-#include "ps/sparse/row_block.h"
 #include "ps/sparse/row_store.h"
+#include "ps/sparse/shard_memory.h"
+#include "ps/sparse/shard_rows.h"
+#include "ps/sparse/shard_snapshot.h"
 #include "ps/sparse/spill.h"
+#include "ps/sparse/spilled_rows.h"
 
 namespace penstock::ps::sparse {
 
@@ -45,7 +45,8 @@ struct Counters {
   void Add(const Counters& other);
 };
 
-// A shard. With a tier, the least recently used rows are there: SpillRow()
+// A shard: decides which ids have rows, and whether a row is in memory or in
+// the tier. With a tier, the least recently used rows are there: SpillRow()
 // moves a row out, Fetch() moves it back on demand.
 //
 // `tag` is the low half of the id's hash, `now` is in seconds. Not thread-safe.
@@ -59,12 +60,9 @@ class Shard {
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
-  ~Shard();
-
-  static constexpr size_t kMaxPrefetch = 128;
-  // Prefetches what the calls for these hashes will touch. Limited to
-  // kMaxPrefetch hashes.
-  void Prefetch(const uint64_t* hashes, size_t count) const;
+  const ShardRows& rows() const { return rows_; }
+  ShardSnapshot& snapshot() { return snapshot_; }
+  Removals& removals() { return removals_; }
 
   // Returns the row and marks it as used. Returns null if there is none or it
   // has expired. Does not search the tier.
@@ -84,8 +82,7 @@ class Shard {
   // Puts a row of a restore. Returns the row, of which the caller sets elements
   // and updates. If there is no room, drops the row that was not used for
   // longest, which may be this one; then returns null. With a tier, needs one
-  // of
-  // `*reserved` instead, and returns null only if memory fails.
+  // of `*reserved` instead, and returns null only if memory fails.
   Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved);
   // Sorts rows by their last use. Returns the ids of the restore that have no
   // row. Call after the last Put().
@@ -96,12 +93,9 @@ class Shard {
   // the tier.
   bool Reserve(size_t rows);
   void Unreserve(size_t rows);
-  // Return true if Update() or Put() would make a row. UpdateWouldMake() may
-  // also return true for an id that is neither in the tier nor admitted.
+  // Returns true if Update() would make a row. May also return true for an id
+  // that is neither in the tier nor admitted.
   bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
-  bool PutWouldMake(uint64_t id, uint32_t tag) const {
-    return NumberOf(id, tag) == kNoRow;
-  }
   // Returns true if Update() needs new room while the tier is full and its rows
   // can only be swapped with rows in memory. Asks the tier for the id.
   bool UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now);
@@ -115,53 +109,23 @@ class Shard {
   // `limit` of each. Returns true if there is more to do.
   bool Maintain(uint32_t now, size_t limit);
 
-  // Assigns later changes to epoch plan->at + 1. With `walk`, the snapshot
-  // takes this shard's rows; the plan must live until EndSnapshot().
-  void BeginSnapshot(SnapshotPlan* plan);
-  // Adds the removed ids first, then up to `limit` rows. Returns true if there
-  // are more.
-  bool ReadSnapshot(size_t limit, RowBlock* block);
-  void EndSnapshot();
-  // Adds a row to a snapshot's block.
-  static void Append(const Options& options, const Row& row, RowBlock* block);
-  bool KnowsRemovalsAfter(uint32_t epoch) const {
-    return removals_.CompleteAfter(epoch);
-  }
-  void ForgetRemovals(uint32_t epoch) { removals_.Forget(epoch); }
-
   Counters counters() const;
-  size_t LongestRun() const { return index_.LongestRun(); }
 
  private:
-  size_t bytes() const;
   bool Expired(const Row& row, uint32_t now) const {
     return now > row.last_use && now - row.last_use > time_to_live_;
-  }
-  uint32_t NumberOf(uint64_t id, uint32_t tag) const {
-    return index_.Find(tag,
-                       [&](uint32_t row) { return rows_.At(row)->id == id; });
   }
   // Returns how many rows fit before each new one evicts another.
   size_t below_max() const {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
-  // Returns the current limit of the bytes of rows and index.
-  size_t ByteLimit();
-  // Updates the pool's count of this shard's bytes.
-  void CountBytes();
-  bool Admit(uint64_t id, uint32_t tag);
-  void AddRemoval(uint64_t id);
-  bool HasRoomFor(size_t rows, size_t byte_limit);
-  bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);
   // Returns a row in which only the id is set, or kNoRow if there is no room.
   // `must` tells that the row was promised before. The shard may then exceed
   // its budget if the tier is full.
   uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
-  uint32_t TakeRow(uint64_t id, uint32_t tag);
   uint32_t NewRestored(uint64_t id, uint32_t tag, uint32_t last_use);
-  void Sort();
   uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
                 bool must);
   void Evict(uint32_t number, Reason reason);
@@ -171,79 +135,46 @@ class Shard {
   bool may_evict() const {
     return options_.above_budget != AboveBudget::kRefuse;
   }
-  // Loads the id's row from the tier into fetched_. Returns false if there is
-  // none or it has expired.
+  // Loads the id's row from the tier. Returns false if there is none or it has
+  // expired.
   bool FindSpilled(uint64_t id, uint32_t now);
-  // Erases the row that FindSpilled() found.
-  void EraseSpilled(uint64_t id);
   // Moves the row that FindSpilled() found into memory. Returns kNoRow if there
   // is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
   // Fetches a row like Fetch(), for a full tier: another row takes the fetched
   // row's room there. If that fails, exceeds the budget, as NewRow() does.
   uint32_t Swap(uint32_t tag);
-  // Copies fetched_ into row `number`, which was made for it.
-  void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
   // Reserves room in the tier for the rows that do not fit into memory, out of
   // the reserved rows and `rows` more. Returns false if the tier has too little
   // room.
   bool PromiseRoom(size_t rows);
 
-  // Copies a row that the snapshot would otherwise miss.
-  void CopyForSnapshot(uint32_t number, const Row& row) {
-    if (plan_ != nullptr && number >= cursor_ && plan_->Has(row)) {
-      copies_.Add(row, plan_);
-    }
-  }
-  // Keeps the row's old contents for the snapshot. Call before each change of a
-  // row.
-  void Preserve(uint32_t number, Row* row) {
-    if (row->changed == epoch_) return;
-    CopyForSnapshot(number, *row);
-    row->changed = epoch_;
-  }
   void Use(uint32_t number, Row* row, uint32_t now) {
     // Most uses happen in the second that is stored already. Not writing then
     // keeps the line clean.
     if (row->last_use < now) row->last_use = now;
-    if (keeps_order_) recency_.Use(number);
+    rows_.MakeNewest(number);
   }
-  void Move(uint32_t number);
+  // Adds a removal of this moment.
+  void AddRemoval(uint64_t id) { memory_.AddRemoval(id, snapshot_.epoch()); }
   bool Compact(size_t limit);
 
   const Options& options_;
   const InitialValue& initial_;
-  const HashKey& hash_;
-  const bool keeps_order_;
   const uint32_t time_to_live_;
   const size_t max_rows_;
-  const size_t byte_limit_;  // of rows and index
-  Pool* const pool_;         // null: no pool
-  size_t counted_ = 0;       // in the pool
-  RowIndex index_;
-  RowStore rows_;
-  Recency recency_;
+  ShardRows rows_;
   Admission admission_;
   Removals removals_;
-  uint32_t drain_from_ = 0;
-  // Set during a restore that has no room for all rows.
-  std::unique_ptr<RestoreOrder> restore_order_;
-
-  uint32_t epoch_ = 1;
-  SnapshotPlan* plan_ = nullptr;
-  uint32_t cursor_ = kNoRow;  // rows before it have been taken
-  bool removed_taken_ = false;
-  Copies copies_;
-  Counters counters_;
-
-  Spill* const spill_;
-  const uint32_t number_;
-  size_t spilled_rows_ = 0;
-  size_t promised_ = 0;  // rows promised by spill_
+  SpilledRows spilled_;
   // True if the last row to be moved to the tier had no room.
   bool tier_is_full_ = false;
-  RowBuffer fetched_;
+  ShardMemory memory_;
+  ShardSnapshot snapshot_;
+  // Set during a restore that has no room for all rows.
+  std::unique_ptr<RestoreOrder> restore_order_;
+  Counters counters_;
 };
 
 }  // namespace penstock::ps::sparse

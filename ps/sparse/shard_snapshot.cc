@@ -1,6 +1,4 @@
-// Reads a shard's rows for a snapshot.
-
-#include "ps/sparse/shard.h"
+#include "ps/sparse/shard_snapshot.h"
 
 namespace penstock::ps::sparse {
 namespace {
@@ -10,14 +8,21 @@ constexpr size_t kLooksPerRow = 16;
 
 }  // namespace
 
-void Shard::BeginSnapshot(SnapshotPlan* plan) {
+ShardSnapshot::ShardSnapshot(const Options* options, const ShardRows* rows,
+                             const Removals* removals)
+    : options_(*options),
+      rows_(*rows),
+      removals_(*removals),
+      copies_(rows->store().stride(), options->memory) {}
+
+void ShardSnapshot::Begin(SnapshotPlan* plan) {
   epoch_ = plan->at + 1;
   plan_ = plan;
   cursor_ = 0;
   removed_taken_ = false;
 }
 
-bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
+bool ShardSnapshot::Read(size_t limit, RowBlock* block) {
   if (!removed_taken_ && plan_->since > 0) {
     if (!removals_.CompleteAfter(plan_->since)) {
       plan_->Fail("more ids were removed than max_removals has room for");
@@ -33,7 +38,7 @@ bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
   }
   size_t looks = limit * kLooksPerRow;
   while (taken < limit && looks > 0 && cursor_ != kNoRow) {
-    const uint32_t number = rows_.NextUsed(cursor_, &looks, &cursor_);
+    const uint32_t number = rows_.store().NextUsed(cursor_, &looks, &cursor_);
     if (number == kNoRow || !plan_->Has(*rows_.At(number))) continue;
     Append(options_, *rows_.At(number), block);
     ++taken;
@@ -41,13 +46,13 @@ bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
   return cursor_ != kNoRow || copies_.Last() != nullptr;
 }
 
-void Shard::EndSnapshot() {
+void ShardSnapshot::End() {
   copies_.Clear(plan_);
   plan_ = nullptr;
   cursor_ = kNoRow;
 }
 
-void Shard::Append(const Options& options, const Row& row, RowBlock* block) {
+void Append(const Options& options, const Row& row, RowBlock* block) {
   const float* const slots = row.elements() + options.dim;
   block->ids.push_back(row.id);
   block->values.insert(block->values.end(), row.elements(), slots);

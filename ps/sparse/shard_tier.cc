@@ -7,11 +7,11 @@
 namespace penstock::ps::sparse {
 
 const Row* Shard::ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now) {
-  if (NumberOf(id, tag) == kNoRow && FindSpilled(id, now)) {
+  if (rows_.Find(id, tag) == kNoRow && FindSpilled(id, now)) {
     size_t reserved = 0;
     if (Fetch(tag, &reserved, /*must=*/false) == kNoRow) {
       ++counters_.hits;
-      return fetched_.row();
+      return &spilled_.found();
     }
   }
   return Read(id, tag, now);
@@ -19,106 +19,85 @@ const Row* Shard::ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now) {
 
 bool Shard::SpillRow(uint32_t number) {
   const Row& row = *rows_.At(number);
-  tier_is_full_ = !spill_->Put(number_, row);
+  tier_is_full_ = !spilled_.Put(row);
   if (tier_is_full_) return false;
   // The snapshot's view of the tier lacks this row.
-  CopyForSnapshot(number, row);
+  snapshot_.Copy(number, row);
   Release(number);
-  ++spilled_rows_;
   ++counters_.spilled;
   return true;
 }
 
 bool Shard::PromiseRoom(size_t rows) {
-  const size_t in_memory = std::min(
-      index_.limit(),
-      rows_.RowsIn(byte_limit_ - std::min(index_.bytes(), byte_limit_)));
+  const size_t in_memory = rows_.RowsWithin(memory_.budget());
   const size_t all = rows_.reserved() + rows;
-  if (all <= in_memory + promised_) return true;
-  const size_t more = all - in_memory - promised_;
-  if (!spill_->Promise(more)) return false;
-  promised_ += more;
-  return true;
+  return spilled_.Promise(all - std::min(all, in_memory));
 }
 
 // Returns true if Swap() may run. During the swap, another shard may take the
 // row's room in the tier. This shard then exceeds its limit. The condition
 // keeps the excess small.
 bool Shard::CanSwap() const {
-  return spill_ != nullptr &&
-         rows_.bytes() + index_.bytes() <= byte_limit_ + byte_limit_ / 8 &&
-         spill_->ErasedIsRoom();
+  return spilled_.has_tier() &&
+         rows_.bytes() <= memory_.budget() + memory_.budget() / 8 &&
+         spilled_.ErasedIsRoom();
 }
 
 bool Shard::UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now) {
-  const uint32_t number = NumberOf(id, tag);
+  const uint32_t number = rows_.Find(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
   return !FindSpilled(id, now) && admission_.WouldAdmit(id, tag);
 }
 
 bool Shard::FindSpilled(uint64_t id, uint32_t now) {
-  if (spilled_rows_ == 0 || !spill_->Get(number_, id, fetched_.row())) {
-    return false;
-  }
-  if (!Expired(*fetched_.row(), now)) return true;
-  EraseSpilled(id);
+  if (!spilled_.Find(id)) return false;
+  if (!Expired(spilled_.found(), now)) return true;
+  spilled_.Erase(id);
   AddRemoval(id);
   ++counters_.expired;
   return false;
 }
 
-void Shard::EraseSpilled(uint64_t id) {
-  spill_->Erase(number_, id);
-  --spilled_rows_;
-}
-
 uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
-  if (must && tier_is_full_) return Swap(tag);
-  const uint32_t number = NewRow(fetched_.row()->id, tag, reserved, must);
+  const Row& from = spilled_.found();
+  const bool swaps = must && tier_is_full_;
+  const uint32_t number =
+      swaps ? Swap(tag) : NewRow(from.id, tag, reserved, must);
   if (number == kNoRow) return kNoRow;
-  EraseSpilled(fetched_.row()->id);
-  TakeFetched(number);
+  if (!swaps) spilled_.Erase(from.id);
+  Row* const row = rows_.At(number);
+  row->last_use = from.last_use;
+  row->updates = from.updates;
+  // A snapshot reads the row from its view of the tier. For the snapshot, the
+  // row has changed later.
+  row->changed = snapshot_.is_in_progress() ? snapshot_.epoch() : from.changed;
+  std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
+              row->elements());
+  ++counters_.fetched;
   return number;
 }
 
 // Brings the fetched row into memory, in place of another row. Leaves reserved
 // room alone: no room in the tier was promised for this row.
 uint32_t Shard::Swap(uint32_t tag) {
-  const Row& row = *fetched_.row();
-  EraseSpilled(row.id);
-  if (!HasRoomFor(rows_.reserved() + 1, byte_limit_) &&
-      recency_.oldest() != kNoRow) {
-    SpillRow(recency_.oldest());
+  const Row& row = spilled_.found();
+  spilled_.Erase(row.id);
+  if (!memory_.HasRoomFor(rows_.reserved() + 1, memory_.budget()) &&
+      rows_.oldest() != kNoRow) {
+    SpillRow(rows_.oldest());
     tier_is_full_ = true;
   }
   size_t reserved = 0;
   const uint32_t number = NewRow(row.id, tag, &reserved, /*must=*/true);
-  if (number != kNoRow) {
-    TakeFetched(number);
-  } else if (spill_->Put(number_, row)) {
-    ++spilled_rows_;
-  } else {
+  if (number == kNoRow && !spilled_.Put(row)) {
     AddRemoval(row.id);
     ++counters_.over_budget;
   }
   return number;
 }
 
-// Marks the row as changed after the snapshot, which reads the row from its
-// view of the tier.
-void Shard::TakeFetched(uint32_t number) {
-  const Row& from = *fetched_.row();
-  Row* const row = rows_.At(number);
-  row->last_use = from.last_use;
-  row->updates = from.updates;
-  row->changed = plan_ != nullptr ? epoch_ : from.changed;
-  std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
-              row->elements());
-  ++counters_.fetched;
-}
-
 void Shard::ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now) {
-  if (NumberOf(id, tag) == kNoRow) FindSpilled(id, now);
+  if (rows_.Find(id, tag) == kNoRow) FindSpilled(id, now);
 }
 
 }  // namespace penstock::ps::sparse

@@ -18,7 +18,7 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
   while (!plan_->failed() && shard_ < table_->parts_.size()) {
     Table::Part& part = *table_->parts_[shard_];
     base::MutexLock lock(&part.mu);
-    const bool more = part.shard.ReadSnapshot(limit, block);
+    const bool more = part.shard.snapshot().Read(limit, block);
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
@@ -45,7 +45,7 @@ void Snapshot::AddSpilled(size_t limit, RowBlock* block) {
     if (row == nullptr) {
       spilled_.reset();
     } else if (plan_->Has(*row)) {
-      Shard::Append(table_->options(), *row, block);
+      Append(table_->options(), *row, block);
     }
   }
 }

@@ -131,7 +131,8 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
       rows = 0;
       for (size_t i = begin; i < end; ++i) {
         if ((i - begin) % kPrefetch == 0) {
-          shard.Prefetch(batch.hashes() + i, std::min(kPrefetch, end - i));
+          shard.rows().Prefetch(batch.hashes() + i,
+                                std::min(kPrefetch, end - i));
         }
         rows += would_make(shard, i);
       }
@@ -246,8 +247,8 @@ absl::Status Table::Restore(const RowBlock& block) {
   const Batch batch(block.ids, hash_, shard_bits_);
   RemoveInside(block.removed);
   const auto would_make = [&](const Shard& shard, size_t place) {
-    return shard.PutWouldMake(block.ids[batch.position(place)],
-                              batch.tag(place));
+    return shard.rows().Find(block.ids[batch.position(place)],
+                             batch.tag(place)) == kNoRow;
   };
   Reservation reservation(this);
   if (spill_ != nullptr) {
@@ -341,12 +342,12 @@ absl::StatusOr<std::unique_ptr<Snapshot>> Table::BeginSnapshot(
   bool knows_removals = true;
   for (const auto& part : parts_) {
     base::MutexLock part_lock(&part->mu);
-    knows_removals &= since == 0 || part->shard.KnowsRemovalsAfter(since);
+    knows_removals &= since == 0 || part->shard.removals().CompleteAfter(since);
   }
   for (const auto& part : parts_) {
     if (!knows_removals) break;
     base::MutexLock part_lock(&part->mu);
-    part->shard.BeginSnapshot(plan.get());
+    part->shard.snapshot().Begin(plan.get());
   }
   if (knows_removals && spill_ != nullptr) spilled = spill_->Begin();
   gate_.Open();
@@ -363,7 +364,7 @@ void Table::EndSnapshot() {
   base::MutexLock lock(&snapshot_mu_);
   for (const auto& part : parts_) {
     base::MutexLock part_lock(&part->mu);
-    part->shard.EndSnapshot();
+    part->shard.snapshot().End();
   }
   plan_ = nullptr;
 }
@@ -371,7 +372,7 @@ void Table::EndSnapshot() {
 void Table::ForgetRemovals(uint32_t epoch) {
   for (const auto& part : parts_) {
     base::MutexLock lock(&part->mu);
-    part->shard.ForgetRemovals(epoch);
+    part->shard.removals().Forget(epoch);
   }
 }
 
@@ -389,7 +390,7 @@ size_t Table::LongestRun() const {
   size_t longest = 0;
   for (const auto& part : parts_) {
     base::MutexLock lock(&part->mu);
-    longest = std::max(longest, part->shard.LongestRun());
+    longest = std::max(longest, part->shard.rows().LongestRun());
   }
   return longest;
 }

@@ -153,7 +153,7 @@ class Table {
   static constexpr size_t kRowsPerLock = 256;
   // The number of rows prefetched at once. Fewer leave the memory idle; more do
   // not fit into the L1 cache.
-  static constexpr size_t kPrefetch = Shard::kMaxPrefetch;
+  static constexpr size_t kPrefetch = ShardRows::kMaxPrefetch;
 
   struct alignas(64) Part {
     Part(const Options* options, const InitialValue* initial,
@@ -236,7 +236,7 @@ void Table::OnEach(const Batch& batch, ShardRange shards, const Work& work) {
   OnPieces(batch, shards, [&](Shard& shard, size_t, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i += kPrefetch) {
       const size_t some = std::min(end, i + kPrefetch);
-      shard.Prefetch(batch.hashes() + i, some - i);
+      shard.rows().Prefetch(batch.hashes() + i, some - i);
       for (size_t place = i; place < some; ++place) work(shard, place);
     }
     return true;
