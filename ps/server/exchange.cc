@@ -8,6 +8,15 @@
 #include "ps/server/refusals.h"
 
 namespace penstock::ps {
+namespace {
+
+bool HasSynchronousTable(const Model& model) {
+  return std::any_of(
+      model.tables.begin(), model.tables.end(),
+      [](const TableSpec& table) { return table.staleness == 0; });
+}
+
+}  // namespace
 
 using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
@@ -32,10 +41,16 @@ Exchange::Exchange(const Options& options,
                    Coordinator coordinator, const RowClock* clock, Steps* steps)
     : options_(options),
       training_(std::move(training)),
+      is_synchronous_(HasSynchronousTable(training_->tables->model().model())),
       clock_(clock),
       steps_(steps),
       coordinator_(std::move(coordinator)),
-      room_(options.max_held_bytes) {}
+      room_(options.max_held_bytes),
+      snapshots_(
+          is_synchronous_, &coordinator_, steps,
+          [this](uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot) {
+            OnSnapshot(ticket, std::move(snapshot));
+          }) {}
 
 absl::StatusOr<Exchange::Joined> Exchange::Join(const WorkerId& worker) {
   Due due;
@@ -119,7 +134,7 @@ void Exchange::OnFailed(const absl::Status& why) {
 void Exchange::FailLocked(const absl::Status& why, Due* due) {
   failure_ = why;
   steps_->End();
-  EndSnapshotsLocked(why, due);
+  HandleLocked(snapshots_.RemoveAll(why, due), due);
   HandleLocked(coordinator_.Drain(), due);
 }
 
@@ -128,7 +143,7 @@ void Exchange::OnDeadline() {
   {
     absl::MutexLock lock(&mu_);
     const absl::Time now = SteadyNow();
-    if (hold_ends_ <= now) ReleaseLocked(&due);
+    if (snapshots_.hold_ends() <= now) HandleLocked(snapshots_.Release(), &due);
     HandleLocked(coordinator_.Tick(now), &due);
   }
   Run(due);
@@ -140,7 +155,7 @@ void Exchange::Drain() {
     absl::MutexLock lock(&mu_);
     if (is_draining_) return;
     is_draining_ = true;
-    EndSnapshotsLocked(Draining(), &due);
+    HandleLocked(snapshots_.RemoveAll(Draining(), &due), &due);
     HandleLocked(coordinator_.Drain(), &due);
   }
   Run(due);

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +20,7 @@
 #include "absl/types/optional.h"
 #include "ps/consistency/coordinator.h"
 #include "ps/consistency/cut.h"
+#include "ps/server/cut_snapshots.h"
 #include "ps/server/held_gradients.h"
 #include "ps/server/push_room.h"
 #include "ps/server/report.h"
@@ -99,15 +99,14 @@ class Exchange final : public StepSource {
             bool will_help);
   void Pull(uint64_t ticket, const PullSpec& spec, PullCallback callback);
   void Cancel(uint64_t ticket);
-  // Stops applying new pushes until TakeSnapshot() or Release(), for kHoldLimit
-  // at most. Ends the waiting snapshots with ABORTED.
+  // Stops applying new pushes until TakeSnapshot() or Release(), for
+  // CutSnapshots::kHoldLimit at most. Ends the waiting snapshots with ABORTED.
   HeldSteps Hold();
   void Release();
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
       uint64_t ticket, absl::optional<CutPoint> cut,
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait);
-  static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
 
   // Ends every wait, and refuses later calls.
   void Drain();
@@ -139,14 +138,7 @@ class Exchange final : public StepSource {
     size_t bytes = 0;  // of the selection
     PullCallback callback;
   };
-  struct PendingSnapshot {
-    uint64_t ticket = 0;
-    absl::optional<CutPoint> cut;
-    SparseSnapshotOptions options;
-    Steps::SnapshotCallback callback;
-  };
-  // Callbacks to run once the lock is free.
-  using Due = std::vector<std::function<void()>>;
+  using Due = CutSnapshots::Due;
   using Outcome = Coordinator::Outcome;
 
   Exchange(const Options& options, std::shared_ptr<const Training> training,
@@ -184,26 +176,19 @@ class Exchange final : public StepSource {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<uint64_t> VersionLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ReleaseLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Starts to advance to the cut of the first waiting snapshot. Ends snapshots
-  // whose cut has passed.
-  void BeginSnapshotLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes the first waiting snapshot, if its cut is reached.
-  void TakeSnapshotAtCutLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSnapshot(uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)
       ABSL_LOCKS_EXCLUDED(mu_);
-  bool RemoveSnapshot(uint64_t ticket, const absl::Status& why)
+  void RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if the cut waits for a push for which there is no room even
-  // after all other pushes before the cut were applied.
+  // Returns true if the cut of a snapshot waits for a push for which there will
+  // be no room.
   bool NeverReachesCutLocked(const PendingPush& push) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndSnapshotsLocked(const absl::Status& why, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Run(const Due& due);
 
   const Options options_;
   const std::shared_ptr<const Training> training_;
+  const bool is_synchronous_;  // the model has a synchronous table
   const RowClock* const clock_;
   Steps* const steps_;
 
@@ -218,12 +203,7 @@ class Exchange final : public StepSource {
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pulls_
-  // The server advances to the cut of the first snapshot only.
-  std::deque<PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
-  // True while steps_ takes the first snapshot.
-  bool is_at_cut_ ABSL_GUARDED_BY(mu_) = false;
-  // The time when a hold without a snapshot ends.
-  absl::Time hold_ends_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  CutSnapshots snapshots_ ABSL_GUARDED_BY(mu_);
   PushCounts counts_ ABSL_GUARDED_BY(mu_);
   absl::Status failure_ ABSL_GUARDED_BY(mu_);
   bool is_draining_ ABSL_GUARDED_BY(mu_) = false;

@@ -47,13 +47,12 @@ absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
   if (absl::IsAborted(status)) FailLocked(status, due);
   // The pushes that wait behind the cut may have the room of those before it.
   if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
-    EndSnapshotsLocked(
-        absl::ResourceExhaustedError(absl::StrCat(
-            "checkpoint: worker ", push.id.rank, " has to push step ",
-            push.id.clock,
-            " first, and there is no room next to the pushes that wait for the "
-            "checkpoint: raise --held-gradients")),
-        due);
+    const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
+        "checkpoint: worker ", push.id.rank, " has to push step ",
+        push.id.clock,
+        " first, and there is no room next to the pushes that wait for the "
+        "checkpoint: raise --held-gradients"));
+    HandleLocked(snapshots_.RemoveAll(why, due), due);
   }
   return status;
 }
@@ -178,12 +177,12 @@ void Exchange::HandleLocked(Outcome outcome, Due* due, bool will_help) {
     }
   }
   Steps::News news;
-  news.deadline = std::min(coordinator_.NextDeadline(), hold_ends_);
+  news.deadline = std::min(coordinator_.NextDeadline(), snapshots_.hold_ends());
   news.held_bytes = held_.bytes();
   news.applies = std::move(outcome.applies);
   news.will_help = will_help;
   steps_->Update(this, std::move(news));
-  TakeSnapshotAtCutLocked(due);
+  if (snapshots_.IsDue()) HandleLocked(snapshots_.Begin(), due);
 }
 
 void Exchange::AnswerPushLocked(PendingPush push,

@@ -29,6 +29,15 @@ absl::Status PushRoom::Check(const WorkerId& worker, uint64_t clock,
       max_bytes_, ": come again, or raise its --held-gradients"));
 }
 
+bool PushRoom::NeverReaches(const CutPoint& cut, const PushId& push,
+                            size_t bytes, size_t pending_behind,
+                            const HeldGradients& held,
+                            bool is_synchronous) const {
+  if (push.clock >= cut.ClockOf(push.rank)) return false;
+  const size_t kept = is_synchronous ? held.bytes() : held.BytesBehind(cut);
+  return bytes + kept + pending_behind > max_bytes_;
+}
+
 absl::Status PushRoom::CheckStep(size_t at, const PushId& push, size_t bytes,
                                  const HeldGradients& held,
                                  const Coordinator& coordinator) {

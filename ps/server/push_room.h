@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "ps/consistency/coordinator.h"
+#include "ps/consistency/cut.h"
 #include "ps/server/held_gradients.h"
 
 namespace penstock::ps {
@@ -37,6 +38,15 @@ class PushRoom {
   absl::Status Check(const WorkerId& worker, uint64_t clock, size_t bytes,
                      size_t pending_bytes, const HeldGradients& held,
                      const Coordinator& coordinator);
+
+  // Returns true if a checkpoint's cut waits for a push that Check() has
+  // refused, and the push has no room even after all other pushes before the
+  // cut were applied. `pending_behind` are the bytes of pushes after the cut
+  // that the coordinator holds. `is_synchronous`: the model has a synchronous
+  // table. A step before the cut may then wait for this push.
+  bool NeverReaches(const CutPoint& cut, const PushId& push, size_t bytes,
+                    size_t pending_behind, const HeldGradients& held,
+                    bool is_synchronous) const;
 
  private:
   // The workers without room next to the pushes of a step.

@@ -161,8 +161,8 @@ class Server {
   void Cancel(uint64_t ticket);
 
   // Prevents new steps, so that a cut of all servers can be chosen. The hold
-  // ends with TakeSnapshot(), ReleaseSteps(), or after Exchange::kHoldLimit.
-  // Ends the waiting snapshots with ABORTED.
+  // ends with TakeSnapshot(), ReleaseSteps(), or after
+  // CutSnapshots::kHoldLimit. Ends the waiting snapshots with ABORTED.
   absl::StatusOr<HeldSteps> HoldSteps(const View& view);
   void ReleaseSteps();
   // Returns the values at `cut`. A nullopt means the first cut that this server

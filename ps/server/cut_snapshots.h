@@ -1,0 +1,102 @@
+// The snapshots of a server that wait for their cuts.
+
+#ifndef PENSTOCK_PS_SERVER_CUT_SNAPSHOTS_H_
+#define PENSTOCK_PS_SERVER_CUT_SNAPSHOTS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/coordinator.h"
+#include "ps/consistency/cut.h"
+#include "ps/server/model_snapshot.h"
+#include "ps/server/steps.h"
+
+namespace penstock::ps {
+
+// Returns a cut as a text for errors.
+std::string Describe(const CutPoint& cut);
+
+// A queue of snapshots. Takes the coordinator to the cut of the first one, and
+// lets Steps take the snapshot there. Holds the coordinator before that, while
+// a client chooses a cut for all servers.
+//
+// Not thread-safe: the caller's lock guards the coordinator, too. The caller
+// carries out each returned outcome. `due` gets callbacks to run without the
+// lock.
+class CutSnapshots {
+ public:
+  using Outcome = Coordinator::Outcome;
+  using Due = std::vector<std::function<void()>>;
+  struct Request {
+    uint64_t ticket = 0;
+    // nullopt: the first cut that can be reached.
+    absl::optional<CutPoint> cut;
+    SparseSnapshotOptions options;
+    Steps::SnapshotCallback callback;
+  };
+  // Gets each snapshot that was taken, on the steps' thread and without the
+  // lock. Passes the snapshot to Finish()'s callback.
+  using OnSnapshot = std::function<void(
+      uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)>;
+
+  static constexpr absl::Duration kHoldLimit = absl::Seconds(5);
+
+  // `is_synchronous`: the model has a synchronous table. The pointers outlive
+  // this object.
+  CutSnapshots(bool is_synchronous, Coordinator* coordinator, Steps* steps,
+               OnSnapshot on_snapshot);
+
+  // Stops applying new pushes until Add() or Release(), for kHoldLimit at most.
+  // Call only if no snapshot waits.
+  HeldSteps Hold(absl::Time now);
+  // Ends a hold, unless a snapshot waits.
+  Outcome Release();
+  // Returns the time when Release() is due.
+  absl::Time hold_ends() const { return hold_ends_; }
+
+  Outcome Add(Request request, Due* due);
+  // Returns true if the first snapshot has reached its cut and was not begun.
+  bool IsDue() const;
+  // Begins the first snapshot, and closes its cut. Call if IsDue().
+  Outcome Begin();
+  // Ends the snapshot that was taken. Returns its callback, or null if the
+  // snapshot has ended already.
+  Steps::SnapshotCallback Finish(uint64_t ticket, Outcome* outcome, Due* due);
+  // Ends a snapshot with `why`, unless Steps is taking it now.
+  Outcome Remove(uint64_t ticket, const absl::Status& why, Due* due);
+  // Ends all snapshots with `why`.
+  Outcome RemoveAll(const absl::Status& why, Due* due);
+
+  // Returns the cut of the first snapshot, or null without one.
+  const CutPoint* cut() const;
+  // Returns true if the first snapshot waits for pushes before its cut.
+  bool is_on_the_way() const { return !is_at_cut_ && cut() != nullptr; }
+
+ private:
+  Outcome GoOn();
+  // Starts to advance to the cut of the first waiting snapshot. Ends snapshots
+  // whose cut has passed. Adds to `outcome`.
+  void Advance(Outcome* outcome, Due* due);
+
+  const bool is_synchronous_;
+  Coordinator* const coordinator_;
+  Steps* const steps_;
+  const OnSnapshot on_snapshot_;
+  // The server advances to the cut of the first snapshot only.
+  std::deque<Request> waiting_;
+  // True while steps_ takes the first snapshot.
+  bool is_at_cut_ = false;
+  // The time when a hold without a snapshot ends.
+  absl::Time hold_ends_ = absl::InfiniteFuture();
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_CUT_SNAPSHOTS_H_
