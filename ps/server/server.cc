@@ -136,7 +136,7 @@ std::shared_ptr<const Server::Training> Server::training() const {
 
 bool Server::has_values() const {
   absl::MutexLock lock(&mu_);
-  return training_ != nullptr && training_->tables->has_values();
+  return training_ != nullptr && training_->tables->dense().has_values();
 }
 
 absl::optional<CutId> Server::restored() const {
@@ -308,7 +308,7 @@ ServerReport Server::report() const {
   report.server = training->server;
   report.servers =
       static_cast<uint32_t>(training->tables->placement().servers().size());
-  report.has_values = training->tables->has_values();
+  report.has_values = training->tables->dense().has_values();
   report.tables = training->tables->Report();
   return report;
 }

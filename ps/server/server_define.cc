@@ -167,7 +167,7 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
     cut_ = cut;
     steps_.Begin(exchange_, training_->tables);
     state_ = State::kDefined;
-    if (training_->tables->has_values()) BecomeReadyLocked(&due);
+    if (training_->tables->dense().has_values()) BecomeReadyLocked(&due);
   }
   for (const auto& callback : due) callback();
   return absl::OkStatus();
@@ -194,7 +194,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
     if (state_ != State::kDefined) return false;
     training = training_;
   }
-  absl::Status taken = training->tables->Initialize(values);
+  absl::Status taken = training->tables->dense().Initialize(values);
   if (!taken.ok()) {
     const std::string refusal = absl::StrCat(
         "initialize from worker ", worker.rank, ": ", taken.message());
@@ -204,7 +204,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    if (state_ == State::kDefined && training->tables->has_values()) {
+    if (state_ == State::kDefined && training->tables->dense().has_values()) {
       BecomeReadyLocked(&due);
     }
   }

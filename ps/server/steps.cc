@@ -38,7 +38,7 @@ absl::StatusOr<ModelSnapshot> Snapshot(const SparseSnapshotOptions& options,
   ModelSnapshot snapshot;
   snapshot.cut = std::move(cut);
   for (size_t i = 0; i < tables->parts().size(); ++i) {
-    snapshot.parts.push_back(tables->part(i).TakeSnapshot());
+    snapshot.parts.push_back(tables->dense().part(i).TakeSnapshot());
   }
   for (size_t i = 0; i < tables->model().rows().size(); ++i) {
     auto rows = tables->table(i).BeginSnapshot(

@@ -11,19 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "ps/dense/dense_part.h"
 #include "ps/optim/optimizer.h"
 #include "ps/optim/workers.h"
 #include "ps/placement/placement_map.h"
+#include "ps/server/dense_parts.h"
 #include "ps/server/gradients.h"
 #include "ps/server/local_model.h"
 #include "ps/server/parts.h"
@@ -99,29 +96,13 @@ class Tables {
   const PlacementMap& placement() const { return *placement_; }
   // Returns the index of this server in the placement.
   uint32_t server() const { return server_; }
-  const std::vector<Part>& parts() const { return parts_; }
+  const std::vector<Part>& parts() const { return dense_->layout(); }
+  DenseParts& dense() { return *dense_; }
+  const DenseParts& dense() const { return *dense_; }
 
-  // Copies the first values of parts, by their names. A part that has a value
-  // keeps that value. Returns INVALID_ARGUMENT, with the name of the part, if
-  // the part is not here, has another type or shape, or is not finite.
-  absl::Status Initialize(const tensor::Bundle& values);
-  // Returns uninitialized memory for a part's value and slots. The caller fills
-  // the memory and passes it to Restore(). Returns RESOURCE_EXHAUSTED if there
-  // is no memory.
-  absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
-  // Sets a part to its state in a checkpoint.
-  absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
-  // Sets a part whose checkpoint lacks some pieces. `missing` has the indices
-  // of these pieces in Part::pieces. The part has a value once Initialize() has
-  // set the missing pieces.
-  void RestoreRest(size_t part, DensePart::Snapshot snapshot,
-                   std::vector<size_t> missing);
   // Records that the restored checkpoint did not have this table of the model.
   // Call before other threads use the tables.
   void SetNew(size_t table) { is_new_[table] = true; }
-  // Returns true once all parts have values. From then on the parts can be read
-  // and trained.
-  bool has_values() const { return missing_parts_ == 0; }
 
   // Resolves the ids and the part names of a pull. Returns INVALID_ARGUMENT,
   // with the name of the table, for:
@@ -168,9 +149,8 @@ class Tables {
   // Returns the reports of the tables, in the order of the model.
   std::vector<TableReport> Report() const;
 
-  // Return the parts and tables themselves. For the applying thread, and for
+  // Return the sparse tables themselves. For the applying thread, and for
   // readers of counters.
-  const DensePart& part(size_t at) const { return *dense_[at]; }
   sparse::Table& table(size_t rows) { return *sparse_[rows].table; }
   const sparse::Table& table(size_t rows) const { return *sparse_[rows].table; }
   // Returns the number of steps that a sparse table has taken.
@@ -187,41 +167,14 @@ class Tables {
     std::atomic<uint64_t> steps{0};
   };
 
-  // A part whose checkpoint lacks some pieces.
-  struct Incomplete {
-    DensePart::Snapshot snapshot;
-    std::vector<size_t> missing;
-  };
-
   Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
          uint32_t server, const Options& options);
 
   absl::Status MakeOptimizers();
+  absl::Status MakeDenseParts();
   absl::Status MakeSparseTables();
-  absl::Status CheckDenseBytes();
-  DensePart::Options OptionsOf(size_t part) const;
-  // Returns the restored part. Takes the pieces that the checkpoint lacks from
-  // `first`.
-  absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
-                                                      const DensePart& first,
-                                                      Incomplete rest) const;
-  void SetPart(size_t at, std::unique_ptr<DensePart> part)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
-  // Returns the bytes of all versions of the dense values.
-  size_t VersionBytes() const;
-  // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
-  absl::Status CheckVersions();
-  absl::StatusOr<size_t> FindPart(const std::string& name) const;
-  // Returns `status`, which says that one of `elements` is not finite or is
-  // above the limit of `dtype`. For a pack, returns an error with the name of
-  // the variable instead: users do not know the pack.
-  absl::Status NameTable(const absl::Status& status, size_t part,
-                         const tensor::Tensor& elements, tensor::DType dtype,
-                         absl::string_view remedy) const;
   absl::Status CheckIds(size_t rows, absl::Span<const uint64_t> ids) const;
-  absl::StatusOr<DenseGradient> CheckDense(
-      size_t part, absl::Span<const tensor::NamedTensor> named) const;
   absl::StatusOr<RowGradients> CheckRows(
       size_t rows, absl::Span<const tensor::NamedTensor> named, absl::Time now);
   // Returns memory for an answer. Fails with:
@@ -235,34 +188,23 @@ class Tables {
                                          tensor::DType dtype);
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
                                           absl::Time now);
-  absl::Status ApplyParts(size_t policy, absl::Span<Gradients* const> pushes);
   absl::Status ApplyRows(size_t rows, RowStep mean, absl::Time now);
 
   const LocalModel model_;
   const std::shared_ptr<const PlacementMap> placement_;
   const uint32_t server_;
   const Options options_;
-  double max_version_bytes_ = 0;  // of the values of all parts
-  const std::vector<Part> parts_;
   const optim::Workers workers_;
   // Shared with the answers, whose readers may outlive the tables.
   const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
       std::make_shared<std::atomic<size_t>>(0);
-  absl::flat_hash_map<std::string, size_t> part_of_;
   // The optimizers, by table of the model.
-  std::vector<std::shared_ptr<const optim::Optimizer>> optimizers_;
+  DenseParts::Optimizers optimizers_;
   std::vector<bool> is_new_;
 
-  absl::Mutex setup_mu_;
-  absl::flat_hash_map<size_t, Incomplete> incomplete_
-      ABSL_GUARDED_BY(setup_mu_);
-  // Each is set once, before missing_parts_ counts it.
-  std::vector<std::unique_ptr<DensePart>> dense_;
-  std::atomic<size_t> missing_parts_;
+  std::unique_ptr<DenseParts> dense_;
   std::unique_ptr<sparse::Pool> pool_;  // null: no limit
   std::vector<SparseTable> sparse_;
-  // A reader that holds readers_mu_ sees all dense steps of a policy or none.
-  mutable absl::Mutex readers_mu_;
 };
 
 }  // namespace penstock::ps

@@ -5,7 +5,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "ps/compression/decompress.h"
 #include "ps/optim/gradient.h"
 #include "ps/server/row_step.h"
 #include "ps/server/row_tensors.h"
@@ -90,17 +89,18 @@ std::vector<RowGradients*> OfTable(size_t rows,
 absl::StatusOr<Gradients> Tables::Check(const tensor::Bundle& push,
                                         absl::Time now) {
   Gradients gradients;
-  std::vector<bool> has_part(parts_.size());
+  std::vector<bool> has_part(parts().size());
   std::vector<bool> has_rows(sparse_.size());
   NamedTensors left = push.tensors;
   while (!left.empty()) {
     const NamedTensors named = FirstOfOneName(left);
     left.remove_prefix(named.size());
     const std::string& name = named[0].name;
-    if (const auto part = part_of_.find(name); part != part_of_.end()) {
-      if (has_part[part->second]) return Repeated(name);
-      has_part[part->second] = true;
-      auto dense = CheckDense(part->second, named);
+    const absl::optional<size_t> part = dense_->IndexOf(name);
+    if (part.has_value()) {
+      if (has_part[*part]) return Repeated(name);
+      has_part[*part] = true;
+      auto dense = dense_->Check(*part, named);
       if (!dense.ok()) return dense.status();
       gradients.dense.push_back(*std::move(dense));
       continue;
@@ -114,25 +114,6 @@ absl::StatusOr<Gradients> Tables::Check(const tensor::Bundle& push,
     gradients.rows.push_back(*std::move(sparse));
   }
   return gradients;
-}
-
-absl::StatusOr<DenseGradient> Tables::CheckDense(size_t part,
-                                                 NamedTensors named) const {
-  std::vector<tensor::Tensor> list;
-  list.reserve(named.size());
-  for (const tensor::NamedTensor& each : named) list.push_back(each.tensor);
-  auto gradient = compression::Decompress(parts_[part].shape, list, workers_);
-  if (!gradient.ok()) {
-    return absl::Status(gradient.status().code(),
-                        absl::StrCat("variable ", Shown(named[0].name), ": ",
-                                     gradient.status().message()));
-  }
-  absl::Status status = dense_[part]->Check(*gradient);
-  if (!status.ok()) {
-    return NameTable(status, part, *gradient, parts_[part].dtype,
-                     optim::kSmallerGradients);
-  }
-  return DenseGradient{part, *std::move(gradient)};
 }
 
 absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
@@ -188,30 +169,11 @@ absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
     }
     steps.emplace_back(rows, *std::move(step));
   }
-  absl::Status status = ApplyParts(policy, pushes);
+  absl::Status status = dense_->Apply(policy, pushes);
   for (size_t i = 0; status.ok() && i < steps.size(); ++i) {
     status = ApplyRows(steps[i].first, std::move(steps[i].second), now);
   }
   return status;
-}
-
-absl::Status Tables::ApplyParts(size_t policy,
-                                absl::Span<Gradients* const> pushes) {
-  std::vector<DensePart::Step> steps;
-  std::vector<size_t> step_of(parts_.size(), parts_.size());
-  for (const Gradients* push : pushes) {
-    for (const DenseGradient& each : push->dense) {
-      if (parts_[each.part].policy != policy) continue;
-      if (step_of[each.part] == parts_.size()) {
-        step_of[each.part] = steps.size();
-        steps.emplace_back();
-        steps.back().part = dense_[each.part].get();
-      }
-      steps[step_of[each.part]].gradients.push_back(each.gradient);
-    }
-  }
-  if (steps.empty()) return absl::OkStatus();
-  return DensePart::Apply(steps, workers_, &readers_mu_);
 }
 
 absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {

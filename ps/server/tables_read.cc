@@ -21,9 +21,9 @@ absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
                                          bool all_parts) const {
   Selection selection;
   size_t row_bytes = 0;
-  std::vector<bool> is_wanted(parts_.size());
+  std::vector<bool> is_wanted(dense_->layout().size());
   for (const std::string& name : parts) {
-    const auto part = FindPart(name);
+    const auto part = dense_->Find(name);
     if (!part.ok()) return part.status();
     if (is_wanted[*part]) {
       return absl::InvalidArgumentError(
@@ -31,7 +31,7 @@ absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
     }
     is_wanted[*part] = true;
   }
-  for (size_t i = 0; i < parts_.size(); ++i) {
+  for (size_t i = 0; i < is_wanted.size(); ++i) {
     if (all_parts || is_wanted[i]) selection.parts.push_back(i);
   }
   for (const tensor::NamedTensor& named : ids.tensors) {
@@ -55,7 +55,7 @@ absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
 std::vector<size_t> Tables::PoliciesOf(const Selection& selection) const {
   std::vector<size_t> policies;
   for (const size_t part : selection.parts) {
-    policies.push_back(parts_[part].policy);
+    policies.push_back(parts()[part].policy);
   }
   for (const Selection::Rows& rows : selection.rows) {
     policies.push_back(model_.rows()[rows.rows].policy);
@@ -85,13 +85,8 @@ absl::StatusOr<tensor::Bundle> Tables::Read(const Selection& selection,
   tensor::Bundle bundle;
   bundle.tensors.reserve(selection.parts.size() + selection.rows.size());
   if (!selection.parts.empty()) {
-    absl::Status status = CheckVersions();
+    absl::Status status = dense_->Read(selection.parts, &bundle);
     if (!status.ok()) return status;
-    absl::MutexLock lock(&readers_mu_);
-    for (const size_t part : selection.parts) {
-      bundle.tensors.push_back(
-          {parts_[part].name, dense_[part]->Current().value});
-    }
   }
   for (const Selection::Rows& rows : selection.rows) {
     auto values = ReadRows(rows, now);

@@ -38,7 +38,7 @@ TablesSink::TablesSink(Tables* tables, std::vector<bool> is_new)
 
 absl::Status TablesSink::Begin() {
   for (size_t part = 0; part < tables_->parts().size(); ++part) {
-    auto room = tables_->MakeRoom(part);
+    auto room = tables_->dense().MakeRoom(part);
     if (!room.ok()) return room.status();
     parts_.push_back(*std::move(room));
   }
@@ -158,9 +158,10 @@ absl::Status TablesSink::Finish() {
   for (size_t part = 0; status.ok() && part < parts_.size(); ++part) {
     std::vector<size_t> missing = NewPieces(part);
     if (missing.empty()) {
-      status = tables_->Restore(part, std::move(parts_[part]));
+      status = tables_->dense().Restore(part, std::move(parts_[part]));
     } else if (missing.size() < tables_->parts()[part].pieces.size()) {
-      tables_->RestoreRest(part, std::move(parts_[part]), std::move(missing));
+      tables_->dense().RestoreRest(part, std::move(parts_[part]),
+                                   std::move(missing));
     }
   }
   return status;

@@ -34,9 +34,9 @@ class HalfSource final : public RestoreSource {
     return absl::OkStatus();
   }
   absl::StatusOr<RestoredModel> Restore(const CutId&, Tables* tables) override {
-    auto room = *tables->MakeRoom(0);
+    auto room = *tables->dense().MakeRoom(0);
     std::memset(room.value.buffer()->mutable_data(), 0, room.value.byte_size());
-    EXPECT_TRUE(tables->Restore(0, std::move(room)).ok());
+    EXPECT_TRUE(tables->dense().Restore(0, std::move(room)).ok());
     return absl::DataLossError("damaged");
   }
 };

@@ -169,7 +169,7 @@ absl::Status SmallTraining::Settle() {
 
 void SmallTraining::AddParts(const Tables& tables, TrainingState* state) const {
   for (size_t i = 0; i < tables.parts().size(); ++i) {
-    const DensePart::Snapshot snapshot = tables.part(i).TakeSnapshot();
+    const DensePart::Snapshot snapshot = tables.dense().part(i).TakeSnapshot();
     for (const Part::Piece& piece : tables.parts()[i].pieces) {
       const LocalRange& range = tables.model().ranges()[piece.range];
       const TableSpec& table = tables.model().table(range.table);

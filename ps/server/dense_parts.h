@@ -1,0 +1,151 @@
+// The dense values that one server holds, and their steps.
+
+#ifndef PENSTOCK_PS_SERVER_DENSE_PARTS_H_
+#define PENSTOCK_PS_SERVER_DENSE_PARTS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "ps/dense/dense_part.h"
+#include "ps/optim/optimizer.h"
+#include "ps/optim/workers.h"
+#include "ps/server/gradients.h"
+#include "ps/server/local_model.h"
+#include "ps/server/parts.h"
+#include "ps/server/report.h"
+#include "tensor_service/allocator.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// The parts of one server: their first values, their memory and their steps.
+//
+// Thread-safe, except for Apply(). Call that from one thread at a time.
+class DenseParts {
+ public:
+  // The optimizers, by table of the model.
+  using Optimizers = std::vector<std::shared_ptr<const optim::Optimizer>>;
+  struct Options {
+    // Allocates the values that are sent. Outlives all readers. Null:
+    // tensor::DefaultAllocator().
+    tensor::Allocator* allocator = nullptr;
+    // Limits the values, their next versions and slots. Readers may keep older
+    // versions in the rest of this memory. Older versions may always take as
+    // much memory as the values and their next versions, even if the rest is
+    // less.
+    size_t max_bytes = 0;
+  };
+
+  // Makes the parts without values. Returns RESOURCE_EXHAUSTED above max_bytes.
+  // `model` and `workers` outlive this object.
+  static absl::StatusOr<std::unique_ptr<DenseParts>> Create(
+      const LocalModel* model, Optimizers optimizers,
+      const optim::Workers* workers, const Options& options);
+
+  const std::vector<Part>& layout() const { return layout_; }
+  // Return the index of a part. If there is none, Find() returns
+  // INVALID_ARGUMENT.
+  absl::StatusOr<size_t> Find(const std::string& name) const;
+  absl::optional<size_t> IndexOf(const std::string& name) const;
+
+  // Copies the first values of parts, by their names. A part that has a value
+  // keeps that value. Returns INVALID_ARGUMENT, with the name of the part, if
+  // the part is not here, has another type or shape, or is not finite.
+  absl::Status Initialize(const tensor::Bundle& values);
+  // Returns uninitialized memory for a part's value and slots. The caller fills
+  // the memory and passes it to Restore(). Returns RESOURCE_EXHAUSTED if there
+  // is no memory.
+  absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
+  // Sets a part to its state in a checkpoint.
+  absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
+  // Sets a part whose checkpoint lacks some pieces. `missing` has the indices
+  // of these pieces in Part::pieces. The part has a value once Initialize() has
+  // set the missing pieces.
+  void RestoreRest(size_t part, DensePart::Snapshot snapshot,
+                   std::vector<size_t> missing);
+  // Returns true once all parts have values. From then on the parts can be read
+  // and trained.
+  bool has_values() const { return missing_parts_ == 0; }
+
+  // Adds the values of `parts` to `bundle`, in this order. Values of one policy
+  // are of one point in time. Returns RESOURCE_EXHAUSTED if older versions are
+  // at their limit.
+  absl::Status Read(absl::Span<const size_t> parts, tensor::Bundle* bundle);
+  // Checks the gradient of one part, in the form of ps.proto. Returns
+  // INVALID_ARGUMENT for a wrong type or shape, or an element that is not
+  // finite.
+  absl::StatusOr<DenseGradient> Check(
+      size_t part, absl::Span<const tensor::NamedTensor> named) const;
+  // Applies the mean of the pushes to the parts of a policy, as
+  // Tables::Apply() does.
+  absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes);
+
+  // Adds to the rows, bytes and steps of the tables, in the order of the model.
+  // Adds nothing before has_values().
+  void AddTo(std::vector<TableReport>* reports) const;
+  // Returns a part itself. For the applying thread, and for readers of
+  // counters.
+  const DensePart& part(size_t at) const { return *parts_[at]; }
+
+ private:
+  // A part whose checkpoint lacks some pieces.
+  struct Incomplete {
+    DensePart::Snapshot snapshot;
+    std::vector<size_t> missing;
+  };
+
+  DenseParts(const LocalModel* model, Optimizers optimizers,
+             const optim::Workers* workers, const Options& options);
+
+  absl::Status CheckBytes();
+  DensePart::Options OptionsOf(size_t part) const;
+  // Returns the restored part. Takes the pieces that the checkpoint lacks from
+  // `first`.
+  absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
+                                                      const DensePart& first,
+                                                      Incomplete rest) const;
+  void SetPart(size_t at, std::unique_ptr<DensePart> part)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
+  // Returns the bytes of all versions of the values.
+  size_t VersionBytes() const;
+  // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
+  absl::Status CheckVersions();
+  // Returns `status`, which says that one of `elements` is not finite or is
+  // above the limit of `dtype`. For a pack, returns an error with the name of
+  // the variable instead: users do not know the pack.
+  absl::Status NameTable(const absl::Status& status, size_t part,
+                         const tensor::Tensor& elements, tensor::DType dtype,
+                         absl::string_view remedy) const;
+
+  const LocalModel& model_;
+  const Optimizers optimizers_;
+  const optim::Workers& workers_;
+  const Options options_;
+  double max_version_bytes_ = 0;  // of the values of all parts
+  const std::vector<Part> layout_;
+  absl::flat_hash_map<std::string, size_t> part_of_;
+
+  absl::Mutex setup_mu_;
+  absl::flat_hash_map<size_t, Incomplete> incomplete_
+      ABSL_GUARDED_BY(setup_mu_);
+  // Each is set once, before missing_parts_ counts it.
+  std::vector<std::unique_ptr<DensePart>> parts_;
+  std::atomic<size_t> missing_parts_;
+  // A reader that holds readers_mu_ sees all steps of a policy or none.
+  absl::Mutex readers_mu_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_DENSE_PARTS_H_
