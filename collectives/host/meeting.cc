@@ -35,6 +35,16 @@ using Kind = Introduction::Kind;
 
 // Limits the callers that have connected and not yet said who they are.
 constexpr size_t kMaxStrangers = 2 * kMaxHostRanks;
+// The pause of accepting when this process has no descriptor left: the caller
+// waits, and rank 0 must not poll in a busy loop.
+constexpr absl::Duration kAcceptPause = absl::Milliseconds(50);
+
+// Returns true for a caller that has hung up. A caller that has said hello says
+// nothing more, so input is a breach as well.
+bool HungUp(int socket) {
+  pollfd polled = {socket, POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
 
 absl::Status CheckSizes(int ranks, int rank, int least_rank,
                         const SegmentSizes& sizes) {
@@ -84,25 +94,9 @@ class Table {
         guests_(ranks) {}
 
   absl::Status Fill() {
-    while (present_ + 1 < ranks_) {
+    while (DropDead() + 1 < ranks_) {
       if (base::SteadyNow() >= deadline_) return Missing();
-      std::vector<pollfd> polled = {{listener_, POLLIN, 0}};
-      for (const auto& stranger : strangers_) {
-        polled.push_back({stranger.get(), POLLIN, 0});
-      }
-      if (poll(polled.data(), polled.size(), PollMillis(deadline_)) <= 0) {
-        continue;
-      }
-      std::vector<base::UniqueFd> silent;
-      for (size_t i = 0; i < strangers_.size(); ++i) {
-        if (polled[i + 1].revents == 0) {
-          silent.push_back(std::move(strangers_[i]));
-        } else {
-          Hear(std::move(strangers_[i]));
-        }
-      }
-      strangers_ = std::move(silent);
-      if (polled[0].revents != 0) Accept();
+      HearAndAccept();
     }
     return absl::OkStatus();
   }
@@ -162,10 +156,52 @@ class Table {
     return introduction;
   }
 
+  // Frees the seats of ranks that have died, and returns the number of others.
+  int DropDead() {
+    int present = 0;
+    for (Guest& guest : guests_) {
+      if (!guest.socket.valid()) continue;
+      if (HungUp(guest.socket.get())) {
+        guest = Guest();
+      } else {
+        ++present;
+      }
+    }
+    return present;
+  }
+
+  // Waits for callers, and handles those that come.
+  void HearAndAccept() {
+    const absl::Time now = base::SteadyNow();
+    const bool accepts = now >= accepts_from_;
+    std::vector<pollfd> polled = {{accepts ? listener_ : -1, POLLIN, 0}};
+    for (const auto& stranger : strangers_) {
+      polled.push_back({stranger.get(), POLLIN, 0});
+    }
+    const absl::Time until = accepts ? deadline_ : accepts_from_;
+    if (poll(polled.data(), polled.size(), PollMillis(until)) <= 0) return;
+    std::vector<base::UniqueFd> silent;
+    for (size_t i = 0; i < strangers_.size(); ++i) {
+      if (polled[i + 1].revents == 0) {
+        silent.push_back(std::move(strangers_[i]));
+      } else {
+        Hear(std::move(strangers_[i]));
+      }
+    }
+    strangers_ = std::move(silent);
+    if (polled[0].revents != 0) Accept();
+  }
+
   void Accept() {
     base::UniqueFd socket(
         accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.valid() || !CheckUser(socket.get()).ok()) return;
+    if (!socket.valid()) {
+      const bool lacks_room = errno == EMFILE || errno == ENFILE ||
+                              errno == ENOBUFS || errno == ENOMEM;
+      if (lacks_room) accepts_from_ = base::SteadyNow() + kAcceptPause;
+      return;
+    }
+    if (!CheckUser(socket.get()).ok()) return;
     if (strangers_.size() < kMaxStrangers) {
       strangers_.push_back(std::move(socket));
     }
@@ -177,6 +213,7 @@ class Table {
       Refuse(socket.get(), std::string(received.status().message()));
       return;
     }
+    DropDead();
     const std::string reason = ReasonAgainst(received->introduction);
     if (!reason.empty()) {
       Refuse(socket.get(), reason);
@@ -186,7 +223,6 @@ class Table {
     guest.socket = std::move(socket);
     guest.memory = std::move(received->memory);
     guest.life = std::move(received->life);
-    ++present_;
   }
 
   std::string ReasonAgainst(const Introduction& hello) const {
@@ -229,9 +265,9 @@ class Table {
   const int ranks_;
   const SegmentSizes sizes_;
   const absl::Time deadline_;
-  int present_ = 0;
   std::vector<Guest> guests_;
   std::vector<base::UniqueFd> strangers_;
+  absl::Time accepts_from_ = absl::InfinitePast();
 };
 
 absl::StatusOr<Members> ReceiveMembers(int socket, const Introduction& hello,

@@ -1,7 +1,13 @@
 #include "collectives/host/meeting.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstddef>
+#include <ctime>
 #include <future>
 #include <string>
 #include <utility>
@@ -9,9 +15,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "collectives/host/introduction.h"
+#include "collectives/host/member.h"
 #include "gtest/gtest.h"
+#include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/address.h"
 
 namespace penstock::collectives {
@@ -126,6 +136,77 @@ TEST(Meeting, RefusesARankThatComesTwice) {
             "rank 0 refuses: rank 1 has come already");
   EXPECT_TRUE(third.get().ok());
   EXPECT_TRUE(led.get().ok());
+}
+
+// Says hello as a rank that then waits for the others.
+base::UniqueFd SayHello(const std::string& invitation, int rank, int ranks) {
+  const std::vector<std::string> parts = absl::StrSplit(invitation, ' ');
+  auto socket = fabric::shm::ConnectTo({parts[0], ""});
+  EXPECT_TRUE(socket.ok()) << socket.status();
+  auto own = OwnMember::Create({kMinSlotBytes});
+  EXPECT_TRUE(own.ok()) << own.status();
+  Introduction hello;
+  hello.rank = static_cast<uint32_t>(rank);
+  hello.ranks = static_cast<uint32_t>(ranks);
+  hello.sizes = {kMinSlotBytes};
+  hello.token = absl::HexStringToBytes(parts[1]);
+  EXPECT_TRUE(Send(socket->get(), hello, (*own)->memory_fd(), (*own)->life_fd(),
+                   absl::InfiniteFuture())
+                  .ok());
+  return *std::move(socket);
+}
+
+TEST(Meeting, ARankThatDiesAfterItsHelloMayComeAgain) {
+  auto meeting = Meeting::Open();
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  const std::string invitation = meeting->invitation();
+  auto led = std::async(std::launch::async, [&] {
+    return meeting->Lead(3, {kMinSlotBytes}, kLong);
+  });
+  SayHello(invitation, 1, 3);  // hangs up
+  const auto join = [&](int rank) {
+    return std::async(std::launch::async, [=] {
+      return Join(invitation, rank, 3, {kMinSlotBytes}, kLong).status();
+    });
+  };
+  auto first = join(1), second = join(2);
+  EXPECT_EQ(first.get(), absl::OkStatus());
+  EXPECT_EQ(second.get(), absl::OkStatus());
+  EXPECT_TRUE(led.get().ok());
+}
+
+// A busy loop would use as much of a core as it gets.
+TEST(Meeting, WaitsQuietlyIfThereIsNoDescriptorForACaller) {
+  auto meeting = Meeting::Open();
+  ASSERT_TRUE(meeting.ok()) << meeting.status();
+  const std::string invitation = meeting->invitation();
+  auto led = std::async(std::launch::async, [&] {
+    const auto members =
+        meeting->Lead(3, {kMinSlotBytes}, absl::Milliseconds(500));
+    timespec used = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    EXPECT_LT(absl::DurationFromTimespec(used), absl::Milliseconds(50));
+    return members.status();
+  });
+  // An answer shows that rank 0 waits for callers.
+  std::string other = invitation;
+  other.back() = other.back() == '0' ? '1' : '0';
+  EXPECT_FALSE(Join(other, 1, 3, {kMinSlotBytes}, kLong).ok());
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {3, limit.rlim_max};
+  const std::string name = invitation.substr(0, invitation.find(' '));
+  base::UniqueFd caller(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  const auto length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  EXPECT_EQ(
+      connect(caller.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(led.get().code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 TEST(Meeting, NamesTheMissingRanks) {
