@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/call.h"
 #include "collectives/elements.h"
+#include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/plan.h"
 #include "tensor_service/dtype.h"
@@ -130,6 +131,33 @@ absl::Status Group::AllToAll(DType dtype, const void* in, void* out,
   const size_t bytes = BytesOf(dtype, count) * ranks();
   status = CheckApart(in, bytes, out, bytes);
   return status.ok() ? Run(call, in, out) : status;
+}
+
+absl::Status Group::CheckLetter(const Letter& letter) const {
+  const absl::Status status = CheckCall(
+      {Operation::kBroadcast, ReduceOp::kMax, letter.dtype, 0, letter.count},
+      1);
+  if (!status.ok()) return status;
+  if (letter.peer < 0 || letter.peer >= ranks() || letter.peer == rank()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the other rank is ", letter.peer, ", expected 0 to ",
+                     ranks() - 1, " without ", rank()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Group::Send(DType dtype, const void* data, int64_t count, int to,
+                         uint32_t tag) {
+  const Letter letter = {dtype, count, to, tag};
+  const absl::Status status = CheckLetter(letter);
+  return status.ok() ? SendLetter(letter, data) : status;
+}
+
+absl::Status Group::Receive(DType dtype, void* data, int64_t count, int from,
+                            uint32_t tag) {
+  const Letter letter = {dtype, count, from, tag};
+  const absl::Status status = CheckLetter(letter);
+  return status.ok() ? ReceiveLetter(letter, data) : status;
 }
 
 absl::Status Group::Barrier() { return Run(Call(), nullptr, nullptr); }

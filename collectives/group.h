@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "collectives/call.h"
+#include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
 
@@ -75,6 +76,17 @@ class Group {
                         int64_t count);
   absl::Status Barrier();
 
+  // Sends elements to rank `to`. Returns when `data` may change. Small messages
+  // are buffered: the receiver may come later. A large message waits for its
+  // receiver. Returns INVALID_ARGUMENT if `to` is this rank.
+  absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
+                    int to, uint32_t tag);
+  // Receives the next message with this tag from rank `from`. Messages of one
+  // rank with different tags may be received in any order. A message of another
+  // type or count ends the group.
+  absl::Status Receive(tensor::DType dtype, void* data, int64_t count, int from,
+                       uint32_t tag);
+
   // Ends the present and all later operations, on all ranks, with CANCELLED.
   // Any thread; does not wait.
   virtual void Abort() = 0;
@@ -84,8 +96,12 @@ class Group {
   // above. `in` is null where only the root has input, and `out` where only the
   // root has output. A broadcast has the same `in` and `out`.
   virtual absl::Status Run(const Call& call, const void* in, void* out) = 0;
+  // Run valid messages.
+  virtual absl::Status SendLetter(const Letter& letter, const void* data) = 0;
+  virtual absl::Status ReceiveLetter(const Letter& letter, void* data) = 0;
 
   absl::Status CheckCall(const Call& call, int blocks) const;
+  absl::Status CheckLetter(const Letter& letter) const;
 };
 
 }  // namespace penstock::collectives

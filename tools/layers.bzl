@@ -211,7 +211,7 @@ LAYERS = {
     "collectives/host": [
         "transport/base",
         "transport/progress",
-        "transport/memory/range_allocator.h",
+        "transport/memory",
         "transport/fabric/shm",
         "tensor_service/dtype.h",
         "collectives/schedule",

@@ -32,18 +32,47 @@ struct Control {
   std::atomic<uint64_t> places[2];
 };
 
-// The slots begin here. The pool follows them.
+// The state of the two rings of a pair of ranks, at one of the two. Zero at
+// first. The owner of the segment is the only writer.
+struct MailWords {
+  // The bytes that the owner has put into its ring for the peer, modulo 2^32.
+  alignas(Control::kLine) std::atomic<uint32_t> written;
+  // The bytes that the owner has taken from the peer's ring, modulo 2^32.
+  alignas(Control::kLine) std::atomic<uint32_t> read;
+  // Not 0 while a thread of the owner may sleep for the peer's words.
+  alignas(Control::kLine) std::atomic<uint32_t> sleeping;
+};
+
+// The slots begin here. The pool follows them, and then for each rank the
+// MailWords and the ring.
 inline constexpr size_t kControlBytes = 4096;
+inline constexpr size_t kMailWordsBytes = 256;
 
 // The parts of a segment. Equal on all ranks of a group.
 struct SegmentSizes {
   uint64_t slot_bytes = 0;
   uint64_t pool_bytes = 0;
+  uint32_t ranks = 1;
 
-  uint64_t total() const { return kControlBytes + 2 * slot_bytes + pool_bytes; }
+  // Large groups have small rings, so that all rings of a rank take 256 KiB.
+  uint64_t ring_bytes() const {
+    uint64_t bytes = 64 * 1024;
+    while (bytes > 4096 && bytes * ranks > 256 * 1024) bytes /= 2;
+    return bytes;
+  }
+  uint64_t mail_at(int peer) const {
+    return kControlBytes + 2 * slot_bytes + pool_bytes +
+           peer * (kMailWordsBytes + ring_bytes());
+  }
+  // Whole pages.
+  uint64_t total() const {
+    return (mail_at(static_cast<int>(ranks)) + kControlBytes - 1) /
+           kControlBytes * kControlBytes;
+  }
 };
 
 static_assert(sizeof(Control) <= kControlBytes, "fits in a page");
+static_assert(sizeof(MailWords) <= kMailWordsBytes, "fits");
 static_assert(std::atomic<uint64_t>::is_always_lock_free &&
                   std::atomic<uint32_t>::is_always_lock_free,
               "processes share no locks");

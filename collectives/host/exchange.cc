@@ -1,14 +1,9 @@
 #include "collectives/host/exchange.h"
 
-#include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -20,14 +15,14 @@
 #include "collectives/call.h"
 #include "collectives/fault.h"
 #include "collectives/host/control.h"
+#include "collectives/host/futex.h"
+#include "collectives/host/watch.h"
 #include "transport/base/steady_time.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock::collectives {
 namespace {
 
-// The longest sleep between two looks for faults.
-constexpr timespec kNap = {0, 20 * 1000 * 1000};
 // The looks at the peers between two looks at the clock, about 1 us.
 constexpr int kLooksPerClock = 64;
 
@@ -39,21 +34,12 @@ void Pause() {
 #endif
 }
 
-// Works on memory that is mapped read-only.
-void FutexWait(const std::atomic<uint32_t>& word, uint32_t value) {
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &kNap, nullptr, 0);
-}
-
-void FutexWake(const std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
 }  // namespace
 
 Exchange::Exchange(Members members, progress::PollingMode polling,
                    absl::Duration timeout)
     : members_(std::move(members)),
-      timeout_(timeout),
+      watch_(&members_, timeout),
       fork_count_(progress::ForkCount()),
       policy_(polling) {}
 
@@ -92,18 +78,19 @@ absl::Status Exchange::CheckOwner() const {
 
 absl::Status Exchange::Ready() {
   absl::Status own = CheckOwner();
-  if (!own.ok()) return own;
-  if (!status_.ok()) return status_;
-  if (!aborted_.load(std::memory_order_relaxed)) return absl::OkStatus();
-  return End(Fault::kAborted, rank(), "");
+  return own.ok() ? watch_.Ready() : own;
+}
+
+void Exchange::Abort() {
+  if (CheckOwner().ok()) watch_.Abort();
 }
 
 absl::Status Exchange::Meet(const CallWords& call, uint64_t place) {
   absl::Status ready = Ready();
   if (!ready.ok()) return ready;
   Publish(call, place);
-  Wait wait;
-  wait.number = posts_;
+  Watch::Wait wait;
+  wait.came = [this](int rank) { return Came(rank, posts_); };
   if (!AllCame(&wait)) {
     wait.begun = base::SteadyNow();
     if (!Spin(&wait)) {
@@ -142,12 +129,12 @@ bool Exchange::Came(int rank, uint32_t number) const {
   return static_cast<int32_t>(posted - number) >= 0;
 }
 
-bool Exchange::AllCame(Wait* wait) const {
-  while (wait->late < ranks() && Came(wait->late, wait->number)) ++wait->late;
+bool Exchange::AllCame(Watch::Wait* wait) const {
+  while (wait->late < ranks() && Came(wait->late, posts_)) ++wait->late;
   return wait->late == ranks();
 }
 
-bool Exchange::Spin(Wait* wait) {
+bool Exchange::Spin(Watch::Wait* wait) {
   const absl::Duration budget =
       std::min(policy_.Budget(wait->begun),
                absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
@@ -165,23 +152,23 @@ bool Exchange::Spin(Wait* wait) {
   }
 }
 
-absl::Status Exchange::Sleep(Wait* wait) {
+absl::Status Exchange::Sleep(Watch::Wait* wait) {
   Control& own = members_.own->control();
   own.sleeping.store(1, std::memory_order_seq_cst);
-  absl::Status status = LookForFaults(wait);
+  absl::Status status = watch_.Look(wait);
   while (status.ok() && !AllCame(wait)) {
     SleepOnce(*wait);
-    if (!AllCame(wait)) status = LookForFaults(wait);
+    if (!AllCame(wait)) status = watch_.Look(wait);
   }
   own.sleeping.store(0, std::memory_order_relaxed);
   return status;
 }
 
-void Exchange::SleepOnce(const Wait& wait) {
+void Exchange::SleepOnce(const Watch::Wait& wait) {
   const std::atomic<uint32_t>& word =
       members_.peers[wait.late]->control().posted;
   const uint32_t posted = word.load(std::memory_order_seq_cst);
-  if (static_cast<int32_t>(posted - wait.number) >= 0) return;
+  if (static_cast<int32_t>(posted - posts_) >= 0) return;
   FutexWait(word, posted);
 }
 
@@ -195,109 +182,12 @@ absl::Status Exchange::Compare(const CallWords& call) {
           peer->control().calls[posts_ % 2][i].load(std::memory_order_relaxed);
     }
     if (other == call) continue;
-    return End(
+    return watch_.End(
         Fault::kMismatch, rank,
         absl::StrCat("rank ", rank, " calls ", Describe(other), ", rank ",
                      this->rank(), " calls ", Describe(call)));
   }
   return absl::OkStatus();
-}
-
-absl::Status Exchange::LookForFaults(Wait* wait) {
-  if (aborted_.load(std::memory_order_relaxed)) {
-    return End(Fault::kAborted, rank(), "");
-  }
-  // Reports first: a rank that ends because another one has died is not the
-  // cause.
-  absl::Status status = LookForReports(wait);
-  if (status.ok()) status = LookForDeaths(wait);
-  if (status.ok()) status = LookForSilence(wait);
-  if (!status.ok()) return status;
-  if (base::SteadyNow() - wait->begun < timeout_) return absl::OkStatus();
-  return End(Fault::kLate, wait->late,
-             absl::StrCat("rank ", wait->late,
-                          " did not call the operation "
-                          "within ",
-                          absl::FormatDuration(timeout_)));
-}
-
-// A rank that has come may report a failure, too: it has ended its wait. If all
-// have come by now, the report is of a later call.
-absl::Status Exchange::LookForReports(Wait* wait) {
-  for (int rank = 0; rank < ranks(); ++rank) {
-    const auto& peer = members_.peers[rank];
-    if (peer == nullptr) continue;
-    const uint32_t failure =
-        peer->control().failure.load(std::memory_order_acquire);
-    if (failure == 0) continue;
-    if (AllCame(wait)) return absl::OkStatus();
-    const auto fault = static_cast<Fault>(failure & 0xFF);
-    const auto culprit = static_cast<int>(failure >> 8);
-    return End(fault, culprit,
-               absl::StrCat("rank ", culprit, " ", Text(fault), ", as rank ",
-                            rank, " reports"));
-  }
-  return absl::OkStatus();
-}
-
-// A rank may come, and then leave or end, between two looks at its posts. After
-// each sign of an end, this function looks once more.
-absl::Status Exchange::LookForDeaths(Wait* wait) {
-  for (int rank = wait->late; rank < ranks(); ++rank) {
-    if (Came(rank, wait->number)) continue;
-    const PeerMember& peer = *members_.peers[rank];
-    if (peer.control().left.load(std::memory_order_acquire) != 0) {
-      if (Came(rank, wait->number)) continue;
-      // May have failed before it left.
-      const absl::Status reported = LookForReports(wait);
-      return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
-    }
-    pollfd life = {peer.life_fd(), POLLIN, 0};
-    if (poll(&life, 1, 0) > 0 && !Came(rank, wait->number)) {
-      return End(Fault::kDied, rank, "");
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Exchange::LookForSilence(Wait* wait) {
-  const absl::Time now = base::SteadyNow();
-  // Begins anew after a time in which this process did not run either.
-  const bool begins = now - wait->last_look > kSilence / 4;
-  wait->last_look = now;
-  wait->pulses.resize(ranks());
-  for (int rank = wait->late; rank < ranks(); ++rank) {
-    if (Came(rank, wait->number)) continue;
-    const uint64_t heartbeat = members_.peers[rank]->control().heartbeat.load(
-        std::memory_order_relaxed);
-    Pulse& pulse = wait->pulses[rank];
-    if (begins || heartbeat != pulse.heartbeat) {
-      pulse = {heartbeat, now};
-    } else if (now - pulse.since >= kSilence) {
-      return End(Fault::kSilent, rank, "");
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Exchange::End(Fault fault, int culprit,
-                           const std::string& detail) {
-  status_ = StatusOf(fault, culprit, detail);
-  Report(fault, culprit);
-  return status_;
-}
-
-void Exchange::Report(Fault fault, int culprit) {
-  uint32_t none = 0;
-  members_.own->control().failure.compare_exchange_strong(
-      none, static_cast<uint32_t>(fault) | static_cast<uint32_t>(culprit) << 8,
-      std::memory_order_release);
-}
-
-void Exchange::Abort() {
-  if (!CheckOwner().ok()) return;
-  aborted_.store(true, std::memory_order_relaxed);
-  Report(Fault::kAborted, rank());
 }
 
 }  // namespace penstock::collectives

@@ -3,18 +3,15 @@
 #ifndef PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
 #define PENSTOCK_COLLECTIVES_HOST_EXCHANGE_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "collectives/call.h"
-#include "collectives/fault.h"
 #include "collectives/host/control.h"
 #include "collectives/host/meeting.h"
+#include "collectives/host/watch.h"
 #include "transport/progress/spin_policy.h"
 
 namespace penstock::collectives {
@@ -29,11 +26,6 @@ namespace penstock::collectives {
 // time, except for Abort().
 class Exchange {
  public:
-  // A stopped process is reported this long after the beginning of a wait. Less
-  // than the promise of two seconds, and more than a busy machine keeps a
-  // thread waiting.
-  static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
-
   Exchange(Members members, progress::PollingMode polling,
            absl::Duration timeout);
 
@@ -70,51 +62,29 @@ class Exchange {
   // Returns an error in the child of a fork. Any thread; takes no lock.
   absl::Status CheckOwner() const;
 
+  // For the messages between two ranks, which run concurrently.
+  Members* members() { return &members_; }
+  Watch* watch() { return &watch_; }
+
   // Ends the present and all later calls, on all ranks. Any thread. Does
   // nothing in the child of a fork.
   void Abort();
 
  private:
-  // A rank's last heartbeat, and when this rank first saw it.
-  struct Pulse {
-    uint64_t heartbeat = 0;
-    absl::Time since;
-  };
-  // One wait: the ranks below `late` have come.
-  struct Wait {
-    uint32_t number = 0;
-    absl::Time begun;
-    int late = 0;
-    std::vector<Pulse> pulses;  // of each rank
-    absl::Time last_look = absl::InfinitePast();
-  };
-
   void Publish(const CallWords& call, uint64_t place);
   bool Came(int rank, uint32_t number) const;
-  bool AllCame(Wait* wait) const;
-  bool Spin(Wait* wait);
-  absl::Status Sleep(Wait* wait);
-  void SleepOnce(const Wait& wait);
+  bool AllCame(Watch::Wait* wait) const;
+  bool Spin(Watch::Wait* wait);
+  absl::Status Sleep(Watch::Wait* wait);
+  void SleepOnce(const Watch::Wait& wait);
   absl::Status Compare(const CallWords& call);
 
-  // Returns the error of a rank that will not come, or OK.
-  absl::Status LookForFaults(Wait* wait);
-  absl::Status LookForReports(Wait* wait);
-  absl::Status LookForDeaths(Wait* wait);
-  absl::Status LookForSilence(Wait* wait);
-  // Ends the exchange, and tells the peers.
-  absl::Status End(Fault fault, int culprit, const std::string& detail);
-  // Tells the peers, unless this rank has reported another fault. Any thread.
-  void Report(Fault fault, int culprit);
-
-  const Members members_;
-  const absl::Duration timeout_;
+  Members members_;
+  Watch watch_;
   const uint32_t fork_count_;
   progress::SpinPolicy policy_;
   progress::CoreLosses losses_;
   uint32_t posts_ = 0;
-  absl::Status status_;
-  std::atomic<bool> aborted_{false};
 };
 
 }  // namespace penstock::collectives

@@ -83,6 +83,16 @@ absl::Status HostGroup::Run(const Call& call, const void* in, void* out) {
   return exchange_.Meet(Encode(call));
 }
 
+absl::Status HostGroup::SendLetter(const Letter& letter, const void* data) {
+  absl::Status own = exchange_.CheckOwner();
+  return own.ok() ? mail_.Send(letter, data) : own;
+}
+
+absl::Status HostGroup::ReceiveLetter(const Letter& letter, void* data) {
+  absl::Status own = exchange_.CheckOwner();
+  return own.ok() ? mail_.Receive(letter, data) : own;
+}
+
 int64_t HostGroup::SlotElements(DType dtype, int blocks) const {
   return static_cast<int64_t>(exchange_.slot_bytes() /
                               tensor::ElementSize(dtype)) /

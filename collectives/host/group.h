@@ -18,7 +18,9 @@
 #include "collectives/call.h"
 #include "collectives/group.h"
 #include "collectives/host/exchange.h"
+#include "collectives/host/mail.h"
 #include "collectives/host/meeting.h"
+#include "collectives/letter.h"
 #include "collectives/reduction/reduction.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
@@ -103,9 +105,12 @@ class HostGroup final : public Group {
 
   HostGroup(Members members, const HostGroupOptions& options)
       : exchange_(std::move(members), options.polling, options.timeout),
+        mail_(exchange_.members(), exchange_.watch(), options.polling),
         pool_(options.pool_bytes) {}
 
   absl::Status Run(const Call& call, const void* in, void* out) override;
+  absl::Status SendLetter(const Letter& letter, const void* data) override;
+  absl::Status ReceiveLetter(const Letter& letter, void* data) override;
   // Meets the peers once for each piece of at most `most` elements: fills the
   // own slot, waits, and takes from the slots of all. Meets at least once.
   absl::Status InPieces(const Call& call, int64_t most, const Fill& fill,
@@ -142,6 +147,7 @@ class HostGroup final : public Group {
 
   base::Mutex mu_;
   Exchange exchange_;  // guarded by mu_, except for Abort() and constants
+  Mail mail_;
   PoolMemory::Pool pool_;
 };
 

@@ -24,7 +24,7 @@ inline constexpr size_t kMaxRefusalBytes = 512;
 // rank, u32 ranks, u64 bytes of a slot, u64 bytes of the pool, the token, and
 // the text of a refusal.
 struct Introduction {
-  static constexpr uint16_t kVersion = 1;
+  static constexpr uint16_t kVersion = 2;
   enum class Kind : uint16_t {
     // Sent by a joining rank, with its memory and its pipe.
     kHello = 1,

@@ -310,10 +310,11 @@ absl::StatusOr<Meeting> Meeting::Open() {
                  std::move(invitation));
 }
 
-absl::StatusOr<Members> Meeting::Lead(int ranks, const SegmentSizes& sizes,
+absl::StatusOr<Members> Meeting::Lead(int ranks, SegmentSizes sizes,
                                       absl::Duration timeout) {
   const absl::Status checked = CheckSizes(ranks, 0, 0, sizes);
   if (!checked.ok()) return checked;
+  sizes.ranks = static_cast<uint32_t>(ranks);
   auto own = OwnMember::Create(sizes);
   if (!own.ok()) return own.status();
   Table table(listener_.get(), token_, ranks, sizes,
@@ -324,8 +325,7 @@ absl::StatusOr<Members> Meeting::Lead(int ranks, const SegmentSizes& sizes,
 }
 
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
-                             const SegmentSizes& sizes,
-                             absl::Duration timeout) {
+                             SegmentSizes sizes, absl::Duration timeout) {
   const absl::Time deadline = base::SteadyNow() + timeout;
   const absl::Status checked = CheckSizes(ranks, rank, 1, sizes);
   if (!checked.ok()) return checked;
@@ -339,6 +339,7 @@ absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
   }
   hello.rank = static_cast<uint32_t>(rank);
   hello.ranks = static_cast<uint32_t>(ranks);
+  sizes.ranks = hello.ranks;
   hello.sizes = sizes;
   auto own = OwnMember::Create(sizes);
   if (!own.ok()) return own.status();

@@ -47,7 +47,7 @@ class Meeting {
   // Waits for ranks 1 to `ranks` - 1 and introduces all to each other. A rank
   // that is not welcome gets the reason, and the others may still come. Returns
   // DEADLINE_EXCEEDED, with the missing ranks, after `timeout`.
-  absl::StatusOr<Members> Lead(int ranks, const SegmentSizes& sizes,
+  absl::StatusOr<Members> Lead(int ranks, SegmentSizes sizes,
                                absl::Duration timeout);
 
  private:
@@ -64,7 +64,7 @@ class Meeting {
 // Meets the other ranks as rank `rank`, from 1 on. Returns the reason of rank 0
 // if it refuses this rank.
 absl::StatusOr<Members> Join(absl::string_view invitation, int rank, int ranks,
-                             const SegmentSizes& sizes, absl::Duration timeout);
+                             SegmentSizes sizes, absl::Duration timeout);
 
 }  // namespace penstock::collectives
 

@@ -18,9 +18,9 @@
 
 namespace penstock::collectives {
 
-// This rank's segment: a Control, two slots and a pool. Only this process can
-// write there. Peers hold one end of a pipe, which tells them when this process
-// ends.
+// This rank's segment: a Control, two slots, a pool and rings. Only this
+// process can write there. Peers hold one end of a pipe, which tells them when
+// this process ends.
 class OwnMember {
  public:
   // How often the heartbeat increases.
@@ -41,6 +41,14 @@ class OwnMember {
   }
   uint8_t* pool() {
     return shared_->segment.data() + kControlBytes + 2 * sizes_.slot_bytes;
+  }
+  // Return the words and the ring of this rank for `peer`.
+  MailWords& mail(int peer) {
+    return *reinterpret_cast<MailWords*>(shared_->segment.data() +
+                                         sizes_.mail_at(peer));
+  }
+  uint8_t* ring(int peer) {
+    return shared_->segment.data() + sizes_.mail_at(peer) + kMailWordsBytes;
   }
   const SegmentSizes& sizes() const { return sizes_; }
 
@@ -84,6 +92,14 @@ class PeerMember {
   }
   const uint8_t* pool() const {
     return segment_.data() + kControlBytes + 2 * sizes_.slot_bytes;
+  }
+  // Return the words and the ring of this peer for `rank`.
+  const MailWords& mail(int rank) const {
+    return *reinterpret_cast<const MailWords*>(segment_.data() +
+                                               sizes_.mail_at(rank));
+  }
+  const uint8_t* ring(int rank) const {
+    return segment_.data() + sizes_.mail_at(rank) + kMailWordsBytes;
   }
   // Becomes readable (POLLHUP) when the peer's process has ended.
   int life_fd() const { return life_.get(); }

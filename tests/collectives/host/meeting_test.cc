@@ -92,7 +92,7 @@ TEST_F(MeetingTest, RefusesAnotherVersionAndNonsense) {
     const auto answer = ReceiveUntil(socket->get(), absl::InfiniteFuture());
     ASSERT_TRUE(answer.ok()) << answer.status();
     EXPECT_EQ(answer->introduction.text,
-              version ? "a rank speaks version 9 of collectives, not 1"
+              version ? "a rank speaks version 9 of collectives, not 2"
                       : "malformed message of a rank");
   }
 }

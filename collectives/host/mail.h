@@ -1,0 +1,81 @@
+// Messages between two ranks of a host.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_MAIL_H_
+#define PENSTOCK_COLLECTIVES_HOST_MAIL_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "collectives/host/meeting.h"
+#include "collectives/host/watch.h"
+#include "collectives/letter.h"
+#include "transport/base/mutex.h"
+#include "transport/memory/bytes.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock::collectives {
+
+// The letters of one rank. Each pair of ranks has a ring in the sender's
+// segment for each direction. A receiver that finds a letter with another tag
+// keeps it in its heap until somebody asks for it. A sender waits while the
+// ring is full: until its receiver receives anything from it.
+//
+// Thread-safe.
+class Mail {
+ public:
+  // Limits the bytes of letters from one rank that nobody has asked for. More
+  // end the group.
+  static constexpr uint64_t kMaxKept = uint64_t{1} << 30;
+
+  // `members` and `watch` must outlive this object.
+  Mail(Members* members, Watch* watch, progress::PollingMode polling);
+
+  absl::Status Send(const Letter& letter, const void* data);
+  absl::Status Receive(const Letter& letter, void* data);
+
+ private:
+  struct Kept {
+    Letter letter;
+    memory::Block bytes;
+  };
+  struct Outgoing {
+    base::Mutex mu;  // held while a letter is written
+  };
+  struct Incoming {
+    base::Mutex mu;
+    std::condition_variable_any changed;
+    // True while a thread reads the ring. Only that thread does.
+    bool has_reader ABSL_GUARDED_BY(mu) = false;
+    std::list<Kept> kept ABSL_GUARDED_BY(mu);
+    uint64_t kept_bytes ABSL_GUARDED_BY(mu) = 0;
+  };
+
+  absl::Status Write(int to, const void* data, size_t bytes);
+  absl::Status Read(int from, void* data, size_t bytes);
+  // Waits until `ready` is true, and watches the peer.
+  absl::Status Await(int peer, const std::atomic<uint32_t>& word,
+                     const std::function<bool()>& ready);
+  // Takes a kept letter, or becomes the reader of the ring. Returns null in the
+  // second case.
+  std::unique_ptr<Kept> TakeOrBecomeReader(const Letter& letter);
+  // Reads letters until the wanted one.
+  absl::Status ReadUntil(const Letter& letter, void* data);
+  absl::Status Keep(const Letter& letter);
+  absl::Status Mismatch(const Letter& sent, const Letter& wanted);
+
+  Members* const members_;
+  Watch* const watch_;
+  progress::SpinPolicy policy_;
+  std::vector<Outgoing> outgoing_;  // by rank
+  std::vector<Incoming> incoming_;  // by rank
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_MAIL_H_

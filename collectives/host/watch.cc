@@ -1,0 +1,136 @@
+#include "collectives/host/watch.h"
+
+#include <poll.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "collectives/fault.h"
+#include "collectives/host/control.h"
+#include "collectives/host/meeting.h"
+#include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::collectives {
+
+absl::Status Watch::Ready() {
+  if (has_ended_.load(std::memory_order_acquire)) {
+    base::MutexLock lock(&mu_);
+    return status_;
+  }
+  if (!aborted_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return End(Fault::kAborted, own_rank(), "");
+}
+
+absl::Status Watch::Look(Wait* wait) {
+  absl::Status ready = Ready();
+  if (!ready.ok()) return ready;
+  // Reports first: a rank that ends because another one has died is not the
+  // cause.
+  absl::Status status = LookForReports(wait);
+  if (status.ok()) status = LookForDeaths(wait);
+  if (status.ok()) status = LookForSilence(wait);
+  if (!status.ok()) return status;
+  if (base::SteadyNow() - wait->begun < timeout_) return absl::OkStatus();
+  return End(Fault::kLate, wait->late,
+             absl::StrCat("rank ", wait->late,
+                          " did not call the operation "
+                          "within ",
+                          absl::FormatDuration(timeout_)));
+}
+
+// A rank that has come may report a failure, too: it has ended its wait. If all
+// have come by now, the report is of a later call.
+absl::Status Watch::LookForReports(Wait* wait) {
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto& peer = members_->peers[rank];
+    if (peer == nullptr) continue;
+    const uint32_t failure =
+        peer->control().failure.load(std::memory_order_acquire);
+    if (failure == 0) continue;
+    if (AllCame(*wait)) return absl::OkStatus();
+    const auto fault = static_cast<Fault>(failure & 0xFF);
+    const auto culprit = static_cast<int>(failure >> 8);
+    return End(fault, culprit,
+               absl::StrCat("rank ", culprit, " ", Text(fault), ", as rank ",
+                            rank, " reports"));
+  }
+  return absl::OkStatus();
+}
+
+// A rank may come, and then leave or end, between two looks at its posts. After
+// each sign of an end, this function looks once more.
+absl::Status Watch::LookForDeaths(Wait* wait) {
+  for (int rank = wait->late; rank < ranks(); ++rank) {
+    if (wait->came(rank)) continue;
+    const PeerMember& peer = *members_->peers[rank];
+    if (peer.control().left.load(std::memory_order_acquire) != 0) {
+      if (wait->came(rank)) continue;
+      // May have failed before it left.
+      const absl::Status reported = LookForReports(wait);
+      return reported.ok() ? End(Fault::kLeft, rank, "") : reported;
+    }
+    pollfd life = {peer.life_fd(), POLLIN, 0};
+    if (poll(&life, 1, 0) > 0 && !wait->came(rank)) {
+      return End(Fault::kDied, rank, "");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Watch::LookForSilence(Wait* wait) {
+  const absl::Time now = base::SteadyNow();
+  // Begins anew after a time in which this process did not run either.
+  const bool begins = now - wait->last_look > kSilence / 4;
+  wait->last_look = now;
+  wait->pulses.resize(ranks());
+  for (int rank = wait->late; rank < ranks(); ++rank) {
+    if (wait->came(rank)) continue;
+    const uint64_t heartbeat = members_->peers[rank]->control().heartbeat.load(
+        std::memory_order_relaxed);
+    Pulse& pulse = wait->pulses[rank];
+    if (begins || heartbeat != pulse.heartbeat) {
+      pulse = {heartbeat, now};
+    } else if (now - pulse.since >= kSilence) {
+      return End(Fault::kSilent, rank, "");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Watch::End(Fault fault, int culprit, const std::string& detail) {
+  absl::Status status;
+  {
+    base::MutexLock lock(&mu_);
+    if (status_.ok()) status_ = StatusOf(fault, culprit, detail);
+    status = status_;
+  }
+  has_ended_.store(true, std::memory_order_release);
+  Report(fault, culprit);
+  return status;
+}
+
+void Watch::Report(Fault fault, int culprit) {
+  uint32_t none = 0;
+  members_->own->control().failure.compare_exchange_strong(
+      none, static_cast<uint32_t>(fault) | static_cast<uint32_t>(culprit) << 8,
+      std::memory_order_release);
+}
+
+bool Watch::AllCame(const Wait& wait) const {
+  for (int rank = wait.late; rank < ranks(); ++rank) {
+    if (!wait.came(rank)) return false;
+  }
+  return true;
+}
+
+void Watch::Abort() {
+  aborted_.store(true, std::memory_order_relaxed);
+  Report(Fault::kAborted, own_rank());
+}
+
+}  // namespace penstock::collectives

@@ -1,0 +1,78 @@
+// Notices why a rank does not come, and ends the group.
+
+#ifndef PENSTOCK_COLLECTIVES_HOST_WATCH_H_
+#define PENSTOCK_COLLECTIVES_HOST_WATCH_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/fault.h"
+#include "collectives/host/meeting.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::collectives {
+
+// The first error ends the group: all later calls return it. Thread-safe.
+class Watch {
+ public:
+  // A stopped process is reported this long after the beginning of a wait. Less
+  // than the promise of two seconds, and more than a busy machine keeps a
+  // thread waiting.
+  static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
+
+  // A rank's last heartbeat, and when this rank first saw it.
+  struct Pulse {
+    uint64_t heartbeat = 0;
+    absl::Time since;
+  };
+  // One wait of one thread.
+  struct Wait {
+    // Returns true if this wait is not, or no longer, for `rank`.
+    std::function<bool(int rank)> came;
+    absl::Time begun;
+    int late = 0;               // all ranks below have come
+    std::vector<Pulse> pulses;  // of each rank
+    absl::Time last_look = absl::InfinitePast();
+  };
+
+  // `members` must outlive this object.
+  Watch(const Members* members, absl::Duration timeout)
+      : members_(members), timeout_(timeout) {}
+
+  // Returns the error that ended the group, or OK.
+  absl::Status Ready();
+  // Returns the error of a rank that will not come, or OK.
+  absl::Status Look(Wait* wait);
+  // Ends the group, and tells the peers. Returns the error that ended the
+  // group.
+  absl::Status End(Fault fault, int culprit, const std::string& detail);
+  // Ends the present and all later calls, on all ranks.
+  void Abort();
+
+ private:
+  int own_rank() const { return members_->rank; }
+  int ranks() const { return static_cast<int>(members_->peers.size()); }
+  bool AllCame(const Wait& wait) const;
+
+  absl::Status LookForReports(Wait* wait);
+  absl::Status LookForDeaths(Wait* wait);
+  absl::Status LookForSilence(Wait* wait);
+  // Tells the peers, unless this rank has reported another fault.
+  void Report(Fault fault, int culprit);
+
+  const Members* const members_;
+  const absl::Duration timeout_;
+  std::atomic<bool> aborted_{false};
+  std::atomic<bool> has_ended_{false};
+  base::Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_HOST_WATCH_H_
