@@ -218,6 +218,18 @@ LAYERS = {
         "collectives/reduction",
         "collectives",
     ],
+    # Groups of ranks on any hosts, over Penstock's connections.
+    "collectives/net": [
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+        "transport/settings",
+        "transport/rpc",
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+        "collectives",
+    ],
     # The cores of the parameter server, without a clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],
@@ -470,6 +482,7 @@ LAYERS = {
         "collectives/reduction",
         "collectives",
         "collectives/host",
+        "collectives/net",
         "bench/rpc/report/statistics.h",
     ],
     "bench/connections": ["penstock"],

@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "collectives/net/group.h"
 #include "gtest/gtest.h"
 #include "tensor_service/dtype.h"
 #include "tests/collectives/host/ranks.h"
+#include "tests/collectives/net/ranks.h"
 
 namespace penstock::collectives {
 namespace {
@@ -33,12 +35,19 @@ struct Kind {
 };
 
 std::vector<Kind> Kinds() {
+  const auto over = [](std::vector<Fabric> fabrics) {
+    return [=](const std::function<void(Group*)>& run) {
+      RunRanks(OpenTeam(2, Over(fabrics)), NetGroupOptions(), run);
+    };
+  };
   return {{"host",
            [](const std::function<void(Group*)>& run) {
              HostGroupOptions options;
              options.ranks = 2;
              RunRanks(options, run);
-           }}};
+           }},
+          {"tcp", over({Fabric::kTcp})},
+          {"shm", over({Fabric::kShm, Fabric::kTcp})}};
 }
 
 class Letters : public testing::TestWithParam<Kind> {};

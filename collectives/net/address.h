@@ -1,0 +1,44 @@
+// The address of a rank, as the ranks of a group exchange it.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_ADDRESS_H_
+#define PENSTOCK_COLLECTIVES_NET_ADDRESS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::collectives {
+
+struct Address {
+  std::string target;  // "host:port"
+  std::string token;   // of the listener
+  // Equal on processes that can share memory as a HostGroup. Empty if unknown:
+  // different from every other.
+  std::string host;
+};
+
+// Returns one line of printable characters.
+std::string ToText(const Address& address);
+// Returns INVALID_ARGUMENT for other text.
+absl::StatusOr<Address> ParseAddress(absl::string_view text);
+
+// Returns the addresses of all ranks. Returns an error that names the rank
+// whose address is malformed, or the two ranks that have the same address.
+absl::StatusOr<std::vector<Address>> ParseAddresses(
+    const std::vector<std::string>& texts);
+
+// Returns this process's `host`: its kernel, network namespace and user.
+std::string HostOfProcess();
+
+// Returns the host of each rank, numbered from 0 in the order of the ranks.
+std::vector<int> NumberHosts(const std::vector<Address>& addresses);
+
+// Returns a text that is equal on all ranks if and only if the addresses are,
+// except for one chance in 2^64.
+std::string Digest(const std::vector<std::string>& texts);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_ADDRESS_H_

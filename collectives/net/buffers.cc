@@ -1,0 +1,95 @@
+#include "collectives/net/buffers.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "collectives/call.h"
+#include "collectives/elements.h"
+#include "collectives/schedule/plan.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock::collectives {
+
+int64_t BufferCount(const Call& call, int ranks) {
+  switch (call.operation) {
+    case Operation::kReduceScatter:
+    case Operation::kAllGather:
+    case Operation::kGather:
+    case Operation::kScatter:
+    case Operation::kAllToAll:
+      return call.count * ranks;
+    default:
+      return call.count;
+  }
+}
+
+absl::Status Buffers::Own(const Call& call, int64_t elements) {
+  absl::StatusOr<memory::Block> block =
+      memory::AllocateBlock(std::max<size_t>(1, BytesOf(call.dtype, elements)));
+  if (!block.ok()) return block.status();
+  block_ = *std::move(block);
+  data_ = block_.data.get();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Buffers> Buffers::Fill(const Call& call, int rank, int ranks,
+                                      int64_t extent, const void* in,
+                                      void* out) {
+  Buffers buffers;
+  const int64_t block = rank * call.count;
+  const int64_t all = BufferCount(call, ranks);
+  const size_t bytes = BytesOf(call.dtype, call.count);
+  const bool is_root = rank == call.root;
+  buffers.data_ = out;
+  absl::Status status;
+  switch (call.operation) {
+    case Operation::kAllReduce:
+    case Operation::kReduce:
+      if (out == nullptr) status = buffers.Own(call, all);
+      if (status.ok()) Copy(in, buffers.data_, bytes);
+      break;
+    case Operation::kReduceScatter:
+      status = buffers.Own(call, all);
+      if (!status.ok()) break;
+      Copy(in, buffers.data_, bytes * ranks);
+      buffers.out_ = out;
+      break;
+    case Operation::kAllGather:
+    case Operation::kGather:
+      if (out == nullptr) {
+        status = buffers.Own(call, std::max(extent, block + call.count));
+      }
+      if (!status.ok()) break;
+      Copy(in, At(buffers.data_, block, call.dtype), bytes);
+      break;
+    case Operation::kScatter:
+      buffers.out_ = out;
+      // The root only sends.
+      if (is_root) {
+        buffers.data_ = const_cast<void*>(in);
+      } else {
+        status = buffers.Own(call, std::max(extent, block + call.count));
+      }
+      break;
+    case Operation::kAllToAll:
+    case Operation::kBroadcast:
+    case Operation::kBarrier:
+      break;
+  }
+  if (!status.ok()) return status;
+  if (buffers.out_ != nullptr) {
+    buffers.result_ = At(buffers.data_, block, call.dtype);
+    buffers.result_bytes_ = bytes;
+  }
+  return buffers;
+}
+
+void Buffers::Deliver() {
+  if (out_ != nullptr) Copy(result_, out_, result_bytes_);
+}
+
+}  // namespace penstock::collectives

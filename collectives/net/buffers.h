@@ -1,0 +1,48 @@
+// The buffer of a schedule, and the caller's memory.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_BUFFERS_H_
+#define PENSTOCK_COLLECTIVES_NET_BUFFERS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "collectives/call.h"
+#include "collectives/schedule/blocks.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock::collectives {
+
+// Returns the elements of a schedule's buffer for `call`: one block of
+// call.count elements for each rank, or call.count.
+int64_t BufferCount(const Call& call, int ranks);
+
+// The memory on which the schedule of one rank works: the caller's if possible,
+// or else a block of its own.
+class Buffers {
+ public:
+  // Copies the rank's operand to its place in the buffer. `extent` is the
+  // number of elements from the beginning of the buffer that the schedule uses.
+  // Returns RESOURCE_EXHAUSTED if there is no memory.
+  static absl::StatusOr<Buffers> Fill(const Call& call, int rank, int ranks,
+                                      int64_t extent, const void* in,
+                                      void* out);
+
+  void* data() const { return data_; }
+  // Copies the rank's result to the caller's memory.
+  void Deliver();
+
+ private:
+  Buffers() = default;
+  absl::Status Own(const Call& call, int64_t elements);
+
+  memory::Block block_;  // unless the caller's memory is used
+  void* data_ = nullptr;
+  // The result, if it has to be copied.
+  const void* result_ = nullptr;
+  void* out_ = nullptr;
+  size_t result_bytes_ = 0;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_BUFFERS_H_

@@ -1,0 +1,240 @@
+#include "collectives/net/execution.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "collectives/elements.h"
+#include "collectives/fault.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/links.h"
+#include "collectives/net/message.h"
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/schedule.h"
+#include "tensor_service/dtype.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock::collectives {
+
+using Kind = Action::Kind;
+
+Execution::Execution(Ledger* ledger, Links* links,
+                     const std::vector<Unacknowledged>& windows,
+                     uint64_t number, const CallWords& words,
+                     const Operands& operands, absl::Duration timeout)
+    : ledger_(ledger),
+      links_(links),
+      windows_(windows),
+      number_(number),
+      words_(words),
+      operands_(operands),
+      part_elements_(kPartBytes /
+                     static_cast<int64_t>(tensor::ElementSize(operands.dtype))),
+      patience_(ledger, links, number, words, timeout),
+      sent_parts_(ledger->ranks()),
+      received_parts_(ledger->ranks()) {}
+
+absl::Status Execution::Run(const Schedule& schedule) {
+  size_t begin = 0;
+  while (begin < schedule.size()) {
+    size_t end = begin;
+    while (end < schedule.size() &&
+           schedule[end].step == schedule[begin].step) {
+      ++end;
+    }
+    const absl::Status status =
+        RunStep(absl::MakeConstSpan(schedule).subspan(begin, end - begin));
+    if (!status.ok()) return status;
+    begin = end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Execution::RunStep(absl::Span<const Action> actions) {
+  sends_.clear();
+  receives_.clear();
+  next_send_ = next_receive_ = 0;
+  for (const Action& action : actions) {
+    (action.kind == Kind::kSend ? sends_ : receives_).push_back({&action});
+  }
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    const absl::StatusOr<bool> sent = SendNext();
+    if (!sent.ok()) return sent.status();
+    const absl::StatusOr<bool> received = ReceiveNext();
+    if (!received.ok()) return received.status();
+    if (next_send_ == sends_.size() && next_receive_ == receives_.size()) {
+      return absl::OkStatus();
+    }
+    if (*sent || *received) {
+      patience_.Restart();
+      continue;
+    }
+    const absl::Status waited = Wait(seen);
+    if (!waited.ok()) return waited;
+  }
+}
+
+absl::Status Execution::Wait(uint32_t seen) {
+  const Transfer& transfer = next_receive_ < receives_.size()
+                                 ? receives_[next_receive_]
+                                 : sends_[next_send_];
+  return patience_.Await(transfer.action->peer, seen);
+}
+
+int64_t Execution::NextCount(const Transfer& transfer) const {
+  return std::min(part_elements_, transfer.action->range.count - transfer.done);
+}
+
+void* Execution::DataAt(int64_t element) {
+  return At(operands_.data, element, operands_.dtype);
+}
+
+absl::StatusOr<bool> Execution::SendNext() {
+  while (next_send_ < sends_.size() && sends_[next_send_].over) ++next_send_;
+  if (next_send_ == sends_.size()) return false;
+  Transfer& transfer = sends_[next_send_];
+  const int peer = transfer.action->peer;
+  // The receive copies what this rank sends to itself.
+  if (peer == ledger_->rank()) {
+    ++next_send_;
+    return true;
+  }
+  if (windows_[peer]->load() >= kWindow) return false;
+  const absl::Status sent = SendPart(&transfer);
+  if (!sent.ok()) return sent;
+  return true;
+}
+
+absl::Status Execution::SendPart(Transfer* transfer) {
+  const Action& action = *transfer->action;
+  const int64_t count = NextCount(*transfer);
+  const void* const from = action.buffer == Action::Buffer::kInput
+                               ? operands_.input
+                               : operands_.data;
+  const Key key = {0, number_, sent_parts_[action.peer]++};
+  const absl::Status sent = links_->SendPart(
+      action.peer, key, words_,
+      At(from, action.range.begin + transfer->done, operands_.dtype),
+      BytesOf(operands_.dtype, count), windows_[action.peer]);
+  if (!sent.ok()) {
+    return ledger_->End(
+        Fault::kFailed, ledger_->rank(),
+        absl::StrCat("rank ", ledger_->rank(), ": ", sent.message()));
+  }
+  transfer->done += count;
+  transfer->over = transfer->done == action.range.count;
+  return absl::OkStatus();
+}
+
+// The parts to one peer keep their order.
+absl::Status Execution::SendBefore(int64_t begin, int64_t end) {
+  for (size_t i = next_send_; i < sends_.size(); ++i) {
+    const Action& action = *sends_[i].action;
+    const int64_t last = action.range.begin + action.range.count;
+    if (action.buffer != Action::Buffer::kData || last <= begin) continue;
+    while (!sends_[i].over && action.range.begin + sends_[i].done < end) {
+      const absl::Status sent = SendInOrder(i);
+      if (!sent.ok()) return sent;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Execution::SendInOrder(size_t last) {
+  size_t first = next_send_;
+  while (first < last &&
+         (sends_[first].over ||
+          sends_[first].action->peer != sends_[last].action->peer)) {
+    ++first;
+  }
+  return SendPart(&sends_[first]);
+}
+
+absl::StatusOr<bool> Execution::ReceiveNext() {
+  if (next_receive_ == receives_.size()) return false;
+  Transfer& transfer = receives_[next_receive_];
+  const Action& action = *transfer.action;
+  if (action.peer == ledger_->rank()) {
+    const absl::Status copied = CopyToSelf(&transfer);
+    if (!copied.ok()) return copied;
+    ++next_receive_;
+    return true;
+  }
+  const Key key = {0, number_, received_parts_[action.peer]};
+  const absl::optional<Part> part = ledger_->Take(action.peer, key);
+  if (!part.has_value()) return false;
+  ++received_parts_[action.peer];
+  const int64_t begin = action.range.begin + transfer.done;
+  const int64_t count = NextCount(transfer);
+  absl::Status status = SendBefore(begin, begin + count);
+  if (status.ok()) status = Apply(action, begin, count, part->payload);
+  if (!status.ok()) return status;
+  transfer.done += count;
+  if (transfer.done == action.range.count) ++next_receive_;
+  return true;
+}
+
+absl::Status Execution::CopyToSelf(Transfer* receive) {
+  const Action& into = *receive->action;
+  for (const Transfer& send : sends_) {
+    const Action& from = *send.action;
+    if (from.peer != ledger_->rank()) continue;
+    const void* const source = from.buffer == Action::Buffer::kInput
+                                   ? operands_.input
+                                   : operands_.data;
+    Copy(At(source, from.range.begin, operands_.dtype),
+         DataAt(into.range.begin), BytesOf(operands_.dtype, into.range.count));
+    return absl::OkStatus();
+  }
+  return absl::InternalError("a schedule without a send to the own rank");
+}
+
+absl::Status Execution::Apply(const Action& action, int64_t begin,
+                              int64_t count, const memory::Payload& payload) {
+  const size_t bytes = BytesOf(operands_.dtype, count);
+  if (payload.size() != bytes) {
+    return ledger_->End(Fault::kFailed, action.peer,
+                        absl::StrCat("rank ", action.peer, " sent ",
+                                     payload.size(), " bytes of a part, rank ",
+                                     ledger_->rank(), " expected ", bytes));
+  }
+  if (action.kind == Kind::kReceive) {
+    payload.CopyTo(static_cast<uint8_t*>(DataAt(begin)));
+    return absl::OkStatus();
+  }
+  const size_t size = tensor::ElementSize(operands_.dtype);
+  bool is_cut = false;  // an element lies in two pieces
+  for (const memory::Bytes& piece : payload.pieces()) {
+    is_cut |= piece.size % size != 0;
+  }
+  if (is_cut) {
+    scratch_.resize(bytes);
+    payload.CopyTo(scratch_.data());
+    Combine(action.kind, scratch_.data(), DataAt(begin), count);
+    return absl::OkStatus();
+  }
+  for (const memory::Bytes& piece : payload.pieces()) {
+    const auto elements = static_cast<int64_t>(piece.size / size);
+    Combine(action.kind, piece.data, DataAt(begin), elements);
+    begin += elements;
+  }
+  return absl::OkStatus();
+}
+
+void Execution::Combine(Kind kind, const void* from, void* into,
+                        int64_t count) {
+  const void* operands[2] = {from, into};
+  if (kind == Kind::kReduceRight) std::swap(operands[0], operands[1]);
+  collectives::Reduce(operands_.op, operands_.dtype, operands, into,
+                      static_cast<size_t>(count));
+}
+
+}  // namespace penstock::collectives

@@ -1,0 +1,99 @@
+// Runs the schedule of one rank over its connections.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_EXECUTION_H_
+#define PENSTOCK_COLLECTIVES_NET_EXECUTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "collectives/call.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/links.h"
+#include "collectives/net/patience.h"
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/schedule.h"
+#include "tensor_service/dtype.h"
+
+namespace penstock::collectives {
+
+// The operands of one rank, as in schedule.h.
+struct Operands {
+  tensor::DType dtype = tensor::DType::kUint8;
+  ReduceOp op = ReduceOp::kSum;
+  void* data = nullptr;
+  const void* input = nullptr;
+};
+
+// One operation. Transfers are cut into parts. Several parts are in flight, and
+// a part is reduced while the next ones arrive.
+//
+// Thread-compatible.
+class Execution {
+ public:
+  // Limits the bytes of a part.
+  static constexpr int64_t kPartBytes = 256 * 1024;
+  // Limits the bytes that a peer has not acknowledged.
+  static constexpr int64_t kWindow = 4 * 1024 * 1024;
+
+  // `windows` has the unacknowledged bytes of each rank.
+  Execution(Ledger* ledger, Links* links,
+            const std::vector<Unacknowledged>& windows, uint64_t number,
+            const CallWords& words, const Operands& operands,
+            absl::Duration timeout);
+
+  // Returns the error that ended the group.
+  absl::Status Run(const Schedule& schedule);
+
+ private:
+  // The rest of an action.
+  struct Transfer {
+    const Action* action;
+    int64_t done = 0;  // elements
+    bool over = false;
+  };
+
+  absl::Status RunStep(absl::Span<const Action> actions);
+  // Return true if they sent or received something.
+  absl::StatusOr<bool> SendNext();
+  absl::StatusOr<bool> ReceiveNext();
+  absl::Status SendPart(Transfer* transfer);
+  // Sends all parts that overlap elements which are about to be overwritten.
+  absl::Status SendBefore(int64_t begin, int64_t end);
+  // Sends the next part to the peer of send `last`, of that send or of an
+  // earlier one.
+  absl::Status SendInOrder(size_t last);
+  absl::Status CopyToSelf(Transfer* receive);
+  absl::Status Apply(const Action& action, int64_t begin, int64_t count,
+                     const memory::Payload& payload);
+  void Combine(Action::Kind kind, const void* from, void* into, int64_t count);
+  absl::Status Wait(uint32_t seen);
+
+  int64_t NextCount(const Transfer& transfer) const;
+  void* DataAt(int64_t element);
+
+  Ledger* const ledger_;
+  Links* const links_;
+  const std::vector<Unacknowledged>& windows_;
+  const uint64_t number_;
+  const CallWords words_;
+  const Operands operands_;
+  const int64_t part_elements_;
+  Patience patience_;
+  std::vector<uint32_t> sent_parts_;      // by rank
+  std::vector<uint32_t> received_parts_;  // by rank
+  // The step that runs.
+  std::vector<Transfer> sends_;
+  std::vector<Transfer> receives_;
+  size_t next_send_ = 0;
+  size_t next_receive_ = 0;
+  std::vector<uint8_t> scratch_;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_EXECUTION_H_

@@ -1,0 +1,232 @@
+#include "collectives/net/group.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "collectives/call.h"
+#include "collectives/elements.h"
+#include "collectives/fault.h"
+#include "collectives/net/address.h"
+#include "collectives/net/buffers.h"
+#include "collectives/net/execution.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/links.h"
+#include "collectives/net/listener.h"
+#include "collectives/net/message.h"
+#include "collectives/reduction/reduction.h"
+#include "collectives/schedule/blocks.h"
+#include "collectives/schedule/choice.h"
+#include "collectives/schedule/schedule.h"
+#include "tensor_service/dtype.h"
+#include "transport/base/mutex.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock::collectives {
+namespace {
+
+// Limits the schedules that are kept: a model has as many sizes of gradients.
+constexpr size_t kMaxPlans = 256;
+// The time that a leaving rank gives its peers, twice: for the last messages,
+// and to learn that it leaves.
+constexpr absl::Duration kFlush = absl::Seconds(2);
+
+absl::Status CheckOptions(const Listener& listener,
+                          const std::vector<std::string>& addresses,
+                          const NetGroupOptions& options) {
+  const auto ranks = static_cast<int>(addresses.size());
+  if (ranks < 1 || ranks > kMaxNetRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a group of ", ranks, " ranks, expected 1 to ", kMaxNetRanks));
+  }
+  if (options.rank < 0 || options.rank >= ranks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", options.rank, ", expected 0 to ", ranks - 1));
+  }
+  if (addresses[options.rank] != listener.address()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address of rank ", options.rank,
+                     " is another one: is a rank given twice?"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<NetGroup>> NetGroup::Form(
+    std::unique_ptr<Listener> listener,
+    const std::vector<std::string>& addresses, const NetGroupOptions& options) {
+  absl::Status checked = CheckOptions(*listener, addresses, options);
+  if (!checked.ok()) return checked;
+  absl::StatusOr<Overrides> overrides = ParseOverrides(options.algorithms);
+  if (!overrides.ok()) return overrides.status();
+  const auto parsed = ParseAddresses(addresses);
+  if (!parsed.ok()) return parsed.status();
+  auto ledger =
+      std::make_shared<Ledger>(options.rank, static_cast<int>(addresses.size()),
+                               listener->options().polling);
+  const std::string digest = Digest(addresses);
+  listener->Admit(ledger, digest);
+  auto links = Links::Connect(*parsed, digest, listener->options(), ledger,
+                              options.forming_timeout);
+  if (!links.ok()) return links.status();
+  return std::unique_ptr<NetGroup>(
+      new NetGroup(std::move(listener), std::move(ledger), *std::move(links),
+                   NumberHosts(*parsed), options, *std::move(overrides)));
+}
+
+NetGroup::NetGroup(std::unique_ptr<Listener> listener,
+                   std::shared_ptr<Ledger> ledger, std::unique_ptr<Links> links,
+                   std::vector<int> hosts, const NetGroupOptions& options,
+                   Overrides overrides)
+    : options_(options),
+      overrides_(std::move(overrides)),
+      fork_count_(progress::ForkCount()),
+      hosts_(std::move(hosts)),
+      listener_(std::move(listener)),
+      ledger_(std::move(ledger)),
+      links_(std::move(links)),
+      letters_(ledger_.get(), links_.get(), options.timeout) {
+  base::MutexLock lock(&mu_);
+  for (int rank = 0; rank < ranks(); ++rank) {
+    windows_.push_back(std::make_shared<std::atomic<int64_t>>(0));
+  }
+}
+
+NetGroup::~NetGroup() {
+  if (!CheckOwner().ok()) return;
+  base::MutexLock lock(&mu_);
+  Report();
+  // Letters come before the leave.
+  links_->Flush(kFlush);
+  Message leave;
+  leave.kind = Message::Kind::kLeave;
+  leave.from = static_cast<uint32_t>(rank());
+  leave.key.number = number_;
+  links_->SendToAll(leave);
+  links_->Flush(kFlush);
+}
+
+absl::Status NetGroup::CheckOwner() const {
+  if (progress::ForkCount() == fork_count_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "the group belongs to the parent of this process");
+}
+
+std::string NetGroup::Describe() const {
+  if (!CheckOwner().ok()) return "a group of the parent of this process";
+  std::string text = absl::StrCat("rank ", rank(), " of ", ranks());
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer == rank()) continue;
+    absl::StrAppend(&text, ", rank ", peer, " over ", links_->PathTo(peer));
+  }
+  base::MutexLock lock(&mu_);
+  for (const auto& [key, planned] : plans_) {
+    absl::StrAppend(&text, "\n", planned.description);
+  }
+  return text;
+}
+
+void NetGroup::Abort() {
+  if (!CheckOwner().ok()) return;
+  (void)ledger_->End(Fault::kAborted, rank(), "");
+  Report();
+}
+
+void NetGroup::Report() {
+  const absl::optional<Message> report = ledger_->TakeReport();
+  if (report.has_value()) links_->SendToAll(*report);
+}
+
+absl::Status NetGroup::Fail(const absl::Status& status) {
+  return ledger_->End(Fault::kFailed, rank(),
+                      absl::StrCat("rank ", rank(), ": ", status.message()));
+}
+
+absl::Status NetGroup::Run(const Call& call, const void* in, void* out) {
+  const absl::Status own = CheckOwner();
+  if (!own.ok()) return own;
+  base::MutexLock lock(&mu_);
+  const absl::Status status = RunLocked(call, in, out);
+  if (!status.ok()) Report();
+  return status;
+}
+
+absl::Status NetGroup::SendLetter(const Letter& letter, const void* data) {
+  const absl::Status own = CheckOwner();
+  if (!own.ok()) return own;
+  const absl::Status status = letters_.Send(letter, data);
+  if (!status.ok()) Report();
+  return status;
+}
+
+absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
+  const absl::Status own = CheckOwner();
+  if (!own.ok()) return own;
+  const absl::Status status = letters_.Receive(letter, data);
+  if (!status.ok()) Report();
+  return status;
+}
+
+absl::Status NetGroup::RunLocked(const Call& call, const void* in, void* out) {
+  ++number_;
+  const absl::Status begun = ledger_->Begin(number_, Encode(call));
+  if (!begun.ok()) return begun;
+  const absl::StatusOr<const Planned*> planned = PlanOf(call);
+  if (!planned.ok()) return Fail(planned.status());
+  absl::StatusOr<Buffers> buffers =
+      Buffers::Fill(call, rank(), ranks(), (*planned)->extent, in, out);
+  if (!buffers.ok()) return Fail(buffers.status());
+  const absl::Status status = Execute(call, **planned, buffers->data(), in);
+  if (status.ok()) buffers->Deliver();
+  return status;
+}
+
+absl::Status NetGroup::Execute(const Call& call, const Planned& planned,
+                               void* data, const void* input) {
+  Operands operands;
+  operands.dtype = call.dtype;
+  operands.op = call.op == ReduceOp::kAverage ? ReduceOp::kSum : call.op;
+  operands.data = data;
+  operands.input = input;
+  Execution execution(ledger_.get(), links_.get(), windows_, number_,
+                      Encode(call), operands, options_.timeout);
+  const absl::Status status = execution.Run(planned.schedule);
+  if (!status.ok() || call.op != ReduceOp::kAverage) return status;
+  const bool has_blocks = call.operation == Operation::kReduceScatter;
+  Divide(call.dtype, At(data, has_blocks ? rank() * call.count : 0, call.dtype),
+         ranks(), static_cast<size_t>(call.count));
+  return status;
+}
+
+absl::StatusOr<const NetGroup::Planned*> NetGroup::PlanOf(const Call& call) {
+  const auto size = static_cast<int64_t>(tensor::ElementSize(call.dtype));
+  const PlanKey key = {call.operation, call.root, call.count, size};
+  const auto known = plans_.find(key);
+  if (known != plans_.end()) return &known->second;
+  Question question;
+  question.operation = call.operation;
+  question.root = call.root;
+  question.count = BufferCount(call, ranks());
+  question.element_size = size;
+  question.hosts = hosts_;
+  question.inside_host = options_.inside_host;
+  question.between_hosts = options_.between_hosts;
+  const absl::StatusOr<Choice> choice = Choose(question, overrides_);
+  if (!choice.ok()) return choice.status();
+  if (plans_.size() >= kMaxPlans) plans_.clear();
+  Planned& planned = plans_[key];
+  planned.description = collectives::Describe(*choice);
+  planned.schedule = MakeSchedule(choice->chosen.plan, rank());
+  planned.extent = ExtentOf(planned.schedule);
+  return &planned;
+}
+
+}  // namespace penstock::collectives

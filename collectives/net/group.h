@@ -1,0 +1,120 @@
+// A group of ranks on any hosts, over Penstock's connections.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_GROUP_H_
+#define PENSTOCK_COLLECTIVES_NET_GROUP_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/call.h"
+#include "collectives/group.h"
+#include "collectives/letter.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/letters.h"
+#include "collectives/net/links.h"
+#include "collectives/net/listener.h"
+#include "collectives/schedule/choice.h"
+#include "collectives/schedule/schedule.h"
+#include "tensor_service/dtype.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::collectives {
+
+// Limits the ranks of a group: each has two connections with each other rank.
+inline constexpr int kMaxNetRanks = 256;
+
+struct NetGroupOptions {
+  int rank = 0;
+  // Limits the forming of the group.
+  absl::Duration forming_timeout = absl::Minutes(1);
+  // Limits each wait of an operation for other ranks.
+  absl::Duration timeout = absl::Minutes(30);
+  // The algorithms to use, as ParseOverrides() reads them. Must be equal on all
+  // ranks, as the costs below.
+  std::string algorithms;
+  // A message between two ranks of a host costs two wake-ups more than a store
+  // into shared memory. Assumed, as choice.h says.
+  LinkCosts inside_host = {10, 1 / 4e3};
+  LinkCosts between_hosts = kTcp;
+};
+
+// Ranks that exchange messages over shared memory, verbs or tcp: whatever each
+// two of them agree on.
+//
+// Reductions are in the order of the schedule, which depends on the operation,
+// its size, the hosts of the ranks, and the options above.
+class NetGroup final : public Group {
+ public:
+  // Forms the group. `addresses` are those of all ranks, in their order. All
+  // ranks need the same list. Returns DEADLINE_EXCEEDED, with the missing
+  // ranks, if some do not come.
+  static absl::StatusOr<std::unique_ptr<NetGroup>> Form(
+      std::unique_ptr<Listener> listener,
+      const std::vector<std::string>& addresses,
+      const NetGroupOptions& options);
+
+  // Waits up to four seconds for peers to receive what this rank has sent.
+  ~NetGroup() override;
+
+  int rank() const override { return ledger_->rank(); }
+  int ranks() const override { return ledger_->ranks(); }
+  // Returns a line with the path to each rank, and a line for each operation so
+  // far with its algorithm and the estimates of others.
+  std::string Describe() const override;
+  void Abort() override;
+
+ private:
+  // A schedule, and how it was chosen.
+  struct Planned {
+    std::string description;
+    Schedule schedule;
+    int64_t extent = 0;  // elements of the buffer
+  };
+  // An operation, its root, count and size of an element.
+  using PlanKey = std::tuple<Operation, int, int64_t, int64_t>;
+
+  NetGroup(std::unique_ptr<Listener> listener, std::shared_ptr<Ledger> ledger,
+           std::unique_ptr<Links> links, std::vector<int> hosts,
+           const NetGroupOptions& options, Overrides overrides);
+
+  absl::Status Run(const Call& call, const void* in, void* out) override;
+  absl::Status SendLetter(const Letter& letter, const void* data) override;
+  absl::Status ReceiveLetter(const Letter& letter, void* data) override;
+  absl::Status RunLocked(const Call& call, const void* in, void* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<const Planned*> PlanOf(const Call& call)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Execute(const Call& call, const Planned& planned, void* data,
+                       const void* input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the group because of an error of this rank alone.
+  absl::Status Fail(const absl::Status& status);
+  absl::Status CheckOwner() const;
+  // Tells the peers why the group has ended, once.
+  void Report();
+
+  const NetGroupOptions options_;
+  const Overrides overrides_;
+  const uint32_t fork_count_;
+  const std::vector<int> hosts_;
+  std::unique_ptr<Listener> listener_;
+  const std::shared_ptr<Ledger> ledger_;
+  std::unique_ptr<Links> links_;
+  Letters letters_;
+
+  mutable base::Mutex mu_;
+  std::vector<Unacknowledged> windows_ ABSL_GUARDED_BY(mu_);
+  uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // of the last operation
+  std::map<PlanKey, Planned> plans_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_GROUP_H_

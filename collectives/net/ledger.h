@@ -1,0 +1,106 @@
+// The record of a group at one rank: parts that have come, and who is gone.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_LEDGER_H_
+#define PENSTOCK_COLLECTIVES_NET_LEDGER_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "collectives/call.h"
+#include "collectives/fault.h"
+#include "collectives/net/message.h"
+#include "collectives/net/signal.h"
+#include "transport/base/mutex.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock::collectives {
+
+// The elements of a part that has come.
+struct Part {
+  CallWords words = {};
+  memory::Payload payload;
+  // Tells the sender that this rank has room for more. Null if told already.
+  std::function<void()> acknowledge;
+};
+
+// The events of a group at one rank, from the thread of transport/rpc's
+// callbacks to the threads that run operations.
+//
+// The first fault ends the group. All later calls of status() return it.
+//
+// Thread-safe. Calls no function of others under its lock.
+class Ledger {
+ public:
+  // Limits the bytes of a peer that nobody has taken, beyond which parts are
+  // acknowledged when they are taken. A peer waits for acknowledgements, see
+  // links.h.
+  static constexpr uint64_t kMaxUntaken = 8 * 1024 * 1024;
+
+  Ledger(int rank, int ranks, progress::PollingMode polling);
+
+  int rank() const { return rank_; }
+  int ranks() const { return static_cast<int>(peers_.size()); }
+  Signal& signal() { return signal_; }
+
+  // Record events. `from` must be a rank of the group.
+  void OnPart(int from, const Key& key, Part part);
+  void OnNotice(int from, uint64_t number, const CallWords& words);
+  void OnFailure(int from, const Message& failure);
+  void OnLeave(int from, uint64_t last_number);
+  // The connection to a peer has ended.
+  void OnGone(int peer, Fault fault);
+
+  // Begins operation `number` of this rank: compares it with the calls of
+  // others. Returns the error that ends the group.
+  absl::Status Begin(uint64_t number, const CallWords& words);
+  // Returns a part and removes it. Returns nothing if it has not come.
+  absl::optional<Part> Take(int from, const Key& key);
+  // Returns the error that ends the group if `peer` has left before it began
+  // operation `number`.
+  absl::Status CheckPresent(int peer, uint64_t number);
+  bool IsGone(int peer) const;
+
+  absl::Status status() const;
+  // Ends the group, unless it has ended. Returns the error that ended it.
+  absl::Status End(Fault fault, int culprit, const std::string& detail);
+  // Returns the fault to report to others: once, and only if the group ended.
+  absl::optional<Message> TakeReport();
+
+ private:
+  struct Peer {
+    std::map<Key, Part> parts;
+    uint64_t untaken = 0;  // bytes
+    bool has_left = false;
+    uint64_t last_number = 0;  // if it has left
+    bool is_gone = false;
+    uint64_t noticed = 0;  // the number of the operation in `notice`
+    CallWords notice = {};
+  };
+  // The operations of this rank that a late message is compared with.
+  static constexpr uint64_t kRemembered = 256;
+
+  absl::Status EndLocked(Fault fault, int culprit, const std::string& detail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CompareLocked(int from, uint64_t number, const CallWords& words)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int rank_;
+  Signal signal_;
+  mutable base::Mutex mu_;
+  std::vector<Peer> peers_;  // the vector does not change, its elements do
+  uint64_t current_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the operation
+  std::array<CallWords, kRemembered> calls_ ABSL_GUARDED_BY(mu_) = {};
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  Message report_ ABSL_GUARDED_BY(mu_);
+  bool has_report_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_LEDGER_H_

@@ -1,0 +1,214 @@
+#include "collectives/net/links.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "collectives/fault.h"
+#include "collectives/net/address.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/message.h"
+#include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
+#include "transport/memory/bytes.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/client.h"
+
+namespace penstock::collectives {
+namespace {
+
+// The method of all calls, and the longest sleep between two looks at the
+// clock.
+constexpr char kMethod[] = "penstock.collectives";
+constexpr absl::Duration kNap = absl::Milliseconds(20);
+
+// Two intervals make kSilence: one without input, and one without an answer to
+// a ping.
+connection::Keepalive::Config Pings() {
+  connection::Keepalive::Config config = rpc::DefaultKeepalive();
+  config.time = Links::kSilence / 3;
+  config.timeout = Links::kSilence - config.time;
+  return config;
+}
+
+Fault FaultOf(const absl::Status& lost) {
+  return absl::StrContains(lost.message(), "keepalive watchdog")
+             ? Fault::kSilent
+             : Fault::kDied;
+}
+
+// The answers to this rank's introductions.
+struct Answers {
+  explicit Answers(int ranks) : accepted(ranks, false) {}
+  base::Mutex mu;
+  std::vector<bool> accepted ABSL_GUARDED_BY(mu);
+  absl::Status refused ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Links>> Links::Connect(
+    const std::vector<Address>& addresses, const std::string& digest,
+    const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
+    absl::Duration timeout) {
+  std::unique_ptr<Links> links(new Links(std::move(ledger)));
+  for (size_t peer = 0; peer < addresses.size(); ++peer) {
+    links->clients_.push_back(nullptr);
+    links->calls_.push_back(std::make_shared<std::atomic<int64_t>>(0));
+    if (static_cast<int>(peer) == links->ledger_->rank()) continue;
+    const absl::Status opened =
+        links->Open(static_cast<int>(peer), addresses[peer], options, timeout);
+    if (!opened.ok()) return opened;
+  }
+  const absl::Status introduced = links->Introduce(digest, timeout);
+  if (!introduced.ok()) return introduced;
+  return links;
+}
+
+absl::Status Links::Open(int peer, const Address& address,
+                         const ListenerOptions& options,
+                         absl::Duration timeout) {
+  rpc::Client::Options client;
+  client.target = address.target;
+  client.token = address.token;
+  client.settings = options.settings;
+  client.polling = options.polling;
+  client.connect_timeout = timeout;
+  client.keepalive = Pings();
+  auto connected = rpc::Client::Connect(
+      client, [ledger = ledger_, peer](const absl::Status& lost) {
+        ledger->OnGone(peer, FaultOf(lost));
+      });
+  if (!connected.ok()) return connected.status();
+  clients_[peer] = *std::move(connected);
+  return absl::OkStatus();
+}
+
+absl::Status Links::Introduce(const std::string& digest,
+                              absl::Duration timeout) {
+  const absl::Time deadline = base::SteadyNow() + timeout;
+  Message hello;
+  hello.from = static_cast<uint32_t>(ledger_->rank());
+  hello.text = digest;
+  auto answers = std::make_shared<Answers>(ledger_->ranks());
+  for (int peer = 0; peer < ledger_->ranks(); ++peer) {
+    if (clients_[peer] == nullptr) continue;
+    clients_[peer]->Call(
+        {kMethod, Encode(hello), {}},
+        [ledger = ledger_, answers, peer](absl::StatusOr<rpc::Response> got) {
+          {
+            base::MutexLock lock(&answers->mu);
+            answers->accepted[peer] = got.ok();
+            if (!got.ok() && answers->refused.ok()) {
+              answers->refused = absl::Status(
+                  got.status().code(),
+                  absl::StrCat("rank ", peer, ": ", got.status().message()));
+            }
+          }
+          ledger->signal().Notify();
+        });
+  }
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    std::vector<int> missing;
+    {
+      base::MutexLock lock(&answers->mu);
+      if (!answers->refused.ok()) return answers->refused;
+      for (int peer = 0; peer < ledger_->ranks(); ++peer) {
+        if (clients_[peer] != nullptr && !answers->accepted[peer]) {
+          missing.push_back(peer);
+        }
+      }
+    }
+    if (missing.empty()) return absl::OkStatus();
+    if (base::SteadyNow() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "these ranks did not come: ", absl::StrJoin(missing, ", ")));
+    }
+    ledger_->signal().Await(seen, kNap);
+  }
+}
+
+void Links::Call(int to, const Message& message, memory::Payload payload,
+                 const Unacknowledged& unacknowledged) {
+  const auto bytes = static_cast<int64_t>(payload.size());
+  if (unacknowledged != nullptr) unacknowledged->fetch_add(bytes);
+  calls_[to]->fetch_add(1);
+  clients_[to]->Call(
+      {kMethod, Encode(message), std::move(payload)},
+      [ledger = ledger_, to, bytes, unacknowledged,
+       calls = calls_[to]](const absl::StatusOr<rpc::Response>& answer) {
+        // Reports of a lost connection follow by themselves.
+        if (!answer.ok() && !absl::IsUnavailable(answer.status())) {
+          (void)ledger->End(
+              Fault::kFailed, to,
+              absl::StrCat("rank ", to, ": ", answer.status().ToString()));
+        }
+        // A lost part stays unacknowledged: who waits learns why.
+        if (answer.ok() && unacknowledged != nullptr) {
+          unacknowledged->fetch_sub(bytes);
+        }
+        calls->fetch_sub(1);
+        ledger->signal().Notify();
+      });
+}
+
+absl::Status Links::SendPart(int to, const Key& key, const CallWords& words,
+                             const void* data, size_t bytes,
+                             const Unacknowledged& unacknowledged) {
+  Message message;
+  message.kind = Message::Kind::kPart;
+  message.from = static_cast<uint32_t>(ledger_->rank());
+  message.key = key;
+  message.words = words;
+  memory::Payload payload;
+  if (bytes > 0) {
+    absl::StatusOr<memory::Bytes> copy =
+        memory::CopyBytes({static_cast<const uint8_t*>(data), bytes});
+    if (!copy.ok()) return copy.status();
+    payload.Append(*std::move(copy));
+  }
+  Call(to, message, std::move(payload), unacknowledged);
+  return absl::OkStatus();
+}
+
+void Links::Send(int to, const Message& message) {
+  if (clients_[to] == nullptr || ledger_->IsGone(to)) return;
+  Call(to, message, {}, nullptr);
+}
+
+void Links::SendToAll(const Message& message) {
+  for (int peer = 0; peer < ledger_->ranks(); ++peer) Send(peer, message);
+}
+
+void Links::Flush(absl::Duration most) {
+  const absl::Time deadline = base::SteadyNow() + most;
+  while (base::SteadyNow() < deadline) {
+    const uint32_t seen = ledger_->signal().count();
+    bool waits = false;
+    for (int peer = 0; peer < ledger_->ranks(); ++peer) {
+      waits |= calls_[peer]->load() > 0 && !ledger_->IsGone(peer);
+    }
+    if (!waits) return;
+    ledger_->signal().Await(seen, kNap);
+  }
+}
+
+std::string Links::PathTo(int peer) const {
+  if (clients_[peer] == nullptr) return "none";
+  const auto path = clients_[peer]->DescribePath();
+  return path.has_value() ? std::string(path->fabric) : "none";
+}
+
+}  // namespace penstock::collectives

@@ -1,0 +1,82 @@
+// The connections of a rank to all others.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_LINKS_H_
+#define PENSTOCK_COLLECTIVES_NET_LINKS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/net/address.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/listener.h"
+#include "collectives/net/message.h"
+#include "transport/memory/bytes.h"
+#include "transport/rpc/client.h"
+
+namespace penstock::collectives {
+
+// Bytes that a peer has not acknowledged.
+using Unacknowledged = std::shared_ptr<std::atomic<int64_t>>;
+
+// Sends messages to all other ranks, and tells the ledger which of them are
+// gone. A process that is stopped is gone after kSilence.
+//
+// Thread-safe.
+class Links {
+ public:
+  // The promise is two seconds. A busy machine keeps a thread waiting for less.
+  static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
+
+  // Connects to all ranks, and introduces this rank. Returns once all have
+  // accepted it. Returns an error that names the ranks that did not within
+  // `timeout`.
+  static absl::StatusOr<std::unique_ptr<Links>> Connect(
+      const std::vector<Address>& addresses, const std::string& digest,
+      const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
+      absl::Duration timeout);
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+  // Ends the connections.
+  ~Links() = default;
+
+  // Sends a copy of `bytes` at `data`. Adds them to `unacknowledged`, and
+  // removes them once the peer has received them. Returns RESOURCE_EXHAUSTED if
+  // there is no memory. A lost message ends the group.
+  absl::Status SendPart(int to, const Key& key, const CallWords& words,
+                        const void* data, size_t bytes,
+                        const Unacknowledged& unacknowledged);
+  // Sends a message without a payload, unless the peer is gone.
+  void Send(int to, const Message& message);
+  void SendToAll(const Message& message);
+  // Waits until all peers that are not gone have received all messages, or for
+  // `most`.
+  void Flush(absl::Duration most);
+
+  // Returns "shm", "verbs" or "tcp", or "none" if the peer is gone.
+  std::string PathTo(int peer) const;
+
+ private:
+  explicit Links(std::shared_ptr<Ledger> ledger) : ledger_(std::move(ledger)) {}
+
+  absl::Status Open(int peer, const Address& address,
+                    const ListenerOptions& options, absl::Duration timeout);
+  absl::Status Introduce(const std::string& digest, absl::Duration timeout);
+  void Call(int to, const Message& message, memory::Payload payload,
+            const Unacknowledged& unacknowledged);
+
+  const std::shared_ptr<Ledger> ledger_;
+  // By rank: null for this rank.
+  std::vector<std::unique_ptr<rpc::Client>> clients_;
+  std::vector<Unacknowledged> calls_;  // the number of open calls
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_LINKS_H_

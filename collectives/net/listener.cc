@@ -1,0 +1,137 @@
+#include "collectives/net/listener.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "collectives/net/address.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/message.h"
+#include "transport/base/mutex.h"
+#include "transport/base/token.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/server.h"
+
+namespace penstock::collectives {
+namespace {
+
+using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
+
+// Limits the ranks that wait for this rank to form its group.
+constexpr size_t kMaxEarly = 4096;
+
+}  // namespace
+
+// Handles calls, on the thread of transport/rpc's callbacks.
+class Listener::Door {
+ public:
+  void Handle(IncomingCall call) {
+    absl::StatusOr<Message> message = DecodeMessage(call->request().metadata);
+    if (!message.ok()) return call->Respond(message.status());
+    std::shared_ptr<Ledger> ledger;
+    {
+      base::MutexLock lock(&mu_);
+      ledger = ledger_;
+      if (ledger == nullptr && message->kind == Message::Kind::kHello &&
+          early_.size() < kMaxEarly) {
+        return early_.push_back(std::move(call));
+      }
+    }
+    if (ledger == nullptr) {
+      return call->Respond(
+          absl::FailedPreconditionError("this rank has not formed its group"));
+    }
+    if (message->from >= static_cast<uint32_t>(ledger->ranks())) {
+      return call->Respond(absl::InvalidArgumentError(
+          absl::StrCat("there is no rank ", message->from)));
+    }
+    Deliver(*message, std::move(call), ledger.get());
+  }
+
+  void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest) {
+    std::vector<IncomingCall> early;
+    {
+      base::MutexLock lock(&mu_);
+      digest_ = digest;
+      ledger_ = std::move(ledger);
+      early.swap(early_);
+    }
+    for (IncomingCall& call : early) Handle(std::move(call));
+  }
+
+ private:
+  void Deliver(const Message& message, IncomingCall call, Ledger* ledger) {
+    const auto from = static_cast<int>(message.from);
+    switch (message.kind) {
+      case Message::Kind::kHello:
+        return call->Respond(Greet(message, *ledger));
+      case Message::Kind::kPart:
+        return ledger->OnPart(from, message.key,
+                              {message.words, call->request().payload,
+                               [call] { call->Respond(rpc::Response()); }});
+      case Message::Kind::kNotice:
+        ledger->OnNotice(from, message.key.number, message.words);
+        break;
+      case Message::Kind::kFailure:
+        ledger->OnFailure(from, message);
+        break;
+      case Message::Kind::kLeave:
+        ledger->OnLeave(from, message.key.number);
+        break;
+    }
+    call->Respond(rpc::Response());
+  }
+
+  absl::StatusOr<rpc::Response> Greet(const Message& hello,
+                                      const Ledger& ledger) {
+    base::MutexLock lock(&mu_);
+    if (hello.text == digest_) return rpc::Response();
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank ", hello.from, " has other addresses than rank ",
+                     ledger.rank(), ": is a rank given twice?"));
+  }
+
+  base::Mutex mu_;
+  std::shared_ptr<Ledger> ledger_ ABSL_GUARDED_BY(mu_);
+  std::string digest_ ABSL_GUARDED_BY(mu_);
+  std::vector<IncomingCall> early_ ABSL_GUARDED_BY(mu_);
+};
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(
+    const ListenerOptions& options) {
+  absl::StatusOr<std::string> token = base::NewToken();
+  if (!token.ok()) return token.status();
+  auto door = std::make_shared<Door>();
+  std::unique_ptr<Listener> listener(new Listener(options, door));
+  rpc::Server::Options server;
+  server.address = absl::StrCat(options.host, ":0");
+  server.token = *token;
+  server.settings = options.settings;
+  server.polling = options.polling;
+  auto started = rpc::Server::Start(
+      server, [door](IncomingCall call) { door->Handle(std::move(call)); });
+  if (!started.ok()) return started.status();
+  listener->server_ = *std::move(started);
+  const std::string target =
+      absl::StrCat(options.host, ":", listener->server_->port());
+  listener->address_ =
+      ToText({target, *std::move(token),
+              options.neighbourhood.empty() ? HostOfProcess()
+                                            : options.neighbourhood});
+  return listener;
+}
+
+Listener::~Listener() = default;
+
+void Listener::Admit(std::shared_ptr<Ledger> ledger,
+                     const std::string& digest) {
+  door_->Admit(std::move(ledger), digest);
+}
+
+}  // namespace penstock::collectives

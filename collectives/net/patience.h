@@ -1,0 +1,51 @@
+// One wait for a peer, and its end.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
+#define PENSTOCK_COLLECTIVES_NET_PATIENCE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "collectives/call.h"
+#include "collectives/net/ledger.h"
+#include "collectives/net/links.h"
+
+namespace penstock::collectives {
+
+// Waits for events, and gives up after the timeout. Tells a peer that is late
+// what this rank has called: two ranks that wait for each other in different
+// operations learn so.
+//
+// Thread-compatible.
+class Patience {
+ public:
+  // `number` and `words` are those of a collective operation, or 0.
+  Patience(Ledger* ledger, Links* links, uint64_t number,
+           const CallWords& words, absl::Duration timeout)
+      : ledger_(ledger),
+        links_(links),
+        number_(number),
+        words_(words),
+        timeout_(timeout) {}
+
+  // Call when something has happened.
+  void Restart() { begun_ = absl::InfiniteFuture(); }
+
+  // Waits for an event after the first `seen` ones, for a short time. Returns
+  // the error that ends the group, such as the timeout of the wait for `peer`.
+  absl::Status Await(int peer, uint32_t seen);
+
+ private:
+  Ledger* const ledger_;
+  Links* const links_;
+  const uint64_t number_;
+  const CallWords words_;
+  const absl::Duration timeout_;
+  absl::Time begun_ = absl::InfiniteFuture();
+  bool has_noticed_ = false;
+};
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_PATIENCE_H_

@@ -1,0 +1,89 @@
+// One rank of a group across hosts, for tests that kill it.
+//
+// usage: rank FABRIC
+//
+// Prints "address X", then reads "RANK ADDRESS|ADDRESS|..." from its input and
+// forms the group. Prints "ready" after a barrier, and calls random operations
+// until an error, which it prints as "error X" with the time since its last
+// success. Then begins anew. The end of the input ends the program.
+
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "collectives/net/group.h"
+#include "collectives/net/listener.h"
+
+namespace penstock::collectives {
+namespace {
+
+void Print(const std::string& line) {
+  std::cout << line << std::endl;  // flushes
+}
+
+// Calls one of several operations of several parts. Equal on all ranks.
+absl::Status Call(uint64_t number, std::vector<float>* data, Group* group) {
+  std::mt19937_64 random(number);
+  const auto count = static_cast<int64_t>(1 + random() % data->size());
+  const auto root = static_cast<int>(random() % group->ranks());
+  switch (random() % 4) {
+    case 0:
+      return group->AllReduce(ReduceOp::kMax, tensor::DType::kF32, data->data(),
+                              data->data(), count);
+    case 1:
+      return group->Broadcast(tensor::DType::kF32, data->data(), count, root);
+    case 2:
+      return group->Reduce(ReduceOp::kMax, tensor::DType::kF32, data->data(),
+                           data->data(), count, root);
+    default:
+      return group->Barrier();
+  }
+}
+
+void Run(std::unique_ptr<Listener> listener, const std::string& command) {
+  const std::pair<std::string, std::string> words =
+      absl::StrSplit(command, absl::MaxSplits(' ', 1));
+  const std::vector<std::string> addresses = absl::StrSplit(words.second, '|');
+  NetGroupOptions options;
+  (void)absl::SimpleAtoi(words.first, &options.rank);
+  auto group = NetGroup::Form(std::move(listener), addresses, options);
+  absl::Status status = group.status();
+  if (status.ok()) status = (*group)->Barrier();
+  if (status.ok()) Print("ready");
+  std::vector<float> data(200'000);
+  absl::Time last = absl::Now();
+  for (uint64_t number = 0; status.ok(); ++number) {
+    last = absl::Now();
+    status = Call(number, &data, group->get());
+  }
+  Print(absl::StrCat("error ", status.message(), " | after ",
+                     absl::FormatDuration(absl::Now() - last)));
+}
+
+int Main(const std::string& fabric) {
+  ListenerOptions options;
+  if (fabric == "tcp") options.settings.fabrics = {Fabric::kTcp};
+  std::string command;
+  while (true) {
+    auto listener = Listener::Open(options);
+    if (!listener.ok()) return 1;
+    Print(absl::StrCat("address ", (*listener)->address()));
+    if (!std::getline(std::cin, command)) return 0;
+    Run(*std::move(listener), command);
+  }
+}
+
+}  // namespace
+}  // namespace penstock::collectives
+
+int main(int, char** argv) { return penstock::collectives::Main(argv[1]); }

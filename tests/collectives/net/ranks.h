@@ -1,0 +1,34 @@
+// The ranks of a group across hosts as threads of a test.
+
+#ifndef PENSTOCK_TESTS_COLLECTIVES_NET_RANKS_H_
+#define PENSTOCK_TESTS_COLLECTIVES_NET_RANKS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "collectives/net/group.h"
+#include "collectives/net/listener.h"
+
+namespace penstock::collectives {
+
+// Returns options whose connections use `fabrics`, best first.
+ListenerOptions Over(std::vector<Fabric> fabrics);
+
+// Opens the listeners of all ranks, and returns them with their addresses.
+struct Team {
+  std::vector<std::unique_ptr<Listener>> listeners;
+  std::vector<std::string> addresses;
+};
+Team OpenTeam(int ranks, const ListenerOptions& options);
+
+// Forms a group and calls `run` for each rank on a thread of its own. A rank
+// leaves when its call returns. Returns when all have returned.
+void RunRanks(Team team, const NetGroupOptions& options,
+              const std::function<void(NetGroup* group)>& run);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_TESTS_COLLECTIVES_NET_RANKS_H_
