@@ -1,0 +1,260 @@
+#include "collectives/net/assembly.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "collectives/net/message.h"
+#include "collectives/net/signal.h"
+#include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/client.h"
+#include "transport/rpc/server.h"
+
+namespace penstock::collectives {
+namespace {
+
+using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
+using Kind = Message::Kind;
+
+constexpr char kMethod[] = "penstock.collectives";
+// The longest sleep between two looks at the clock, and the pause between two
+// attempts to reach rank 0.
+constexpr absl::Duration kNap = absl::Milliseconds(20);
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+
+// The ranks that have come to rank 0. Thread-safe.
+class Hall {
+ public:
+  Hall(const AssemblyOptions& options, const std::string& own)
+      : seats_(options.ranks) {
+    seats_[0].address = own;
+  }
+
+  Signal& signal() { return signal_; }
+
+  // Answers a call, or keeps it until all ranks have come.
+  void Handle(const std::shared_ptr<Hall>& self, const IncomingCall& call) {
+    const absl::StatusOr<Message> message =
+        DecodeMessage(call->request().metadata);
+    if (!message.ok()) return call->Respond(message.status());
+    if (message->kind == Kind::kLeave) {
+      OnLeave(message->from);
+      return call->Respond(rpc::Response());
+    }
+    const absl::Status seated = Sit(*message, call);
+    if (!seated.ok()) return call->Respond(seated);
+    const uint32_t rank = message->from;
+    call->OnCancel([self, rank, key = call.get()] { self->Free(rank, key); });
+    signal_.Notify();
+  }
+
+  std::vector<std::string> Addresses() {
+    base::MutexLock lock(&mu_);
+    std::vector<std::string> addresses;
+    for (const Seat& seat : seats_) addresses.push_back(seat.address);
+    return addresses;
+  }
+
+  // Returns the ranks that have not come.
+  std::vector<int> Missing() {
+    base::MutexLock lock(&mu_);
+    std::vector<int> missing;
+    for (size_t rank = 0; rank < seats_.size(); ++rank) {
+      if (seats_[rank].address.empty()) {
+        missing.push_back(static_cast<int>(rank));
+      }
+    }
+    return missing;
+  }
+
+  // Gives all ranks the addresses. A seat stays taken afterwards.
+  void AnswerAll() {
+    const std::string answer = absl::StrJoin(Addresses(), "\n");
+    std::vector<IncomingCall> calls;
+    {
+      base::MutexLock lock(&mu_);
+      for (Seat& seat : seats_) {
+        if (seat.call != nullptr) calls.push_back(std::move(seat.call));
+        seat.call = nullptr;
+      }
+      waits_for_ = calls.size();
+    }
+    for (const IncomingCall& call : calls) {
+      call->Respond(rpc::Response{answer, {}});
+    }
+  }
+
+  // Returns true once all ranks have the addresses.
+  bool AllHaveLeft() {
+    base::MutexLock lock(&mu_);
+    return waits_for_ == 0;
+  }
+
+ private:
+  struct Seat {
+    std::string address;  // empty: free
+    IncomingCall call;
+  };
+
+  absl::Status Sit(const Message& hello, const IncomingCall& call) {
+    base::MutexLock lock(&mu_);
+    if (hello.kind != Kind::kHello || hello.text.empty()) {
+      return absl::InvalidArgumentError("malformed message of a rank");
+    }
+    if (hello.key.number != seats_.size()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.from, " expects ", hello.key.number,
+                       " ranks, rank 0 expects ", seats_.size()));
+    }
+    if (hello.from == 0 || hello.from >= seats_.size()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("there is no rank ", hello.from, " to come"));
+    }
+    Seat& seat = seats_[hello.from];
+    if (!seat.address.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.from, " has come already"));
+    }
+    seat = {hello.text, call};
+    return absl::OkStatus();
+  }
+
+  // Frees the seat of a rank that has died.
+  void Free(uint32_t rank, const rpc::IncomingCall* call) {
+    base::MutexLock lock(&mu_);
+    if (seats_[rank].call.get() == call) seats_[rank] = Seat();
+  }
+
+  void OnLeave(uint32_t rank) {
+    {
+      base::MutexLock lock(&mu_);
+      if (rank < seats_.size() && waits_for_ > 0) --waits_for_;
+    }
+    signal_.Notify();
+  }
+
+  Signal signal_{progress::PollingMode::kEvent};
+  base::Mutex mu_;
+  std::vector<Seat> seats_ ABSL_GUARDED_BY(mu_);  // by rank
+  size_t waits_for_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+absl::StatusOr<std::vector<std::string>> Receive(const AssemblyOptions& options,
+                                                 const std::string& own) {
+  const absl::Time deadline = base::SteadyNow() + options.timeout;
+  auto hall = std::make_shared<Hall>(options, own);
+  rpc::Server::Options server;
+  server.address = options.target;
+  server.token = options.token;
+  const auto started = rpc::Server::Start(
+      server, [hall](const IncomingCall& call) { hall->Handle(hall, call); });
+  if (!started.ok()) return started.status();
+  while (true) {
+    const uint32_t seen = hall->signal().count();
+    const std::vector<int> missing = hall->Missing();
+    if (missing.empty()) break;
+    if (base::SteadyNow() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "these ranks did not come: ", absl::StrJoin(missing, ", ")));
+    }
+    hall->signal().Await(seen, kNap);
+  }
+  hall->AnswerAll();
+  // The end of the server would take back what is under way.
+  while (base::SteadyNow() < deadline) {
+    const uint32_t seen = hall->signal().count();
+    if (hall->AllHaveLeft()) break;
+    hall->signal().Await(seen, kNap);
+  }
+  return hall->Addresses();
+}
+
+// Calls rank 0 once, and waits for the answer.
+absl::StatusOr<rpc::Response> Ask(rpc::Client* client, const Message& message,
+                                  absl::Duration timeout) {
+  struct Answer {
+    Signal signal{progress::PollingMode::kEvent};
+    base::Mutex mu;
+    absl::optional<absl::StatusOr<rpc::Response>> value ABSL_GUARDED_BY(mu);
+  };
+  auto answer = std::make_shared<Answer>();
+  client->Call({kMethod, Encode(message), {}, timeout},
+               [answer](absl::StatusOr<rpc::Response> got) {
+                 {
+                   base::MutexLock lock(&answer->mu);
+                   answer->value = std::move(got);
+                 }
+                 answer->signal.Notify();
+               });
+  while (true) {
+    const uint32_t seen = answer->signal.count();
+    {
+      base::MutexLock lock(&answer->mu);
+      if (answer->value.has_value()) return *std::move(answer->value);
+    }
+    answer->signal.Await(seen, kNap);
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> Come(const AssemblyOptions& options,
+                                              const std::string& own) {
+  const absl::Time deadline = base::SteadyNow() + options.timeout;
+  Message message;
+  message.from = static_cast<uint32_t>(options.rank);
+  message.key.number = static_cast<uint64_t>(options.ranks);
+  message.text = own;
+  rpc::Client::Options reach;
+  reach.target = options.target;
+  reach.token = options.token;
+  absl::Status last;
+  while (true) {
+    const absl::Duration left = deadline - base::SteadyNow();
+    if (left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("rank 0 at ", options.target, ": ", last.message()));
+    }
+    reach.connect_timeout = left;
+    const auto client = rpc::Client::Connect(reach, [](const absl::Status&) {});
+    if (!client.ok()) return client.status();
+    const auto answer = Ask(client->get(), message, left);
+    if (answer.ok()) {
+      message.kind = Kind::kLeave;
+      (void)Ask(client->get(), message, left);
+      return std::vector<std::string>(absl::StrSplit(answer->metadata, '\n'));
+    }
+    last = answer.status();
+    // Rank 0 has not come yet, or is gone.
+    if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
+      return absl::Status(last.code(),
+                          absl::StrCat("rank 0 refuses: ", last.message()));
+    }
+    absl::SleepFor(std::min(kPause, left));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExchangeAddresses(
+    const AssemblyOptions& options, const std::string& own) {
+  if (options.rank < 0 || options.rank >= options.ranks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", options.rank, ", expected 0 to ", options.ranks - 1));
+  }
+  return options.rank == 0 ? Receive(options, own) : Come(options, own);
+}
+
+}  // namespace penstock::collectives

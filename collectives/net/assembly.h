@@ -1,0 +1,36 @@
+// The exchange of addresses through rank 0, for ranks that share no store.
+
+#ifndef PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_
+#define PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace penstock::collectives {
+
+struct AssemblyOptions {
+  // The place of rank 0: a numeric address and a port that is not 0.
+  std::string target;
+  // A secret of 1 to 64 bytes, equal on all ranks and used for one group.
+  std::string token;
+  int rank = 0;
+  int ranks = 1;
+  absl::Duration timeout = absl::Minutes(1);
+};
+
+// Returns the addresses of all ranks, in their order. `own` is this rank's, see
+// Listener::address(). Blocks. The ranks may come in any order, also before
+// rank 0. A rank that dies may come again. Returns
+// - DEADLINE_EXCEEDED, with the missing ranks or the last error, after the
+//   timeout;
+// - FAILED_PRECONDITION if rank 0 refuses this rank: it expects another number
+//   of ranks, or this rank has come already.
+absl::StatusOr<std::vector<std::string>> ExchangeAddresses(
+    const AssemblyOptions& options, const std::string& own);
+
+}  // namespace penstock::collectives
+
+#endif  // PENSTOCK_COLLECTIVES_NET_ASSEMBLY_H_

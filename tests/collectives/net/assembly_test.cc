@@ -1,0 +1,108 @@
+#include "collectives/net/assembly.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock::collectives {
+namespace {
+
+using Addresses = absl::StatusOr<std::vector<std::string>>;
+
+// Returns a port that nobody uses now.
+std::string FreeTarget() {
+  const base::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  EXPECT_EQ(bind(fd.get(), generic, size), 0);
+  EXPECT_EQ(getsockname(fd.get(), generic, &size), 0);
+  return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+}
+
+class Assembly : public testing::Test {
+ protected:
+  Assembly() {
+    options_.target = FreeTarget();
+    options_.token = "secret";
+    options_.ranks = 3;
+  }
+
+  std::future<Addresses> Come(int rank, int ranks = 3) {
+    AssemblyOptions options = options_;
+    options.rank = rank;
+    options.ranks = ranks;
+    return std::async(std::launch::async, [options] {
+      return ExchangeAddresses(options, absl::StrCat("address ", options.rank));
+    });
+  }
+
+  AssemblyOptions options_;
+};
+
+TEST_F(Assembly, GivesAllRanksAllAddresses) {
+  const std::vector<std::string> all = {"address 0", "address 1", "address 2"};
+  auto two = Come(2), zero = Come(0), one = Come(1);
+  for (auto* each : {&zero, &one, &two}) {
+    const Addresses addresses = each->get();
+    ASSERT_TRUE(addresses.ok()) << addresses.status();
+    EXPECT_EQ(*addresses, all);
+  }
+}
+
+TEST_F(Assembly, TellsWrongRanksWhyAndServesTheOthers) {
+  auto zero = Come(0);
+  EXPECT_EQ(Come(1, 2).get().status().message(),
+            "rank 0 refuses: rank 1 expects 2 ranks, rank 0 expects 3");
+  EXPECT_EQ(Come(3, 3).get().status().message(), "rank 3, expected 0 to 2");
+  auto first = Come(1), second = Come(1);
+  // One of them is refused; the other waits for rank 2.
+  while (first.wait_for(std::chrono::milliseconds(1)) ==
+             std::future_status::timeout &&
+         second.wait_for(std::chrono::milliseconds(1)) ==
+             std::future_status::timeout) {
+  }
+  auto two = Come(2);
+  const Addresses results[] = {first.get(), second.get()};
+  EXPECT_NE(results[0].ok(), results[1].ok());
+  EXPECT_EQ(results[results[0].ok() ? 1 : 0].status().message(),
+            "rank 0 refuses: rank 1 has come already");
+  EXPECT_TRUE(two.get().ok());
+  EXPECT_TRUE(zero.get().ok());
+}
+
+TEST_F(Assembly, NamesTheMissingRanks) {
+  options_.timeout = absl::Milliseconds(50);
+  EXPECT_EQ(Come(0).get().status().message(), "these ranks did not come: 1, 2");
+  const absl::Status status = Come(1).get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(status.message().substr(0, 10), "rank 0 at ");
+}
+
+// A rank that gives up frees its seat.
+TEST_F(Assembly, ARankMayComeAgain) {
+  auto zero = Come(0);
+  options_.timeout = absl::Milliseconds(300);
+  EXPECT_FALSE(Come(1).get().ok());
+  options_.timeout = absl::Minutes(1);
+  auto one = Come(1), two = Come(2);
+  EXPECT_TRUE(one.get().ok());
+  EXPECT_TRUE(two.get().ok());
+  EXPECT_TRUE(zero.get().ok());
+}
+
+}  // namespace
+}  // namespace penstock::collectives
