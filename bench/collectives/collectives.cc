@@ -1,20 +1,24 @@
-// Measures collective operations on one host, in the form of OSU's
-// micro-benchmarks: the latency of an operation by size, at rank 0.
+// Measures collective operations between processes of one host, in the form of
+// OSU's micro-benchmarks: the latency of an operation by size, at rank 0. With
+// --transport, the ranks form a group as between hosts.
 //
 // Forks one process for each rank. Prints a line of JSON for each operation and
 // size. compare.py runs this program and torch's gloo alternately.
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,8 +27,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "bench/rpc/report/statistics.h"
+#include "collectives/group.h"
 #include "collectives/host/group.h"
 #include "collectives/host/meeting.h"
+#include "collectives/net/group.h"
+#include "collectives/net/listener.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/plan.h"
 #include "tensor_service/dtype.h"
@@ -48,22 +55,24 @@ struct Options {
   uint64_t slot_bytes = HostGroupOptions().slot_bytes;
   int most_rounds = kSmallRounds;
   bool pool = false;
+  // "host": a HostGroup. Otherwise the fabric of a NetGroup.
+  std::string transport = "host";
+  std::string algorithms;  // of a NetGroup
+  bool describe = false;
 };
 
 // The memory of an operation of some size.
 class Buffers {
  public:
-  // Takes the input from the group's pool if `pool` is true.
-  static absl::StatusOr<Buffers> Make(HostGroup* group, int64_t elements,
-                                      bool pool) {
+  // Takes the input from the pool of `pool` unless it is null.
+  static absl::StatusOr<Buffers> Make(int64_t size, HostGroup* pool) {
     Buffers buffers;
-    const int64_t size = elements * group->ranks();
     buffers.out_.resize(size, 1.0F);
-    if (!pool) {
+    if (pool == nullptr) {
       buffers.own_.resize(size, 1.0F);
       return buffers;
     }
-    auto memory = group->Allocate(size * sizeof(float));
+    auto memory = pool->Allocate(size * sizeof(float));
     if (!memory.ok()) return memory.status();
     buffers.pool_ = *std::move(memory);
     std::fill_n(buffers.in(), size, 1.0F);
@@ -81,7 +90,7 @@ class Buffers {
   std::unique_ptr<PoolMemory> pool_;
 };
 
-absl::Status Run(HostGroup* group, const std::string& operation, int64_t count,
+absl::Status Run(Group* group, const std::string& operation, int64_t count,
                  Buffers* buffers) {
   constexpr DType kType = DType::kF32;
   float* const in = buffers->in();
@@ -105,13 +114,13 @@ absl::Status Run(HostGroup* group, const std::string& operation, int64_t count,
 }
 
 // Returns the microseconds of each repetition.
-absl::StatusOr<std::vector<double>> Measure(HostGroup* group,
+absl::StatusOr<std::vector<double>> Measure(Group* group, HostGroup* pool,
                                             const std::string& operation,
                                             uint64_t bytes,
                                             const Options& options) {
   const auto count = static_cast<int64_t>(bytes / sizeof(float));
   auto buffers =
-      Buffers::Make(group, std::max<int64_t>(count, 1), options.pool);
+      Buffers::Make(std::max<int64_t>(count, 1) * group->ranks(), pool);
   if (!buffers.ok()) return buffers.status();
   const int rounds = static_cast<int>(std::clamp<int64_t>(
       kBytesInAll / static_cast<int64_t>(std::max<uint64_t>(bytes, 1)),
@@ -129,11 +138,12 @@ absl::StatusOr<std::vector<double>> Measure(HostGroup* group,
   return times;
 }
 
-absl::Status MeasureAll(HostGroup* group, const Options& options) {
+// `pool` is null if the input lies elsewhere.
+absl::Status MeasureAll(Group* group, HostGroup* pool, const Options& options) {
   for (const std::string& operation : options.operations) {
     const std::vector<uint64_t> none = {0};
     for (const uint64_t bytes : operation == "barrier" ? none : options.sizes) {
-      const auto times = Measure(group, operation, bytes, options);
+      const auto times = Measure(group, pool, operation, bytes, options);
       if (!times.ok()) return times.status();
       if (group->rank() != 0) continue;
       std::printf(
@@ -146,6 +156,9 @@ absl::Status MeasureAll(HostGroup* group, const Options& options) {
       std::fflush(stdout);
     }
   }
+  if (options.describe && group->rank() == 0) {
+    std::fprintf(stderr, "%s\n", group->Describe().c_str());
+  }
   return absl::OkStatus();
 }
 
@@ -155,14 +168,21 @@ int Report(const absl::Status& status) {
   return 1;
 }
 
-int RunRank(absl::StatusOr<std::unique_ptr<HostGroup>> group,
-            const Options& options) {
-  return Report(group.ok() ? MeasureAll(group->get(), options)
-                           : group.status());
+// Runs `run` for each rank in a process of its own: rank 0 in this one, which
+// has no threads yet.
+int ForEachRank(int ranks, const std::function<int(int rank)>& run) {
+  for (int rank = 1; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    if (child < 0) return Report(absl::InternalError("fork failed"));
+    if (child == 0) return run(rank);
+  }
+  int result = run(0);
+  int status = 0;
+  while (wait(&status) > 0) result |= status == 0 ? 0 : 1;
+  return result;
 }
 
-// Forks the other ranks, before this process has threads.
-int RunAll(const Options& options) {
+int RunOnHost(const Options& options) {
   HostGroupOptions group_options;
   group_options.ranks = options.ranks;
   group_options.slot_bytes = options.slot_bytes;
@@ -174,18 +194,56 @@ int RunAll(const Options& options) {
   }
   auto meeting = Meeting::Open();
   if (!meeting.ok()) return Report(meeting.status());
-  for (int rank = 1; rank < options.ranks; ++rank) {
-    const pid_t child = fork();
-    if (child < 0) return Report(absl::InternalError("fork failed"));
-    if (child > 0) continue;
-    return RunRank(HostGroup::Join(meeting->invitation(), rank, group_options),
-                   options);
+  return ForEachRank(options.ranks, [&](int rank) {
+    auto group =
+        rank == 0 ? HostGroup::Lead(*std::move(meeting), group_options)
+                  : HostGroup::Join(meeting->invitation(), rank, group_options);
+    if (!group.ok()) return Report(group.status());
+    return Report(MeasureAll(group->get(),
+                             options.pool ? group->get() : nullptr, options));
+  });
+}
+
+// The addresses of the ranks, in memory that all processes share.
+struct Board {
+  static constexpr size_t kTextBytes = 512;
+  std::atomic<int> written{0};
+  char texts[kMaxHostRanks][kTextBytes];
+};
+
+absl::Status RunOverNet(const Options& options, int rank, Board* board) {
+  ListenerOptions listener_options;
+  listener_options.settings.fabrics = {Fabric::kTcp};
+  if (options.transport == "shm") {
+    listener_options.settings.fabrics = {Fabric::kShm};
+  } else if (options.transport == "verbs") {
+    listener_options.settings.fabrics = {Fabric::kVerbs};
   }
-  int result =
-      RunRank(HostGroup::Lead(*std::move(meeting), group_options), options);
-  int status = 0;
-  while (wait(&status) > 0) result |= status == 0 ? 0 : 1;
-  return result;
+  auto listener = Listener::Open(listener_options);
+  if (!listener.ok()) return listener.status();
+  std::snprintf(board->texts[rank], Board::kTextBytes, "%s",
+                (*listener)->address().c_str());
+  board->written.fetch_add(1);
+  while (board->written.load() < options.ranks) usleep(1000);
+  const std::vector<std::string> addresses(board->texts,
+                                           board->texts + options.ranks);
+  NetGroupOptions group_options;
+  group_options.rank = rank;
+  group_options.algorithms = options.algorithms;
+  auto group = NetGroup::Form(*std::move(listener), addresses, group_options);
+  if (!group.ok()) return group.status();
+  return MeasureAll(group->get(), nullptr, options);
+}
+
+int RunAll(const Options& options) {
+  if (options.transport == "host") return RunOnHost(options);
+  void* const memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return Report(absl::InternalError("mmap failed"));
+  auto* const board = new (memory) Board;
+  return ForEachRank(options.ranks, [&](int rank) {
+    return Report(RunOverNet(options, rank, board));
+  });
 }
 
 }  // namespace
@@ -206,6 +264,14 @@ int main(int argc, char** argv) {
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--slot", options.slot_bytes, "Bytes of a slot")
       ->transform(CLI::AsSizeValue(false));
+  app.add_option("--transport", options.transport,
+                 "host: shared memory of one host. Others: a group as between "
+                 "hosts, over this fabric")
+      ->check(CLI::IsMember({"host", "shm", "verbs", "tcp"}));
+  app.add_option("--algorithms", options.algorithms,
+                 "Such as all_reduce=ring, of a group as between hosts");
+  app.add_flag("--describe", options.describe,
+               "Print paths and algorithms to stderr");
   app.add_flag("--pool", options.pool, "Input in memory that peers can read");
   app.add_option("--rounds", options.most_rounds, "Most repetitions")
       ->check(CLI::Range(penstock::collectives::kFewestRounds, 1'000'000));

@@ -2,7 +2,7 @@
 """Compares collectives.cc with torch's gloo, which run alternately.
 
 Usage: compare.py PROGRAM [--python=PYTHON] [--rounds=3] [--ranks=2]
-                  [--operations=...] [--sizes=...]
+                  [--operations=...] [--sizes=...] [--transport=host]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. Prints for
 each operation and size the median of the runs' medians, and their ratio.
@@ -28,12 +28,14 @@ def main():
     parser.add_argument("--operations", default="all_reduce,broadcast,barrier")
     parser.add_argument("--sizes",
                         default="8,1024,65536,1048576,4194304,67108864")
+    parser.add_argument("--transport", default="host")
     options = parser.parse_args()
+    ours = [options.program, f"--transport={options.transport}"]
     flags = [f"--{name}={getattr(options, name)}"
              for name in ("ranks", "operations", "sizes")]
     times = collections.defaultdict(list)
     for _ in range(options.rounds):
-        for command in ([options.program], [options.python, str(GLOO)]):
+        for command in (ours, [options.python, str(GLOO)]):
             said = subprocess.run(command + flags, check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
             for row in map(json.loads, said.splitlines()):
@@ -44,10 +46,10 @@ def main():
     for operation, size, library in times:
         if library != "penstock":
             continue
-        ours, gloo = (statistics.median(times[operation, size, name])
+        mine, gloo = (statistics.median(times[operation, size, name])
                       for name in ("penstock", "gloo"))
-        print(f"{operation:12} {size:10} {ours:12.2f} {gloo:12.2f} "
-              f"{gloo / ours:7.1f}")
+        print(f"{operation:12} {size:10} {mine:12.2f} {gloo:12.2f} "
+              f"{gloo / mine:7.1f}")
 
 
 if __name__ == "__main__":

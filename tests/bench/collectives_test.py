@@ -32,6 +32,13 @@ class CollectivesTest(unittest.TestCase):
             self.assertGreater(row["p50_us"], 0)
             self.assertEqual(row["ranks"], 3)
 
+    def test_a_group_as_between_hosts_has_the_same_rows(self):
+        rows = [json.loads(line) for line in output(
+            PROGRAM, "--transport=tcp", "--operations=all_reduce,barrier",
+            "--sizes=8", "--rounds=10").splitlines()]
+        self.assertEqual([(row["operation"], row["bytes"]) for row in rows],
+                         [("all_reduce", 8), ("barrier", 0)])
+
     def test_a_slot_of_a_wrong_size_is_an_error(self):
         run = subprocess.run([PROGRAM, "--slot=100"], text=True,
                              stderr=subprocess.PIPE, timeout=60)
