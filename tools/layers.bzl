@@ -104,6 +104,13 @@ LAYERS = {
         "transport/session",
         "transport/paths",
     ],
+    # The byte stream of the front end for current gRPC, which moves between TCP
+    # and a path. Knows no gRPC.
+    "transport/event_engine/stream": [
+        "transport/wire",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+    ],
     # The front end for frameworks that bring their own gRPC, or none.
     "transport/rpc": [
         "transport/base",
@@ -508,6 +515,7 @@ LAYERS = {
         "transport/session",
         "transport/paths",
         "transport/connection",
+        "transport/event_engine/stream",
         "transport/rpc",
         "transport/grpc",
         "transport/monitoring",

@@ -1,0 +1,150 @@
+// Two ends of a movable stream over a fake link, with TCP as strings.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_STREAM_ENDS_H_
+#define PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_STREAM_ENDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "transport/event_engine/stream/movable_stream.h"
+#include "transport/fabric/fake/link.h"
+
+namespace penstock {
+namespace event_engine {
+
+using fabric::fake::Link;
+using fabric::fake::LinkOptions;
+using fabric::fake::Side;
+
+inline memory::Bytes BytesOf(const std::string& text) {
+  return *memory::CopyBytes(
+      {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
+inline std::string TextOf(const memory::Payload& payload) {
+  std::string text(payload.size(), '\0');
+  payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+  return text;
+}
+
+// One side of a connection, with TCP as a string. Does what a caller of the
+// stream has to do.
+struct End {
+  MovableStream stream;
+  std::string tcp;        // written by this side, not read by the other yet
+  std::string* peer_tcp;  // the other side's `tcp`
+  uint64_t sent = 0;
+  uint64_t got = 0;
+
+  // The byte at each offset. Positions that differ by less than 251 differ.
+  static char ByteAt(uint64_t offset) {
+    return static_cast<char>(offset % 251);
+  }
+
+  void Send(size_t size) {
+    std::string text;
+    for (size_t i = 0; i < size; ++i) text.push_back(ByteAt(sent + i));
+    sent += size;
+    if (stream.on_path()) {
+      stream.Write(memory::Payload(BytesOf(text)));
+    } else {
+      stream.CountWritten(size);
+      tcp += text;
+    }
+    Settle();
+  }
+
+  void ReadTcp(size_t size) {
+    while (stream.Poll()) Settle();
+    Settle();
+    const std::string text = peer_tcp->substr(0, size);
+    peer_tcp->erase(0, size);
+    if (stream.IsPlain(text.size())) {
+      stream.CountReceived(text.size());
+      Check(text);
+    } else {
+      stream.OnTcp(BytesOf(text));
+    }
+    Settle();
+  }
+
+  void Poll() {
+    stream.Poll();
+    Settle();
+  }
+
+  void Settle() {
+    if (stream.has_due()) Check(TextOf(stream.Take()));
+    if (stream.has_lost_path()) tcp += TextOf(stream.LeavePath());
+  }
+
+  void Check(const std::string& text) {
+    for (char byte : text) {
+      ASSERT_EQ(byte, ByteAt(got)) << "at offset " << got;
+      ++got;
+    }
+  }
+};
+
+struct Pair {
+  explicit Pair(LinkOptions options = LinkOptions())
+      : options(std::move(options)) {
+    ends[0].peer_tcp = &ends[1].tcp;
+    ends[1].peer_tcp = &ends[0].tcp;
+  }
+
+  // Connects the sides that have no path.
+  void NewLink() {
+    link = std::make_unique<Link>(options);
+    waiting[0] = link->Take(Side::kA);
+    waiting[1] = link->Take(Side::kB);
+  }
+
+  void Move(int side) {
+    if (waiting[side] == nullptr) return;
+    ends[side].stream.MoveTo(std::move(waiting[side]));
+    ends[side].Settle();
+  }
+
+  bool BothMoved() {
+    return ends[0].stream.path() != nullptr && ends[1].stream.path() != nullptr;
+  }
+
+  void PollAll() {
+    for (int i = 0; i < 20; ++i) {
+      for (End& end : ends) end.Poll();
+    }
+  }
+
+  void Finish() {
+    for (int i = 0; i < 10000 && !IsQuiet(); ++i) {
+      for (End& end : ends) {
+        end.Poll();
+        end.ReadTcp(1 << 20);
+      }
+    }
+  }
+
+  bool IsQuiet() {
+    return ends[0].got == ends[1].sent && ends[1].got == ends[0].sent;
+  }
+
+  void ExpectNoError() {
+    for (End& end : ends) {
+      EXPECT_TRUE(end.stream.error().ok()) << end.stream.error();
+    }
+  }
+
+  LinkOptions options;
+  End ends[2];
+  std::unique_ptr<Link> link;
+  std::unique_ptr<fabric::Endpoint> waiting[2];
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_EVENT_ENGINE_STREAM_ENDS_H_

@@ -1,0 +1,136 @@
+// Peers that violate the rules of a movable stream.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/transport/event_engine/stream/ends.h"
+#include "transport/event_engine/stream/packet.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+// Sends packets by hand.
+class LiarTest : public testing::Test {
+ protected:
+  LiarTest() {
+    pair_.NewLink();
+    pair_.Move(0);
+    liar_ = std::move(pair_.waiting[1]);
+    Send(Packet::Kind::kAck, 0);  // the greeting
+  }
+
+  void Send(Packet::Kind kind, uint64_t offset, const std::string& bytes = "",
+            uint64_t acknowledged = 0) {
+    Packet packet;
+    packet.kind = kind;
+    packet.offset = offset;
+    packet.acknowledged = acknowledged;
+    const std::string text = EncodeHead(packet) + bytes;
+    liar_->Send({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    victim().Poll();
+    victim().Settle();
+  }
+  void SendTcp(const std::string& bytes) {
+    pair_.ends[1].tcp += bytes;
+    victim().ReadTcp(bytes.size());
+  }
+  End& victim() { return pair_.ends[0]; }
+  bool Fails() { return !victim().stream.error().ok(); }
+
+  Pair pair_;
+  std::unique_ptr<fabric::Endpoint> liar_;
+};
+
+TEST_F(LiarTest, BytesBeforeTheMove) {
+  Send(Packet::Kind::kBytes, 0, "x");
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, MovesTwice) {
+  Send(Packet::Kind::kBegin, 0);
+  EXPECT_FALSE(Fails());
+  Send(Packet::Kind::kBegin, 0);
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, MovesToThePast) {
+  SendTcp(std::string(1, '\0'));
+  Send(Packet::Kind::kBegin, 0);
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, LeavesAGap) {
+  Send(Packet::Kind::kBegin, 0);
+  Send(Packet::Kind::kBytes, 1, "x");
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, AcknowledgesWhatWasNotSent) {
+  Send(Packet::Kind::kAck, 0, "", 1);
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, SendsGarbage) {
+  liar_->Send({});
+  victim().Poll();
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, RegionThatWasNotExposed) {
+  Send(Packet::Kind::kBegin, 0);
+  Packet packet;
+  packet.kind = Packet::Kind::kRegion;
+  packet.region = {{77, 0, 8}};
+  const std::string text = EncodeHead(packet);
+  liar_->Send({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  victim().Poll();
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, GoesOnOnTcpWithoutAMark) {
+  Send(Packet::Kind::kBegin, 0);
+  SendTcp(std::string(kMarkBytes, 'x'));
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, ComesBackWithAGap) {
+  Send(Packet::Kind::kBegin, 0);
+  SendTcp(EncodeMark(1));
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, ComesBackBeforeTheMove) {
+  SendTcp(std::string(1, '\0'));
+  Send(Packet::Kind::kBegin, 1);
+  SendTcp(EncodeMark(0));
+  EXPECT_TRUE(Fails());
+}
+
+TEST_F(LiarTest, MovesAheadOfTcpAndFillsTheWindow) {
+  Send(Packet::Kind::kBegin, 1);  // and this byte never comes
+  const std::string block(32 * 1024, 'x');
+  uint64_t offset = 1;
+  for (; !Fails() && offset < 2 * kWindowBytes; offset += block.size()) {
+    Send(Packet::Kind::kBytes, offset, block);
+  }
+  EXPECT_TRUE(Fails());
+  EXPECT_LE(offset, kWindowBytes + 2 * block.size());
+}
+
+TEST_F(LiarTest, MovesAndNeverSends) {
+  Send(Packet::Kind::kBegin, 0);
+  EXPECT_FALSE(Fails());
+  liar_.reset();
+  victim().Send(10);
+  victim().Poll();
+  EXPECT_FALSE(victim().stream.on_path());
+  EXPECT_EQ(victim().tcp.size(), kMarkBytes + 10);
+}
+
+}  // namespace
+}  // namespace event_engine
+}  // namespace penstock

@@ -1,0 +1,78 @@
+// The receiving direction of a movable stream.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_INCOMING_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_INCOMING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/status/status.h"
+#include "transport/event_engine/stream/packet.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace event_engine {
+
+// Puts one direction's bytes in order, which come from TCP and from a path.
+// Checks every offset of the peer. Not thread-safe.
+//
+//   state  event                        action                          next
+//   tcp    OnBegin(S)                   note S                          tcp
+//   tcp    TCP's bytes, up to a noted S skip duplicates, deliver        tcp
+//   tcp    the path's bytes             keep                            tcp
+//   tcp    TCP has reached the noted S  deliver the kept bytes          path
+//   path   the path's bytes             deliver                         path
+//   path   OnBegin(S) of a new path     note S                          path
+//   path   a new path's bytes           keep                            path
+//   path   a mark on TCP                TCP is at the mark's offset     tcp
+//   any    any other                    error: the connection ends
+//
+// Tell OnBegin() before the TCP bytes from its offset on: a mark looks like any
+// other bytes. On one host this means to poll the path before TCP's bytes are
+// interpreted.
+class Incoming {
+ public:
+  // Returns the offset before which all bytes have been delivered.
+  uint64_t received() const { return received_; }
+
+  // Returns true if `size` bytes from TCP can be delivered as they are. Then
+  // call CountTcp() instead of OnTcp().
+  bool IsPlain(size_t size) const;
+  void CountTcp(size_t size);
+  // Takes bytes from TCP. Appends the bytes that are due to `*due`.
+  absl::Status OnTcp(memory::Bytes bytes, memory::Payload* due);
+  // Moves to a path at `offset`. Call it once for each path.
+  absl::Status OnBegin(uint64_t offset, memory::Payload* due);
+  // Takes bytes from the path, as OnTcp() does.
+  absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
+                      memory::Payload* due);
+
+ private:
+  // A move to a path: where it begins, and the offset of its next byte.
+  struct Move {
+    uint64_t begin = 0;
+    uint64_t at = 0;
+    memory::Payload early;  // the path's bytes, before TCP has reached `begin`
+  };
+
+  void TakePlain(memory::Bytes* bytes, memory::Payload* due);
+  absl::Status TakeMark(memory::Bytes* bytes);
+  // Moves if TCP has delivered all bytes before the noted offset.
+  void MoveIfReached(memory::Payload* due);
+  void Deliver(uint64_t offset, memory::Bytes bytes, memory::Payload* due);
+
+  uint64_t received_ = 0;
+  uint64_t tcp_at_ = 0;  // the offset of TCP's next byte
+  bool on_path_ = false;
+  Move path_;              // if on_path_
+  std::deque<Move> next_;  // the noted moves, of which the last has a path
+  size_t early_ = 0;       // the bytes in next_
+  std::string mark_;       // the part of a mark that has come
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_INCOMING_H_

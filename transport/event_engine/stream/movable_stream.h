@@ -1,0 +1,107 @@
+// A byte stream in two directions, each of which moves between TCP and a path.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_MOVABLE_STREAM_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_MOVABLE_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/event_engine/stream/incoming.h"
+#include "transport/event_engine/stream/outgoing.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace event_engine {
+
+// A stream that starts on TCP, moves to a path when there is one, and moves
+// back when the path is lost. The caller does TCP's I/O:
+//
+//   to send       if on_path(): Write(), and Pump() later until idle().
+//                 Otherwise: CountWritten(), and write to TCP.
+//   on TCP's      Poll() if there is a path. Then OnTcp().
+//   bytes
+//   on the path's Poll()
+//   input
+//   after each    if has_lost_path(): write LeavePath() to TCP, before all
+//   else. function      if !error().ok(): end the connection.
+//
+// Each side greets on a new path, and moves its own direction when the peer has
+// greeted. The peer then knows the path, and sees kBegin before it interprets
+// TCP's bytes. Without a greeting, nothing moves and TCP stays plain.
+//
+// Uses one path at a time. The owner of the stream has a lock, under which it
+// calls all functions.
+class MovableStream final : public fabric::EndpointEvents {
+ public:
+  MovableStream() : outgoing_(&consumed_) {}
+  ~MovableStream() override = default;
+
+  // Begins to use `path`. Does nothing if the stream has a path. Call it for
+  // each path that the peer may have, because the peer may have moved.
+  void MoveTo(std::shared_ptr<fabric::Endpoint> path);
+  const std::shared_ptr<fabric::Endpoint>& path() const { return path_; }
+
+  // Sending.
+  bool on_path() const { return outgoing_.on_path(); }
+  void CountWritten(size_t size) { outgoing_.CountTcp(size); }
+  void Write(const memory::Payload& bytes) { outgoing_.Write(bytes); }
+  void Pump() { outgoing_.Pump(); }
+  // Sends a packet without bytes, so that the path rings the peer again.
+  void Nudge();
+  // Returns true if all bytes are on TCP or on the path.
+  bool idle() const { return outgoing_.idle(); }
+
+  // Receiving. Bytes from TCP that are plain need not be passed.
+  bool IsPlain(size_t size) const;
+  void CountReceived(size_t size);
+  void OnTcp(memory::Bytes bytes);
+  // Delivers input of the path. Returns true if there was any.
+  bool Poll();
+  // Returns the bytes that are due, and forgets them.
+  memory::Payload Take();
+  bool has_due() const { return due_.size() > 0; }
+
+  // Returns true if the path is broken.
+  bool has_lost_path() const { return lost_; }
+  // Says why.
+  const absl::Status& loss() const { return loss_; }
+  // Gives the path up, which the peer notices. A cause other than UNAVAILABLE
+  // ends the connection if the peer has not moved to the path yet.
+  void LosePath(absl::Status cause);
+  // Drops the lost path, and returns what TCP carries next.
+  memory::Payload LeavePath();
+  // Returns the first violation by the peer.
+  const absl::Status& error() const { return error_; }
+
+ private:
+  void OnPacket(absl::Span<const uint8_t> packet) override;
+  void OnWritable() override { outgoing_.Pump(); }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) override {}
+  void OnDoorbell() override {}
+  void OnBroken(const absl::Status& cause) override;
+
+  absl::Status Handle(const Packet& packet);
+  absl::Status HandleBytes(absl::Span<const uint8_t> bytes, uint64_t offset);
+  absl::Status HandleRegion(const Packet& packet);
+  void Check(const absl::Status& status);
+
+  uint64_t consumed_ = 0;
+  uint64_t acked_ = 0;  // the value of consumed_ when the last ack was due
+  Outgoing outgoing_;
+  Incoming incoming_;
+  memory::Payload due_;
+  std::shared_ptr<fabric::Endpoint> path_;
+  bool peer_has_moved_ = false;  // to path_
+  bool lost_ = false;
+  absl::Status loss_;
+  absl::Status error_;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_MOVABLE_STREAM_H_

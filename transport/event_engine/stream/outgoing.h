@@ -1,0 +1,102 @@
+// The sending direction of a movable stream.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_OUTGOING_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_OUTGOING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/event_engine/stream/packet.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace event_engine {
+
+// Limits the bytes of a direction that are on the path and not acknowledged.
+// The sender keeps these bytes, and the receiver may have to keep them. Four
+// messages of 1 MiB.
+constexpr uint64_t kWindowBytes = 4 * 1024 * 1024;
+
+// Counts the offsets of one direction, and keeps what is on the path until the
+// peer has acknowledged it. Not thread-safe.
+//
+//   state   event              action                              next
+//   tcp     CountTcp           count                               tcp
+//   tcp     MoveTo(path)       send kBegin                         path
+//   path    Write              send as the window and path allow   path
+//   path    room, Acknowledge  send the rest                       path
+//   path    MoveBack           return mark, kept and unsent bytes  tcp
+class Outgoing {
+ public:
+  // `consumed` is the offset before which this side has consumed the other
+  // direction. Each packet acknowledges it.
+  explicit Outgoing(const uint64_t* consumed) : consumed_(consumed) {}
+  Outgoing(const Outgoing&) = delete;
+  Outgoing& operator=(const Outgoing&) = delete;
+
+  bool on_path() const { return path_ != nullptr; }
+  // Returns the offset after the last byte of the program.
+  uint64_t end() const { return end_; }
+  // Returns true if all bytes are on TCP or on the path.
+  bool idle() const { return waiting_.empty() && stuck_.empty(); }
+
+  // Notes that `size` bytes follow on TCP. Requires !on_path().
+  void CountTcp(size_t size) { end_ += size; }
+  // Moves to `path`, which stays valid until MoveBack(). Requires !on_path().
+  void MoveTo(fabric::Endpoint* path);
+  // Appends to the stream. Requires on_path(). The bytes have owners.
+  void Write(const memory::Payload& bytes);
+  // Sends what the window and the path allow.
+  void Pump();
+  // Sends an acknowledgement, unless a packet has sent it.
+  void SendAck();
+  // Releases the bytes before `offset`. Returns INVALID_ARGUMENT if they were
+  // not all sent.
+  absl::Status Acknowledge(uint64_t offset);
+  // Leaves the path, which may be broken, and returns what TCP carries next:
+  // the mark, and all bytes that are not acknowledged. There is no mark if the
+  // path did not even take kBegin. Requires on_path().
+  memory::Payload MoveBack();
+
+ private:
+  // Bytes on the path that are not acknowledged.
+  struct Kept {
+    uint64_t end = 0;
+    memory::Payload bytes;
+    fabric::RemoteRegion region;  // empty for bytes in packets
+  };
+
+  bool SendPacket(const Packet& packet);
+  // Send the first waiting bytes. Return false if the path has no room.
+  bool SendSome();
+  bool SendBytes(size_t size);
+  // Returns false also if the path exposes nothing now. `*exposed` is then
+  // false.
+  bool SendRegion(size_t size, bool* exposed);
+  // Removes and returns the first `size` waiting bytes.
+  memory::Payload TakeWaiting(size_t size);
+  memory::Payload FirstWaiting(size_t size) const;
+  memory::Bytes NewMark() const;
+
+  const uint64_t* const consumed_;
+  fabric::Endpoint* path_ = nullptr;
+  bool has_begun_ = false;     // the path has taken kBegin
+  uint64_t end_ = 0;           // of the program's bytes
+  uint64_t sent_ = 0;          // before this offset all is on TCP or the path
+  uint64_t acknowledged_ = 0;  // by the peer; at least where the path began
+  uint64_t told_ = 0;          // the last acknowledgement that was sent
+  std::deque<memory::Bytes> waiting_;
+  std::deque<Kept> kept_;
+  // A packet for which the path had no room. Sent before all others.
+  std::string stuck_;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_STREAM_OUTGOING_H_
