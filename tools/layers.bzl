@@ -111,6 +111,13 @@ LAYERS = {
         "transport/memory",
         "transport/fabric/fabric.h",
     ],
+    # Where the two ends of a TCP connection meet for a path. Knows no gRPC.
+    "transport/event_engine/meeting": [
+        "transport/wire",
+        "transport/progress",
+        "transport/fabric",
+        "transport/fabric/shm",
+    ],
     # The front end for frameworks that bring their own gRPC, or none.
     "transport/rpc": [
         "transport/base",
@@ -516,6 +523,7 @@ LAYERS = {
         "transport/paths",
         "transport/connection",
         "transport/event_engine/stream",
+        "transport/event_engine/meeting",
         "transport/rpc",
         "transport/grpc",
         "transport/monitoring",

@@ -26,8 +26,6 @@ constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(Options options) {
-  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (!loop.ok()) return loop.status();
   absl::StatusOr<std::string> name = NewSocketName();
   if (!name.ok()) return name.status();
   SocketAddress address{*std::move(name), options.directory};
@@ -36,6 +34,13 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(Options options) {
     if (!usable.ok()) return usable;
     RemoveStaleSockets(address.directory);
   }
+  return CreateAt(std::move(address), std::move(options));
+}
+
+absl::StatusOr<std::shared_ptr<Listener>> Listener::CreateAt(
+    SocketAddress address, Options options) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return loop.status();
   absl::StatusOr<base::UniqueFd> socket = ListenAt(address);
   if (!socket.ok()) return socket.status();
   std::shared_ptr<Listener> listener(new Listener(

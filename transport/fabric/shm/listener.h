@@ -32,7 +32,12 @@ namespace shm {
 // number of half-open connections, by user, and the time of each.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
+  // Listens at a new address.
   static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
+  // Listens at `address`, which has no directory, and whose name is as long as
+  // one of NewSocketName().
+  static absl::StatusOr<std::shared_ptr<Listener>> CreateAt(
+      SocketAddress address, Options options);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();

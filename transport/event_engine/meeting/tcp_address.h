@@ -1,0 +1,51 @@
+// The addresses of a TCP connection, and the names that follow from them.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_TCP_ADDRESS_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_TCP_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+
+namespace penstock {
+namespace event_engine {
+
+// An address of IPv6, or of IPv4 in the form ::ffff:a.b.c.d, and a port. Both
+// ends of a connection see the same values, even if only one of them uses IPv6
+// sockets.
+struct TcpAddress {
+  std::array<uint8_t, 16> ip = {};
+  uint16_t port = 0;
+
+  // Returns nothing for other kinds of addresses, such as those of UNIX
+  // sockets.
+  static absl::optional<TcpAddress> Of(const sockaddr* address, size_t size);
+
+  // Returns true for 0.0.0.0 and [::], at which a listener accepts connections
+  // to every address.
+  bool IsWildcard() const;
+  bool IsLoopback() const;
+  // Returns [::] with the same port.
+  TcpAddress Wildcard() const;
+};
+
+// Returns true if both ends of a connection are on this host. May return false
+// for an unusual route within the host.
+bool IsOnOneHost(const TcpAddress& local, const TcpAddress& peer);
+
+// Returns the name of the abstract UNIX socket of the listener at `address`.
+// Two addresses rarely have one name; the token then tells them apart.
+std::string MeetingName(const TcpAddress& address);
+// Returns the token by which the two ends of a connection find each other:
+// their addresses. The token is no secret.
+std::string MeetingToken(const TcpAddress& client, const TcpAddress& server);
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_MEETING_TCP_ADDRESS_H_
