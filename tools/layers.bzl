@@ -118,6 +118,11 @@ LAYERS = {
         "transport/fabric",
         "transport/fabric/shm",
     ],
+    # The threads that poll paths and run tasks for current gRPC.
+    "transport/event_engine/threads": [
+        "transport/base",
+        "transport/progress",
+    ],
     # The front end for frameworks that bring their own gRPC, or none.
     "transport/rpc": [
         "transport/base",
@@ -524,6 +529,7 @@ LAYERS = {
         "transport/connection",
         "transport/event_engine/stream",
         "transport/event_engine/meeting",
+        "transport/event_engine/threads",
         "transport/rpc",
         "transport/grpc",
         "transport/monitoring",

@@ -1,0 +1,142 @@
+#include "transport/event_engine/threads/crew.h"
+
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "transport/progress/poll_set.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+using progress::PollingMode;
+
+// Two spinners, whatever this machine has. Never destroyed, as a crew.
+Crew* NewCrew(PollingMode mode, progress::PollSet** set = nullptr) {
+  auto* const own = new progress::PollSet(2);
+  if (set != nullptr) *set = own;
+  return *Crew::Create(own, mode);
+}
+
+class CrewTest : public testing::TestWithParam<PollingMode> {};
+
+INSTANTIATE_TEST_SUITE_P(All, CrewTest,
+                         testing::Values(PollingMode::kEvent,
+                                         PollingMode::kAdaptive));
+
+TEST_P(CrewTest, EveryTaskRunsOnce) {
+  Crew* const crew = NewCrew(GetParam());
+  constexpr int kTasks = 2000;
+  std::vector<std::atomic<int>> runs(kTasks);
+  absl::BlockingCounter left(kTasks);
+  for (int i = 0; i < kTasks; ++i) {
+    crew->Run([&, i] {
+      ++runs[i];
+      left.DecrementCount();
+    });
+  }
+  left.Wait();
+  for (auto& run : runs) ASSERT_EQ(run, 1);
+}
+
+TEST_P(CrewTest, TaskOfATaskRunsOnTheCrew) {
+  Crew* const crew = NewCrew(GetParam());
+  absl::Notification done;
+  crew->Run([&] {
+    crew->Run([&] {
+      EXPECT_TRUE(crew->IsCurrent());
+      done.Notify();
+    });
+  });
+  done.WaitForNotification();
+  EXPECT_FALSE(crew->IsCurrent());
+}
+
+// All tasks block until the last one runs.
+TEST_P(CrewTest, TasksThatBlockStopNobody) {
+  Crew* const crew = NewCrew(GetParam());
+  constexpr int kTasks = 10;
+  absl::Notification last;
+  absl::BlockingCounter left(kTasks);
+  for (int i = 0; i < kTasks; ++i) {
+    crew->Run([&] {
+      last.WaitForNotification();
+      left.DecrementCount();
+    });
+  }
+  crew->Run([&] { last.Notify(); });
+  left.Wait();
+}
+
+TEST_P(CrewTest, DoorbellWakesTheSleeper) {
+  Crew* const crew = NewCrew(GetParam());
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  absl::Notification rang;
+  const auto id = crew->watches()->Add(fd, [&] { rang.Notify(); });
+  ASSERT_TRUE(id.ok());
+  ASSERT_EQ(eventfd_write(fd, 1), 0);
+  rang.WaitForNotification();
+  crew->watches()->Remove(*id);
+  close(fd);
+}
+
+// Has input once.
+class Source : public progress::Pollable {
+ public:
+  bool Poll() override { return has_input_.exchange(false); }
+  bool HasInput() const override { return has_input_; }
+  void SetArmed(bool) override {}
+  void Put() { has_input_ = true; }
+
+ private:
+  std::atomic<bool> has_input_{false};
+};
+
+// The leader looks for input of a path again after its task has blocked.
+TEST(CrewPollTest, PathsArePolledWhileATaskBlocks) {
+  progress::PollSet* set = nullptr;
+  Crew* const crew = NewCrew(PollingMode::kBusy, &set);
+  auto source = std::make_shared<Source>();
+  const auto slot = set->Add(source);
+  absl::Notification blocked, release, ended;
+  crew->Run([&] {
+    blocked.Notify();
+    release.WaitForNotification();
+    ended.Notify();
+  });
+  blocked.WaitForNotification();
+  source->Put();
+  while (source->HasInput()) std::this_thread::yield();
+  release.Notify();
+  ended.WaitForNotification();
+  set->Remove(slot);
+}
+
+TEST(CrewForkTest, ChildHasACrewOfItsOwn) {
+  Crew* const parents = *Crew::Get(PollingMode::kEvent);
+  const pid_t child = fork();
+  if (child == 0) {
+    Crew* const own = *Crew::Get(PollingMode::kEvent);
+    absl::Notification ran;
+    own->Run([&] { ran.Notify(); });
+    ran.WaitForNotification();
+    _exit(own == parents ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(*Crew::Get(PollingMode::kEvent), parents);
+}
+
+}  // namespace
+}  // namespace event_engine
+}  // namespace penstock
