@@ -64,7 +64,7 @@ class Completions {
   const base::UniqueFd wake_;  // eventfd
   std::atomic<bool> woken_{false};
   std::atomic<bool> armed_{false};
-  std::atomic<int> armings_{0};      // that may still cause an event
+  std::atomic<int> armings_{0};      // since the channel was last empty
   unsigned int unacknowledged_ = 0;  // events; acknowledged in bulk
 
   base::Mutex mu_;
