@@ -9,9 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "ps/client/checkpoint_turn_keeper.h"
 #include "ps/client/fanout.h"
-#include "ps/client/write_watch.h"
+#include "ps/client/repeated_call.h"
 #include "ps/consistency/cut.h"
 #include "tensor_service/calls.h"
 #include "transport/base/bytes_text.h"
@@ -25,6 +24,50 @@ constexpr int kMaxAttempts = 5;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kGiveUpTimeout = absl::Seconds(5);
+// A turn ends after 30 seconds of silence, so one renewal may be lost.
+constexpr absl::Duration kRenewInterval = absl::Seconds(7);
+constexpr absl::Duration kRenewTimeout = absl::Seconds(3);
+// The time between two questions for the progress. About the redraw interval of
+// a progress line.
+constexpr absl::Duration kWatchInterval = absl::Milliseconds(250);
+// Limits how long the end of a checkpoint waits for a server's progress.
+constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
+
+// Renews the turn of `attempt` at server 0 until the result is destroyed.
+// Ignores errors: the commit of an attempt that was given up fails.
+std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
+                                       const v1::CheckpointAttempt& attempt) {
+  v1::AttendCheckpointRequest renewal;
+  *renewal.mutable_view() = connection.view();
+  *renewal.mutable_attempt() = attempt;
+  auto server = std::make_shared<Fanout>(
+      std::vector<std::shared_ptr<grpc::Channel>>{connection.channels()[0]});
+  return std::make_unique<RepeatedCall>(kRenewInterval, [server, renewal] {
+    server->Call("AttendCheckpoint", renewal, kRenewTimeout)
+        .status()
+        .IgnoreError();
+  });
+}
+
+// Asks all servers once for their progress, and passes the sums to `written`.
+void AskForProgress(
+    Fanout* servers,
+    const std::function<void(uint64_t done, uint64_t total)>& written) {
+  const auto replies =
+      servers->Call("Describe", v1::DescribeRequest(), kWatchTimeout);
+  if (!replies.ok()) return;
+  uint64_t done = 0;
+  uint64_t total = 0;
+  for (const grpc::ByteBuffer& bytes : *replies) {
+    v1::ServerReport report;
+    if (!tensor::ToProto(bytes, &report).ok()) return;
+    done += report.checkpoint_written_bytes();
+    // A finished server reports its written bytes, and a total of 0.
+    total += std::max(report.checkpoint_written_bytes(),
+                      report.checkpoint_total_bytes());
+  }
+  if (total > 0) written(done, total);
+}
 
 // One call of TakeCheckpoint().
 class Attempts {
@@ -36,6 +79,7 @@ class Attempts {
         limit_(base::SteadyNow() + options.timeout),
         incremental_(options.incremental),
         all_(connection.channels(), connection.names()),
+        watched_(connection.channels()),
         coordinator_({connection.channels()[0]}, {connection.NameOf(0)}) {}
 
   absl::StatusOr<CheckpointResult> Run() {
@@ -72,11 +116,9 @@ class Attempts {
     const auto attempt = Begin();
     if (!attempt.ok()) return attempt.status();
     if (attempt->committed()) return Joined(*attempt);
-    absl::StatusOr<CheckpointResult> result;
-    {
-      const CheckpointTurnKeeper keeper(connection_, *attempt);
-      result = Write(*attempt);
-    }
+    auto keeper = KeepTurn(connection_, *attempt);
+    absl::StatusOr<CheckpointResult> result = Write(*attempt);
+    keeper = nullptr;
     if (!result.ok()) GiveUp(*attempt, "");
     return result;
   }
@@ -218,9 +260,11 @@ class Attempts {
     *write.mutable_view() = connection_.view();
     *write.mutable_attempt() = attempt;
     *write.mutable_cut() = cut;
-    std::unique_ptr<WriteWatch> watch;
+    std::unique_ptr<RepeatedCall> watch;
     if (options_.written) {
-      watch = std::make_unique<WriteWatch>(connection_, options_.written);
+      watch = std::make_unique<RepeatedCall>(kWatchInterval, [this] {
+        AskForProgress(&watched_, options_.written);
+      });
     }
     return Ask<v1::ShardInfo>(&all_, "WriteShard", write);
   }
@@ -282,6 +326,7 @@ class Attempts {
   bool incremental_;
   bool is_waiting_ = false;  // another caller has the turn
   Fanout all_;
+  Fanout watched_;  // the watching thread's
   Fanout coordinator_;
 };
 

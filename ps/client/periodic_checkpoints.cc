@@ -9,28 +9,8 @@
 namespace penstock::ps {
 
 PeriodicCheckpoints::PeriodicCheckpoints(Options options)
-    : options_(std::move(options)), thread_([this] { ThreadLoop(); }) {}
-
-PeriodicCheckpoints::~PeriodicCheckpoints() {
-  {
-    absl::MutexLock lock(&mu_);
-    stop_ = true;
-    wake_.Signal();
-  }
-  thread_.join();
-}
-
-void PeriodicCheckpoints::ThreadLoop() {
-  while (true) {
-    {
-      absl::MutexLock lock(&mu_);
-      const absl::Time next = base::SteadyNow() + options_.interval;
-      while (!stop_ && base::SteadyNow() < next) wake_.WaitUntil(&mu_, next);
-      if (stop_) return;
-    }
-    TakeOne();
-  }
-}
+    : options_(std::move(options)),
+      calls_(options_.interval, [this] { TakeOne(); }) {}
 
 void PeriodicCheckpoints::TakeOne() const {
   TrainingConnection::Options to;

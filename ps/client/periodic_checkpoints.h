@@ -5,21 +5,20 @@
 
 #include <functional>
 #include <string>
-#include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ps/client/checkpoint.h"
+#include "ps/client/repeated_call.h"
 #include "ps/client/training_connection.h"
-#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 
 // A thread that takes a checkpoint each interval; server 0 has one. Skips an
 // interval without a new step. Logs an error, and retries at the next interval.
+// The destructor blocks until a checkpoint under way has ended: drain the
+// servers first.
 //
 // Thread-safe.
 class PeriodicCheckpoints {
@@ -38,21 +37,13 @@ class PeriodicCheckpoints {
   };
 
   explicit PeriodicCheckpoints(Options options);
-  // Blocks until a checkpoint under way has ended: drain the servers first.
-  ~PeriodicCheckpoints();
-  PeriodicCheckpoints(const PeriodicCheckpoints&) = delete;
-  PeriodicCheckpoints& operator=(const PeriodicCheckpoints&) = delete;
 
  private:
-  void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
   void TakeOne() const;
   void Report(const absl::Status& status) const;
 
   const Options options_;
-  absl::Mutex mu_;
-  base::SteadyCondVar wake_;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  RepeatedCall calls_;
 };
 
 }  // namespace penstock::ps
