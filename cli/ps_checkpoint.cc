@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/interrupt.h"
 #include "cli/progress_line.h"
 #include "cli/ps.h"
 #include "cli/ps/status_view.h"
@@ -85,20 +86,24 @@ absl::StatusOr<PsServers::Channels> InOrder(
 class PsCheckpoint final : public Command {
  public:
   Manual manual() const override {
-    return {"ps checkpoint",
-            "makes the servers of a training write a checkpoint",
-            "Name all servers of the training, in any order. They write in "
-            "parallel while training continues, each into the folder of its "
-            "--checkpoints. The command ends when the checkpoint is complete "
-            "and safe on disk. If it fails there is no new checkpoint, and "
-            "older ones are unchanged. A terminal shows a progress bar.\n\nTo "
-            "start from a checkpoint, start the servers with penstock ps serve "
-            "--checkpoints=DIR --restore=newest.",
-            {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full checkpoint"},
-             {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
-              "the changes since the last checkpoint; keeps the newest five"}},
-            "the checkpoint is written",
-            "there is no new checkpoint; the line above has the reason"};
+    return {
+        "ps checkpoint",
+        "makes the servers of a training write a checkpoint",
+        "Name all servers of the training, in any order. They write in "
+        "parallel while training continues, each into the folder of its "
+        "--checkpoints. The command ends when the checkpoint is complete "
+        "and safe on disk. If it fails there is no new checkpoint, and "
+        "older ones are unchanged. A terminal shows a progress bar. Ctrl-C "
+        "ends the command without a checkpoint, unless every byte is written "
+        "already. Another caller may then begin one immediately.\n\nTo start "
+        "from a checkpoint, start the servers with penstock ps serve "
+        "--checkpoints=DIR --restore=newest.",
+        {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full checkpoint"},
+         {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
+          "the changes since the last checkpoint; keeps the newest five"}},
+        "the checkpoint is written",
+        "there is no new checkpoint: the line above has the reason, or Ctrl-C "
+        "ended the command"};
   }
 
   void Declare(CLI::App* app) override {
@@ -126,6 +131,7 @@ class PsCheckpoint final : public Command {
   }
 
   absl::StatusOr<int> Run(const Context& context) override {
+    WatchInterrupts();
     const auto channels = servers_.Open();
     if (!channels.ok()) return channels.status();
     auto in_order = InOrder(*channels, servers_.Describe(*channels));
@@ -154,6 +160,7 @@ class PsCheckpoint final : public Command {
     options_.written = [&line](uint64_t done, uint64_t total) {
       line.Show(done, total);
     };
+    options_.interrupted = Interrupted;
     return ps::TakeCheckpoint(connection, options_);
   }
 

@@ -23,7 +23,8 @@ constexpr int kMaxAttempts = 5;
 // The pauses between two questions whether another caller's turn has ended.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
-constexpr absl::Duration kGiveUpTimeout = absl::Seconds(5);
+// The turn ends even if nobody waits for the removal of the files.
+constexpr absl::Duration kGiveUpTimeout = absl::Seconds(2);
 // A turn ends after 30 seconds of silence, so one renewal may be lost.
 constexpr absl::Duration kRenewInterval = absl::Seconds(7);
 constexpr absl::Duration kRenewTimeout = absl::Seconds(3);
@@ -36,12 +37,14 @@ constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 // Renews the turn of `attempt` at server 0 until the result is destroyed.
 // Ignores errors: the commit of an attempt that was given up fails.
 std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
-                                       const v1::CheckpointAttempt& attempt) {
+                                       const v1::CheckpointAttempt& attempt,
+                                       std::function<bool()> interrupted) {
   v1::AttendCheckpointRequest renewal;
   *renewal.mutable_view() = connection.view();
   *renewal.mutable_attempt() = attempt;
   auto server = std::make_shared<Fanout>(
-      std::vector<std::shared_ptr<grpc::Channel>>{connection.channels()[0]});
+      std::vector<std::shared_ptr<grpc::Channel>>{connection.channels()[0]},
+      std::vector<std::string>(), std::move(interrupted));
   return std::make_unique<RepeatedCall>(kRenewInterval, [server, renewal] {
     server->Call("AttendCheckpoint", renewal, kRenewTimeout)
         .status()
@@ -78,9 +81,10 @@ class Attempts {
         options_(options),
         limit_(base::SteadyNow() + options.timeout),
         incremental_(options.incremental),
-        all_(connection.channels(), connection.names()),
-        watched_(connection.channels()),
-        coordinator_({connection.channels()[0]}, {connection.NameOf(0)}) {}
+        all_(connection.channels(), connection.names(), options.interrupted),
+        watched_(connection.channels(), {}, options.interrupted),
+        coordinator_({connection.channels()[0]}, {connection.NameOf(0)},
+                     options.interrupted) {}
 
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
@@ -90,8 +94,11 @@ class Attempts {
       incremental_ = false;
       result = TryUntilInTime();
     }
-    if (!result.ok() && !absl::IsAlreadyExists(result.status()) &&
-        !is_waiting_) {
+    if (result.ok()) return result;
+    if (IsInterrupted()) {
+      return absl::CancelledError("checkpoint: ended by the caller");
+    }
+    if (!absl::IsAlreadyExists(result.status()) && !is_waiting_) {
       GiveUp({}, result.status().message());
     }
     return result;
@@ -116,7 +123,7 @@ class Attempts {
     const auto attempt = Begin();
     if (!attempt.ok()) return attempt.status();
     if (attempt->committed()) return Joined(*attempt);
-    auto keeper = KeepTurn(connection_, *attempt);
+    auto keeper = KeepTurn(connection_, *attempt, options_.interrupted);
     absl::StatusOr<CheckpointResult> result = Write(*attempt);
     keeper = nullptr;
     if (!result.ok()) GiveUp(*attempt, "");
@@ -129,6 +136,7 @@ class Attempts {
     *begin.mutable_view() = connection_.view();
     begin.set_incremental(incremental_);
     begin.set_keep(options_.keep);
+    if (IsInterrupted()) return absl::CancelledError("interrupted");
     absl::Status described = AddClocks(&begin);
     if (!described.ok()) return described;
     absl::Duration pause = kFirstPause;
@@ -149,7 +157,8 @@ class Attempts {
             absl::StrCat("checkpoint: another caller still writes step ",
                          attempt.step(), ": allow more time"));
       }
-      absl::SleepFor(pause);
+      Pause(pause);
+      if (IsInterrupted()) return absl::CancelledError("interrupted");
       pause = std::min(2 * pause, kLongestPause);
     }
   }
@@ -173,7 +182,8 @@ class Attempts {
     *give_up.mutable_attempt() = attempt;
     give_up.set_give_up(true);
     give_up.set_failure(std::string(failure));
-    coordinator_.Call("AttendCheckpoint", give_up, kGiveUpTimeout)
+    Fanout server({connection_.channels()[0]});  // cannot be interrupted
+    server.Call("AttendCheckpoint", give_up, kGiveUpTimeout)
         .status()
         .IgnoreError();
   }
@@ -251,7 +261,8 @@ class Attempts {
     v1::HoldStepsRequest release;
     *release.mutable_view() = connection_.view();
     release.set_release(true);
-    Ask<v1::HoldStepsReply>(&all_, "HoldSteps", release).status().IgnoreError();
+    Fanout servers(connection_.channels());  // cannot be interrupted
+    servers.Call("HoldSteps", release, kGiveUpTimeout).status().IgnoreError();
   }
 
   absl::StatusOr<std::vector<v1::ShardInfo>> WriteShards(
@@ -282,8 +293,10 @@ class Attempts {
       *commit.add_shards() = shard;
       result.bytes += shard.bytes();
     }
-    auto replies = Ask<v1::CommitCheckpointReply>(&coordinator_,
-                                                  "CommitCheckpoint", commit);
+    // The caller learns whether there is a checkpoint, even if interrupted.
+    Fanout server({connection_.channels()[0]}, {connection_.NameOf(0)});
+    auto replies =
+        Ask<v1::CommitCheckpointReply>(&server, "CommitCheckpoint", commit);
     if (!replies.ok()) return replies.status();
     const auto& removed = replies->front().removed_steps();
     result.removed_steps.assign(removed.begin(), removed.end());
@@ -314,6 +327,18 @@ class Attempts {
       if (!status.ok()) return status;
     }
     return replies;
+  }
+
+  bool IsInterrupted() const {
+    return options_.interrupted && options_.interrupted();
+  }
+
+  // Sleeps for `pause`, or until interrupted.
+  void Pause(absl::Duration pause) const {
+    const absl::Time end = base::SteadyNow() + pause;
+    while (base::SteadyNow() < end && !IsInterrupted()) {
+      absl::SleepFor(std::min(end - base::SteadyNow(), tensor::kAskEvery));
+    }
   }
 
   void Say(absl::string_view line) const {

@@ -29,6 +29,10 @@ struct CheckpointOptions {
   // bytes that all servers have written, and the expected total. The total may
   // shrink, as ps.proto says. May be empty: then no server is asked.
   std::function<void(uint64_t done, uint64_t total)> written;
+  // Called about every 100 ms, on any thread. Once it returns true, it always
+  // must. TakeCheckpoint() then gives its turn back, and returns CANCELLED. A
+  // commit that has begun still ends. May be empty.
+  std::function<bool()> interrupted;
 };
 
 struct CheckpointResult {
@@ -56,9 +60,9 @@ struct CheckpointResult {
 // that is silent for 30 seconds loses its turn: its call returns ABORTED.
 //
 // Returns OUT_OF_RANGE if a server was past the cut in each attempt,
-// DEADLINE_EXCEEDED after the timeout, and the servers' errors. An error leaves
-// no checkpoint; server 0 logs and reports the reason. The next attempt removes
-// leftover files.
+// DEADLINE_EXCEEDED after the timeout, CANCELLED if interrupted, and the
+// servers' errors. An error leaves no checkpoint; unless interrupted, server 0
+// logs and reports the reason. The next attempt removes leftover files.
 absl::StatusOr<CheckpointResult> TakeCheckpoint(
     const TrainingConnection& connection, const CheckpointOptions& options);
 

@@ -4,6 +4,7 @@
 #define PENSTOCK_PS_CLIENT_FANOUT_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,10 +25,14 @@ class Fanout {
  public:
   // Makes calls to all `servers`. Errors begin with the server's name. Without
   // names, errors have the server's index if there are several servers, and
-  // gRPC's description of the call.
+  // gRPC's description of the call. Call() cancels its calls once `interrupted`
+  // returns true; see tensor::CallQueue.
   explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers,
-                  std::vector<std::string> names = {})
-      : servers_(std::move(servers)), names_(std::move(names)) {}
+                  std::vector<std::string> names = {},
+                  std::function<bool()> interrupted = nullptr)
+      : servers_(std::move(servers)),
+        names_(std::move(names)),
+        calls_(std::move(interrupted)) {}
 
   // Sends requests[i] to server i. Takes one request for each server. Returns
   // the replies in the order of the servers, or the first error in that order.

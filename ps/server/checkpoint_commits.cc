@@ -99,12 +99,12 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
   if (attempt_.has_value() && turn_.IsTaken(base::SteadyNow())) {
     return Begun{Begun::State::kRunning, *attempt_};
   }
-  if (attempt_.has_value()) {
+  if (attempt_.has_value() && !turn_.HasEnded()) {
     Log(health_.Failed(
         absl::StrCat(StepFolder(attempt_->step), ": its caller is silent"),
         base::SteadyNow()));
-    EndAttempt();
   }
+  EndAttempt();
   const Clocks clocks = ToRecords(*applied);
   const uint64_t newest = newest_.attempt.step;
   const bool is_lost = IsNewestLost();

@@ -121,6 +121,11 @@ class CheckpointCommits {
   // ABORTED if the attempt is not the current one.
   absl::Status Renew(const Attempt& attempt);
 
+  // Ends the turn of the caller that began `attempt`: the next Begin() gives
+  // the attempt up. Does not block. Does nothing if the attempt is not the
+  // current one.
+  void EndTurn(const Attempt& attempt) { turn_.End(attempt.id); }
+
   // Ends an attempt that its caller does not finish, and removes its files.
   // Ignores an attempt that is not the current one. If `failure` is not empty,
   // records a failed checkpoint, and logs the reason.

@@ -24,6 +24,11 @@ bool CheckpointTurn::End(uint64_t id) {
   return true;
 }
 
+bool CheckpointTurn::HasEnded() const {
+  absl::MutexLock lock(&mu_);
+  return !id_.has_value();
+}
+
 bool CheckpointTurn::IsTaken(absl::Time now) const {
   absl::MutexLock lock(&mu_);
   return IsTakenLocked(now);

@@ -34,6 +34,8 @@ class CheckpointTurn {
   bool Renew(uint64_t id, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the turn. Returns false if `id` does not have the turn.
   bool End(uint64_t id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns true if no caller has the turn, not even one whose lease is over.
+  bool HasEnded() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns true while a caller has the turn and its lease is not over.
   bool IsTaken(absl::Time now) const ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -73,6 +73,7 @@ class CheckpointWriter {
     return commits_.Begin(incremental, keep, clocks, has_waited);
   }
   absl::Status Renew(const Attempt& attempt) { return commits_.Renew(attempt); }
+  void EndTurn(const Attempt& attempt) { commits_.EndTurn(attempt); }
   void GiveUp(const Attempt& attempt, absl::string_view failure = "") {
     commits_.GiveUp(attempt, failure);
   }

@@ -190,6 +190,10 @@ absl::Status AttendCheckpoint(CheckpointWriter* writer,
   return absl::OkStatus();
 }
 
+void EndTurn(CheckpointWriter* writer, const v1::CheckpointAttempt& attempt) {
+  if (writer != nullptr) writer->EndTurn(AttemptIn(attempt));
+}
+
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply) {
   if (request.release()) {

@@ -58,6 +58,8 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              v1::CheckpointAttempt* reply);
 absl::Status AttendCheckpoint(CheckpointWriter* writer,
                               const v1::AttendCheckpointRequest& request);
+// Ends the turn of `attempt`, whose files are removed later. Does not block.
+void EndTurn(CheckpointWriter* writer, const v1::CheckpointAttempt& attempt);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,

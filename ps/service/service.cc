@@ -136,8 +136,9 @@ class ServiceImpl final : public Base {
         });
   }
 
-  // Keeps a turn on the calling thread, so that the call does not wait for a
-  // shard that is being written.
+  // Keeps or ends a turn on the calling thread, so that the call does not wait
+  // for a shard that is being written. Removes files on the checkpoints'
+  // thread.
   ServerUnaryReactor* AttendCheckpoint(
       CallbackServerContext* context,
       const v1::AttendCheckpointRequest* request,
@@ -145,11 +146,12 @@ class ServiceImpl final : public Base {
     const auto attend = [=](Cancellation*) {
       return ps::AttendCheckpoint(options_.checkpoints, *request);
     };
-    if (request->give_up()) {
-      return StartCheckpointCall(context, request->view(), attend);
-    }
     absl::Status status = Check(*context, Permission::kAdminister);
     if (status.ok()) status = server_->CheckView(ViewIn(request->view()));
+    if (request->give_up()) {
+      if (status.ok()) EndTurn(options_.checkpoints, request->attempt());
+      return StartCheckpointCall(context, request->view(), attend);
+    }
     if (status.ok()) status = attend(nullptr);
     return Finish(context, status);
   }

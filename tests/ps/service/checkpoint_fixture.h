@@ -34,8 +34,8 @@ inline tensor::Tensor Filled(const tensor::Shape& shape, float value) {
 }
 
 // Returns a model with a table of `rows_of_big` rows, a scalar, and a sparse
-// table, all with Adagrad.
-inline Model TestModel(int64_t rows_of_big) {
+// table, all with Adagrad and `staleness`.
+inline Model TestModel(int64_t rows_of_big, int64_t staleness) {
   Model model;
   model.tables.resize(3);
   model.tables[0].name = "big";
@@ -48,6 +48,7 @@ inline Model TestModel(int64_t rows_of_big) {
   model.tables[2].rows = rows;
   for (TableSpec& table : model.tables) {
     table.optimizer.rule = optim::Rule::kAdagrad;
+    table.staleness = staleness;
   }
   return model;
 }
@@ -75,7 +76,7 @@ class CheckpointServiceTest : public testing::Test {
       definition.servers.push_back(nodes_.back()->Connect());
       definition.addresses.push_back(nodes_.back()->address());
     }
-    definition.model = TestModel(rows_of_big_);
+    definition.model = TestModel(rows_of_big_, staleness_);
     auto defined = Define(definition);
     ASSERT_TRUE(defined.ok()) << defined.status();
     defined_ = *std::move(defined);
@@ -169,6 +170,7 @@ class CheckpointServiceTest : public testing::Test {
   }
 
   int64_t rows_of_big_ = 2000;  // 8 MB, which are split
+  int64_t staleness_ = 0;
   std::string root_;
   std::unique_ptr<checkpoint::Files> files_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "ps/client/checkpoint.h"
+#include "ps/consistency/policy.h"
 #include "tests/ps/service/checkpoint_fixture.h"
+#include "tests/ps/service/held_files.h"
 
 namespace penstock::ps {
 namespace {
@@ -46,6 +50,72 @@ TEST_F(CheckpointServiceTest, CallerWhoFailsFreesItsTurn) {
     }
   };
   EXPECT_FALSE(TakeCheckpoint(*defined_.connection, failing).ok());
+  const auto taken = Take();
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+// Worker 1 has pushed to server 0 only, so server 1 waits for its cut.
+TEST_F(CheckpointServiceTest, CallerWhoIsInterruptedFreesItsTurn) {
+  staleness_ = ConsistencyPolicy::kUnlimited;
+  Node::Options options = WithFolder();
+  options.lease = absl::InfiniteDuration();
+  Start(2, options);
+  const View of_run = {view().run(), view().epoch()};
+  const WorkerId other = {1, 7};
+  for (const auto& node : nodes_) {
+    ASSERT_TRUE(node->core().Join(of_run, other).ok());
+  }
+  const auto push_to = [&](size_t server) {
+    nodes_[server]->core().Push(of_run, other, 0, {}, [](const auto& verdict) {
+      EXPECT_TRUE(verdict.ok()) << verdict.status();
+    });
+  };
+  push_to(0);
+  std::atomic<bool> is_writing{false};
+  CheckpointOptions interrupted;
+  interrupted.progress = [&](absl::string_view line) {
+    is_writing = absl::StrContains(line, "writes");
+  };
+  interrupted.interrupted = [&] { return is_writing.load(); };
+  const auto ended = TakeCheckpoint(*defined_.connection, interrupted);
+  EXPECT_TRUE(absl::IsCancelled(ended.status())) << ended.status();
+  push_to(1);
+  const auto taken = Take();
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+// The disk holds the thread that would remove the files.
+TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
+  HeldFiles held(files_.get());
+  Node::Options options;
+  options.files = &held;
+  options.lease = absl::InfiniteDuration();
+  Start(1, options);
+  Step(0);
+  v1::AttendCheckpointRequest attend;
+  *attend.mutable_view() = view();
+  *attend.mutable_attempt() = Begin();
+  std::thread writer(
+      [&] { WriteShard(0, attend.attempt(), 1, absl::Minutes(1)); });
+  while (Describe(nodes_[0]->Connect(), absl::Minutes(1))
+             ->checkpoint_total_bytes() == 0) {
+  }
+  const auto call = [&](bool gives_up) {
+    v1::AttendCheckpointRequest request = attend;
+    request.set_give_up(gives_up);
+    grpc::ClientContext context;
+    v1::AttendCheckpointReply reply;
+    return Stub(0)->AttendCheckpoint(&context, request, &reply).ok();
+  };
+  std::thread leaver([&] { call(/*gives_up=*/true); });
+  bool has_turn = true;
+  for (int i = 0; has_turn && i < 100000; ++i) {
+    has_turn = call(/*gives_up=*/false);
+  }
+  EXPECT_FALSE(has_turn);
+  held.Release();
+  writer.join();
+  leaver.join();
   const auto taken = Take();
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
