@@ -181,9 +181,10 @@ class Coordinator {
   // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);
   bool IsAtCut() const;
-  // At the cut: ends the steps before the cut for all ranks. A worker that this
-  // server has not waited for cannot push them here afterwards, so no push is
-  // in the cut at another server and after the cut here.
+  // At the cut: ends the steps before the cut for all ranks, even for those
+  // that join later. A worker that this server has not waited for cannot push
+  // them here afterwards, so no push is in the cut at another server and after
+  // the cut here.
   Outcome CloseCut();
   Outcome Release();
 

@@ -58,9 +58,10 @@ bool Coordinator::IsAtCut() const {
 }
 
 Coordinator::Outcome Coordinator::CloseCut() {
-  for (const RankClock& each : membership_.Clocks()) {
-    const uint32_t rank = each.worker.rank;
-    membership_.Forgo(rank, gate_.cut()->ClockOf(rank));
+  const CutPoint& cut = *gate_.cut();
+  if (cut.version.has_value()) membership_.ForgoAll(*cut.version);
+  for (const RankClock& each : cut.clocks) {
+    membership_.Forgo(each.worker.rank, each.clock);
   }
   Outcome outcome;
   Settle({}, &outcome);

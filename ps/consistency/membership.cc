@@ -131,11 +131,15 @@ void Membership::Advance(uint32_t rank, uint64_t clock, absl::Time now) {
 }
 
 void Membership::Forgo(uint32_t rank, uint64_t clock) {
-  const auto past = past_.find(rank);
-  if (past == past_.end() || clock <= past->second.clock) return;
+  if (clock <= ClockOf(rank)) return;
   const auto member = members_.find(rank);
   if (member != members_.end()) return SetClock(&member->second, rank, clock);
-  past->second.clock = clock;
+  past_[rank].clock = clock;
+}
+
+void Membership::ForgoAll(uint64_t step) {
+  for (auto& [rank, past] : past_) Forgo(rank, step);
+  floor_ = std::max(floor_, step);  // where other ranks begin
 }
 
 void Membership::SetClock(Member* member, uint32_t rank, uint64_t clock) {

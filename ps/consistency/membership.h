@@ -50,7 +50,8 @@ struct RankClock {
 // Steps from `required_from` on wait for a member. The member's progress is the
 // larger of `required_from` and its clock: no earlier step waits for the
 // member. The floor is the least progress of all members; tables follow the
-// floor. The floor never falls, and is constant while the run assembles.
+// floor. The floor never falls. While the run assembles, only ForgoAll() raises
+// the floor.
 //
 // The beginning of a worker that joins:
 //
@@ -138,9 +139,11 @@ class Membership {
 
   // Sets a member's clock. The clock never falls.
   void Advance(uint32_t rank, uint64_t clock, absl::Time now);
-  // Ends the steps below `clock` of a rank that ever joined, member or not: its
+  // Ends the steps below `clock` of a rank, even if the rank never joined: its
   // later pushes of these steps do not count.
   void Forgo(uint32_t rank, uint64_t clock);
+  // Ends the steps below `step` for all ranks.
+  void ForgoAll(uint64_t step);
 
   State state() const { return state_; }
   bool assembled() const { return state_ != State::kAssembling; }
@@ -151,9 +154,10 @@ class Membership {
   bool IsMember(const WorkerId& worker) const;
   bool HasMember(uint32_t rank) const { return members_.count(rank) > 0; }
 
-  // Returns the clock of a rank, or 0 if the rank never joined.
+  // Returns the clock of a rank, or 0 if the rank is unknown.
   uint64_t ClockOf(uint32_t rank) const;
-  // Returns the clocks of all ranks that ever joined, in order of rank.
+  // Returns the clocks of all ranks that ever joined or have forgone a step, in
+  // order of rank.
   std::vector<RankClock> Clocks() const;
 
   // Returns the number of members with progress < `step`, at most `most`.
@@ -182,9 +186,9 @@ class Membership {
     uint64_t required_from;
     absl::Time advanced;
   };
-  // The record of a rank that ever joined. One `previous` suffices to detect
-  // two processes with the same rank, so that they do not supersede each other
-  // forever.
+  // The record of a rank that ever joined or has forgone a step. One `previous`
+  // suffices to detect two processes with the same rank, so that they do not
+  // supersede each other forever.
   struct Past {
     uint64_t incarnation;
     absl::optional<uint64_t> previous;

@@ -217,6 +217,40 @@ TEST(CutTest, PushBelowACutDoesNotCountAfterTheCut) {
   EXPECT_THAT(second.applied(0), ElementsAre(Pair(1, 1)));
 }
 
+// The second server has never heard of worker 1.
+TEST(CutTest, PushBelowACutDoesNotCountIfItsWorkerJoinsAfterwards) {
+  Shard first(2, {{kUnlimited}});
+  Shard second(1, {{kUnlimited}});
+  first.Push(1, 0);
+  first.Apply();
+  const CutPoint cut = FirstCutOf({first->Hold(), second->Hold()}, false);
+  ASSERT_TRUE(second.GoOnTo(cut));
+  ASSERT_TRUE(second->IsAtCut());
+  second->CloseCut();
+  second.Release();
+  EXPECT_EQ(second->Join(Id(1), kNow).clock, 1u);
+  second.Push(1, 0);
+  second.Push(1, 1);
+  second.Apply();
+  EXPECT_THAT(second.applied(0), ElementsAre(Pair(1, 1)));
+}
+
+// The server has no synchronous table, and nobody is there at the cut.
+TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
+  Shard shard(1, {{kUnlimited}});
+  shard.Leave(0);
+  ASSERT_TRUE(shard.GoOnTo(CutPoint::OfVersion(5)));
+  ASSERT_TRUE(shard->IsAtCut());
+  shard->CloseCut();
+  shard.Release();
+  EXPECT_EQ(shard->AppliedFloor(), 5u);
+  EXPECT_EQ(shard->Join(Id(1), kNow).clock, 5u);
+  shard.Push(1, 4);
+  shard.Push(1, 5);
+  shard.Apply();
+  EXPECT_THAT(shard.applied(0), ElementsAre(Pair(1, 5)));
+}
+
 // The synchronous table has ended the step without the worker. The asynchronous
 // table could still take its push.
 TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {
