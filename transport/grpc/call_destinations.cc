@@ -14,8 +14,9 @@ namespace {
 
 using Shared = std::shared_ptr<memory::Destinations>;
 
-// A reserved slot, which gRPC neither sets nor reads. If the slot's destroy
-// function is Delete(), this file has set the value.
+// The slot of the call's context that keeps the destinations. A reserved slot,
+// which gRPC neither sets nor reads. If the slot's destroy function is
+// Delete(), this file has set the value.
 constexpr grpc_context_index kSlot = GRPC_CONTEXT_TRAFFIC;
 
 void Delete(void* shared) { delete static_cast<Shared*>(shared); }

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kTwoHoursMs = 2 * 60 * 60 * 1000;
 
-// Returns the argument `name`, but at least `least`. INT_MAX means infinite.
+// Returns the duration in the argument `name`, but at least `least`. INT_MAX
+// means infinite.
 absl::Duration Milliseconds(const grpc_core::ChannelArgs& args,
                             const char* name, int fallback, int least) {
   const int value = std::max(least, args.GetInt(name).value_or(fallback));
@@ -32,7 +33,7 @@ connection::Keepalive::Config ReadKeepalive(const grpc_core::ChannelArgs& args,
       Milliseconds(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000, 0);
   keepalive.permit_without_calls =
       args.GetBool(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS).value_or(false);
-  // Only clients have this limit.
+  // Sets the limit on pings without data, which only clients have.
   keepalive.max_pings_without_data =
       is_client ? Count(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 2) : 0;
   return keepalive;

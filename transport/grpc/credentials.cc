@@ -60,7 +60,8 @@ class PenstockCredentials : public grpc_channel_credentials {
 
   grpc_core::RefCountedPtr<grpc_channel_credentials>
   duplicate_without_call_credentials() override {
-    // gRPC's default would pass the call credentials on to load balancers.
+    // Returns credentials without call credentials. gRPC's default would pass
+    // the call credentials on to load balancers.
     return grpc_core::MakeRefCounted<PenstockCredentials>(
         inner_->duplicate_without_call_credentials(), settings_);
   }
@@ -77,9 +78,9 @@ class PenstockCredentials : public grpc_channel_credentials {
       args = args.SetObject(inner_);
     }
     args = inner_->update_arguments(std::move(args));
-    // The inner credentials have Penstock settings already, perhaps within a
-    // composite. The program's own settings override settings that the
-    // preloaded stub would add.
+    // Keeps the Penstock settings that the inner credentials have already,
+    // perhaps within a composite. The program's own settings override settings
+    // that the preloaded stub would add.
     if (args.GetPointer<Settings>(kSettingsArg) != nullptr) return args;
     return args.SetObject<grpc_core::ClientChannelFactory>(factory).Set(
         kSettingsArg, grpc_core::ChannelArgs::Pointer(new Settings(settings_),

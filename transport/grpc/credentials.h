@@ -19,10 +19,10 @@ std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const Settings& settings);
 
-// Like the function above, for gRPC's core. If `credentials` are or contain
-// wrapped credentials, keeps their settings and ignores `settings`. The result
-// holds a reference of its own to `credentials`. The caller releases the result
-// with grpc_channel_credentials_release().
+// Wraps the credentials of gRPC's core, as the function above does. If
+// `credentials` are or contain wrapped credentials, keeps their settings and
+// ignores `settings`. The result holds a reference of its own to `credentials`.
+// The caller releases the result with grpc_channel_credentials_release().
 grpc_channel_credentials* WrapCredentials(grpc_channel_credentials* credentials,
                                           const Settings& settings);
 

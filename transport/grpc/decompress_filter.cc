@@ -34,7 +34,8 @@ namespace {
 // The filter's data of a connection.
 struct ChannelData {
   absl::optional<uint32_t> max_receive_bytes;
-  // Used if max_receive_bytes is not set. 0 means no limit.
+  // Limits the decompressed bytes of a message if max_receive_bytes is not set.
+  // 0 means no limit.
   uint64_t max_decompressed_bytes;
   size_t config_index;
 };
@@ -43,8 +44,8 @@ struct ChannelData {
 // batches and closures of a call run one after another.
 //
 // A message may arrive before the metadata that names its encoding. The end of
-// a call may arrive before the call's message. Holds an early closure until its
-// turn, and releases the call combiner meanwhile.
+// a call may arrive before the call's message. This object holds an early
+// closure until its turn, and releases the call combiner meanwhile.
 class CallData {
  public:
   CallData(const ChannelData& channel, const grpc_call_element_args& args)
@@ -110,9 +111,9 @@ class CallData {
   grpc_metadata_batch* metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
   uint32_t* flags_ = nullptr;
-  // gRPC calls on_*_ instead of the original closures. Each on_*_ ends by
-  // calling the original closure in then_*_. A then_*_ is null if gRPC awaits
-  // no such closure.
+  // The closures that gRPC calls instead of the original closures. Each on_*_
+  // ends by calling the original closure in then_*_. A then_*_ is null if gRPC
+  // awaits no such closure.
   grpc_closure on_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

@@ -215,7 +215,8 @@ absl::Status DeviceCall::Prepare(Batch* batch) {
 
 void DeviceCall::StartReceives(Batch* batch) {
   grpc_transport_stream_op_batch_payload* const payload = batch->payload;
-  // A client's call has stated already whether it accepts device slices.
+  // Looks up the path only on a server: a client's call has stated already
+  // whether it accepts device slices.
   if (batch->recv_initial_metadata && !is_client_) {
     auto& receive = payload->recv_initial_metadata;
     initial_metadata_ = receive.recv_initial_metadata;

@@ -36,9 +36,9 @@ class DeviceCall {
  private:
   using Batch = grpc_transport_stream_op_batch;
 
-  // Sending. Keeps a batch until its message is ready, and keeps all batches
-  // that must come after that batch. Other batches and the call's cancellation
-  // do not wait, because the device's work may depend on them.
+  // The sending part. Keeps a batch until its message is ready, and keeps all
+  // batches that must come after that batch. Other batches and the call's
+  // cancellation do not wait, because the device's work may depend on them.
   bool MustComeAfterKept(const Batch& batch) const;
   // Keep a batch, or pass it on, and release the call combiner.
   void KeepUntilReady(Batch* batch);
@@ -65,7 +65,8 @@ class DeviceCall {
   void OnMessage(const grpc_error_handle& error);
   void OnEnd(const grpc_error_handle& error);
 
-  // Functions of closures. Run() calls `method` with the closure's error.
+  // Makes closures of member functions. Run() calls `method` with the closure's
+  // error.
   template <void (DeviceCall::*method)(const grpc_error_handle&)>
   static void Run(void* arg, grpc_error_handle error);
   static void EnterAndResume(void* arg, grpc_error_handle error);
@@ -96,8 +97,8 @@ class DeviceCall {
   grpc_error_handle failure_;  // of a received message
   grpc_metadata_batch* initial_metadata_ = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
-  // gRPC calls on_* instead of the original closures. Each on_* ends by calling
-  // the original closure in then_*.
+  // The closures that gRPC calls instead of the original closures. Each on_*
+  // ends by calling the original closure in then_*.
   grpc_closure on_initial_metadata_;
   grpc_closure on_message_;
   grpc_closure on_end_;

@@ -20,8 +20,8 @@ namespace {
 
 // The filter's data of a connection.
 struct ChannelData {
-  // Null if the connection has another transport, or if gRPC compresses
-  // messages by default.
+  // The connection's Penstock transport. Null if the connection has another
+  // transport, or if gRPC compresses messages by default.
   Transport* transport;
 };
 
@@ -87,9 +87,9 @@ const grpc_channel_filter* Filter() {
 
 void Register(grpc_core::CoreConfiguration::Builder* builder,
               grpc_channel_stack_type type, const grpc_channel_filter* filter) {
-  // Stages with larger numbers run later, and put their filters further up.
-  // Only the server's own filter has a larger number, and comes above this
-  // filter.
+  // Registers the stage with a number that puts the filter above all filters
+  // but the server's own. Stages with larger numbers run later, and put their
+  // filters further up.
   builder->channel_init()->RegisterStage(
       type, std::numeric_limits<int>::max() - 1,
       [filter](grpc_core::ChannelStackBuilder* stack) {

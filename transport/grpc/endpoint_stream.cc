@@ -58,8 +58,8 @@ void EndpointStream::Read() {
     if (may_have_input_) {
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
     } else {
-      // Nobody notices this input again. If the owner does not receive it, the
-      // next Read() must not wait.
+      // Makes the next Read() not wait, because nobody notices this input
+      // again.
       may_have_input_ = true;
       input_->Notify(&read_outer_);
     }

@@ -67,7 +67,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_endpoint* const endpoint_;
   EndpointStreamEvents* const events_;
   const uint32_t fork_count_;
-  // Null while gRPC's endpoint reads.
+  // The input of a stream that receives directly. Null while gRPC's endpoint
+  // reads.
   std::unique_ptr<SocketInput> input_;
   // False from the time when Receive() has emptied the socket until Read().
   bool may_have_input_ = true;
@@ -75,8 +76,9 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;
-  // gRPC may run a closure within the call that passes the closure, under the
-  // owner's lock. Therefore an inner closure only schedules its outer closure.
+  // The closures of a read and a write. gRPC may run a closure within the call
+  // that passes the closure, under the owner's lock. Therefore an inner closure
+  // only schedules its outer closure.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

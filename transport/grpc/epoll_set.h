@@ -26,13 +26,12 @@ class EpollSet {
   explicit EpollSet(const grpc_event_engine_vtable& engine) : engine_(engine) {}
 
   // Returns true if the set has events. Takes none of them, and does not block.
-  // Does not see the events that gRPC has taken from the kernel and handles
-  // later: epoll1 takes many, and handles one in each pollset_work(). Only the
-  // designated poller knows that there are none of these.
-  // Also returns true if the set is unknown, for example because no descriptor
-  // is left for the search: a wait in gRPC then tells. The first call searches
-  // the set. A later call costs one system call. Call in an ExecCtx, without
-  // locks.
+  // Ignores events that gRPC has taken from the kernel and handles later:
+  // epoll1 takes many, and handles one in each pollset_work(). Only the
+  // designated poller knows that there are none of these. Also returns true if
+  // the set is unknown, for example because no descriptor is left for the
+  // search: a wait in gRPC then tells. The first call searches the set. A later
+  // call costs one system call. Call in an ExecCtx, without locks.
   bool MayHaveEvents();
   // Forgets the descriptor, because gRPC closes it.
   void Forget() { fd_ = kUnknown; }

@@ -139,8 +139,8 @@ uint32_t Goaway::NextStreamId() {
   return id;
 }
 
-// Makes the channel use other connections. gRPC's HTTP/2 reports the same
-// state.
+// Makes the channel use other connections, by the same state that gRPC's HTTP/2
+// reports.
 void Goaway::Leave(const absl::Status& why) {
   TellChannel(GRPC_CHANNEL_TRANSIENT_FAILURE, why);
   if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
@@ -229,7 +229,7 @@ void Goaway::EndForPings() {
 
 void Goaway::OnEnded(const absl::Status& cause) {
   drain_timer_.Cancel();
-  // Leave the channel alone in a forked child, because the channel would
+  // Leaves the channel alone in a forked child, because the channel would
   // reconnect. The new descriptors would go into the parent's epoll set, which
   // would then use the child's pointers.
   if (!transport_->IsForeign()) TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);

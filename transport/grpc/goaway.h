@@ -28,9 +28,9 @@ class Transport;
 // all functions under the transport's lock, in an ExecCtx.
 //
 // The channel's threads see a state a moment after it is set, and start calls
-// meanwhile. Each call that fails at once is followed by the next. Therefore a
-// connection that is being left carries these calls, or holds them until the
-// channel was told.
+// meanwhile. If such a call failed at once, the thread would start the next
+// one, which would fail too. Therefore a connection that is being left carries
+// these calls, or holds them until the channel was told.
 class Goaway {
  public:
   // All pointers must outlive this object. `streams` are the transport's.
@@ -64,7 +64,7 @@ class Goaway {
   // Returns the reason in the server's GOAWAY, or an empty string.
   const std::string& peer_reason() const { return departure_.peer_reason(); }
 
-  // Functions for a client's streams.
+  // The functions below are for a client's streams.
   //
   // Returns true if another stream may be opened on this connection.
   bool AcceptsStreams() const {

@@ -25,7 +25,8 @@ namespace core {
 // different protocol. Thread-safe. Call all functions in an ExecCtx.
 class Http2Start : public grpc_core::RefCounted<Http2Start> {
  public:
-  // Called once, from an ExecCtx, without locks. The caller owns the transport.
+  // Receives the result, once, from an ExecCtx, without locks. The
+  // function takes ownership of the transport.
   using Done = std::function<void(absl::StatusOr<grpc_transport*>)>;
 
   // Starts an attempt. Takes the endpoint and the read buffer of `args`.

@@ -11,8 +11,8 @@ namespace penstock {
 namespace core {
 namespace {
 
-// The smallest and largest slice of the output. The first slice is twice as
-// long as the input. Each later slice is twice as long as the slice before.
+// The bounds of the size of an output slice, in bytes. The first slice is twice
+// as long as the input. Each later slice is twice as long as the slice before.
 constexpr uint64_t kMinBlockBytes = 1024;
 constexpr uint64_t kMaxBlockBytes = 1024 * 1024;
 
@@ -48,7 +48,7 @@ class Inflater {
     return Inflated::kWhole;
   }
 
-  // Returns the result. Call at the end of the input.
+  // Returns the verdict on the message. Call at the end of the input.
   Inflated Finish() {
     EndBlock();
     if (made_ > most_) return Inflated::kTooLong;
@@ -67,7 +67,8 @@ class Inflater {
       if (has_ended_) {
         return stream_.avail_in == 0 ? Inflated::kWhole : Inflated::kDamaged;
       }
-      // Z_BUF_ERROR: zlib needs more input or more output space.
+      // Fails unless zlib made progress, or returned Z_BUF_ERROR because it
+      // needs more input or more output space.
       if (result != Z_OK && result != Z_BUF_ERROR) return Inflated::kDamaged;
       if (stream_.avail_out > 0) return Inflated::kWhole;
     }

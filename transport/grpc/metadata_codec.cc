@@ -44,7 +44,8 @@ class Encoder {
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
-    // Disable numbers here, because each deadline differs from the others.
+    // Disables numbers for this entry, because each deadline differs from the
+    // others.
     SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
     sent_ = sent;
@@ -139,8 +140,9 @@ class Decoder {
         Fail("metadata of an unknown number");
         break;
       }
-      // Count the represented entry as HTTP/2 does, because one byte may
-      // represent a long entry.
+      // The bytes that HTTP/2 counts for each entry in addition to key and
+      // value. Entries that came as numbers are counted too, because one byte
+      // may represent a long entry.
       constexpr size_t kEntryOverhead = 32;
       *numbered += entry->size() + kEntryOverhead;
       if (*numbered > max_bytes) {
@@ -278,8 +280,8 @@ class Decoder {
                  const Slice& value) {
     uint64_t set;
     if (!ParseNumber(trait.key(), value, &set)) return;
-    // Add identity, which every peer accepts. gRPC asserts that identity is in
-    // the set, and gRPC's parser for HTTP/2 also adds identity.
+    // Adds the identity encoding, which every peer accepts. gRPC asserts that
+    // identity is in the set, and gRPC's parser for HTTP/2 also adds identity.
     set |= uint64_t{1} << GRPC_COMPRESS_NONE;
     batch_->Set(trait, grpc_core::CompressionAlgorithmSet::FromUint32(
                            static_cast<uint32_t>(set)));
@@ -318,7 +320,8 @@ std::string EncodeStatus(const absl::Status& status) {
   encoder.Encode(grpc_core::GrpcStatusMetadata(),
                  static_cast<grpc_status_code>(status.code()));
   if (!status.message().empty()) {
-    // The client's http filter decodes the percent signs.
+    // Escapes the message with percent signs, which the client's http filter
+    // decodes.
     const Slice message = grpc_core::PercentEncodeSlice(
         Slice::FromCopiedString(std::string(status.message())),
         grpc_core::PercentEncodingType::Compatible);
@@ -334,7 +337,7 @@ absl::Status DecodeMetadata(absl::string_view bytes,
   size_t numbered = 0;
   absl::Status status =
       Decoder(&block, batch).Decode(received, max_bytes, &numbered);
-  // Clear a partial batch, because gRPC may read the batch of a failed stream.
+  // Clears a partial batch, because gRPC may read the batch of a failed stream.
   if (!status.ok()) batch->Clear();
   *size = bytes.size() + numbered;
   return status;

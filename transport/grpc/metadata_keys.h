@@ -28,8 +28,9 @@ struct List {
   static constexpr size_t kSize = sizeof...(Types);
 };
 
-// Part of the protocol: a key's position in the list is its number. Append
-// new keys at the end, and raise the version of the protocol.
+// The keys that have numbers. Part of the protocol: a key's position in the
+// list is its number. Append new keys at the end, and raise the version of the
+// protocol.
 using Keys =
     List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
          grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,
@@ -50,7 +51,8 @@ struct Pair {
   static constexpr typename TraitType::ValueType kValue = kTheValue;
 };
 
-// Part of the protocol, like Keys: a pair's position in the list is its number.
+// The pairs that have numbers. Part of the protocol, like Keys: a pair's
+// position in the list is its number.
 using Pairs = List<
     Pair<grpc_core::HttpMethodMetadata, grpc_core::HttpMethodMetadata::kPost>,
     Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttp>,

@@ -20,7 +20,8 @@ bool SentEntries::CameBefore(size_t hash) {
 
 SentEntries::Number SentEntries::Find(absl::string_view entry) {
   Number result;
-  // An entry begins with the number of its key.
+  // Remembers the latest entry of a key, whose number is the entry's first
+  // byte.
   const Numbers::value_type*& recent =
       recent_[static_cast<uint8_t>(entry[0]) % kRecentKeys];
   if (recent != nullptr && recent->first == entry) {

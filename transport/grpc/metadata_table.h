@@ -25,8 +25,8 @@ constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;
 constexpr size_t kMaxTableBytes = 16 * 1024;
-// The bytes before the value of a known key: the key's number and the value's
-// length.
+// The bytes before the value of an entry with a known key: the key's number and
+// the value's length.
 constexpr size_t kKnownPrefix = 5;
 
 // The sender's table. Not thread-safe.

@@ -64,7 +64,8 @@ class Negotiator : public grpc_core::Handshaker {
   Transport* transport_ = nullptr;  // holds a reference, once taken over
   std::string received_;
   grpc_core::SliceBuffer write_buffer_;
-  // Inner closures may run under mu_; see EndpointStream.
+  // The closures of reads and writes. Inner closures may run under mu_; see
+  // EndpointStream.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

@@ -37,7 +37,8 @@ class GrpcWaker : public PathWaker,
         this, nullptr);
     grpc_fd_notify_on_read(fd_, &on_readable_);
   }
-  // A notification is pending or running. The last one releases this object.
+  // Stops the watch. A notification is pending or running, and the last one
+  // releases this object.
   void Stop() override {
     base::MutexLock lock(&mu_);
     if (!is_waking_) ReleaseLocked();
@@ -75,8 +76,8 @@ class GrpcWaker : public PathWaker,
   // duplicate.
   void ReleaseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (fd_ == nullptr) return;
-    // In a forked child, the set is the parent's. The parent still waits there,
-    // so the descriptor must stay.
+    // Leaves the descriptor in the set in a forked child: the set is the
+    // parent's, and the parent still waits there.
     if (fork_count_ != progress::ForkCount()) {
       grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the process forked"));
     }

@@ -20,9 +20,9 @@ namespace core {
 // loop's thread watches instead.
 class PathWaker {
  public:
-  // Called when the descriptor is readable, from an ExecCtx, on any thread,
-  // without locks. Must clear the path's wake-up. The waker destroys the
-  // function some time after Stop().
+  // Handles an event: called when the descriptor is readable, from an ExecCtx,
+  // on any thread, without locks. Must clear the path's wake-up. The waker
+  // destroys the function some time after Stop().
   using Wake = std::function<void()>;
 
   virtual ~PathWaker() = default;

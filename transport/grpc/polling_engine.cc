@@ -41,13 +41,13 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
 using Source = progress::Turns::Source;
 progress::Turns g_turns;
 
-// The policy is shared by gRPC's threads, but each thread records the losses of
-// its own core.
+// The losses of this thread's core. All threads of gRPC share the policy, but
+// each records its own losses.
 thread_local progress::CoreLosses t_losses;
 
 progress::PollingMode Mode() {
-  // Use the default for a bad value, which was logged when the first channel or
-  // server was created.
+  // Uses the default for a bad value, which was logged when the first channel
+  // or server was created.
   static const progress::PollingMode mode =
       ResolvePolling().value_or(progress::PollingMode::kAdaptive);
   return mode;
@@ -58,8 +58,9 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-// The policy for sockets, separate from that for paths: events of sockets come
-// later than input of paths, and a policy learns from the times of its waits.
+// Returns the spin policy for sockets, which is separate from that for paths:
+// events of sockets come later than input of paths, and a policy learns from
+// the times of its waits.
 progress::SpinPolicy* SocketPolicy() {
   static auto* const policy = new progress::SpinPolicy(Mode());
   return policy;
@@ -77,9 +78,9 @@ struct Wait {
   grpc_pollset_worker** worker;
 };
 
-// Gives the sockets their turn if the turn is due. Returns true if the turn was
-// taken. While a thread sleeps in epoll, events need no turn, and a turn would
-// wait for 30 to 130 us in the queue of epoll1's workers.
+// Polls the sockets if their turn is due. Returns true if it has polled them.
+// While a thread sleeps in epoll, events need no turn, and a turn would wait
+// for 30 to 130 us in the queue of epoll1's workers.
 bool LookAtSockets(const Wait& wait, absl::Time now) {
   if (Sleeper::Any() || !g_turns.Take(Source::kSockets, now)) return false;
   if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
@@ -134,7 +135,8 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
     result = SpinOnce(wait, start, budget, is_busy);
     const bool more = set->EndSpin();
     if (!more) return result;
-    // No doorbell rang for input that arrived before the path was armed again.
+    // Leaves a note about input that arrived before the path was armed again,
+    // for which no doorbell rang.
     if (result == Spun::kReady) {
       LeaveInput();
       return result;
@@ -170,7 +172,7 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
   if (!left->BeginSleep()) {
     gpr_mu_unlock(wait.mu);
     PollLeftInput();
-    // A path that always has input always leaves a note.
+    // Polls the sockets in turn even if a path always has input.
     LookAtSockets(wait, base::SteadyNow());
     context->Flush();
     gpr_mu_lock(wait.mu);
@@ -205,8 +207,8 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
       std::min(wanted, absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
-    // Unlocking is safe: the pollset remembers a kick that arrives while this
-    // thread is not in epoll.
+    // Unlocks while polling. This is safe: the pollset remembers a kick that
+    // arrives while this thread is not in epoll.
     gpr_mu_unlock(wait.mu);
     spun = Spin(wait, start, budget, is_busy);
     gpr_mu_lock(wait.mu);
@@ -216,8 +218,9 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     }
     context->InvalidateNow();
   }
-  // A thread in busy mode does not sleep, and has polled the sockets between
-  // its other polls. The thread does sleep if other threads need its core.
+  // Does not sleep in busy mode, in which the thread has polled the sockets
+  // between its other polls. The thread does sleep if other threads need its
+  // core.
   if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();
@@ -236,7 +239,7 @@ void ShutDownEngine() {
 }
 
 bool Wrap() {
-  // gRPC chooses its engine during its initialization.
+  // Fails if gRPC is initialized already, because it chooses its engine then.
   if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
   g_inner = &grpc_ev_epoll1_posix;
   g_engine = *g_inner;

@@ -31,8 +31,8 @@ struct CallData {
   record::RecordedCall call;
   grpc_metadata_batch* initial_metadata = nullptr;
   absl::optional<grpc_core::SliceBuffer>* message = nullptr;
-  // gRPC calls on_* instead of the original closures. Each on_* ends by calling
-  // the original closure in then_*.
+  // The closures that gRPC calls instead of the original closures. Each on_*
+  // ends by calling the original closure in then_*.
   grpc_closure on_initial_metadata;
   grpc_closure on_message;
   grpc_closure on_end;
@@ -155,8 +155,8 @@ const grpc_channel_filter kFilter = {
 }  // namespace
 
 void RegisterRecordingFilter(grpc_core::CoreConfiguration::Builder* builder) {
-  // Only the server's own filter comes above this filter, because the server's
-  // stage has the largest number.
+  // Puts the filter directly below the server's own filter, whose stage has the
+  // largest number.
   builder->channel_init()->RegisterStage(
       GRPC_SERVER_CHANNEL, std::numeric_limits<int>::max() - 1,
       [](grpc_core::ChannelStackBuilder* stack) {

@@ -113,7 +113,8 @@ void ServerNegotiator::OnWrittenLocked() {
       channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Transport* transport = TakeOverLocked(config, consumed_, nullptr);
   Ref().release();
-  // Set up outside the lock, because the server takes locks of its own.
+  // Sets up the transport outside the lock, because the server takes locks of
+  // its own.
   grpc_core::ExecCtx::Run(
       DEBUG_LOCATION,
       grpc_core::NewClosure([this, transport, channel_args](grpc_error_handle) {
@@ -125,7 +126,8 @@ void ServerNegotiator::OnWrittenLocked() {
 
 void ServerNegotiator::SetUp(Transport* transport,
                              const grpc_core::ChannelArgs& channel_args) {
-  // SetupTransport() takes ownership, even if it fails.
+  // Asks before SetupTransport(), which takes ownership of the transport even
+  // if it fails.
   const bool has_channelz = server_->channelz_node() != nullptr;
   const grpc_error_handle error = server_->SetupTransport(
       transport, nullptr, channel_args,

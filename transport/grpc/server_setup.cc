@@ -31,9 +31,9 @@ namespace {
 
 constexpr char kServerArg[] = "penstock.internal.server";
 
-// The argument that marks a Penstock server for the handshaker factory. Shared
-// by the arguments and the plugin. `server` is set before ports open, and is
-// valid while their handshakes run.
+// Marks a Penstock server for the handshaker factory. The channel argument and
+// the plugin share this object. `server` is set before ports open, and is valid
+// while their handshakes run.
 struct ServerContext {
   Settings settings;
   grpc_core::Server* server = nullptr;
@@ -106,8 +106,8 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
                                                              (*share)->server));
   }
   HandshakerPriority Priority() override {
-    // Run after all of gRPC's handshakers, including security. The enum has no
-    // name for this value.
+    // The priority that runs after all of gRPC's handshakers, including
+    // security. The enum has no name for this value.
     return static_cast<HandshakerPriority>(1000);
   }
 };
@@ -168,8 +168,8 @@ absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
     const Settings& settings) {
   if (!g_registered) return LoadedLate();
-  // A library that contains Penstock has already enabled this server, with its
-  // own settings.
+  // Keeps the server as it is if another library that contains Penstock has
+  // enabled it already, with its own settings.
   if (grpc_channel_args_find(arguments, kServerArg) != nullptr) {
     return create(arguments, /*reserved=*/nullptr);
   }

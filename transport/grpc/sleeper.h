@@ -11,9 +11,8 @@ namespace core {
 
 // Counts the current thread while it waits in epoll1's pollset_work():
 //
-//   Sleeper sleeper;
-//   engine.pollset_work(pollset, worker, deadline);
-//   if (sleeper.is_scheduled()) flush the ExecCtx, without locks
+//   Sleeper sleeper; engine.pollset_work(pollset, worker, deadline); if
+//   (sleeper.is_scheduled()) flush the ExecCtx, without locks
 //
 // A counted thread handles each event as soon as it comes. epoll1 takes one of
 // these threads for its designated poller, which also handles the events that
@@ -31,7 +30,8 @@ class Sleeper {
   // once. The ExecCtx must be flushed while this object lives.
   bool is_scheduled() const { return is_scheduled_; }
 
-  // Returns true if the process has such a thread. Thread-safe without locks.
+  // Returns true if the process has a counted thread. Thread-safe without
+  // locks.
   static bool Any();
 
  private:

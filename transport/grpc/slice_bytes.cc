@@ -43,7 +43,7 @@ grpc_core::Slice ToDeviceSlice(memory::Bytes bytes) {
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
   memory::Payload payload;
   for (size_t i = 0; i < buffer.Count(); ++i) {
-    // A short slice contains its bytes, so the payload must refer to `held`.
+    // Refers to the bytes in `held`, because a short slice contains its bytes.
     auto held = std::make_shared<HeldSlice>(buffer.RefSlice(i));
     const grpc_core::Slice& slice = held->slice;
     payload.Append(memory::Bytes{slice.data(), slice.size(), held,
@@ -62,12 +62,13 @@ grpc_core::Slice ToSlice(memory::Bytes bytes) {
         reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
   absl::StatusOr<memory::Bytes> owned = memory::Own(std::move(bytes));
-  // Only an eager message has no owner. Like gRPC, end the process if there is
-  // no memory for so few bytes.
+  // Ends the process, as gRPC does, if there is no memory for these few bytes:
+  // only an eager message has no owner.
   GPR_ASSERT(owned.ok());
   bytes = *std::move(owned);
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));
-  // The const_cast is safe: gRPC does not write to slices that others made.
+  // Casts const away, which is safe: gRPC does not write to slices that others
+  // made.
   return grpc_core::Slice(grpc_slice_new_with_user_data(
       const_cast<uint8_t*>(bytes.data), bytes.size,
       [](void* arg) { delete static_cast<std::shared_ptr<const void>*>(arg); },

@@ -46,13 +46,14 @@ bool IsPlainTcp(const grpc_endpoint& endpoint) {
   return endpoint.vtable == functions;
 }
 
-// Other engines poll only the descriptors that are in a pollset.
+// Returns true if gRPC's engine polls all descriptors. Other engines poll only
+// the descriptors that are in a pollset.
 bool EnginePollsAll() {
   return strcmp(grpc_get_poll_strategy_name(), "epoll1") == 0;
 }
 
 // Returns true if `fd` is in the upper half of the process's descriptors, which
-// is for connections.
+// is kept free for connections.
 bool IsForConnections(int fd) {
   rlimit limit;
   return getrlimit(RLIMIT_NOFILE, &limit) != 0 ||

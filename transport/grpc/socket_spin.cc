@@ -13,8 +13,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Limits one sleep. Any finite time will do: pollset_work() then returns
-// without an event, and its caller calls again.
+// Limits one sleep, because an infinite deadline would prevent the spin. Any
+// finite time will do: pollset_work() then returns without an event, and its
+// caller calls again.
 constexpr grpc_core::Duration kLongestSleep = grpc_core::Duration::Hours(1);
 
 }  // namespace
@@ -28,8 +29,8 @@ SocketSpin::SocketSpin(const SpinSources& sources, grpc_pollset_worker** worker,
 }
 
 grpc_core::Timestamp SocketSpin::Now() {
-  // The worker is set from the designation until the events were handled.
-  // Closures run afterwards, and read the time, too.
+  // Begins only between the designation and the events' handling, when the
+  // worker is set. Closures run afterwards, and read the time, too.
   if (has_begun_ || *worker_ == nullptr) return previous()->Now();
   has_begun_ = true;
   const Spun spun = Spin();
@@ -37,7 +38,8 @@ grpc_core::Timestamp SocketSpin::Now() {
   context->InvalidateNow();
   switch (spun) {
     case Spun::kNothing:
-      // Runs before the closures of the event that ends the sleep.
+      // Schedules the end of the wait, which runs before the closures of the
+      // event that ends the sleep.
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &on_wake_up_, absl::OkStatus());
       break;
     case Spun::kEvents:
@@ -57,7 +59,8 @@ SocketSpin::Spun SocketSpin::Spin() {
   }
   const Spun spun = SpinFor(budget);
   if (!sources_.paths->EndSpin()) return spun;
-  // No doorbell rang for input that arrived before the paths were armed again.
+  // Leaves a note about input that arrived before the paths were armed again,
+  // for which no doorbell rang.
   LeaveInput();
   return Spun::kPaths;
 }

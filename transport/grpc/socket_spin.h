@@ -48,7 +48,8 @@ class SocketSpin : public grpc_core::Timestamp::ScopedSource {
 
   // Returns the arguments of pollset_work().
   grpc_pollset_worker** worker() { return worker_; }
-  // Returns a finite deadline. gRPC reads no time for an infinite one.
+  // Returns a finite deadline, because gRPC does not read the time for an
+  // infinite one.
   grpc_core::Timestamp deadline() const { return deadline_; }
 
   grpc_core::Timestamp Now() override;

@@ -14,9 +14,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A closure that runs directly before the closures of the event that the next
-// pollset_work() handles. gRPC does not report if there was an event. The mark
-// detects an event by a closure after its own in the ExecCtx's list.
+// Detects if a call of pollset_work() handled an event, which gRPC does not
+// report. Schedules a closure that runs directly before the closures of the
+// next event. Other closures after it in the ExecCtx's list prove an event.
 class EventMark {
  public:
   EventMark() { GRPC_CLOSURE_INIT(&closure_, &EventMark::Run, this, nullptr); }
@@ -38,8 +38,8 @@ class EventMark {
     auto* mark = static_cast<EventMark*>(self);
     mark->is_set_ = false;
     mark->saw_event_ = mark->closure_.next_data.next != nullptr;
-    // gRPC read the clock before it polled for events, and the process may have
-    // been stopped in between.
+    // Forgets the cached time: gRPC read the clock before it polled for events,
+    // and the process may have been stopped in between.
     grpc_core::ExecCtx::Get()->InvalidateNow();
   }
 

@@ -6,8 +6,8 @@
 namespace penstock {
 namespace core {
 
-// A member of each object that has connections over Penstock. Stock connections
-// that its channel or server falls back to count as well. A process without
+// A member of each object that has connections over Penstock. Stock HTTP/2
+// connections of the same channel or server count as well. A process without
 // such an object waits as it would with stock gRPC.
 //
 // Thread-safe without locks.
@@ -18,7 +18,7 @@ class SocketUser {
   SocketUser(const SocketUser&) = delete;
   SocketUser& operator=(const SocketUser&) = delete;
 
-  // Returns true if the process has such an object.
+  // Returns true if any SocketUser exists in the process.
   static bool Any();
 };
 

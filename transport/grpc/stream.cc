@@ -47,8 +47,8 @@ bool HasCustomKeys(const grpc_metadata_batch& metadata) {
 }
 
 // Returns true if the answer consists of trailers only. Clients distinguish an
-// answer of trailers from an answer with headers. Stock HTTP/2 uses the same
-// condition.
+// answer of trailers from an answer with headers. The condition is that of
+// stock HTTP/2.
 bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
   return op.send_initial_metadata && op.send_trailing_metadata &&
          !op.send_message &&
@@ -215,8 +215,8 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                session()->output().SendMessage(id_, ToPayload(*op.send_message),
                                                compressed, half_closed_);
   }
-  // Keep a client's buffer, because the retry filter sends the same buffer with
-  // each attempt.
+  // Keeps a client's buffer, because the retry filter sends the same buffer
+  // with each attempt.
   if (!transport_->is_client()) DropAllLate(op.send_message);
   return accepted;
 }
@@ -271,8 +271,8 @@ void Stream::CloseHeld() {
 
 void Stream::CloseUnsent() {
   if (transport_->IsForeign()) {
-    // With CloseUnsent()'s usual status, gRPC would retry on the same
-    // connection forever.
+    // Fails with another status than CloseUnsent(), with whose status gRPC
+    // would retry on the same connection forever.
     return Close(ErrorWithCode(
         "the connection belongs to the process that this one was forked from",
         GRPC_STATUS_UNAVAILABLE));

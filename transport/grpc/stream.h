@@ -62,7 +62,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
 
  private:
   struct Message {
-    // Inline space for one slice, because most messages have one slice.
+    // The slices. One is inline, because most messages have one slice.
     absl::InlinedVector<grpc_core::Slice, 1> slices;
     uint32_t flags = 0;
     // The size of a message that was not read because it exceeds gRPC's limit.

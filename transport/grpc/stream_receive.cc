@@ -49,7 +49,7 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
-  // Do not decode metadata above the limit, because the session has truncated
+  // Does not decode metadata above the limit, because the session has truncated
   // it. HTTP/2 would count even more bytes.
   const absl::Status status =
       metadata.size() > limit
@@ -58,10 +58,11 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                            batch, &size);
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
-  // Skip TransportSize() if its result cannot exceed the limit. HTTP/2 counts
-  // key, value and 32 bytes for each entry. The result is at most four times
-  // the bytes that the entry takes here, except for known keys. Known keys have
-  // at most one entry each.
+  // The upper bound of what HTTP/2 would count for known keys, which occur at
+  // most once each. If the other entries, times four, and this bound fit into
+  // the limit, TransportSize() is not needed. HTTP/2 counts key, value and 32
+  // bytes for each entry: for other entries at most four times their bytes
+  // here.
   constexpr size_t kKnownKeys = 2048;
   if (too_many || (4 * size + kKnownKeys > limit &&
                    batch->TransportSize() + implied_bytes > limit)) {
@@ -104,7 +105,7 @@ void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   for (const memory::Bytes& piece : message.pieces()) {
     queued.slices.push_back(ToSlice(piece));
   }
-  // Represent an empty message by one empty slice, for readers that expect a
+  // Represents an empty message by one empty slice, for readers that expect a
   // single slice.
   if (queued.slices.empty()) queued.slices.emplace_back();
   CompleteReceives();
@@ -130,7 +131,7 @@ void Stream::OnTrailers(absl::string_view metadata) {
     return CancelFor(absl::InternalError("a client sent trailers"));
   }
   stats_.incoming.header_bytes += metadata.size();
-  // The size of ":status" and "content-type", which HTTP/2 sends in an answer
+  // The bytes of ":status" and "content-type", which HTTP/2 sends in an answer
   // of trailers only.
   constexpr size_t kTrailersOnly = (7 + 3 + 32) + (12 + 16 + 32);
   const absl::Status status = ReceiveMetadata(
@@ -138,7 +139,8 @@ void Stream::OnTrailers(absl::string_view metadata) {
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->output().DropUnsent(id_);  // the server has stopped reading
-  // Set a status if the server sent none, because gRPC's filters need a status.
+  // Sets a status if the server sent none, because gRPC's filters need a
+  // status.
   if (!trailing_.get(grpc_core::GrpcStatusMetadata()).has_value()) {
     SetTrailingStatus(ErrorWithCode("the server sent trailers without a status",
                                     GRPC_STATUS_UNKNOWN));
@@ -169,7 +171,8 @@ void Stream::CompleteReceives() {
                             ? failed_ && recv_trailing_ready_ != nullptr
                             : closed_;
   if (unwanted) messages_.clear();
-  // The order matters. Usually gRPC waits for only one of these operations.
+  // Completes the operations in an order that matters if gRPC waits for several
+  // of them. Usually it waits for only one.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
   if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();

@@ -31,15 +31,15 @@ connection::Config ConnectionConfig(const Transport::Config& config,
 }  // namespace
 
 void Transport::FinishAndUnlock() {
-  // Send first, because the next steps depend on the remaining output: is the
+  // Sends first, because the next steps depend on the remaining output: is the
   // session drained, may the session read more?
   Flush(Now);
-  // Close before the next steps, which depend on the session's end: the path's
+  // Closes before the next steps, which depend on the session's end: the path's
   // poller, the end of the connection, the next read.
   goaway_.CloseWhenDrained();
   Sync();
   ReadOn();
-  // Accept without the lock, because gRPC accepts a stream by calling the
+  // Accepts without the lock, because gRPC accepts a stream by calling the
   // transport, which locks.
   if (acceptor_.HasBatch() && MayAccept() && !ended_.TooMany()) {
     UnlockAndAccept();
@@ -155,8 +155,8 @@ void Transport::DeliverReadBuffer() {
   buffer->Clear();
 }
 
-// Receives until the socket is empty, or until other threads that wait for the
-// lock should have their turn.
+// Receives until the socket is empty, or until other threads should get the
+// lock for which they wait.
 void Transport::ReceiveDirectly() {
   constexpr size_t kMostBytes = 1024 * 1024;
   for (size_t bytes = 0; bytes < kMostBytes;) {
@@ -210,7 +210,7 @@ void Transport::OnWritten(grpc_error_handle error) {
 }
 
 bool Transport::PollPath() {
-  // Update the clock, because deadlines of new calls count from the cached
+  // Updates the clock, because deadlines of new calls count from the cached
   // time. The cache may be old, for example if the process was stopped and
   // continued.
   grpc_core::ExecCtx::Get()->InvalidateNow();

@@ -63,16 +63,16 @@ class Transport final : public grpc_transport,
     Transport* const transport_;
   };
 
-  // Called once, from an ExecCtx, without locks. The status is OK if a path was
-  // chosen that satisfies the settings. Otherwise the session is closed, and
-  // the status is the reason.
+  // Receives the outcome of the negotiation, once, from an ExecCtx, without
+  // locks. The status is OK if a path was chosen that satisfies the settings.
+  // Otherwise the session is closed, and the status is the reason.
   using Settled = std::function<void(const absl::Status&)>;
 
   // The configuration of a transport. The constructor sets the peer from the
   // endpoint, and the connection's limits from `limits`.
   struct Config : connection::Config {
     ChannelLimits limits;
-    // Shown by channelz. May be null.
+    // The security information that channelz shows. May be null.
     grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
         security;
   };
@@ -124,7 +124,7 @@ class Transport final : public grpc_transport,
   void OnDestroyed();
 
  private:
-  // The functions of the vtable, in transport_vtable.cc.
+  // Contains the functions of the vtable; see transport_vtable.cc.
   struct Operations;
 
   Transport(const Config& config, grpc_endpoint* endpoint,

@@ -1,4 +1,4 @@
-// The functions of the transport that gRPC calls.
+// The functions by which gRPC calls the transport.
 
 #include <new>
 #include <utility>
@@ -114,9 +114,9 @@ struct Transport::Operations {
 };
 
 const grpc_transport_vtable* Transport::Vtable() {
-  // The name must contain "http", because gRPC adds its http filters
-  // (compression, user agent, header checks) only then. gRPC also puts the name
-  // into the user agent.
+  // The table of functions. The transport's name must contain "http", because
+  // gRPC adds its http filters (compression, user agent, header checks) only
+  // then. gRPC also puts the name into the user agent.
   static const grpc_transport_vtable vtable = {
       sizeof(Stream),
       "penstock-http",

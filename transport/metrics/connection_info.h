@@ -12,8 +12,9 @@
 namespace penstock {
 namespace metrics {
 
-// Texts may come from the peer. PathReport in penstock.h describes most fields.
-// Counters cover the time since the connection began, over all its paths.
+// The state of one connection. Texts may come from the peer. PathReport in
+// penstock.h describes most fields. Counters cover the time since the
+// connection began, over all its paths.
 struct ConnectionInfo {
   struct Traffic {
     uint64_t messages = 0;

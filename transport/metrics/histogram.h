@@ -9,13 +9,13 @@
 namespace penstock {
 namespace metrics {
 
-// Bounds double from 1 us up to 16.8 s, so that a quantile is right within a
-// factor of two on any network. Allocates nothing. Record() takes about ten
-// instructions. Not thread-safe.
+// A histogram. The bounds double from 1 us up to 16.8 s, so that a quantile is
+// right within a factor of two on any network. Allocates nothing. Record()
+// takes about ten instructions. Not thread-safe.
 class Histogram {
  public:
   static constexpr int kBounds = 25;
-  // The last bucket counts durations above all bounds.
+  // The number of buckets. The last bucket counts durations above all bounds.
   static constexpr int kBuckets = kBounds + 1;
 
   // Returns the upper bound of the bucket. The last bucket has none.
@@ -44,8 +44,8 @@ class Histogram {
  private:
   static int BucketOf(uint64_t ns) {
     if (ns <= BoundNs(0)) return 0;
-    // The bucket is the bit length of the number of whole microseconds below
-    // `ns`.
+    // Finds the bucket: the bit length of the number of whole microseconds
+    // below `ns`.
     const uint64_t us = (ns - 1) / 1000;
     const int bits = 64 - __builtin_clzll(us);
     return bits < kBounds ? bits : kBounds;

@@ -30,7 +30,7 @@ enum class Label {
 
 // The role of this side of a connection.
 enum class Role { kClient, kServer };
-// The transport of a connection. kOther: a fabric of a test.
+// The path that carries a connection. kOther is a fabric of a test.
 enum class Path { kShm, kVerbs, kTcp, kHttp2, kOther };
 // The fabric that carries the messages of a session.
 enum class Fabric { kShm, kVerbs, kTcp, kOther };
@@ -60,7 +60,8 @@ enum class End {
   kTimeout,  // the peer sent no hello, or agreed on no path, in time
   kError,    // the peer broke the protocol or a limit
 };
-// A limit of memory: see session::Budget. kRead limits messages being read.
+// The limits of memory; see session::Budget. kRead limits messages that are
+// being read.
 enum class Budget { kReplies, kAnswers, kOutbox, kUnread, kRead };
 // A pool of memory for messages.
 enum class Pool { kShm, kVerbs };

@@ -12,11 +12,12 @@ namespace metrics {
 namespace {
 
 std::atomic<Registry*> current{nullptr};
-// Not a member, because the child of a fork has another registry.
+// The callback of CallAtFirstSource(). Not a member, because the child of a
+// fork has another registry.
 std::atomic<void (*)()> at_first_source{nullptr};
 
-// Makes the child of a fork create another registry. The parent's registry may
-// be locked for ever, by a thread that was asking.
+// Makes the child of a fork create another registry. A thread of the parent may
+// have held the lock of the parent's registry for ever.
 void ForgetInChild() { current.store(nullptr); }
 
 }  // namespace

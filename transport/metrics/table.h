@@ -30,7 +30,7 @@ struct Row {
   Merge merge;
   absl::Span<const Label> labels;
   const char* help;  // one sentence
-  // True if 0 means "no limit". The value 0 is then not shown.
+  // True if 0 means "no limit", so that 0 is not shown.
   bool zero_is_none;
 
   // Returns the number of combinations of label values.

@@ -33,8 +33,8 @@ struct TraceEvent {
   uint64_t ended_ns = 0;
 };
 
-// Queues up to 65,536 events for the writer. Drops and counts further events,
-// so that nobody waits. Thread-safe.
+// The queue of events for the writer. Holds up to 65,536 events. Drops and
+// counts further events, so that nobody waits. Thread-safe.
 class Trace {
  public:
   static constexpr size_t kMaxEvents = 64 * 1024;

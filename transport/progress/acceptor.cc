@@ -14,7 +14,7 @@ namespace progress {
 namespace {
 
 constexpr int kBacklog = 1024;
-// The limit of connections that one turn of the loop accepts.
+// Limits the connections that one turn of the loop accepts.
 constexpr int kAcceptsPerTurn = 16;
 // The pause when no descriptors are left.
 constexpr absl::Duration kPauseWithoutRoom = absl::Milliseconds(100);
@@ -101,7 +101,7 @@ void Acceptor::OnReadable() {
   }
 }
 
-// Returns true if more connections may be waiting.
+// Accepts one connection. Returns true if more connections may be waiting.
 bool Acceptor::AcceptOne() {
   {
     base::MutexLock lock(&mu_);
@@ -120,7 +120,8 @@ bool Acceptor::AcceptOne() {
     callbacks_.accepted(std::move(socket), address);
     return true;
   }
-  // Other errors: no client is waiting, or the client went away.
+  // Returns false for other errors: no client is waiting, or the client went
+  // away.
   if (!IsForWantOfRoom(errno)) return false;
   if (callbacks_.make_room()) return true;
   log_.Warning(absl::StrCat("no descriptors or memory for a connection at ",
@@ -129,8 +130,8 @@ bool Acceptor::AcceptOne() {
   return false;
 }
 
-// Keeps the client waiting in the backlog. Without the pause, the loop would
-// call back again and again.
+// Stops accepting for `pause`, so that clients wait in the backlog. Without the
+// pause, the loop would call back again and again.
 void Acceptor::PauseFor(absl::Duration pause) {
   {
     base::MutexLock lock(&mu_);

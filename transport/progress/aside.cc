@@ -101,7 +101,7 @@ size_t TasksAside(Aside kind) {
   return queue->unfinished;
 }
 
-// Counts in this order, because a task of kMemory may add one of kClosing
+// Counts kMemory first, because a task of kMemory may add one of kClosing
 // before it ends.
 size_t TasksAside() {
   const size_t memory = TasksAside(Aside::kMemory);

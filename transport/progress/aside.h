@@ -30,7 +30,7 @@ enum class Aside {
 // block the others. The limit is low, because a peer that makes many closings
 // slow can occupy all threads.
 constexpr size_t kMostClosingThreads = 4;
-// The limit of names that are resolved at a time.
+// Limits the threads that resolve names.
 constexpr size_t kMostNameThreads = 4;
 
 // Runs `task` on a thread of `kind`. Begins tasks of one kind in the order of
@@ -58,8 +58,8 @@ constexpr size_t kManyTasksAside = 256;
 // input from them.
 inline bool IsBusyAside() { return TasksAside() > kManyTasksAside; }
 
-// Returns true if kDevice has more tasks than the cap: the device is stuck.
-// Code that runs kDevice tasks for peers then accepts no new ones.
+// Returns true if kDevice has more tasks than the cap, because the device is
+// stuck. Code that runs kDevice tasks for peers then accepts no new ones.
 inline bool IsBusyAsideForDevice() {
   return TasksAside(Aside::kDevice) > kManyTasksAside;
 }

@@ -16,7 +16,7 @@ absl::Status StartDetachedThread(const char* name, void* (*main)(void*),
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  // Leave signals to the threads of the application.
+  // Blocks all signals, which are for the threads of the application.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -28,12 +28,12 @@ base::Mutex* create_mu() {
   static base::Mutex* const mu = new base::Mutex;
   return mu;
 }
-// Indexed by Kind.
+// The loops of this process, indexed by Kind.
 std::atomic<EventLoop*> loops[3];
 
 thread_local const EventLoop* current = nullptr;
 
-// The limit of a delay, so that an infinite delay does not overflow the clock.
+// Limits a delay, so that an infinite delay does not overflow the clock.
 constexpr absl::Duration kLongestDelay = absl::Hours(24 * 365 * 10);
 
 void ForgetLoopsInChild() {
@@ -173,8 +173,9 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
     timer_times_[id] = when;
     is_first = timers_.begin()->first.second == id;
   }
-  // If other timers are earlier, the thread wakes for the earliest, and then
-  // checks this timer. The loop's own thread checks before it sleeps.
+  // Wakes the thread if this timer is the earliest. Otherwise the thread wakes
+  // for an earlier timer, and then checks this one. The loop's own thread
+  // checks before it sleeps.
   if (is_first && !IsCurrent()) Wake();
   return id;
 }
@@ -202,7 +203,8 @@ void EventLoop::Post(Callback callback) {
 }
 
 void EventLoop::Wake() {
-  // Fails only if the counter is full. The loop is awake then anyway.
+  // Ignores a failure, which means that the counter is full. The loop is then
+  // awake anyway.
   (void)eventfd_write(wake_.get(), 1);
 }
 
@@ -223,7 +225,7 @@ bool EventLoop::HasWatches() {
   return !watched_.empty();
 }
 
-// Returns true if there was anything to do.
+// Runs one turn of the loop. Returns true if there was anything to do.
 bool EventLoop::Turn(int wait_millis) {
   epoll_event events[kEventsPerWait];
   const int count =

@@ -40,7 +40,7 @@ class EventLoop {
  public:
   // Identifies a watch or a timer. Never 0, and never reused.
   using Id = uint64_t;
-  // Gets the pending epoll events, such as EPOLLIN.
+  // Receives the pending epoll events, such as EPOLLIN.
   using FdCallback = std::function<void(uint32_t events)>;
   using Callback = std::function<void()>;
 
@@ -86,7 +86,8 @@ class EventLoop {
     int fd;
     std::shared_ptr<FdCallback> callback;
   };
-  // Not absl::Time, because the system's clock may be set.
+  // A time of the monotonic clock. Not absl::Time, because the system's clock
+  // may be set.
   using TimePoint = std::chrono::steady_clock::time_point;
   using TimerKey = std::pair<TimePoint, Id>;
 

@@ -23,7 +23,8 @@ namespace progress {
 class ForeignFd {
  public:
   ForeignFd() = default;
-  // Implicit, because closing any descriptor aside is correct.
+  // Takes ownership of a descriptor. Implicit, because closing any descriptor
+  // aside is correct.
   ForeignFd(base::UniqueFd fd);
   ForeignFd(ForeignFd&& other) noexcept;
   ForeignFd& operator=(ForeignFd&& other) noexcept;

@@ -26,9 +26,9 @@ constexpr int64_t PollSet::kRoundNanos;
 constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
-  // Allows as many spinners as can run. Spinners yield their cores to other
-  // threads, so no core has to stay free. With fewer spinners, threads that
-  // wait in turns would sleep and be woken at each turn.
+  // Allows as many spinners as there are cores. Spinners yield their cores to
+  // other threads, so no core has to stay free. With fewer spinners, threads
+  // that wait in turns would sleep and be woken at each turn.
   static PollSet* const set = new PollSet(UsableCores());
   return set;
 }
@@ -97,7 +97,7 @@ void PollSet::Remove(SlotId id) {
   }
   uint32_t state = slot->state.load(std::memory_order_relaxed);
   for (;;) {
-    // If the slot is idle, takes it, so that no thread begins to poll it.
+    // Takes the slot if it is idle, so that no thread begins to poll it.
     const bool idle = state == kIdle;
     if (slot->state.compare_exchange_weak(state, kPolledRemoved,
                                           std::memory_order_acq_rel)) {
@@ -121,7 +121,7 @@ bool PollSet::PollRound(bool all) {
   const size_t begin = begin_.load(std::memory_order_relaxed);
   bool any = false;
   absl::Time end = absl::InfiniteFuture();
-  // First the slots from `begin` on, then the slots before `begin`.
+  // Visits the slots from `begin` on, and then the slots before `begin`.
   for (const bool wrapped : {false, true}) {
     if (wrapped && begin == 0) break;
     bool over = false;
@@ -187,8 +187,8 @@ bool PollSet::PollTaken(Slot* slot) {
       FreeSlot(slot);
       return any;
     }
-    // The state is kPolledMissed. After a success the caller polls again
-    // anyway.
+    // Polls again after a missed input. The state is kPolledMissed. After a
+    // success the caller polls again anyway.
     if (any || look == kMaxLooks) {
       if (slot->state.compare_exchange_strong(state, kIdle,
                                               std::memory_order_acq_rel)) {
@@ -199,12 +199,13 @@ bool PollSet::PollTaken(Slot* slot) {
     }
     slot->state.compare_exchange_strong(state, kPolled,
                                         std::memory_order_acq_rel);
-    // If the exchange failed, the slot has been removed. The next round of this
-    // loop notices, possibly after one more poll.
+    // A failed exchange means that the slot has been removed. The next round of
+    // this loop notices this, possibly after one more poll.
   }
 }
 
-// Called by the thread that has taken the slot, which keeps the pollable alive.
+// Records that the slot had input. Called by the thread that has taken the
+// slot, which keeps the pollable alive.
 void PollSet::NoteInput(Slot* slot) {
   if (!slot->had_input.load(std::memory_order_relaxed)) {
     slot->had_input.store(true, std::memory_order_relaxed);

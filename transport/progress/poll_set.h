@@ -61,15 +61,15 @@ class Pollable {
 //      for input once more, as after any arming.
 //   2. Otherwise the peer saw the flag clear. Flags are cleared only while a
 //      spinner exists, and mu_ is held while spinners are counted and flags
-//      written. Hence a later EndSpin() sets the flag: the one of the last
+//      written. Hence a later EndSpin() sets the flag: that of the last
 //      spinner, or one that finds the pollable cold. This EndSpin() sees i and
 //      returns true, and its caller polls. Add() also sets the flag of a new
 //      pollable under mu_, and its caller polls for earlier input.
-//   3. A thread that polls may find the slot taken by a thread X. X looked for
-//      input before i came, and would go to sleep without having seen i.
-//      Therefore the thread marks the slot as missed. X gives the slot back by
-//      a read-modify-write of the same word. If X sees the mark, X looks again,
-//      and finds i. If X came first, the slot was not taken.
+//   3. A thread that polls may find the slot taken by another thread, X. X
+//      looked for input before i came, and would go to sleep without having
+//      seen i. Therefore the first thread marks the slot as missed. X releases
+//      the slot by a read-modify-write of the same word. If X sees the mark, X
+//      looks again, and finds i. If X came first, the slot was not taken.
 //   4. If BeginSpin() returned false, there is a spinner, and case 2 holds for
 //      that spinner.
 //
@@ -79,9 +79,9 @@ class PollSet {
  public:
   using SlotId = size_t;
 
-  // The limit of a round of polls. gRPC and the application then handle the
-  // delivered messages without a look at other sources, which takes about four
-  // times as long.
+  // Limits the time of a round of polls, in nanoseconds. gRPC and the
+  // application then handle the delivered messages without a look at other
+  // sources, which would take about four times as long.
   static constexpr int64_t kRoundNanos = 50 * 1000;
 
   // Returns the set of the process, which allows one spinner for each usable
@@ -92,7 +92,7 @@ class PollSet {
   explicit PollSet(int max_spinners, absl::Time (*clock)() = &base::SteadyNow);
   PollSet(const PollSet&) = delete;
   PollSet& operator=(const PollSet&) = delete;
-  // No thread may use the set any more.
+  // Requires that no thread uses the set any more.
   ~PollSet();
 
   // Adds a pollable, and holds a reference to it until Remove(). Afterwards the
@@ -162,7 +162,7 @@ class PollSet {
   const int max_spinners_;
   absl::Time (*const clock_)();
   Block first_;
-  // The end of the slots that were ever used.
+  // The number of slots that were ever used.
   std::atomic<size_t> limit_{0};
   std::atomic<size_t> count_{0};  // of added pollables
   // The slot at which the next round begins.

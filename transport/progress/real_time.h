@@ -1,4 +1,5 @@
-// Real-time threads, which the scheduler prefers to all ordinary threads.
+// Detects real-time threads, which the scheduler prefers to all ordinary
+// threads, and limits how they spin.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
@@ -31,7 +32,7 @@ class RealTimeCores {
   // destroyed.
   static RealTimeCores* OfProcess(int cores);
 
-  // `cores` is the number of cores that the process may use.
+  // Lets all but one of `cores`, the cores that the process may use, be taken.
   explicit RealTimeCores(int cores) : limit_(cores - 1) {}
 
   // Takes a core for a spinner. Returns false if only one core is left.
@@ -51,8 +52,8 @@ class RealTimeCores {
 // decides if it may spin nevertheless. Used by that thread only.
 class RealTimeSpin {
  public:
-  // In busy mode, real-time threads spin on all but one of `cores`. In other
-  // modes they do not spin.
+  // Begins a spin. In busy mode, real-time threads spin on all but one of
+  // `cores`. In other modes they do not spin.
   RealTimeSpin(bool is_busy, RealTimeCores* cores)
       : is_busy_(is_busy), cores_(cores) {}
   ~RealTimeSpin() {
@@ -61,8 +62,8 @@ class RealTimeSpin {
   RealTimeSpin(const RealTimeSpin&) = delete;
   RealTimeSpin& operator=(const RealTimeSpin&) = delete;
 
-  // Returns true if the thread may continue to spin. Call this function instead
-  // of relying on sched_yield().
+  // Returns true if the thread may continue to spin. sched_yield() would give
+  // the core to no ordinary thread.
   bool MayGoOn(bool is_real_time) {
     if (!is_real_time || holds_) return true;
     holds_ = is_busy_ && cores_->Take();

@@ -28,7 +28,8 @@ absl::Duration CoreLosses::Record(absl::Duration took, absl::Time now) {
   const int64_t lost = absl::ToInt64Nanoseconds(took);
   const int64_t had = back - lost - had_core_since_;
   had_core_since_ = back;
-  // No time slice is this long, so the process or its machine was stopped.
+  // A loss that is longer than any time slice means that the process or its
+  // machine was stopped.
   const bool stopped = lost > SpinPolicy::kMaxSliceNanos;
   const bool soon =
       static_cast<double>(had) < SpinPolicy::kSoon * static_cast<double>(lost);

@@ -35,8 +35,8 @@ class CoreLosses {
 
 // Learns from earlier waits how long to spin. If events come soon, the thread
 // spins longer than they take, because sleeping and waking up costs more than a
-// whole RPC. If events come late, the time falls to zero, because spinning only
-// burns power. If the time is zero, the policy learns from the duration of
+// whole RPC. If events come late, the time to spin falls to zero, because
+// spinning would only burn power. Then the policy learns from the duration of
 // sleeps.
 //
 // A spinner yields its core now and then. If other threads are always ready to
@@ -59,17 +59,18 @@ class SpinPolicy {
   // wake-ups: compared with a longer wait, the wake-ups are cheap. Also longer
   // than peers on one machine take to fill and read 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
-  // A yield of this length lost the core to another program's slice. A yield to
-  // other spinners takes microseconds.
+  // The shortest yield that counts as a lost core, in nanoseconds: another
+  // program has used its time slice. A yield to other spinners takes
+  // microseconds.
   static constexpr int64_t kLostCoreNanos = kMaxNanos;
   // Limits the losses of a core that count as another program's time slice.
   // Longer than any time slice. A longer loss means that the process or its
   // machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // Defines when a core is lost again "soon". The thread lost the core for some
-  // time, regained it, and held it for less than this fraction of that time. In
-  // this case the other program never sleeps. A program that runs only once
-  // causes no rest.
+  // The fraction of a loss that defines "soon". The thread lost the core for
+  // some time, regained it, and held it for less than this fraction of that
+  // time before it lost it again. In this case the other program never sleeps.
+  // A program that runs only once causes no rest.
   static constexpr double kSoon = 0.25;
   // The duration of a rest, as a multiple of the time for which the core was
   // lost. With longer rests, messages next to a single busy program took as
@@ -80,7 +81,8 @@ class SpinPolicy {
   // the time for which the core was lost. A spin for sockets gains tens of
   // microseconds, and a slice takes milliseconds.
   static constexpr int kLongRestFactor = 10;
-  // The longest rest: a core that becomes free is noticed this late.
+  // The longest rest, in nanoseconds: a core that becomes free is noticed this
+  // late.
   static constexpr int64_t kMaxRestNanos = 1000 * 1000 * 1000;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
@@ -88,7 +90,8 @@ class SpinPolicy {
   // Returns how long to spin. `now` is base::SteadyNow().
   absl::Duration Budget(absl::Time now) const;
 
-  // Returns true if no thread spins at `now` because of lost cores.
+  // Returns true if the policy rests at `now`: no thread spins, because cores
+  // were lost.
   bool Rests(absl::Time now) const;
 
   // Records that a spinner yielded its core, and regained it at `now`, after
@@ -100,7 +103,7 @@ class SpinPolicy {
   // lost again soon after a rest, the next rest is twice as long.
   void RecordCostlyYield(absl::Duration took, absl::Time now);
 
-  // Records a wait of `waited`, spinning and sleeping together. `found`: true
+  // Records a wait of `waited`, spinning and sleeping together. `found` is true
   // if the awaited event came, false if the caller reached its deadline.
   void Record(bool found, absl::Duration waited);
 

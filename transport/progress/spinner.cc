@@ -11,7 +11,8 @@ namespace progress {
 
 Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
                                const Turn& look) {
-  // A look is a system call, and costs as much as many polls.
+  // The number of polls for each look at the descriptors. A look is a system
+  // call, and costs as much as many polls.
   const int polls_per_look = set_->empty() ? 1 : 8;
   RealTimeSpin spin(policy_.Budget(start) == absl::InfiniteDuration(),
                     RealTimeCores::OfProcess(set_->max_spinners()));
@@ -36,8 +37,8 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   Spun result = Spun::kNot;
   while (set_->BeginSpin()) {
     result = PollFor(start, budget, look);
-    // EndSpin() found input that arrived before the path was armed. No doorbell
-    // rings for such input.
+    // Records input that arrived before the path was armed, and that EndSpin()
+    // has found. No doorbell rings for such input.
     if (set_->EndSpin()) has_left_input_ = true;
     if (!has_left_input_) return result;
     if (PollLeftInput()) return Spun::kFound;
@@ -67,8 +68,8 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
-  // Without turns, input of the set could keep the thread from its other work
-  // forever.
+  // Gives the sockets their turn. Otherwise input of the set could keep the
+  // thread from its other work forever.
   if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
     return;
   }
@@ -79,7 +80,7 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) spun = Spin(start, budget, look);
   bool found = spun == Spun::kFound;
-  // In busy mode a thread sleeps only if other threads need its core.
+  // Sleeps, but in busy mode only if other threads need the core.
   const bool sleeps = spun == Spun::kNot || wanted != absl::InfiniteDuration();
   if (!found) found = sleeps ? sleep() : look();
   policy_.Record(found, base::SteadyNow() - start);

@@ -1,5 +1,4 @@
-// Waiting of the library's own threads: a thread polls for a while, then
-// sleeps.
+// Lets the library's own threads poll for a while before they sleep.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_SPINNER_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_SPINNER_H_
@@ -24,14 +23,14 @@ class Spinner {
   // Does the thread's other work. Returns true if there was any.
   using Turn = std::function<bool()>;
 
-  // `set` must outlive the spinner.
+  // Makes a spinner for `set`, which must outlive it.
   Spinner(PollSet* set, PollingMode mode) : set_(set), policy_(mode) {}
 
   // Waits once: until the set delivers something, a turn does something, or
   // sleep() returns. While polling, calls look() now and then, or in each round
   // if the set is empty; look() must not block. If the set always has input,
   // each wait is short, and calls look() when Turns says that look() is due.
-  // `watches`: true if look() may find the input of a peer. Otherwise sleeps at
+  // `watches` is true if look() may find the input of a peer. If not, sleeps at
   // once if the set is empty.
   void Wait(bool watches, const Turn& look, const Turn& sleep);
 

@@ -35,16 +35,17 @@ class Turns {
   // takes 1 to 3 us, so turns cost about one per cent of a thread. With 50 us,
   // calls of 8 bytes took 8 per cent longer.
   static constexpr int64_t kIntervalNanos = 250 * 1000;
-  // The approximate limit of a turn, and of a round of the paths. A source that
-  // has more to do is due again after the next round.
+  // The approximate limit of the time of a turn, and of a round of the paths,
+  // in nanoseconds. A source that has more to do is due again after the next
+  // round.
   static constexpr int64_t kTurnNanos = 100 * 1000;
   // The upper bound in docs/threading.md for the time between two turns of a
   // source: the interval, a round, a turn of each source, and about as much for
   // packets and events that end late.
   static constexpr int64_t kBoundNanos = 1000 * 1000;
 
-  // Returns true if the caller has the source's turn at `now`. The next turn is
-  // then due an interval later.
+  // Returns true if it is the source's turn at `now`, which the caller then
+  // takes. The next turn is due an interval later.
   bool Take(Source source, absl::Time now);
   // Makes the source due immediately, because there may be more to do.
   void MakeDue(Source source);

@@ -69,7 +69,7 @@ void CallConnection::FinishAndUnlock(Entry entry) {
   SyncWatch();
   std::vector<std::function<void()>> callbacks;
   if (entry == Entry::kInput && loop_->IsCurrent()) callbacks.swap(later_);
-  // Post under the lock, to keep the order of the callbacks.
+  // Posts the callbacks under the lock, to keep their order.
   for (std::function<void()>& callback : later_) {
     executor()->Post(std::move(callback));
   }
@@ -102,23 +102,24 @@ void CallConnection::OnSocket(uint32_t events) {
   {
     Section section(this, Entry::kInput);
     if (stream_ended()) return;
-    // Read on every event except EPOLLOUT, because only a read detects the end
+    // Reads on every event except EPOLLOUT, because only a read detects the end
     // of the stream.
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();
     path = session_->path().endpoint();
   }
-  // A doorbell may have rung for input of the path.
+  // Polls the path, for whose input a doorbell may have rung.
   if (path != nullptr && path->HasInput()) poller_.Schedule();
 }
 
 void CallConnection::ReadSocket() {
   for (size_t bytes = 0; bytes < kBytesPerTurn;) {
-    // A closed session still reads the socket, so that the peer receives the
+    // Reads even if the session is closed, so that the peer receives the
     // remaining output.
     const absl::StatusOr<size_t> got =
         session_->closed() ? socket_->Discard() : socket_->Receive(lifeline_);
     if (!got.ok()) return OnSocketBroken(got.status());
-    // The loop watches the level, so an event follows if there is more input.
+    // Stops if the socket is empty. Otherwise the loop calls again, because it
+    // watches the level.
     if (*got < fabric::tcp::kLeastRoom || !session_->reads()) return;
     bytes += *got;
   }
@@ -139,7 +140,7 @@ void CallConnection::OnSocketBroken(const absl::Status& cause) {
 }
 
 void CallConnection::EndStream() {
-  // Release all resources here, because calls that wait for an answer keep the
+  // Releases all resources here, because calls that wait for an answer keep the
   // connection.
   if (watch_ != 0) {  // the connection was started
     loop_->Unwatch(std::exchange(watch_, 0));
@@ -233,7 +234,8 @@ absl::Status CallConnection::OnEntry(uint32_t, absl::string_view) {
 
 void CallConnection::OnEnded(const absl::Status& cause) {
   opened_.clear();
-  // Delay the release of the listener, because the listener may be the caller.
+  // Keeps the listener until the end of this function, because the listener may
+  // be the caller.
   std::shared_ptr<Events> events = std::move(events_);
   events->OnClosed(this, cause);
   RunLater([events] {});

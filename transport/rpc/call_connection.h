@@ -86,7 +86,7 @@ class CallConnection final : public connection::Connection {
     const Entry entry_;
   };
 
-  // Functions for calls, under the lock.
+  // The functions below are for calls, under the lock.
   //
   // Returns the id of a new stream. Each id is used once. Ends the session if
   // no ids are left.

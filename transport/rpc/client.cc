@@ -65,8 +65,8 @@ class Client::Core final : public CallConnection::Events,
   // Ends the client. No calls can be sent afterwards. Soon reports the calls
   // that were not sent.
   void Finish(const absl::Status& why);
-  // Schedules the call of `closed`, unless the owner destroys the client
-  // before.
+  // Schedules the call of `closed`, which is not made if the owner destroys the
+  // client before.
   void PostClosed(const absl::Status& why);
   void PostReport(Done unsent, const absl::Status& why);
   Done Forgetting(CallId id, Done done);
@@ -170,7 +170,7 @@ void Client::Core::OnClosed(CallConnection* connection,
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("connection to ", options_.target, ": ", why.message()));
   Finish(status);
-  // Call `closed` after the reports of sent calls.
+  // Calls `closed` after the reports of sent calls.
   connection->RunLater(
       [self = shared_from_this(), status] { self->PostClosed(status); });
 }

@@ -44,10 +44,10 @@ class Client {
   };
   // Identifies a call. Never 0 and never reused.
   using CallId = uint64_t;
-  // Callbacks run on the thread of progress::EventLoop::GetPolling(), without
-  // locks, and never within a function of the client. Callbacks must not block.
-  // Callbacks may call every function of the client, and may destroy the
-  // client.
+  // Receives the answer of a call. Callbacks run on the thread of
+  // progress::EventLoop::GetPolling(), without locks, and never within a
+  // function of the client. Callbacks must not block. They may call every
+  // function of the client, and may destroy the client.
   using Done = std::function<void(absl::StatusOr<Response>)>;
   using Closed = std::function<void(const absl::Status&)>;
 

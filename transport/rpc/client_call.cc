@@ -82,7 +82,7 @@ void ClientCall::OnReset(const absl::Status& status, bool) {
 
 void ClientCall::Finish(absl::StatusOr<Response> result) {
   connection_->AddCalls(-1);
-  // Report later, without locks, because the report may drop the last share of
+  // Reports later, without locks, because the report may drop the last share of
   // the response or of this call.
   connection_->RunLater(
       [self = std::move(self_), done = TakeDone(),

@@ -24,15 +24,15 @@ namespace rpc {
 //   kOpen     Cancel                         reset, report          kOver
 //   kWaiting  TakeUnsent                     return the report      kOver
 //
-// Call all functions under the connection's lock, or under the client's lock
-// while there is no connection. Reports once, on the loop's thread, without
-// locks.
+// A call of a client. Call all functions under the connection's lock, or under
+// the client's lock while there is no connection. Reports once, on the loop's
+// thread, without locks.
 class ClientCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ClientCall> {
  public:
   using Done = std::function<void(absl::StatusOr<Response>)>;
 
-  // `head` is the encoded request.
+  // Makes a call with the encoded request `head`.
   ClientCall(std::string head, memory::Payload payload, Done done)
       : head_(std::move(head)),
         payload_(std::move(payload)),

@@ -31,8 +31,8 @@ struct Greeted {
 // that sends no greeting within five seconds. Lives on the loop's thread.
 class Greeter : public std::enable_shared_from_this<Greeter> {
  public:
-  // Called once, with a client that has the token, or with the reason for
-  // dropping the connection.
+  // Receives, once, a client that has the token, or the reason for dropping the
+  // connection.
   using Done = std::function<void(absl::StatusOr<Greeted>)>;
 
   Greeter(progress::EventLoop* loop, base::UniqueFd socket,

@@ -11,9 +11,10 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// The limits are far above the needs of an honest cluster, because a client
-// sends its greeting within the round trip of its connection. The limit per
-// host allows for a whole network behind one address.
+// The limits of connections without a greeting: in all, and of one host. They
+// are far above the needs of an honest cluster, because a client sends its
+// greeting within the round trip of its connection. The limit per host allows
+// for a whole network behind one address.
 constexpr HalfOpenTable::Limits kLimits = {1024, 256};
 
 }  // namespace
@@ -43,8 +44,8 @@ void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
   greeters_[id] = greeter;
   shown_.Set(table_.size());
   greeter->Start();
-  // The new connection is the youngest, and has left the table if its greeting
-  // is complete.
+  // Drops the oldest connection if there are too many. The new connection is
+  // the youngest, and has left the table if its greeting is complete.
   if (table_.Excess().has_value()) (void)MakeRoom();
 }
 

@@ -28,7 +28,7 @@ namespace rpc {
 // process's log lines. Runs on the loop's thread.
 class Greeters : public std::enable_shared_from_this<Greeters> {
  public:
-  // Called for each client that has shown the token.
+  // Receives each client that has shown the token.
   using Done = std::function<void(Greeted)>;
 
   Greeters(progress::EventLoop* loop, const std::string& token, Done done);

@@ -16,8 +16,8 @@ constexpr absl::string_view kGreetingMagic = "PSTKrpc?";
 constexpr absl::string_view kAnswerMagic = "PSTKrpc!";
 
 // Removes `magic` and a body from the beginning of `*bytes`, and returns the
-// body. A body has `fixed` bytes, and then a rest of at most `most` bytes. The
-// last two fixed bytes are the length of the rest.
+// body. A body has `fixed` bytes, and then a variable part of at most `most`
+// bytes. The last two fixed bytes are the length of the variable part.
 absl::StatusOr<absl::optional<absl::string_view>> TakeBody(
     absl::string_view magic, size_t fixed, size_t most,
     absl::string_view* bytes) {

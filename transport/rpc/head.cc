@@ -19,8 +19,8 @@ constexpr int kMaxPayloads = 16;
 constexpr uint32_t kLargestCode =
     static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
 
-// Returns microseconds, or 0 for no timeout. Rounds a positive timeout up to at
-// least 1.
+// Returns the timeout in microseconds, or 0 for no timeout. Rounds a positive
+// timeout up to at least 1.
 uint64_t ToMicroseconds(absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return 0;
   const int64_t micros = absl::ToInt64Microseconds(timeout);
@@ -97,7 +97,7 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head) {
   const uint8_t length = reader.Number<uint8_t>();
   request.method = reader.String(length);
   const size_t before = sizeof(uint64_t) + sizeof(uint8_t) + length;
-  // The session truncates a longer head.
+  // Rejects a head above the limit, at which the session would truncate it.
   if (!reader.ok() || length == 0 || head.size() - before > kMaxMetadataBytes) {
     return absl::InvalidArgumentError("the peer's request is malformed");
   }

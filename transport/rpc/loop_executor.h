@@ -17,7 +17,8 @@ namespace rpc {
 
 class LoopExecutor final : public connection::Executor {
  public:
-  // `loop` must be the result of EventLoop::GetPolling(mode).
+  // Runs tasks on `loop`, which must be the result of
+  // EventLoop::GetPolling(mode).
   LoopExecutor(progress::EventLoop* loop, progress::PollingMode mode)
       : loop_(loop), mode_(mode) {}
 
@@ -30,7 +31,7 @@ class LoopExecutor final : public connection::Executor {
         progress::EventLoop::GetPolling(mode_);
     if (loop.ok()) (*loop)->Post(std::move(task));
   }
-  // RunAfter() and Cancel() do nothing in a forked child.
+  // Does nothing in a forked child. The same holds for Cancel().
   Id RunAfter(absl::Duration delay,
               std::function<void(bool is_due)> task) override {
     return loop_->RunAfter(delay, [task = std::move(task)] { task(true); });

@@ -97,8 +97,7 @@ void Opening::OnConnected() {
   connected_ = true;
   const std::string greeting =
       EncodeGreeting(Greeting{wire::kOldestVersion, wire::kVersion, token_});
-  // A single send() suffices, because a new socket has room for the whole
-  // greeting.
+  // Sends the greeting at once, because a new socket has room for all of it.
   if (send(socket_.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(greeting.size())) {
     return Finish(absl::UnavailableError(

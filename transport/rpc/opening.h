@@ -33,10 +33,12 @@ struct Opened {
 //   kGreeting    answer                     report              kOver
 //   any          error, time limit, Cancel  report              kOver
 //
-// All functions except Begin() and Cancel() run on the loop's thread.
+// The opening of one socket. All functions except Begin() and Cancel() run on
+// the loop's thread.
 class Opening : public std::enable_shared_from_this<Opening> {
  public:
-  // Called once, on the loop's thread, unless the opening is cancelled.
+  // Receives the socket, or an error. Called once, on the loop's thread, unless
+  // the opening is cancelled.
   using Done = std::function<void(absl::StatusOr<Opened>)>;
 
   static std::shared_ptr<Opening> Begin(progress::EventLoop* loop,

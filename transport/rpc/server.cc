@@ -84,7 +84,8 @@ class Server::Core final : public CallConnection::Events,
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // Handles calls. Changed and called on the loop's thread. Null when stopped.
+  // The handler of calls. Changed and called on the loop's thread. Null when
+  // stopped.
   Handler handler_ ABSL_GUARDED_BY(mu_);
   std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);
@@ -166,7 +167,7 @@ void Server::Core::OnClosed(CallConnection* connection, const absl::Status&) {
   base::MutexLock lock(&mu_);
   auto it = connections_.find(connection);
   if (it == connections_.end()) return;
-  // Does not drop the last share, because the caller holds another.
+  // Erases the connection, of which the caller holds another share.
   connections_.erase(it);
 }
 
@@ -192,7 +193,7 @@ void Server::Core::Stop() {
     connection->Close(absl::UnavailableError("the server was stopped"));
   }
   if (loop_->IsCurrent()) return;
-  // Wait for the loop's thread, which may be running a handler.
+  // Waits for the loop's thread, which may be running a handler.
   struct Barrier {
     std::mutex mu;
     std::condition_variable passed;

@@ -63,8 +63,9 @@ class Server {
     int64_t max_receive_bytes = 64 * 1024 * 1024;  // per request payload
     uint32_t max_calls = 100 * 1000;               // open calls per client
   };
-  // Callbacks, including the callbacks of IncomingCall, run on the thread of
-  // progress::EventLoop::GetPolling(), without locks. Callbacks must not block.
+  // Handles a call. Callbacks, including the callbacks of IncomingCall, run on
+  // the thread of progress::EventLoop::GetPolling(), without locks. Callbacks
+  // must not block.
   using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
 
   // Starts a server. Fails with the system's error if the address is

@@ -27,7 +27,7 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
-  // Refuse a message after the request's end, because the handler reads the
+  // Refuses a message after the request's end, because the handler reads the
   // request without a lock.
   if (!has_head_ || has_message_ || compressed || state_ != State::kReceiving) {
     return Refuse(absl::InternalError("the request is malformed"));

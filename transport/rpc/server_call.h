@@ -25,11 +25,13 @@ namespace rpc {
 //   kHandled    Respond                      send the answer     kOver
 //   any         a reset, a lost connection   run on_cancel       kOver
 //
-// Thread-safe: takes the connection's lock, except for events.
+// A call that a server has received. Thread-safe: takes the connection's lock,
+// except for events.
 class ServerCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ServerCall> {
  public:
-  // Called on the loop's thread, without locks, when the request has arrived.
+  // Handles the request when it has arrived. Called on the loop's thread,
+  // without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
@@ -67,7 +69,8 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   Handler handler_;
-  // Guarded by the connection's lock, except request_ after its arrival.
+  // The lock of the connection guards the members below, except request_ after
+  // its arrival.
   State state_ = State::kReceiving;
   std::shared_ptr<ServerCall> self_;  // set while the stream is attached
   Request request_;

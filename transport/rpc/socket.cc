@@ -66,8 +66,8 @@ absl::StatusOr<bool> Socket::Pump() {
 }
 
 void Socket::Close() {
-  // Shut down before closing, because a forked child may have a copy of the
-  // descriptor.
+  // Shuts the socket down before closing it, because a forked child may have a
+  // copy of the descriptor.
   shutdown(fd_.get(), SHUT_RDWR);
   fd_.Reset();
   pieces_.clear();
@@ -86,7 +86,7 @@ void Socket::Advance(size_t sent) {
 
 void SetNoDelay(int fd) {
   const int on = 1;
-  // Ignore errors, because a connection without TCP_NODELAY also works.
+  // Ignores errors, because a connection without TCP_NODELAY also works.
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 

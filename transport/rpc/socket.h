@@ -20,7 +20,7 @@
 namespace penstock {
 namespace rpc {
 
-// Thread-compatible.
+// The socket of one connection. Thread-compatible.
 class Socket final : public fabric::tcp::ByteStream {
  public:
   explicit Socket(base::UniqueFd fd) : fd_(std::move(fd)) {}

@@ -23,7 +23,7 @@ class Admission {
   bool full() const { return open_ >= max_streams_; }
   // Counts `stream` as open. Call only if !full().
   void Open(Stream* stream);
-  // Opens a client's stream, or blocks the stream if full().
+  // Opens a client's stream. If full(), blocks the stream until TakeBlocked().
   void OpenOrBlock(uint32_t id, Stream* stream);
   // Frees the stream's place. Does nothing if the stream is not open.
   void Close(Stream* stream);

@@ -1,4 +1,4 @@
-// Limits the memory that a peer makes this process hold. Pure.
+// Limits the memory that a peer makes this process hold. Does no I/O.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
 #define PENSTOCK_TRANSPORT_SESSION_BUDGET_H_
@@ -14,8 +14,8 @@ namespace session {
 // Limits what one session holds for its peer. docs/security.md lists these
 // limits and those enforced elsewhere.
 struct BudgetLimits {
-  // Above these limits, the session waits for the peer to take what it was
-  // sent. An honest peer may reach them.
+  // Limits that an honest peer may reach. Above them, the session waits for the
+  // peer to take what it was sent.
   //
   // Caps exposed messages and unsent data of ended streams. Above the cap, new
   // streams wait. Equals the bytes that a reader reads ahead.
@@ -31,7 +31,7 @@ struct BudgetLimits {
   // the peer's announcements.
   uint64_t announcements = 64 * 1024;
 
-  // Above these limits, the session ends. No honest peer reaches them.
+  // Limits that no honest peer reaches. Above them, the session ends.
   //
   // Caps a server's unread messages and metadata. An honest client announces
   // from 16 MiB on.
@@ -64,8 +64,8 @@ class Budget {
     return used(Kind::kOutbox) <= limits_.outbox_bytes &&
            used(Kind::kAnnounced) < limits_.announcements;
   }
-  // Returns true if another announcement of the peer fits. `pending`: the
-  // number of parts that are neither read nor released.
+  // Returns true if another announcement of the peer is allowed. `pending` is
+  // the number of parts that are neither read nor released.
   bool takes_announcement(size_t pending) const {
     return pending < limits_.announcements;
   }

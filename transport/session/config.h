@@ -25,7 +25,8 @@ struct Config {
   bool is_client = false;
   // The fabrics that this side offers besides the lifeline, best first.
   std::vector<wire::FabricOffer> offers;
-  // The acceptor's secret; the client presents it on later paths.
+  // The accepting side's secret, which the client presents when it connects a
+  // path.
   std::string token;
   // Limits how many streams a client may have open at once. Used by a server.
   uint32_t max_streams = UINT32_MAX;
@@ -36,7 +37,7 @@ struct Config {
   // Holds two messages of the largest common tensor chunk. With a larger
   // window, the sender would notice a slow reader later.
   uint32_t stream_window = 4 * 1024 * 1024;
-  // Lets messages be used in the peer's memory, if the fabric supports it.
+  // True to use messages in the peer's memory, if the fabric supports it.
   bool load_in_place = true;
   // Limits the eagerly sent bytes that the peer has not read, over all streams.
   // Above the limit, even small messages are announced. This bounds the peer's

@@ -26,7 +26,8 @@ struct Counters {
   metrics::Fabric sending = metrics::Fabric::kTcp;
   metrics::Fabric receiving = metrics::Fabric::kTcp;
   OfFabric traffic[metrics::kFabrics];
-  // For keepalive: packets received over any path, and frames of streams sent.
+  // Numbers for keepalive: packets received over any path, and stream frames
+  // sent.
   uint64_t inputs = 0;
   uint64_t stream_frames_sent = 0;
 

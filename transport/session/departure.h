@@ -60,11 +60,12 @@ class Departure {
   // Records a stream that the client opened. Returns false after the last
   // GOAWAY: the stream is not served then.
   bool OnStreamOpened(uint32_t stream);
-  // Excludes the streams from `first` on, which are not served.
+  // Takes back the streams from `first` on, which are not served. The last
+  // GOAWAY does not include them.
   void TakeBack(uint32_t first) { last_opened_ = first - 1; }
 
   // Handles the server's GOAWAY, on a client. Returns INVALID_ARGUMENT if the
-  // server raises the last stream that it named before.
+  // server names a higher last stream than before.
   absl::Status OnGoaway(uint32_t last_stream, const std::string& reason);
   // Returns the id of a new stream. Each id is used once, so the connection is
   // gone after the last one. Call only if !gone().

@@ -51,7 +51,7 @@ struct PathDescription {
   // messages of the peer are read in chunks of chunk_bytes.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
-  // The kind of `reason`.
+  // The kind of the reason in `reason`.
   metrics::Reason cause = metrics::Reason::kNone;
 };
 
@@ -61,12 +61,12 @@ class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
 
-  // Reports a stream that the peer opened; ids grow. The stream's data waits
-  // for Session::AttachStream().
+  // Reports a stream that the peer opened; ids increase. The stream's data
+  // waits for Session::AttachStream().
   virtual void OnStreamOpened(uint32_t stream) = 0;
-  // Reports that streams above `last_stream` were not served and that no new
-  // ones will be. With wire::kLastStreamUnknown, a second GOAWAY follows and
-  // names the last stream.
+  // Reports that streams above `last_stream` were not served, and that the
+  // server will serve no new ones. With wire::kLastStreamUnknown, a second
+  // GOAWAY follows and names the last stream.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
   // Defines an entry that later metadata names by `number`. An error ends the
   // session.
@@ -89,8 +89,9 @@ class PathEvents {
   virtual void OnConnectWanted(const std::string& fabric,
                                const std::string& offer,
                                const std::string& token) = 0;
-  // Reports that the client tries again. Wait for the client on all offered
-  // fabrics, with a new token for FastPath::Offer(). Then proceed as above.
+  // Reports that the client tries again. The owner waits for the client on all
+  // offered fabrics, with a new token for FastPath::Offer(), and then calls
+  // FastPath::Add() or OnFailure().
   virtual void OnListenWanted() = 0;
   // Reports the first choice of a path, and each later change.
   virtual void OnPathChosen(const PathDescription& path) = 0;

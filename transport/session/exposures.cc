@@ -41,7 +41,8 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
     }
   }
   if (exposed.fast.empty() && !stable.on_host()) {
-    // Stages the message here, so that this side learns why it cannot be read.
+    // Copies the message to the host here, so that this side learns why it
+    // cannot be read.
     absl::StatusOr<memory::Payload> staged = memory::ToHost(stable);
     if (!staged.ok()) return announce;
     stable = *std::move(staged);

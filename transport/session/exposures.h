@@ -17,7 +17,7 @@
 namespace penstock {
 namespace session {
 
-// Not thread-safe.
+// The messages of one session that the peer has not released. Not thread-safe.
 class Exposures {
  public:
   struct Exposed {
@@ -45,10 +45,10 @@ class Exposures {
   // kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch, bool push);
-  // Returns the exposed message, which must exist. The pointer is valid until
-  // the next call.
+  // Returns the exposed message. Requires that it exists. The pointer is valid
+  // until the next call.
   Exposed* Find(uint64_t id) { return &exposed_.find(id)->second; }
-  // Withdraws the message. Returns nullopt if `id` is unknown.
+  // Withdraws the message, and returns it. Returns nullopt if `id` is unknown.
   absl::optional<Exposed> Release(uint64_t id);
 
   // Forgets the fast path, whose exposures end with it.

@@ -78,8 +78,9 @@ absl::Status FastPath::OnFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      // If both sides noticed the loss, the peer may know the cause. The peer
-      // may also merely repeat this side's reason.
+      // Adds the cause that the peer has reported. If both sides noticed the
+      // loss, the peer may know the cause. The peer may also merely repeat this
+      // side's reason.
       if (actions.report &&
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
@@ -163,8 +164,8 @@ void FastPath::Add(const std::string& fabric,
   kind_ = metrics::FabricOf(fabric);
   path_->Start(input_);
   streams_->input().UseFastPath(path_.get(), handshake_.epoch());
-  // Waits for the peer's hello: once told, the peer may send over the path, and
-  // its data could overtake the hello.
+  // Tells the peer only after the peer's hello: once told, the peer may send
+  // over the path, and its data could overtake the hello.
   if (greeted_) Apply(handshake_.OnLocalReady());
 }
 

@@ -44,9 +44,11 @@ class FastPath {
   // Handles a failed attempt: a client tries the next fabric, a server waits on
   // its other fabrics. The attempt ends when all have failed.
   void OnFailure(const std::string& fabric, const absl::Status& cause);
-  // Sends the client the token to present; see PathEvents::OnListenWanted().
+  // Sends the token to the client, which presents it; see
+  // PathEvents::OnListenWanted().
   void Offer(const std::string& token);
-  // Returns true for a client that uses only the lifeline and could use more.
+  // Returns true for a client that uses only the lifeline, although both
+  // sides have a fabric in common.
   bool CanRetry() const;
   // Begins another attempt. Does nothing unless CanRetry().
   void Retry();
@@ -64,8 +66,8 @@ class FastPath {
            handshake_.state() != PathHandshake::State::kInUse &&
            handshake_.state() != PathHandshake::State::kSettled;
   }
-  // Returns true if messages in device memory would be sent directly from
-  // there.
+  // Returns true if a message in device memory would be sent from there,
+  // without a copy to the host.
   bool TakesDeviceMemory() const {
     return in_use_ && path_->TakesDeviceMemory();
   }
@@ -75,13 +77,13 @@ class FastPath {
   // Describes the path that carries the session.
   PathDescription Describe() const;
 
-  // Functions for the session.
+  // The functions below are for the session.
   //
   // Returns the endpoint that carries the session.
   const fabric::Endpoint* carrier() const {
     return in_use_ ? path_.get() : lifeline_;
   }
-  // Returns the kind of the path that endpoint() is, or was last.
+  // Returns the kind of endpoint(), or of the last path if there is none.
   metrics::Fabric fabric() const { return kind_; }
   // Returns true if the lifeline must ring: for sent data, for a peer that
   // waits for its data to be received, or after RingLifeline().

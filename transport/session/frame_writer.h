@@ -18,7 +18,7 @@ namespace session {
 // peer. Not thread-safe.
 class FrameWriter {
  public:
-  // All three must outlive this object.
+  // Makes a writer. `sender` and both other objects must outlive this object.
   FrameWriter(Sender* sender, const protocol::ReceiveOrder* received,
               Counters* counters)
       : sender_(sender), received_(received), counters_(counters) {}

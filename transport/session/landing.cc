@@ -10,10 +10,12 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The alignment of a memory::Block. Data keeps its alignment in the message.
+// The alignment of a memory::Block, in bytes. Data keeps its position modulo
+// this number.
 constexpr uint64_t kAlignment = 64;
 
-// Returns true if `next` directly follows `part`. The peer chose the numbers.
+// Returns true if `next` directly follows `part` in the peer's memory. The peer
+// chose the numbers.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&

@@ -31,8 +31,8 @@ class Landing {
       const std::shared_ptr<memory::Destinations>& destinations,
       fabric::Endpoint* path);
 
-  // Returns the parts to read: those of the region, except that parts that are
-  // adjacent both at the peer and here are merged.
+  // Returns the parts to read. Parts that are adjacent both at the peer and
+  // here are merged.
   const fabric::RemoteRegion& parts() const { return parts_; }
   std::vector<uint64_t> lengths() const;
   // Returns the memory for `length` bytes of a part.
@@ -44,7 +44,8 @@ class Landing {
   memory::Payload Message() const;
 
  private:
-  // One part in its destination, or several parts in the block.
+  // The memory of one part in its destination, or of several parts in the
+  // block.
   struct Piece {
     uint64_t size = 0;
     uint64_t at_block = 0;
@@ -67,7 +68,7 @@ class Landing {
   std::shared_ptr<const void> taken_;  // the right to the destinations
   std::vector<std::shared_ptr<const void>> prepared_;  // destroyed first
   memory::Block block_;
-  // Inline room for one element: most messages are in one piece.
+  // The pieces. One is inline, because most messages are in one piece.
   absl::InlinedVector<Piece, 1> pieces_;
   fabric::RemoteRegion parts_;
   absl::InlinedVector<size_t, 1> piece_of_;  // by part

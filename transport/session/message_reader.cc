@@ -194,9 +194,9 @@ void MessageReader::StartReads(
   if (it == pulls_.end()) return;
   std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
   to_start.insert(to_start.end(), reads.begin(), reads.end());
-  // A read may end within Read() and request the next read. The loop starts the
-  // next read, so that stack depth does not grow with the number of pieces. The
-  // read may also finish the pull.
+  // Leaves the next read to the loop that started this one. A read may end
+  // within Read() and request the next read, or finish the pull. With the loop,
+  // stack depth does not grow with the number of pieces.
   if (std::exchange(it->second.starting, true)) return;
   for (; it != pulls_.end(); it = pulls_.find(id)) {
     Pull& pull = it->second;
@@ -230,7 +230,8 @@ void MessageReader::Finish(uint64_t id) {
   Pull& pull = pulls_[id];
   if (pull.puller->state() == protocol::Puller::State::kFailed) {
     const absl::Status error = pull.puller->error();
-    // The path may have been lost. The lifeline reaches the same bytes.
+    // Reads the same bytes over the lifeline, because the path may have been
+    // lost.
     if (pull.wanted && pull.path != lifeline_) {
       pull.lifeline_only = true;
       pull.landing = nullptr;  // no more reads are under way
@@ -307,9 +308,9 @@ void MessageReader::Consumed(uint64_t bytes) {
 }
 
 void MessageReader::StartDeferred() {
-  // A read may fail as it starts, and let the next read start. The loop starts
-  // the next read, so that stack depth does not grow with the number of
-  // announcements.
+  // Leaves the next read to the loop that is running. A read may fail as it
+  // starts, and let the next read start. With the loop, stack depth does not
+  // grow with the number of announcements.
   if (starting_deferred_) return;
   starting_deferred_ = true;
   while (!wanted_.empty() && MayStartWanted()) {

@@ -44,13 +44,13 @@ class MessageReader {
     virtual ~Owner() = default;
     // Reports that message `id` of `stream` was read, or failed. Called once
     // for each Begin(), perhaps from within it, unless Abandon() came first.
-    // Return `budgeted` with Consumed() when the application has taken the
-    // message.
+    // The user returns `budgeted` with Consumed() when the application has
+    // taken the message.
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
                                absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
-    // Reports that nothing reads from the peer's message `id` any more. Tell
-    // the peer.
+    // Reports that nothing reads from the peer's message `id` any more. The
+    // user then tells the peer.
     virtual void OnRegionReleased(uint64_t id) = 0;
   };
 
@@ -59,19 +59,19 @@ class MessageReader {
 
   // Reads over `path` the regions that announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
-  // Holds memory that reads were filling.
+  // The memory that reads were filling.
   using Filled = std::vector<std::unique_ptr<Landing>>;
   // Restarts the fast path's reads on the lifeline. Returns the memory that
   // these reads were filling: keep it until the path is destroyed.
   Filled LoseFastPath();
   // Ends all reporting and starts no more reads. Call when the session is over.
-  // Reads on the lifeline still end, those on the fast path do not. Returns the
-  // memory that the latter were filling, as LoseFastPath() does.
+  // Reads on the lifeline still end; reads on the fast path do not. Returns the
+  // memory that reads on the fast path were filling, as LoseFastPath() does.
   Filled Stop();
 
   // Reads the message, now or when the budget allows, into `destinations` as
-  // far as they fit. Null: no destinations. Returns INVALID_ARGUMENT if the
-  // peer used an id twice.
+  // far as they fit. `destinations` may be null. Returns INVALID_ARGUMENT if
+  // the peer used an id twice.
   absl::Status Begin(
       uint32_t stream, const wire::Announce& announce,
       std::shared_ptr<memory::Destinations> destinations = nullptr);
@@ -113,7 +113,7 @@ class MessageReader {
     bool starting = false;
   };
 
-  // Returns the announced region on that path, or null.
+  // Returns the announced region of the fast path or the lifeline, or null.
   const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
                                           uint32_t path) const;
   // Returns the announced region on the fast path, or null.
@@ -126,9 +126,10 @@ class MessageReader {
   bool MayStartWanted() const { return abandoned_ <= budget_; }
   void Start(uint64_t id);
   void AbandonPull(uint64_t id);
-  // Removes the pull from all containers and returns it.
+  // Removes the pull of message `id` from all containers and returns it.
   Pull Take(uint64_t id);
-  // Returns the announced region on the path that it chooses, or null.
+  // Chooses the path of a pull. Returns the announced region on that path, or
+  // null.
   const wire::AnnouncedRegion* ChoosePath(Pull* pull) const;
   protocol::ChunkTuner MakeTuner(const fabric::Endpoint& path) const;
   protocol::ChunkTuner* TunerOf(const Pull& pull) {
@@ -154,7 +155,8 @@ class MessageReader {
   uint64_t abandoned_ = 0;  // of in_use_: being read for nobody
   std::map<uint64_t, Pull> pulls_;
   std::set<std::pair<uint32_t, uint64_t>> of_streams_;  // all of pulls_
-  // Announcement ids only grow, so these sets are in order of arrival.
+  // The ids of the announced messages by state. Ids only increase, so these
+  // sets are in order of arrival.
   std::set<uint64_t> under_way_;  // have a puller
   std::set<uint64_t> deferred_;   // wait for budget
   std::set<uint64_t> wanted_;     // the application waits for these

@@ -41,8 +41,8 @@ class OrderedInput {
   // Counts bytes that came over the fast path. Their frames are acknowledged
   // once enough bytes are unacknowledged.
   void CountBytes(size_t bytes) { received_since_ack_ += bytes; }
-  // Sends an acknowledgement if one is due. Call after waiting frames were
-  // sent: most of the time, one of them has acknowledged.
+  // Sends an acknowledgement if one is due. Call after sending the frames that
+  // wait, because most of the time one of these has acknowledged.
   void AcknowledgeIfDue(Sender* sender, bool uses_fast_path);
 
  private:

@@ -1,5 +1,5 @@
 // Agrees with the peer when the fast path is used and when it is dropped. Uses
-// frames over the lifeline. Pure.
+// frames over the lifeline. Does no I/O.
 //
 // Each attempt has a number, the epoch; the first epoch is the hello's.
 //
@@ -66,7 +66,7 @@ class PathHandshake {
 
   State state() const { return state_; }
   uint32_t epoch() const { return epoch_; }
-  // Returns true if this epoch may still bring a path.
+  // Returns true if the present epoch may still bring a path.
   bool open() const {
     return state_ == State::kTrying || state_ == State::kReadyThere;
   }

@@ -1,4 +1,4 @@
-// Chooses a session's fast path from what both sides offered: pure.
+// Chooses a session's fast path from what both sides offered. Does no I/O.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_NEGOTIATOR_H_
@@ -14,9 +14,9 @@
 namespace penstock {
 namespace session {
 
-// The choice among common fabrics. The connecting side tries them in its own
-// order of preference. Each failure adds to the reason that people see in the
-// end.
+// The choice among the fabrics that both sides have. The connecting side tries
+// them in its own order of preference. Each failure adds to the reason that
+// people see in the end.
 class PathNegotiator {
  public:
   explicit PathNegotiator(std::vector<wire::FabricOffer> mine)
@@ -24,7 +24,7 @@ class PathNegotiator {
 
   // Takes what the peer's hello offers.
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
-  // Returns the peer's offer to try next. Nullopt: stay on the lifeline.
+  // Returns the peer's offer to try next. Nullopt means: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();
   // Starts again with the peer's earlier offers.
   void Restart();

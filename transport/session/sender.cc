@@ -97,7 +97,8 @@ bool Sender::SendAgain() {
 
 bool Sender::SendFront() {
   const protocol::Batch& batch = outbox_.front();
-  // A batch packed for another path may be too long for this one.
+  // Repacks the batch if it is too long for this path, because it was packed
+  // for another one.
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_packet_bytes) {
     return SendFrontOverLifeline();
@@ -130,7 +131,7 @@ void Sender::Flush() {
     while (!outbox_.empty() && SendFront()) {
     }
   }
-  // Pushes only after the announcements were sent: otherwise the peer would
+  // Pushes only after the announcements were sent. Otherwise the peer would
   // drop the bytes.
   if (to_push_.empty() || !idle()) return;
   for (const fabric::RemoteRegion& region : to_push_) lifeline_->Push(region);

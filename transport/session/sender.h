@@ -26,7 +26,8 @@ namespace session {
 // thread-safe.
 class Sender {
  public:
-  // All three must outlive the sender. Charges `budget` for frames that wait.
+  // Makes a sender. All three arguments must outlive the sender. Charges
+  // `budget` for frames that wait.
   Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers, Budget* budget);
 
   // Adds a sequenced frame; see Outbox::Add.
@@ -45,8 +46,8 @@ class Sender {
   // Sends frames over `path` from now on. `path` must outlive the next
   // LoseFastPath().
   void UseFastPath(fabric::Endpoint* path);
-  // Sends over the lifeline from now on, starting with the frames that the peer
-  // has not acknowledged.
+  // Drops the fast path. Sends over the lifeline from now on, starting with the
+  // frames that the peer has not acknowledged.
   void LoseFastPath();
 
   // Pushes the region's first piece over the lifeline, after the frames added

@@ -75,8 +75,8 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
-    // Nothing of this frame had an effect. If the fast path has corrupted the
-    // frame, the peer sends it again over the lifeline.
+    // Drops the path: nothing of this frame had an effect. If the fast path has
+    // corrupted the frame, the peer sends it again over the lifeline.
     if (!status.ok() && !over_lifeline) return path_.Lose(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();
@@ -130,7 +130,8 @@ bool Session::Poll() {
 }
 
 void Session::DrainFastPath() {
-  // Limits the polls, because the peer may keep sending over the fast path.
+  // Limits the polls of the fast path, because the peer may keep sending over
+  // it.
   constexpr int kMaxPolls = 1024;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
   }

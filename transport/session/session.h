@@ -63,8 +63,8 @@ class Session {
 
   // Delivers the stream's events to `events` until the last event or
   // Streams::Detach(). A client opens the stream by sending on it, and chooses
-  // its id. The ids grow. The peer opens a server's stream; data received
-  // meanwhile is delivered now.
+  // its id, which must increase. The peer opens a server's stream; data
+  // received meanwhile is delivered now.
   void AttachStream(uint32_t stream, StreamEvents* events);
   Streams& streams() { return streams_; }
   StreamInput& input() { return streams_.input(); }
@@ -99,12 +99,12 @@ class Session {
            (path_.endpoint() == nullptr || path_.endpoint()->IsDrained());
   }
 
-  // Returns true if new streams may be attached; see BudgetLimits. Otherwise
-  // they stay unattached until the peer has taken what it was sent.
+  // Returns true if new streams may be attached; see BudgetLimits. After false,
+  // streams stay unattached until the peer has read more of what it was sent.
   bool accepts_streams() const { return budget_.accepts_streams(); }
   // Returns true if more may be read from the lifeline. Always true while a
-  // fast path is in use: its doorbells arrive there, and without them nothing
-  // makes room on that path.
+  // fast path is in use: that path's doorbells arrive on the lifeline, and
+  // without doorbells the path gets no room.
   bool reads() const { return path_.in_use() || budget_.reads(); }
 
   // Returns true once the peer's hello has arrived.

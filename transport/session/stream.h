@@ -23,15 +23,16 @@ struct Stream {
   Stream(uint64_t send_window, uint64_t receive_window)
       : send_window(send_window), receive_window(receive_window) {}
 
-  // Null while unattached. Received items wait in the inbox until the stream is
-  // attached.
+  // The receiver of the stream's events. Null while unattached. Received items
+  // wait in the inbox until the stream is attached.
   StreamEvents* events = nullptr;
 
   // True if Admission counts the stream as open.
   bool open = false;
   // True if a client's stream waits for the server's limit.
   bool blocked = false;
-  // Frames that may not be sent yet, in order; see StreamOutput.
+  // A frame that may not be sent yet. Frames are kept in order; see
+  // StreamOutput.
   struct Queued {
     wire::FrameType type;
     memory::Payload message;
@@ -43,13 +44,13 @@ struct Stream {
   bool congested = false;
   // Bytes of this stream's messages that the peer has not released.
   uint64_t exposed_bytes = 0;
-  // The charge of a draining stream for its unsent data.
+  // The amount that a draining stream has charged for its unsent data.
   uint64_t unsent_bytes = 0;
   // True if the stream is detached; the stream ends when nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
-  // The start time. 0 if the stream is not timed, or is a server's untraced
-  // one.
+  // The start time. 0 if the stream is not timed, or is a server's and not
+  // traced.
   uint64_t begun_ns = 0;
   bool is_sample = false;  // begun_ns counts in the histogram
   // True once the server's status was sent or received.
@@ -80,7 +81,7 @@ struct Stream {
   uint64_t held_bytes = 0;             // charged as unread
   bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came while unattached
-  // Destinations for the next announced message; mostly null.
+  // The destinations for the next announced message; mostly null.
   std::shared_ptr<memory::Destinations> destinations;
 };
 

@@ -15,7 +15,7 @@ namespace session {
 namespace {
 
 // The estimated memory of an unattached stream, and of an inbox item in
-// addition to its bytes.
+// addition to its bytes, in bytes.
 constexpr uint64_t kStreamOverhead = 512;
 constexpr uint64_t kItemOverhead = 128;
 
@@ -208,7 +208,8 @@ absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
     DeliverMetadata(stream->events, kind, AsText(metadata));
     return absl::OkStatus();
   }
-  // An honest stream has headers, and one or two items that end it.
+  // Limits the metadata items of a stream. An honest stream has headers, and
+  // one or two items that end it.
   constexpr size_t kMaxMetadata = 8;
   if (stream->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");
@@ -306,7 +307,8 @@ void StreamInput::Consumed(uint32_t id) {
   stream->wants_message = false;
   const Stream::Unconsumed oldest = stream->unconsumed.pop_front();
   if (oldest.held > 0) LetGo(stream, oldest.held);
-  // Nothing follows a refused message: the application ends the stream.
+  // Stops: nothing follows a refused message, because the application ends the
+  // stream.
   if (oldest.way == Stream::Way::kRefused) return;
   stream->unconsumed_cost -= oldest.cost;
   const uint64_t credit = stream->receive_window.Consume(oldest.cost);
@@ -315,8 +317,9 @@ void StreamInput::Consumed(uint32_t id) {
 }
 
 void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
-  // A message may be longer than one credit frame can express. Even the longest
-  // message needs only 8 KiB of frames.
+  // Sends several credit frames, because a message may be longer than one
+  // credit frame can express. Even the longest message needs only 8 KiB of
+  // frames.
   static_assert(wire::kMaxMessageBytes / UINT32_MAX <= 256, "");
   while (credit > 0) {
     const uint32_t part =

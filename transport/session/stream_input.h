@@ -72,8 +72,8 @@ class StreamInput : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
 
-  // Functions for users of the session. Ignore calls about a stream that has
-  // ended.
+  // The functions below are for users of the session. They ignore calls about a
+  // stream that has ended.
   //
   // Reads the stream's next message into `destinations`. Applies if the message
   // is announced, only to parts of a destination's size, and if the path can
@@ -101,10 +101,10 @@ class StreamInput : private MessageReader::Owner {
            bytes > static_cast<uint64_t>(config_.max_receive_bytes);
   }
   void OnStatus(Stream* stream);
-  // Charge and return the memory that a client makes a server hold.
+  // Charge the memory that a client makes a server hold, and return the charge.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
-  // Returns true if received items may bypass the inbox.
+  // Returns true if received items may be delivered at once, without the inbox.
   static bool TakesInput(const Stream& stream) {
     return stream.events != nullptr && stream.inbox.empty();
   }

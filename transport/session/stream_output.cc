@@ -124,9 +124,9 @@ void StreamOutput::AddInOrder(FrameType type, uint32_t id,
   if (!waits) AddCongested(id, found);
 }
 
-// Returns true if the stream's next message may be sent. A peer releases a
-// message before it gives credit for it. Limits a peer that breaks this rule to
-// its window of exposed bytes.
+// Returns true if the stream's next message may be sent. An honest peer
+// releases a message before it gives credit for the message. A peer that breaks
+// this rule is limited to one window of exposed bytes.
 bool StreamOutput::MaySendMessage(const Stream& stream) const {
   return stream.send_window.open() &&
          (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);
@@ -224,7 +224,7 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
                                const memory::Payload& message, uint8_t flags,
                                uint64_t begun_ns) {
   const bool is_first = exposures_.empty();
-  // Does not push to a peer that leaves its data unread.
+  // Pushes only if the peer reads its data.
   const bool push =
       fast_path_ == nullptr && unread_by_peer_ < config_.max_eager_unread;
   const wire::Announce announce =
@@ -254,7 +254,8 @@ void StreamOutput::OnRelease(uint64_t id) {
     recorder_->OnReleased(exposed->stream, id, exposed->length,
                           exposed->announced_ns, exposed->fabric);
   }
-  // Measures only releases over the path on which the message was announced.
+  // Measures a release only if the present path is the one on which the message
+  // was announced.
   if ((exposed->fast_path != nullptr) == (fast_path_ != nullptr)) {
     meter_.OnReleased(exposed->begun_ns, exposed->length);
   }
@@ -278,8 +279,8 @@ void StreamOutput::SendReset(uint32_t id, const absl::Status& status) {
 bool StreamOutput::Drain(Stream* stream) {
   if (stream->blocked) stream->queued.clear();
   if (stream->queued.empty()) return false;
-  // Charges the unsent data. Nobody waits for the stream any more, so nothing
-  // else bounds the data.
+  // The charge of a draining stream in addition to its bytes. Nobody waits for
+  // the stream any more, so nothing else bounds the data.
   constexpr uint64_t kDrainingOverhead = 512;
   stream->unsent_bytes = kDrainingOverhead;
   for (const Stream::Queued& queued : stream->queued) {

@@ -43,8 +43,8 @@ class StreamOutput {
     virtual ~Owner() = default;
     // Reports that a draining stream has sent all its data.
     virtual void EndStream(uint32_t stream) = 0;
-    // Reports that a message cannot be read and sent. End the stream on both
-    // sides.
+    // Reports that a message cannot be read and sent. The owner then ends the
+    // stream on both sides.
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
@@ -60,14 +60,14 @@ class StreamOutput {
   // Forgets all exposed messages. Call when the session is over.
   void Stop() { exposures_.Clear(); }
 
-  // Functions for users of the session. Ignore calls about a stream that has
-  // ended. Block a client's streams beyond the server's limit until earlier
-  // ones end.
+  // The functions below are for users of the session. They ignore calls about a
+  // stream that has ended. A client's streams beyond the server's limit are
+  // blocked until earlier ones end.
   void SendHeaders(uint32_t id, absl::string_view metadata) {
     AddInOrder(wire::FrameType::kHeaders, id, metadata);
   }
   // Sends a copy of the message if the message is short and nothing makes it
-  // wait. Returns false otherwise: use SendMessage() then.
+  // wait. Otherwise returns false: call SendMessage() then.
   bool SendEager(uint32_t id, absl::string_view message, bool compressed,
                  bool last = false);
   // Sends the message. Returns false if the message is queued; OnSendAccepted()
@@ -100,7 +100,8 @@ class StreamOutput {
   // Returns the stream's share of the limits on unread and unsent bytes. Call
   // before the stream is erased.
   void OnEnd(const Stream& stream);
-  // Sends the queues of blocked streams for which there is a place now.
+  // Sends the queues of blocked streams, as far as the server's limit now
+  // allows.
   void SendBlocked();
   // Sends and flushes the queues of congested streams.
   void SendCongested();

@@ -7,8 +7,8 @@ namespace penstock {
 namespace session {
 namespace {
 
-// Limits the memory that an idle session keeps. Enough for a few concurrent
-// calls.
+// Limits the erased streams whose memory an idle session keeps. Enough for a
+// few concurrent calls.
 constexpr size_t kMaxSpare = 4;
 
 template <typename Memory>

@@ -32,7 +32,8 @@ namespace session {
 //   draining    nothing is queued, or     -                      ended
 //               reset by the peer
 //
-// Not thread-safe.
+// The table of a session's streams, and both directions of their data. Not
+// thread-safe.
 class Streams : private StreamInput::Owner, private StreamOutput::Owner {
  public:
   // `events` and all that `parts` points to must outlive this object.

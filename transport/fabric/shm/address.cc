@@ -34,7 +34,8 @@ constexpr int kBacklog = 64;
 static_assert(kMaxDirectoryBytes + 1 + kNameBytes <
                   sizeof(sockaddr_un::sun_path),
               "a path ends with a zero byte");
-// The file's mode admits every user. The mode of the directory limits access.
+// The mode of a socket's file, which admits every user. The mode of the
+// directory limits access.
 constexpr mode_t kSocketMode = 0666;
 constexpr char kOtherNamespace[] =
     "the peer is on this host, but in another network namespace, where an "
@@ -55,7 +56,8 @@ absl::StatusOr<NativeAddress> ToNative(const SocketAddress& address) {
   native.name.sun_family = AF_UNIX;
   char* const path = native.name.sun_path;
   if (address.directory.empty()) {
-    // A name that begins with a zero byte is abstract, not in a file system.
+    // Makes the name abstract, that is, not in a file system: it begins with a
+    // zero byte.
     std::memcpy(path + 1, address.name.data(), kNameBytes);
     native.size = offsetof(sockaddr_un, sun_path) + 1 + kNameBytes;
     return native;
@@ -174,7 +176,8 @@ bool IsDead(const SocketAddress& address) {
   if (connect(fd->get(), native->get(), native->size) != 0) {
     return errno == ECONNREFUSED;
   }
-  // The listener may have sent something already.
+  // Takes ownership as a PeerSocket, because the listener may have sent
+  // something already.
   const PeerSocket connected(*std::move(fd));
   return false;
 }

@@ -15,8 +15,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the length of a directory. With the file's name, the directory fills
-// the 107 bytes of a socket's path.
+// Limits the length of a directory's path, in bytes. With the file's name, the
+// path fills the 107 bytes of a socket address.
 constexpr size_t kMaxDirectoryBytes = 65;
 
 struct SocketAddress {

@@ -23,8 +23,8 @@ constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // Limits the size of one growth step. Clearing this many bytes takes 50 to 150
 // ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
-// An arena of which less than one part in this many is free prepares its next
-// segment.
+// The divisor of the arena's size: if less than this part is free, the arena
+// prepares its next segment.
 constexpr uint64_t kSpareShare = 4;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
 
@@ -138,7 +138,8 @@ std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
-  // Peers of a child do not see the child's writes there.
+  // Finds nothing in a forked child: peers of a child do not see the child's
+  // writes to the arena.
   if (IsForeign()) return absl::nullopt;
   const auto address = reinterpret_cast<uintptr_t>(data);
   base::MutexLock lock(&mu_);
@@ -202,7 +203,7 @@ void Arena::PrepareAside() {
   base::MutexLock lock(&mu_);
   is_preparing_ = false;
   if (is_growing_ || !IsScarceLocked() || !MayPrepareLocked()) return;
-  // Without memory, the request that needs it gets the error.
+  // Ignores a failure: a request that needs the memory gets the error.
   if (GrowLocked(/*size=*/0).ok()) LookSoonLocked();
 }
 
@@ -306,7 +307,7 @@ uint64_t Arena::UsedLocked() const {
 uint64_t Arena::ReservedLocked() const {
   uint64_t reserved = 0;
   for (const auto& segment : segments_) reserved += segment->memory.size();
-  // Rounding up to pages may slightly exceed the budget.
+  // Returns at most the budget, which rounding up to pages may slightly exceed.
   return std::min(budget_, reserved);
 }
 

@@ -48,7 +48,8 @@ class ArenaLease {
   const uint64_t size_;
 };
 
-// An observer of segments that an arena returns to the system.
+// An observer of an arena's segments that is told when the arena returns one to
+// the system.
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
@@ -58,7 +59,7 @@ class ArenaWatcher {
   virtual void OnGivenBack(uint32_t segment_id) = 0;
 };
 
-// Memory that any peer of one user may read: a peer that receives a segment
+// The memory that peers of one user may read: a peer that receives a segment
 // sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
 // Grows by segments, and keeps the first segment for good. To clear the pages
@@ -68,15 +69,16 @@ class ArenaWatcher {
 // makes a segment itself, or waits for the one that is being made. Requests
 // that find room do not wait.
 //
-// Returns another segment to the system when it has been empty for `idle_time`,
-// or up to twice as long, and a quarter of the rest is free. If the system has
-// no memory, asks again only after a second. If there are no huge pages of the
-// wanted kind, uses ordinary pages, and logs the reason once. Thread-safe.
+// Returns a segment to the system when it has been empty for `idle_time`, or up
+// to twice as long, and a quarter of the remaining segments' memory is free. If
+// the system has no memory, asks again only after a second. If there are no
+// huge pages of the wanted kind, uses ordinary pages, and logs the reason once.
+// Thread-safe.
 //
 // In a forked child, the parent's leases stay readable, and the child's writes
-// are visible only to the child (private_in_child.h). The arena is out of
-// service there: its lock may be held by a thread that the child does not have,
-// so the arena takes no lock.
+// are visible only to the child (private_in_child.h). The child cannot allocate
+// from the arena: the lock may be held by a thread that the child does not
+// have, so the arena takes no lock there.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   // Returns 1 GiB, but at most a quarter of the machine's memory or of the
@@ -100,9 +102,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
   // the system has no memory, and in a forked child.
   absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
-  // Returns the place of `size` bytes at `data` if they are in this arena.
-  // Returns nothing if the arena belongs to the parent of this process. The
-  // caller keeps the lease of the bytes.
+  // Returns the segment and the offset of [data, data + size) if the range is
+  // in this arena. Returns nothing if the arena belongs to the parent of this
+  // process. The caller keeps the lease of the bytes.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
   // Tells `watcher` of returned segments, as long as `watcher` exists.
@@ -133,8 +135,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   absl::Status GrowLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns true if less than a quarter of the segments' memory is free.
   bool IsScarceLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns true if the next segment would leave as much of the budget to
-  // requests that are larger than a segment.
+  // Returns true if the next segment would take at most half of the remaining
+  // budget. The other half is for requests that are larger than a segment.
   bool MayPrepareLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Has another thread call PrepareAside(), which adds a segment if memory is
   // still scarce.
@@ -164,13 +166,13 @@ class Arena : public std::enable_shared_from_this<Arena> {
   mutable base::Mutex mu_;
   bool will_look_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
-  // The size of watchers_ when last counted.
+  // The number of watchers at the last count of those that still exist.
   size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
   // True while a thread makes a segment. Only this thread uses maker_.
   bool is_growing_ ABSL_GUARDED_BY(mu_) = false;
   std::condition_variable_any has_grown_;
   ArenaSegmentMaker maker_;
-  // True if PrepareAside() will run.
+  // True if PrepareAside() is scheduled.
   bool is_preparing_ ABSL_GUARDED_BY(mu_) = false;
   Segments segments_ ABSL_GUARDED_BY(mu_);
 };

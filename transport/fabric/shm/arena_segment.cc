@@ -14,16 +14,17 @@ namespace shm {
 namespace {
 
 constexpr char kSegmentName[] = "penstock-arena";
-// The amount of memory over which messages rotate. Memory that another core has
-// just read costs more to write than memory that has left that core's
-// first-level cache. About as much as second-level caches hold in addition to
+// The number of bytes at the segment's beginning among which messages rotate. A
+// core writes faster to memory that has left the first-level cache of the core
+// that has read it. About as much as second-level caches hold in addition to
 // the application's data.
 constexpr uint64_t kRovingBytes = 1024 * 1024;
 // The pause after a failed attempt, which may have cleared most of a segment
 // first. Without the pause, each large message would cause another attempt.
 constexpr absl::Duration kPause = absl::Seconds(1);
 
-// Process-wide, so that a peer of two arenas never sees the same id twice.
+// The next id of a segment. All arenas of the process share it, so that a peer
+// of two arenas never sees the same id twice.
 std::atomic<uint32_t> next_segment_id{1};
 
 }  // namespace
@@ -35,8 +36,8 @@ ArenaSegment::ArenaSegment(Segment segment, uint32_t id,
       has_reserved_pages(has_reserved_pages),
       private_in_child(memory, has_reserved_pages),
       ranges(memory.size(), kRovingBytes) {
-  // Lets an RDMA device keep the memory registered. Otherwise it is
-  // registered for each use.
+  // Declares the segment as stable, so that an RDMA device keeps it registered.
+  // If this fails, the device registers the memory for each use.
   auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
   if (declared.ok()) stable = *std::move(declared);
 }
@@ -64,7 +65,8 @@ absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Make(
 
 absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Create(
     uint64_t size) {
-  // The rest of the budget may be less than a whole huge page.
+  // Uses reserved pages only for whole huge pages; the rest of the budget may
+  // be less.
   bool is_reserved =
       huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
   absl::StatusOr<Segment> memory = absl::UnknownError("none");

@@ -1,4 +1,4 @@
-// One segment of an arena, and its making.
+// A segment of an arena, and the maker of segments.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_SEGMENT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_SEGMENT_H_
@@ -19,7 +19,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Tells a peer where memory of an arena is: the segment and the offset.
+// The location of memory in an arena, for a peer: the segment and the offset.
 struct Place {
   uint32_t segment_id = 0;
   int segment_fd = -1;  // owned by the arena; open while the memory is leased
@@ -37,10 +37,10 @@ struct ArenaSegment {
   const Segment memory;
   const uint32_t id;
   const bool has_reserved_pages;
-  // Both members end before `memory`.
+  // The two members below are destroyed before `memory`.
   PrivateInChild private_in_child;
   std::unique_ptr<memory::StableMemory> stable;
-  // Guarded by the arena's mutex:
+  // The members below are guarded by the arena's mutex.
   memory::RangeAllocator ranges;
   bool was_used = false;  // since the last look
 };

@@ -21,7 +21,7 @@ namespace shm {
 // are slow. Thread-safe.
 class BorrowedDevice {
  public:
-  // The peer that lent the allocation.
+  // The interface to the connection with the peer that lent the allocation.
   class Peer {
    public:
     virtual ~Peer() = default;
@@ -33,7 +33,8 @@ class BorrowedDevice {
     virtual void OnClosed(uint32_t id) = 0;
   };
 
-  // `id`, `handle` and `size` came from the peer. `devices` must outlive this.
+  // Makes an allocation that is not open yet. `id`, `handle` and `size` came
+  // from the peer. `devices` must outlive this object.
   static std::shared_ptr<BorrowedDevice> Make(memory::DeviceAccess* devices,
                                               uint64_t size, std::string handle,
                                               std::weak_ptr<Peer> peer,
@@ -47,7 +48,8 @@ class BorrowedDevice {
   // allocation.
   absl::StatusOr<const uint8_t*> Open();
 
-  // Returns true if Open() has been called. Only for the last reference.
+  // Returns true if Open() has been called. Only the holder of the last
+  // reference may call this function.
   bool was_tried() {
     base::MutexLock lock(&mu_);
     return tried_;

@@ -12,8 +12,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Limits the messages of a flooding peer that are processed before other peers
-// get a turn.
+// Limits the messages that one call of TakeIn() receives, so that other peers
+// get a turn next to one that floods.
 constexpr int kTakeInBudget = 16;
 
 // Returns OK if the part is within `size` bytes.
@@ -84,7 +84,8 @@ void Borrower::Decline(uint32_t id, const absl::Status& why) {
   SetupMessage message;
   message.kind = SetupMessage::Kind::kDeclined;
   message.segment_id = id;
-  // If the socket is full, the next part of the allocation tries again.
+  // Records if the refusal was sent. If the socket is full, the next part of
+  // the allocation tries again.
   found->second.is_declined = SendSetup(socket_, message, -1).ok();
 }
 
@@ -93,8 +94,8 @@ absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
     absl::Status received = ReceiveOneLocked();
     if (absl::IsNotFound(received)) {
       if (!refused_.ok()) return refused_;
-      // An honest lender passes a segment before it names a region of the
-      // segment.
+      // Rejects an unknown segment: an honest lender passes a segment before it
+      // names a region of the segment.
       return absl::InvalidArgumentError(absl::StrCat(
           "the peer names segment ", wanted, ", which it does not lend"));
     }
@@ -116,7 +117,8 @@ Borrower::TakenIn Borrower::TakeIn() {
 
 absl::Status Borrower::ReceiveOneLocked() {
   if (!violation_.ok()) return violation_;
-  // Each segment causes tasks, and a peer can lend and take back without end.
+  // Pauses while too many tasks wait: each segment causes tasks, and a peer can
+  // lend and take back without end.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
         "too many segments wait to be unmapped to map a further one");
@@ -169,8 +171,8 @@ bool Borrower::TakeBackLocked(uint32_t id) {
 
 bool Borrower::TakeDeviceBackLocked(uint32_t id) {
   const auto found = device_allocations_.find(id);
-  // An unknown allocation is an error, unless CloseDevices() has closed it and
-  // the peer did not know yet.
+  // Accepts an unknown allocation only if CloseDevices() has closed it and the
+  // peer may not know yet.
   if (found == device_allocations_.end()) return devices_closed_;
   if (std::exchange(found->second.is_taken_back, true)) return false;
   found->second.device.reset();
@@ -242,7 +244,8 @@ bool Borrower::AnswerLocked() {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kClosed;
     message.segment_id = it->first;
-    // Any other error means that the peer has gone.
+    // Tries again later if the socket is full. Any other error means that the
+    // peer has gone.
     if (absl::IsResourceExhausted(SendSetup(socket_, message, -1))) {
       return false;
     }
@@ -275,11 +278,12 @@ absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
 void Borrower::GiveBack(uint64_t key) {
   base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
-  // There is room, because there are no more loans than entries. A peer that
-  // miscounts loses only its own loans.
+  // Writes into the ring, which has room because there are no more loans than
+  // entries. A peer that miscounts loses only its own loans.
   own_->releases[head % kMaxLoans].store(LoanOfKey(key),
                                          std::memory_order_relaxed);
-  // Also releases the reads of the loan's bytes: the lender writes there next.
+  // The release also orders the reads of the loan's bytes before this store:
+  // the lender writes to these bytes next.
   own_->release_head.store(head + 1, std::memory_order_release);
 }
 

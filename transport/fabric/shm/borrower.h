@@ -35,8 +35,8 @@ constexpr size_t kMaxPeerSegments = 64;
 // was taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, with access to them and a reference that keeps them.
-  // For a part of a segment, begin a Loan before reading for long.
+  // The bytes of a part, and a reference that keeps the bytes valid. To read a
+  // part of a segment for long, begin a Loan first.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     memory::DeviceAccess* device = nullptr;  // null: the CPU
@@ -75,12 +75,12 @@ class Borrower {
     kLater,  // this process lacks a resource now, or has too much to unmap
     kNever,  // the peer has sent what no honest peer sends
   };
-  // Receives a bounded number of messages from the socket. The result tells the
-  // caller to leave the rest to a later call, or to Find(), which reports
+  // Receives a bounded number of messages from the socket. Returns whether the
+  // caller must leave the rest to a later call, or to Find(), which reports
   // errors.
   TakenIn TakeIn();
 
-  // Forgets all segments, because the peer is dead and Find() is not called any
+  // Forgets all segments, because the peer is dead and nobody calls Find() any
   // more. Loans stay readable; other parts of the segments may be unmapped.
   void LetGo();
 
@@ -88,8 +88,8 @@ class Borrower {
   // call.
   void GiveBack(uint64_t key);
 
-  // Closes all allocations that are not in use, and all that are passed later,
-  // because Find() is not called any more.
+  // Closes all allocations that are not in use, and all that the peer passes
+  // later, because nobody calls Find() any more.
   void CloseDevices();
   // Handles the end of an allocation, and tells the peer as Answer() does.
   bool OnClosed(uint32_t id);
@@ -104,7 +104,7 @@ class Borrower {
   // An allocation, kept until the peer has been told that it is closed.
   struct DeviceAllocation {
     uint64_t size = 0;
-    // Null: the allocation may not be used any more.
+    // The open allocation. Null if it may not be used any more.
     std::shared_ptr<BorrowedDevice> device;
     bool is_taken_back = false;
     bool is_closed = false;
@@ -155,12 +155,12 @@ class Borrower {
   std::weak_ptr<BorrowedDevice::Peer> peer_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, DeviceAllocation> device_allocations_ ABSL_GUARDED_BY(mu_);
   uint64_t device_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // Numbers of allocations only grow.
+  // The number of the last allocation. Later allocations have higher numbers.
   uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
-  // The peer's violation of the protocol for device memory. After a violation
-  // nothing is received.
+  // The first message of the peer that violated the protocol for device memory.
+  // Afterwards nothing is received.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
   // The reason why the last received message was unusable.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);

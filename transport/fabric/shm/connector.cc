@@ -17,7 +17,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The pause if too many closings wait.
+// The pause before another try if too many sockets wait to be closed.
 constexpr absl::Duration kBusyPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -58,8 +58,8 @@ absl::Status Connector::Reach() {
   socket_ = *std::move(socket);
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
   if (!peer.ok()) return peer.status();
-  // Check this before sending the token: anybody who can change the directory
-  // can replace the peer's socket.
+  // Checks the directory before sending the token, because anybody who can
+  // change the directory can replace the peer's socket.
   if (!address_.directory.empty()) {
     absl::Status safe = CheckDirectory(address_.directory, peer->uid);
     if (!safe.ok()) return safe;
@@ -99,8 +99,8 @@ absl::Status Connector::Wait() {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   if (has_ended()) return absl::CancelledError("ended");
-  // Unwatches before the socket moves to the endpoint's link, which watches the
-  // socket itself.
+  // Unwatches the socket before it moves to the endpoint's link, which has a
+  // watch of its own.
   loop()->Unwatch(watch_);
   absl::StatusOr<ReceivedSetup> welcome = ReceiveSetup(socket_.get());
   if (absl::IsUnavailable(welcome.status())) {

@@ -22,7 +22,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// One attempt to connect.
+// An attempt to connect to one peer.
 //
 //   state     event        action                                   next
 //   started   begins       if busy aside, begin again in a while    started

@@ -15,19 +15,20 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The version of ControlPage, the ring and the set-up messages. A change keeps
-// the version if a side uses it only after the peer has set a feature bit.
+// The version of ControlPage, of the ring and of the set-up messages. A change
+// that a side uses only after the peer has set a feature bit keeps the version.
 constexpr uint16_t kLayoutVersion = 5;
 
-// A bit of ControlPage::features: this side opens allocations of device memory,
-// uses them in place, and reports when it has closed them. Bit 1 belongs to
-// older builds, which did not report closing, and is ignored.
+// A bit of ControlPage::features. A side sets it if it opens allocations of
+// device memory, uses them in place, and reports when it has closed them. Bit 1
+// belongs to older builds, which did not report closing, and is ignored.
 constexpr uint32_t kOpensDevices = 2;
-// Another bit: this side takes a doorbell from the peer (kDoorbell).
+// A bit of ControlPage::features. A side sets it if it takes a doorbell from
+// the peer (kDoorbell).
 constexpr uint32_t kTakesDoorbell = 4;
 
-// Caps open loans. Also the size of ControlPage::releases, so the ring of
-// releases never overflows.
+// Limits the open loans of a side. Also the size of ControlPage::releases, so
+// the ring of releases never overflows.
 constexpr uint32_t kMaxLoans = 1024;
 
 // The beginning of a control segment, before the ring. The owner writes it; the
@@ -38,23 +39,24 @@ struct ControlPage {
   uint32_t version;
   uint32_t ring_bytes;  // once it has grown
   // Bits that say which messages the peer may send. A side ignores unknown
-  // bits. A side from before these bits has none set.
+  // bits. A side that is older than these bits has none set.
   uint32_t features;
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // Is 1 while a packet does not fit: the consumer then rings when it has made
+  // 1 while a packet does not fit: the consumer then rings when it has made
   // room. Shares the cache line of the head, which the consumer reads anyway.
   std::atomic<uint32_t> sender_waits;
-  // Is 1 once the endpoint is gone and writes nothing more.
+  // 1 once the endpoint is gone and writes nothing more.
   std::atomic<uint32_t> closed;
 
   // Counts the bytes ever consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
-  // Is 0 while the peer need not ring after writing. A side that has passed a
-  // doorbell changes the value with each arming, and is rung once for each
-  // value. Another side writes 1, and is rung after each write.
+  // 0 while the peer need not ring after writing. A side that has passed a
+  // doorbell changes the value with each arming, and the peer rings once for
+  // each value. A side that has passed no doorbell writes 1, and the peer rings
+  // after each write.
   alignas(64) std::atomic<uint32_t> armed;
 
   // Counts the peer's loans that were ever returned. `releases` is a ring of
@@ -71,8 +73,8 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
-// The part of a ring that is allocated at first: a frame or two. An idle
-// connection therefore costs 16 KiB on each side.
+// The number of bytes of a ring that are allocated at first: a frame or two. An
+// idle connection therefore costs 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
 // Returns true if a ring may have this size: a power of two, and large enough

@@ -55,8 +55,8 @@ absl::optional<DeviceLender::Lent> DeviceLender::Lend(
   reason_ = std::string(passed.message());
   if (!passed.ok()) return absl::nullopt;
   Passed& allocation = passed_[shared->id];
-  // Also for declined allocations. They are retried only after a long time
-  // without use.
+  // Marks the allocation as used. Also marks declined allocations, which are
+  // retried only after a long time without use.
   allocation.last_used = base::SteadyNow();
   if (allocation.is_declined) {
     reason_ = kDeclined;
@@ -123,7 +123,8 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
     TakeBackLocked(oldest);
   }
   SendTakeBacksLocked();
-  // Counts open allocations as the peer does.
+  // Counts open allocations as the peer counts them, with those that it still
+  // has to close.
   if (passed_.size() + closing_.size() < kMaxPassedDevices &&
       size <= kMaxPassedDeviceBytes - passed_bytes_ - closing_bytes_) {
     return absl::OkStatus();
@@ -172,8 +173,9 @@ void DeviceLender::CountLocked() {
 
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // Accepts numbers that were taken back meanwhile, because they were passed,
-  // too. The next number has the device bit, until all numbers have been used.
+  // Accepts any number that was passed, even if its allocation was taken back
+  // meanwhile. The next number has the device bit, until all numbers have been
+  // used.
   if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");
@@ -188,7 +190,8 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
 
 absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
-  // A peer whose endpoint is gone closes allocations without being asked.
+  // Takes the allocation back now if this was not done before: a peer whose
+  // endpoint is gone closes allocations without being asked.
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
     if (*it->second.segment_id != segment_id) continue;
     TakeBackLocked(it);

@@ -42,8 +42,8 @@ constexpr int kMaxDeclinedDevices = 8;
 // for each message, which costs more than a copy.
 constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
-// Passes each allocation once over one connection, by its handle. Takes an
-// allocation back if nothing of it is lent, in three cases:
+// Passes each allocation to the peer once over one connection, by its handle.
+// Takes an allocation back if nothing of it is lent, in three cases:
 // - the allocation is the least recently used, and another one needs its room;
 // - the allocation was unused for kDeviceIdleTime;
 // - this process no longer uses the allocation.
@@ -51,8 +51,8 @@ constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 // gone, or until this side gives up waiting for the peer. Thread-safe.
 class DeviceLender {
  public:
-  // A range that the peer reaches. The allocation is not taken back while a
-  // reference exists.
+  // The location of a range for the peer. The allocation is not taken back
+  // while a reference exists.
   struct Lent {
     uint32_t segment_id = 0;
     uint64_t offset = 0;
@@ -60,11 +60,11 @@ class DeviceLender {
   };
 
   // Passes allocations of `devices` over `socket`; both must outlive this
-  // object. Null `devices`: the peer opens no device memory.
+  // object. `devices` is null if the peer opens no device memory.
   DeviceLender(int socket, const memory::DeviceAccess* devices);
 
-  // Returns the place, for the peer, of `piece`, which is on a device. Returns
-  // nothing if the piece must be copied. May call the driver.
+  // Returns the location, for the peer, of `piece`, which is on a device.
+  // Returns nothing if the piece must be copied. May call the driver.
   absl::optional<Lent> Lend(const memory::Bytes& piece);
   // Returns true if Lend() may succeed. Safe without any lock.
   bool lends() const { return lends_.load(std::memory_order_relaxed); }
@@ -79,7 +79,8 @@ class DeviceLender {
   // Called when the peer has closed the allocation. Returns INVALID_ARGUMENT if
   // it was not open, or if the peer has said so before.
   absl::Status OnClosed(uint32_t segment_id);
-  // Lends nothing from now on, because nobody would receive a refusal.
+  // Lends nothing from now on, because this side no longer receives the peer's
+  // refusals.
   void StopUnheard();
   // Forgets all allocations, because the peer is gone.
   void End();
@@ -91,16 +92,17 @@ class DeviceLender {
   // not closed.
   void TakeBackUnused(int patience);
 
-  // Returns "devices' memory in place", or the reason of copies.
+  // Returns "devices' memory in place", or the reason why pieces are copied.
   std::string Describe() const;
 
  private:
   using Memory = std::shared_ptr<const void>;
 
-  // An allocation, as the peer knows it.
+  // An allocation that was passed to the peer.
   struct Passed {
     uint64_t size = 0;
-    // Shared: others hold references while something of the allocation is lent.
+    // The number of the allocation at the peer. Others hold references while
+    // something of the allocation is lent.
     std::shared_ptr<const uint32_t> segment_id;
     Memory memory;
     std::weak_ptr<const void> use;
@@ -108,7 +110,8 @@ class DeviceLender {
     bool is_declined = false;
 
     bool is_lent() const { return segment_id.use_count() > 1; }
-    // Returns true if only the peer delays freeing the allocation.
+    // Returns true if this process no longer uses the allocation, and only
+    // waits for the peer to close it.
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
@@ -139,8 +142,8 @@ class DeviceLender {
   void TakeBackLocked(PassedById::iterator passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends the messages of to_take_back_, as far as the socket has room. Frees
-  // allocations that the peer has closed, or has not closed for more than
-  // `patience` looks.
+  // allocations that the peer has closed, or has not closed in more than
+  // `patience` calls.
   void FreeClosedLocked(int patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SendTakeBacksLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -160,9 +163,10 @@ class DeviceLender {
   uint64_t closing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
   int declined_ ABSL_GUARDED_BY(mu_) = 0;  // total
-  // Allocations of closing_ of which the peer has not been told yet.
+  // The numbers of allocations in closing_ of which the peer has not been told
+  // yet.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
-  // The reason why the last piece was copied; empty: it was not copied.
+  // The reason why the last piece was copied. Empty if it was not copied.
   std::string reason_ ABSL_GUARDED_BY(mu_);
 };
 

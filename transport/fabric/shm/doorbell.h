@@ -15,7 +15,7 @@ namespace fabric {
 namespace shm {
 
 // The doorbells of one side: its own eventfd, on which it sleeps, and the
-// peer's, which it rings. Each may be missing, for example if few descriptors
+// peer's, which it rings. Either may be missing, for example if few descriptors
 // are left. The lifeline then rings instead.
 //
 // A ring writes 0 to the eventfd. The counter is 1 from the beginning and does
@@ -36,20 +36,22 @@ class Doorbell {
   Doorbell();
   Doorbell(const Doorbell&) = delete;
   Doorbell& operator=(const Doorbell&) = delete;
-  // In a forked child, leaves this side's descriptor open: gRPC may have closed
-  // it there, and the number may belong to another one.
+  // Closes the descriptors. In a forked child, leaves this side's descriptor
+  // open: gRPC may have closed it there, and its number may belong to another
+  // descriptor.
   ~Doorbell();
 
   // Makes this side's eventfd, and passes it to the peer over `socket`. Without
   // effect if descriptors are scarce or the socket is full. Call at most once,
   // before other threads use this object.
   void Offer(int socket);
-  // Returns the descriptor to wait on, for edges. Returns -1 if the peer did
-  // not get it.
+  // Returns the descriptor to wait on, for edges. Returns -1 if the descriptor
+  // was not passed to the peer.
   int fd() const { return own_.get(); }
 
-  // Takes the peer's eventfd, which ReceiveSetup() has checked. Closes it if
-  // descriptors are scarce. Returns INVALID_ARGUMENT for a second one.
+  // Takes the peer's eventfd, which ReceiveSetup() has checked. Closes the
+  // eventfd if descriptors are scarce. Returns INVALID_ARGUMENT for a second
+  // one.
   absl::Status TakePeers(progress::ForeignFd fd);
   // Wakes the peer. Returns false if there is no doorbell of the peer. Does not
   // block.

@@ -19,17 +19,20 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Limits the packets per Poll(): some tens of microseconds. Then the poller
-// checks its other connections.
+// Limits the packets of one Poll(), to some tens of microseconds. Then the
+// poller checks its other connections.
 constexpr int kPollBudget = 64;
-// The eager limit. Above this size, one copy into the arena and no copy out of
-// it costs less than two copies through the ring, including the announcement.
+// The eager limit, in bytes. Above this size, one copy into the arena and no
+// copy out of it costs less than two copies through the ring, even with the
+// announcement.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
-// The range of the eager limit on sides that load. Sides that copy use none: a
-// peer that copies would look like a peer that waits for an answer.
+// The range of the eager limit on sides that use messages in place. Sides that
+// copy do not adapt the limit: their measurement would take a peer's copying
+// for waiting.
 constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, wire::kMaxFramePayload};
-// Reads are plain copies. Concurrent reads gain nothing, and chunks only give
-// other connections their turn.
+// The size of the chunks of a read, in bytes. Reads are plain copies.
+// Concurrent reads gain nothing, and chunks only give other connections their
+// turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;
 
 Capabilities MakeCapabilities(bool can_load) {
@@ -54,8 +57,8 @@ struct LoadedRegion {
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  // The references that keep device memory open, or segments mapped. Each part
-  // has one.
+  // The references that keep device memory open, or segments mapped: one for
+  // each part.
   absl::InlinedVector<std::shared_ptr<const void>, 1> devices;
   absl::FixedArray<LentSegment::Loan, 1> loans;
   const uint64_t key;
@@ -63,8 +66,8 @@ struct LoadedRegion {
 };
 
 // Returns an odd number, which is different each time. A wrong value in the
-// page is therefore hardly ever one that comes later, for which the peer would
-// not ring.
+// page is therefore hardly ever a value of a later arming, for which the peer
+// would then not ring.
 uint32_t FirstArming() {
   return static_cast<uint32_t>(absl::ToUnixNanos(base::SteadyNow())) | 1;
 }
@@ -136,8 +139,9 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
       unannounced_ = true;
       return true;
     case RingSender::Result::kFull:
-      // A sleeping peer has read everything. If the ring is full nevertheless,
-      // the peer's tail is invalid. The peer finds this out when it wakes.
+      // A peer that sleeps has read everything. If the ring is full
+      // nevertheless, the peer's tail is invalid. The peer finds this out when
+      // it wakes.
       unannounced_ = true;
       return false;
     case RingSender::Result::kNoMemory:
@@ -175,7 +179,7 @@ void ShmEndpoint::Withdraw(const RemoteRegion& region) {
   if (link_->sharing().copies) link_->lender()->End(region[0].key);
 }
 
-// Reads are copies, so any destination works.
+// Accepts any destination, because reads are copies.
 std::shared_ptr<const void> ShmEndpoint::PrepareToRead(
     const memory::Destination& into) {
   if (into.device != nullptr) return nullptr;
@@ -244,8 +248,8 @@ bool ShmEndpoint::Poll() {
   }
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asks this before checking the ring, so that packets that a peer wrote
-  // before its end are delivered before the end.
+  // Asks before checking the ring, so that packets that a peer wrote before its
+  // end are delivered before the end.
   const bool gone = link_->PeerIsGone();
   Lender* lender = link_->lender();
   if (lender->count() > 0) {
@@ -303,7 +307,8 @@ void ShmEndpoint::Fail(absl::Status cause) {
   failed_.store(true, std::memory_order_release);
 }
 
-// `cause` is a copy, because the event may destroy this endpoint.
+// Reports the end. `cause` is a copy, because the event may destroy this
+// endpoint.
 void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
   events_->OnBroken(cause);
@@ -327,14 +332,15 @@ bool ShmEndpoint::HasInput() const {
 void ShmEndpoint::SetArmed(bool armed) {
   link_->own_page()->armed.store(armed ? NextArming() : 0,
                                  std::memory_order_relaxed);
-  // Precedes the caller's check of HasInput(). Pairs with the peer's fence
-  // between its write and its check of the flag (TakeDoorbellRequest()).
+  // Orders the arming before the caller's check of HasInput(). Pairs with the
+  // peer's fence between its write and its check of the flag
+  // (TakeDoorbellRequest()).
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-// Odd, so that the value is not 0 after an overflow. The peer would have to
-// send nothing for exactly 2^31 armings to take a value for one that it has
-// rung for.
+// Returns the next odd number, which is never 0, even after an overflow. Only
+// after exactly 2^31 armings without a packet could the peer take the value for
+// one that it has rung for.
 uint32_t ShmEndpoint::NextArming() {
   return armings_.fetch_add(2, std::memory_order_relaxed);
 }
@@ -344,8 +350,8 @@ std::vector<int> ShmEndpoint::wakeup_fds() const {
   return fd < 0 ? std::vector<int>() : std::vector<int>{fd};
 }
 
-// The value may change meanwhile. Whoever changes it looks for input afterwards
-// (arming), or polls (disarming).
+// Arms with a new value. Another thread may change the value meanwhile: it then
+// looks for input (arming), or polls (disarming).
 void ShmEndpoint::ClearWakeup() {
   if (link_->IsForeign()) return;  // the page is the parent's
   std::atomic<uint32_t>* const flag = &link_->own_page()->armed;
@@ -360,8 +366,8 @@ bool ShmEndpoint::TakeDoorbellRequest() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t armed =
       link_->peer_page()->armed.load(std::memory_order_relaxed);
-  // The peer arms anew after a ring has woken it, and looks for input then. One
-  // ring suffices for all that is sent until then.
+  // Rings once for each arming. After a ring the peer arms anew, and then looks
+  // for input, so one ring suffices for all that is sent until then.
   if (armed == 0 || armed == rung_) return false;
   if (!link_->doorbell()->Ring()) return true;
   rung_ = armed;

@@ -23,7 +23,7 @@ namespace shm {
 // the arena. Makes no system call on a running connection, except to wake a
 // peer that sleeps.
 //
-// The owner asks TakeDoorbellRequest() after Send(), and also after Poll(),
+// The owner calls TakeDoorbellRequest() after Send(), and also after Poll(),
 // because a peer that waits for room must be woken, too. The function rings the
 // peer's doorbell, once for each arming, and returns false. If the peer has
 // passed no doorbell, the function returns true, and the lifeline must ring.
@@ -58,10 +58,10 @@ class ShmEndpoint : public Endpoint {
       const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
-  // The region is released with the last reference to the bytes. Requires all
-  // parts to be of one loan, as an honest peer's are. May open a device's
-  // allocation, which takes milliseconds. If this fails, the peer is told to
-  // copy instead.
+  // Returns the region's bytes, which release the region with their last
+  // reference. Requires all parts to be of one loan, as an honest peer's are.
+  // May open a device's allocation, which takes milliseconds. If this fails,
+  // tells the peer to copy instead.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 

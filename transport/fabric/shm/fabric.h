@@ -25,8 +25,8 @@ namespace shm {
 // Therefore only processes of one uid use memory in place.
 //
 // Destroying the fabric does not affect connections, or pending Connect()
-// calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. In a
-// forked child the fabric starts anew.
+// calls. A pending Listen() ends with DEADLINE_EXCEEDED after its limit. A
+// forked child has a new listener.
 class ShmFabric : public Fabric {
  public:
   ShmFabric() : ShmFabric(Options()) {}

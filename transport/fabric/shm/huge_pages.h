@@ -10,7 +10,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The next size above ordinary pages on x86, and on arm64 with pages of 4 KiB.
+// The size of a huge page, in bytes: the next size above ordinary pages on x86,
+// and on arm64 with pages of 4 KiB.
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
 // The kind of pages to request from the kernel.

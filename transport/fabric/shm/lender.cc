@@ -25,7 +25,7 @@ Lender::Lender(std::shared_ptr<Arena> arena, int socket,
 
 absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
                                         size_t max_parts) {
-  // Reclaims first, because returned loans make room.
+  // Ends returned loans first, because they make room.
   absl::Status reclaimed = Reclaim();
   if (!reclaimed.ok()) return reclaimed;
   if (count() >= kMaxLoans) {
@@ -81,7 +81,8 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());
-    // The device failed, not this path.
+    // Reports a lack of resources, because only the device has failed: the
+    // connection itself still works, and the message takes the next fabric.
     if (!copied.ok()) return absl::ResourceExhaustedError(copied.message());
   }
   Parts parts;
@@ -130,7 +131,7 @@ absl::StatusOr<uint32_t> Lender::AddLocked(const Parts& parts, Owner owner) {
     absl::Status sent = SendSegmentLocked(part.place);
     if (!sent.ok()) return sent;
   }
-  // 32-bit numbers wrap around: an id may still be in use.
+  // Skips numbers that are in use, because 32-bit numbers wrap around.
   while (loans_.count(next_loan_) > 0) ++next_loan_;
   const uint32_t loan = next_loan_++;
   loans_[loan] = std::move(owner);
@@ -147,7 +148,7 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   message.segment_id = place.segment_id;
   absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
-    // The message takes another path. The next message may try again.
+    // Sends the message over another fabric. The next message tries again.
     return absl::ResourceExhaustedError(sent.message());
   }
   sent_segments_.insert(place.segment_id);
@@ -166,7 +167,8 @@ void Lender::SendTakeBacksLocked() {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kTakeBack;
     message.segment_id = to_take_back_.back();
-    // Stops if the socket is full. The rest is sent before any other message.
+    // Stops if the socket is full. The remaining messages are sent before any
+    // other message.
     if (!SendSetup(socket_, message, -1).ok()) return;
     to_take_back_.pop_back();
   }
@@ -188,7 +190,8 @@ void Lender::End(uint64_t key) {
 }
 
 absl::Status Lender::Reclaim() {
-  // Usually holds one owner. Released after the lock.
+  // The owners of the ended loans, usually one. They are released after
+  // unlocking.
   absl::InlinedVector<Owner, 4> ended;
   base::MutexLock lock(&mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);
@@ -211,7 +214,8 @@ void Lender::EndAll() {
     ended.swap(loans_);
     count_.store(0, std::memory_order_relaxed);
   }
-  // Ends last, so that memory of the loans is freed on another thread.
+  // Ends the device lender last, so that memory of the loans is freed on
+  // another thread.
   devices_->End();
 }
 

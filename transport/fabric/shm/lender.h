@@ -26,8 +26,9 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The smallest piece that is lent in place. For a smaller piece, its part, its
-// lookup and its slice at the receiver cost about as much as a copy.
+// The smallest piece that is lent in place, in bytes. A smaller piece is
+// copied, because its part, its lookup and its slice at the receiver cost about
+// as much.
 constexpr size_t kMinPartBytes = 4 * 1024;
 
 // Keeps the loans of one connection. A loan is memory that the peer reads, in
@@ -58,9 +59,10 @@ class Lender {
   // than it can have had.
   absl::Status Reclaim();
   // Tells the peer to unmap a segment, because the arena has returned the
-  // segment to the system. Nothing of it is lent any more.
+  // segment to the system. Requires that no part of the segment is lent.
   void TakeBack(uint32_t segment_id);
-  // Ends all loans for good, because the peer has stopped reading or is dead.
+  // Ends all loans and lends nothing more, because the peer has stopped reading
+  // or is dead.
   void EndAll();
   // Returns the number of open loans. Safe without the lock.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -77,13 +79,15 @@ class Lender {
     std::shared_ptr<const void> device;
   };
   using Parts = absl::InlinedVector<Part, 1>;
-  // The place of each piece of a payload, if the peer can reach it.
+  // The location of each piece of a payload at the peer, or nothing if the peer
+  // cannot reach the piece.
   using Located = absl::InlinedVector<absl::optional<Part>, 1>;
 
-  // The owner of a loan of several parts, or on a device.
+  // The memory of a loan that has several parts, or is on a device.
   struct LentParts;
 
-  // Returns the place of the piece for the peer, if the peer can reach it.
+  // Returns the location of the piece at the peer, or nothing if the peer
+  // cannot reach the piece.
   absl::optional<Part> Locate(const memory::Bytes& piece);
 
   absl::StatusOr<Parts> MakeParts(const memory::Payload& payload,
@@ -91,7 +95,7 @@ class Lender {
   absl::StatusOr<Parts> Gather(const memory::Payload& payload,
                                const std::vector<Stretch>& stretches,
                                Located located);
-  // Returns the owner of the parts while they are lent.
+  // Returns an object that owns the memory of the parts while they are lent.
   static Owner OwnerOf(const Parts& parts);
   absl::StatusOr<Exposure> Lend(Parts parts);
   absl::StatusOr<uint32_t> AddLocked(const Parts& parts, Owner owner)

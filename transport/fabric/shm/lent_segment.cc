@@ -22,11 +22,13 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The device and inode of a file. Unique while somebody has the file mapped.
+// Identifies a file by its device and inode. Unique while somebody has the file
+// mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
-// A child makes its own registry. The parent's mappings exist in the child, but
-// nobody looks them up there.
+// The mapped segments of this process. A forked child makes a registry of its
+// own. The parent's mappings exist in the child, but nobody looks them up
+// there.
 struct Registry {
   base::Mutex mu;
   std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);
@@ -83,8 +85,8 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
 
 std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
                                                Mapping mapping) {
-  // Unmaps on another thread: if the owner has released the memory, unmapping
-  // frees its pages.
+  // Makes a segment that unmaps on another thread: if the owner has released
+  // the memory, unmapping frees its pages.
   std::shared_ptr<LentSegment> segment(
       new LentSegment(std::move(fd), std::move(mapping)),
       [fork_count = progress::ForkCount()](LentSegment* ended) {
@@ -215,7 +217,7 @@ std::vector<std::pair<uint64_t, uint64_t>> LentSegment::LoanedLocked() const {
 
 void LentSegment::FreeUnloanedLocked(uint64_t begin, uint64_t end) {
   const auto free = [this](uint64_t from, uint64_t to) {
-    // Fails only if the range is not mapped.
+    // Ignores the result: this fails only if the range is not mapped.
     if (from < to) madvise(mapping_.data() + from, to - from, MADV_DONTNEED);
   };
   for (const auto& range : LoanedLocked()) {
@@ -233,11 +235,12 @@ void LentSegment::Copy() {
     base::MutexLock lock(&loans_mu_);
     ranges = LoanedLocked();
   }
-  // On an error nothing changes. The only cost is that the peer's memory is
+  // Changes nothing after an error. The only cost is that the peer's memory is
   // kept.
   absl::StatusOr<Mapping> copy = Mapping::Private(size());
   if (!copy.ok()) return;
-  // Without this, reading one small page would allocate a huge page.
+  // Forbids huge pages. Otherwise reading one small page would allocate a huge
+  // page.
   madvise(copy->data(), size(), MADV_NOHUGEPAGE);
   for (const auto& range : ranges) {
     memcpy(copy->data() + range.first, data() + range.first,
@@ -250,7 +253,7 @@ void LentSegment::Copy() {
     place_ = Place::kPrivate;
     FreeUnloanedLocked(0, PageAfter(size()));
   }
-  // The descriptor would keep the memory.
+  // Closes the descriptor, which would keep the memory.
   base::MutexLock lock(&mu_);
   fd_.Reset();
   checked_.assign(checked_.size(), true);

@@ -71,8 +71,8 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   // Makes a segment, and starts its search on another thread.
   static std::shared_ptr<LentSegment> Make(progress::ForeignFd fd,
                                            Mapping mapping);
-  // Searches the next part that nobody has requested. Returns false when the
-  // search is complete, or a hole was found.
+  // Searches the next part in order for holes, unless Check() has searched it.
+  // Returns false when the search is complete, or a hole was found.
   bool CheckNext();
   static void CheckRestAside(const std::weak_ptr<LentSegment>& weak);
   absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -81,7 +81,7 @@ class LentSegment : public std::enable_shared_from_this<LentSegment> {
   bool AddUser();
   void Begin(Loan* loan);
   void End(Loan* loan);
-  // Begins to copy, if this saves much memory.
+  // Begins to copy the ranges with loans, if this saves much memory.
   void MayCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
   // Copies the ranges with loans, and unmaps the segment.
   void Copy();

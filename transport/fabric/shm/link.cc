@@ -16,17 +16,17 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The period of looks for returned loans while memory is lent again and again,
+// The period of checks for returned loans while memory is lent again and again,
 // because the return of a loan rings no doorbell. A poll notices returned loans
 // earlier. Without further loans, the period grows.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
-// The pause while this process has too much to unmap, because the socket stays
-// readable.
+// The pause while too much waits to be unmapped. Without the pause, the loop
+// would be woken at once, because the socket stays readable.
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
-// The period of looks for returned loans after the endpoint is gone.
+// The period of checks for returned loans after the endpoint is gone.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
-// Limits how long this side keeps device memory for a peer that lives but does
-// not report closing it. Counted in looks.
+// Limits the number of checks, and so the time for which this side keeps device
+// memory for a peer that lives but does not report closing it.
 constexpr int kLingerLooks = 10;
 
 // Returns the devices whose memory the two sides lend each other, or null.
@@ -82,7 +82,7 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
   return link;
 }
 
-// The watch holds a reference, owned by the event loop.
+// Gives the watch a reference, which the event loop holds.
 absl::Status Link::Watch(uint32_t events) {
   std::shared_ptr<Link> self = shared_from_this();
   absl::StatusOr<progress::EventLoop::Id> watch =
@@ -97,8 +97,8 @@ void Link::OnSocket(uint32_t events) {
   if ((events & ~uint32_t{EPOLLIN}) != 0) {
     return OnHangUp((events & (EPOLLHUP | EPOLLERR)) != 0);
   }
-  // If Create() has not stored the watch's id yet, leaves the messages to the
-  // next call.
+  // Leaves the messages to the next call if Create() has not stored the watch's
+  // id yet.
   if (watch_.load() != 0) TakeIn();
 }
 
@@ -111,7 +111,8 @@ void Link::TakeIn() {
   if (taken == Borrower::TakenIn::kSome) return;
   loop_->SetEvents(watch_.load(), EPOLLRDHUP);
   if (taken == Borrower::TakenIn::kNever) {
-    // If the endpoint needs the unreceived message, it finds the reason itself.
+    // Stops lending device memory. If the endpoint needs the unreceived
+    // message, it finds the reason itself.
     return device_lender_.StopUnheard();
   }
   std::weak_ptr<Link> weak = shared_from_this();
@@ -141,12 +142,13 @@ void Link::OnHangUp(bool is_dead) {
     peer_is_dead_ = true;
     MayLetGo();
   }
-  // If Create() has not stored the id yet, the next call does this.
+  // Leaves the event loop. If Create() has not stored the id yet, the next call
+  // does this.
   Leave();
 }
 
-// Only after the endpoint is gone, because messages from before the peer's
-// death are still read.
+// Unmaps the peer's segments if possible. Waits until the endpoint is gone,
+// because messages from before the peer's death are still read.
 void Link::MayLetGo() {
   if (peer_is_dead_ && is_closed_) borrower_.LetGo();
 }
@@ -176,7 +178,8 @@ void Link::Close() {
 }
 
 void Link::Linger() {
-  // A peer that counts wrongly keeps its loans until it hangs up.
+  // Ignores an error: a peer that counts wrongly keeps its loans until it hangs
+  // up.
   (void)lender_.Reclaim();
   device_lender_.TakeBackUnused(kLingerLooks);
   if (LeaveIfAllIsBack()) return;
@@ -214,7 +217,8 @@ void Link::WatchLoans() {
   LookLater(kFirstLook);
 }
 
-// All links look at the same times, so that one wake-up of the loop suffices.
+// Schedules the next check. All links check at the same times, so that one
+// wake-up of the loop suffices.
 void Link::LookLater(absl::Duration period) {
   const absl::Duration past =
       (base::SteadyNow() - absl::UnixEpoch()) % kFirstLook;
@@ -229,14 +233,16 @@ void Link::LookForReturns(absl::Duration period) {
   (void)lender_.Reclaim();  // a poll reports errors
   device_lender_.TakeBackIdle(base::SteadyNow());
   const bool answered = borrower_.Answer();
-  // Looks once more after memory was lent, even if all has come back. Otherwise
-  // each loan of a busy link would begin anew, and wake the loop's thread.
+  // Checks once more after memory was lent, even if all loans have been
+  // returned. Otherwise each loan of a busy link would start the checks anew,
+  // and wake the loop's thread.
   if (has_lent || HasLoans() || !answered) {
     return LookLater(has_lent ? kFirstLook
                               : std::min(period * 2, kLingerPeriod));
   }
   looks_ = false;
-  // Something may have been lent, or returned without an answer, just before.
+  // Checks again: something may have been lent just before, or returned without
+  // an answer.
   if (HasLoans() || has_lent_.load(std::memory_order_relaxed)) WatchLoans();
 }
 

@@ -86,7 +86,7 @@ class Link : public ArenaWatcher,
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // Keeps looking for returned loans, so that memory is released soon even if
+  // Keeps checking for returned loans, so that memory is released soon even if
   // nobody polls the endpoint. The owner of the memory may be waiting for it.
   // Also takes back idle device memory.
   void WatchLoans();
@@ -94,7 +94,7 @@ class Link : public ArenaWatcher,
   // Returns the first ReadingShare for memory that the peer lends. Call only
   // once.
   std::shared_ptr<ReadingShare> StartReading();
-  // Begins the end, because the endpoint is gone.
+  // Begins the end of the link, because the endpoint is gone.
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
@@ -127,11 +127,12 @@ class Link : public ArenaWatcher,
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
   }
-  // Looks for returned loans and idle devices' memory, repeatedly until there
+  // Checks for returned loans and idle devices' memory, repeatedly until there
   // are none.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Leaves the event loop once all loans are back, and looks again until then.
+  // Leaves the event loop once all loans have been returned. Until then, checks
+  // again and again.
   void Linger();
   bool LeaveIfAllIsBack();
   // Drops the event loop's reference, or makes it wait for the peer's death.
@@ -159,9 +160,10 @@ class Link : public ArenaWatcher,
   std::weak_ptr<ReadingShare> reading_ ABSL_GUARDED_BY(mu_);
 };
 
-// The right to read memory that the peer lends. The endpoint holds one share,
-// and so do each range of loaded bytes and each device allocation that is being
-// closed. The end of the last share tells the peer that its loans are over.
+// The right to read memory that the peer lends. The endpoint holds one share.
+// Each range of loaded bytes and each device allocation that is being closed
+// hold another. The end of the last share tells the peer that its loans are
+// over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

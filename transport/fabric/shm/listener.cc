@@ -19,8 +19,9 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The pause when no descriptors are left, or too many closings wait, because
-// the socket stays readable.
+// The pause while no descriptors are left, or too many sockets wait to be
+// closed. Without the pause, the loop would be woken at once, because the
+// socket stays readable.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -96,7 +97,8 @@ std::unique_ptr<PendingConnect> Listener::Expect(
 
 void Listener::AcceptOnLoop() {
   for (;;) {
-    // Each connection costs a task, and this side cannot choose how many come.
+    // Pauses while too many tasks wait: each connection costs a task, and this
+    // side cannot choose how many connections come.
     if (progress::IsBusyAside()) return PauseOnLoop();
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -188,7 +190,7 @@ void Listener::DecideOnLoop(uint64_t key) {
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
     HalfOpen half_open, ReceivedSetup hello) {
-  // Checked first: a refused peer sees the connection closed.
+  // Checks the user first, so that a refused peer sees the connection closed.
   absl::StatusOr<Sharing> sharing = Share(options_, half_open.peer);
   if (!sharing.ok()) return sharing.status();
   absl::StatusOr<PeerSegment> peer =

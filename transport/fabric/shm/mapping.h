@@ -32,10 +32,10 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
 
-  // Moves this memory to the addresses of `other`, which has the same size.
-  // Addresses in `other` stay valid, and have the bytes of this mapping. A
-  // thread that reads there sees the old or the new bytes. Afterwards this
-  // object owns nothing. On an error of mremap, nothing has changed.
+  // Moves this mapping to the addresses of `other`, which has the same size.
+  // The addresses stay valid, and have the bytes of this mapping. A thread that
+  // reads there sees the old or the new bytes. Afterwards this object owns
+  // nothing. After an error of mremap, nothing has changed.
   absl::Status MoveOver(const Mapping& other);
 
   uint8_t* data() const { return static_cast<uint8_t*>(data_); }

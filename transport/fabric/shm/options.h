@@ -22,9 +22,9 @@ namespace fabric {
 namespace shm {
 
 struct Options {
-  // The full size of this side's ring: a power of two from 128 KiB to 16 MiB.
-  // The default holds sixteen of the largest frames, more than are in flight
-  // before the peer polls.
+  // The full size of this side's ring, in bytes: a power of two from 128 KiB to
+  // 16 MiB. The default holds sixteen of the largest frames, more than are in
+  // flight before the peer polls.
   uint32_t ring_bytes = 256 * 1024;
   // The arena of payloads for peers of this process's user. Null uses
   // ArenaFor() of that user. Payloads for other users are always in ArenaFor()
@@ -32,13 +32,14 @@ struct Options {
   std::shared_ptr<Arena> arena;
   // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
-  // The `bytes` of ArenaFor(): caps the arena of this process's user. Arenas of
-  // other users get a quarter. 0 means Arena::DefaultBudget().
+  // Limits the bytes of the arena of this process's user, as the `bytes` of
+  // ArenaFor() do. Arenas of other users get a quarter. 0 means
+  // Arena::DefaultBudget().
   uint64_t arena_bytes = 0;
-  // Connects to peers of other users, and copies to and from them. If false,
-  // refuses them, for connections whose security promises privacy.
+  // True to connect to peers of other users, and to copy to and from them.
+  // False to refuse them, for connections whose security promises privacy.
   bool other_users = true;
-  // Copies also to and from peers of this process's own user.
+  // True to copy also to and from peers of this process's own user.
   bool always_copy = false;
   // The access to this process's devices. The two sides lend each other device
   // memory if both set this field and neither copies. A peer that opens an
@@ -57,7 +58,7 @@ struct Options {
   size_t max_half_open = 64;
 };
 
-// Returns the memory that this side would share with `peer`. Returns
+// Returns how this side would share memory with `peer`. Returns
 // PERMISSION_DENIED if the options forbid the peer's user, and
 // RESOURCE_EXHAUSTED if no arena is left for another user.
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);

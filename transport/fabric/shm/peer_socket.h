@@ -20,7 +20,8 @@ namespace shm {
 class PeerSocket {
  public:
   PeerSocket() = default;
-  // Implicit, as the constructor of ForeignFd is.
+  // Takes ownership of a descriptor. Implicit, as the constructor of ForeignFd
+  // is.
   PeerSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
   PeerSocket(PeerSocket&&) = default;
   PeerSocket& operator=(PeerSocket&& other) noexcept;

@@ -15,7 +15,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The number of valid uids: all but the last.
+// The number of valid uids: all 32-bit numbers but the last.
 constexpr uint64_t kAllUids = 0xffffffff;
 constexpr uid_t kUsualOverflowUid = 65534;
 

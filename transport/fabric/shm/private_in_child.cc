@@ -81,14 +81,16 @@ PrivateInChild::PrivateInChild(const Segment& segment, bool has_reserved_pages)
 PrivateInChild::~PrivateInChild() { Registry::Get()->Remove(this); }
 
 void PrivateInChild::TakeAwayFromParent() const {
-  // On some kernels, a child does not have memory that RDMA devices use.
+  // Does nothing if the memory is not mapped. On some kernels, a child does not
+  // have memory that RDMA devices use.
   if (!IsMapped()) return;
   if (!has_reserved_pages_ && MapPrivately()) return;
   if (mprotect(data_, size_, PROT_READ) == 0) return;
   munmap(data_, size_);  // rather than let a child write there
 }
 
-// Maps elsewhere first, because a failed mapping would leave a hole.
+// Maps elsewhere first, and then moves the mapping: a failed mapping in place
+// would leave a hole.
 bool PrivateInChild::MapPrivately() const {
   if (!HasDescriptor()) return false;
   void* const copy = mmap(nullptr, size_, PROT_READ | PROT_WRITE,

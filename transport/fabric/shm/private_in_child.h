@@ -23,11 +23,12 @@ namespace shm {
 //
 // Costs the child four system calls for each segment, about 6 us, and the
 // parent nothing. Works by pthread_atfork(), and therefore for fork() but not
-// for a bare clone(). vfork() and posix_spawn() share no memory that the child
-// uses. Thread-safe.
+// for a bare clone(). Children of vfork() and posix_spawn() use no memory of
+// the parent's segments. Thread-safe.
 class PrivateInChild {
  public:
-  // `segment` must keep its descriptor, and outlive this object.
+  // Adds `segment` to the registry. The segment must keep its descriptor, and
+  // outlive this object.
   PrivateInChild(const Segment& segment, bool has_reserved_pages);
   PrivateInChild(const PrivateInChild&) = delete;
   PrivateInChild& operator=(const PrivateInChild&) = delete;
@@ -36,12 +37,12 @@ class PrivateInChild {
  private:
   class Registry;
 
-  // These functions run in the child, so they call only async-signal-safe
+  // The functions below run in the child, so they call only async-signal-safe
   // functions.
   void TakeAwayFromParent() const;
   bool MapPrivately() const;
-  // Returns true if fd_ is still the segment's: programs close descriptors that
-  // are not theirs.
+  // Returns true if fd_ is still the segment's descriptor: programs close
+  // descriptors that are not theirs.
   bool HasDescriptor() const;
   bool IsMapped() const;
 

@@ -15,9 +15,9 @@ uint64_t Footprint(uint64_t length) {
 }  // namespace
 
 RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
-  // An odd number without a pattern, so that each input bit changes many of the
-  // upper half's bits. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3,
-  // 6.4).
+  // The multiplier of the stamp: an odd number without a pattern, so that each
+  // input bit changes many of the upper half's bits. 2^64 divided by the golden
+  // ratio (Knuth, TAOCP vol. 3, 6.4).
   constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
   const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
   return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
@@ -32,7 +32,8 @@ RingSender::RingSender(ControlPage* own, const ControlPage* peer)
       shape_(own->ring_bytes) {}
 
 uint64_t RingSender::Used(uint64_t peer_tail) const {
-  // Wraps to far above the ring's size if the peer is ahead of the head.
+  // The difference wraps to far above the ring's size if the peer's tail is
+  // ahead of the head.
   return head() - peer_tail;
 }
 
@@ -99,18 +100,20 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
   Room room = MakeRoom(need);
   if (room == Room::kTooLittle) {
     was_full_ = true;
-    // The room that is needed: for the packet, or for growing if that is less.
+    // The bytes of room to wait for: for the packet, or for growing if that
+    // takes less.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));
     awaited_.store(shape_.bytes() - least, std::memory_order_relaxed);
     own_->sender_waits.store(1, std::memory_order_relaxed);
-    // The fence is between setting the flag and looking at the tail again.
-    // Pairs with the reader's fence between writing the tail and looking at the
-    // flag (PeerWaits()).
+    // Orders setting the flag before reading the tail again. Pairs with the
+    // reader's fence between writing the tail and reading the flag
+    // (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
     room = MakeRoom(need);
-    // A caller that was refused earlier is still owed a signal.
+    // Keeps the flag if an earlier call was refused, because its caller still
+    // waits for a signal.
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);
@@ -124,7 +127,7 @@ bool RingSender::RoomHasCome() const {
   const uint64_t awaited = awaited_.load(std::memory_order_relaxed);
   if (awaited == kNothing) return false;
   const uint64_t used = Used(peer_->tail.load(std::memory_order_acquire));
-  // Also true for invalid values, which the next Send() reports.
+  // Returns true also for invalid values, which the next Send() reports.
   return used <= awaited || used > shape_.full_bytes();
 }
 
@@ -160,8 +163,8 @@ void RingReceiver::Publish(uint64_t tail) {
 }
 
 bool RingReceiver::GetHeader(uint64_t position, RingHeader* header) const {
-  // A copy, because the peer may change the header meanwhile. A header never
-  // wraps around the end.
+  // Copies the header, because the peer may change it meanwhile. A header never
+  // wraps around the ring's end.
   std::memcpy(header, ring_ + shape_.OffsetOf(position), sizeof *header);
   return header->stamp == RingHeaderAt(position, header->length).stamp;
 }
@@ -170,8 +173,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
-    // An invalid value would make the peer wait for room, or overwrite unread
-    // bytes.
+    // Never publishes an invalid tail, with which the peer would wait for room,
+    // or overwrite unread bytes.
     const uint64_t told = own_->tail.load(std::memory_order_relaxed);
     return told == tail() ? Result::kEmpty : Result::kBroken;
   }
@@ -191,17 +194,18 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   }
   if (length > scratch_.size()) scratch_.resize(length);
   if (length > 0) Get(tail() + sizeof header, scratch_.data(), length);
-  // A writer that overwrites unread bytes changes the header first. If the
-  // header is unchanged, the copied bytes are good.
+  // Reads the header again after the bytes. A writer that overwrites unread
+  // bytes changes the header first, so the copied bytes are good if the header
+  // is unchanged.
   std::atomic_thread_fence(std::memory_order_acquire);
   RingHeader again;
   if (!GetHeader(tail(), &again) || again.length != length) {
     return Result::kBroken;
   }
   *packet = absl::MakeConstSpan(scratch_.data(), length);
-  // Publishes immediately, not per batch. This costs nothing while the sender
-  // does not look at the head, and a sender that waits for room continues
-  // earlier.
+  // Publishes the tail immediately, not per batch. This costs nothing while the
+  // sender does not look at the tail, and a sender that waits for room
+  // continues earlier.
   Publish(tail() + Footprint(length));
   return Result::kPacket;
 }
@@ -209,8 +213,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
 bool RingReceiver::Grow(uint64_t there) {
   const uint64_t gap = RingShape::GapAt(tail());
   if (shape_.has_grown() || gap > there) return false;
-  // If the peer has not allocated the part, this spends this side's memory,
-  // once.
+  // Allocates the ring's new part if the peer has not done so. This costs
+  // memory of this process, once.
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kRead);

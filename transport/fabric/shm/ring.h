@@ -55,8 +55,8 @@ class RingShape {
   uint64_t OffsetOf(uint64_t position) const {
     return (position - base_) & (bytes_ - 1);
   }
-  // Returns the bytes from `position` to the point where a ring that grows
-  // there continues.
+  // Returns the number of bytes that are skipped if the ring grows at
+  // `position`: up to the point where the ring continues.
   static uint64_t GapAt(uint64_t position) {
     return kFirstRingBytes - position % kFirstRingBytes;
   }
@@ -83,7 +83,7 @@ class RingSender {
     kNoMemory,  // the packet is larger than the ring, which cannot grow
   };
 
-  // `own` is followed by its ring. Both pages must outlive this object.
+  // Writes to the ring that follows `own`. Both pages must outlive this object.
   RingSender(ControlPage* own, const ControlPage* peer);
 
   // Copies `packet`, of at most kMaxPacketBytes, into the ring.
@@ -93,7 +93,7 @@ class RingSender {
   // any thread.
   bool RoomHasCome() const;
   bool has_grown() const { return shape_.has_grown(); }
-  // Stops waiting for room: RoomHasCome() returns false again.
+  // Stops waiting for room. Afterwards RoomHasCome() returns false.
   void StopWaiting();
 
  private:
@@ -123,7 +123,8 @@ class RingSender {
   void Put(uint64_t position, const void* data, size_t size);
   void PutHeader(uint32_t length);  // at the head
 
-  // Returns this side's own count. The page has a copy for the peer.
+  // Returns the number of bytes ever written, by this side's own count. The
+  // page has a copy for the peer.
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   void Publish(uint64_t head);
 
@@ -148,13 +149,13 @@ class RingReceiver {
     kBroken,  // a page holds invalid values, or there is no memory to grow
   };
 
-  // `peer` is followed by its ring of `peer_ring_bytes`. Both pages must
+  // Reads the ring of `peer_ring_bytes` that follows `peer`. Both pages must
   // outlive this object.
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
   // Returns the next packet in `*packet`, valid until the next call. The bytes
-  // are a copy in this object; the peer may reuse their place.
+  // are a copy in this object; the peer may reuse the ring's bytes at once.
   Result Receive(absl::Span<const uint8_t>* packet);
   // Returns true if there is something to Receive(), perhaps invalid bytes.
   // Safe from any thread.
@@ -164,8 +165,9 @@ class RingReceiver {
   bool PeerWaits() const;
 
  private:
-  // Skips a kGrown at the tail. `there` is the number of written bytes from the
-  // tail on. Returns false if the mark is invalid, or if there is no memory.
+  // Skips the mark kGrown at the tail. `there` is the number of written bytes
+  // from the tail on. Returns false if the mark is invalid, or if there is no
+  // memory.
   bool Grow(uint64_t there);
   void Get(uint64_t position, void* data, size_t size) const;
   // Reads the header at `position`. Returns true if its stamp is right.

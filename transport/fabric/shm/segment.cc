@@ -36,8 +36,8 @@ namespace {
 
 constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
-// The limit of a segment: more than any machine's share of memory. Keeps sums
-// of sizes from overflowing.
+// Limits the size of a segment, in bytes: more than any machine's shared
+// memory. Keeps sums of sizes from overflowing.
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 40;
 constexpr uint64_t kStatBlockBytes = 512;
 
@@ -227,7 +227,7 @@ Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
 absl::Status CheckKernel() {
-  // Caches success: a kernel that can do this does not lose the ability.
+  // Remembers success: a kernel that has this ability does not lose it.
   static std::atomic<bool> can{false};
   if (can.load(std::memory_order_relaxed)) return absl::OkStatus();
   absl::Status tried = TryToPopulate();
@@ -281,7 +281,7 @@ absl::StatusOr<Segment> Segment::Make(base::UniqueFd fd, uint64_t size,
   if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     return base::ErrnoStatus(errno, "ftruncate of a memfd");
   }
-  // Mapped before the seal, which forbids further writable mappings.
+  // Maps before setting the seal, which forbids further writable mappings.
   absl::StatusOr<Mapping> mapping = MapOwn(fd.get(), size, huge_pages);
   if (!mapping.ok()) return mapping.status();
   absl::Status allocated = AllocatePages(fd.get(), part);

@@ -22,10 +22,10 @@ namespace shm {
 // Linux 5.14.
 absl::Status CheckKernel();
 
-// Pre-faults [data, data + size), so that no later access can fail or fault;
-// the memory is sealed and stays in place. Allocates pages that the peer left
-// unallocated, within this process's limit. Returns RESOURCE_EXHAUSTED if there
-// is no memory.
+// The access for which Populate() pre-faults [data, data + size), so that no
+// later access can fail or fault; the memory is sealed and stays in place.
+// Populate() allocates pages that the peer left unallocated, within this
+// process's limit. It returns RESOURCE_EXHAUSTED if there is no memory.
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
@@ -35,10 +35,11 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 // beyond the end may compensate for them in number.
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
-// Returns FAILED_PRECONDITION if [offset, offset + length) has a hole. Finds a
-// hole by allocating the range, which takes new blocks only if there is one;
-// this process then pays for the range. The seals prevent later holes. Takes
-// about 125 us for kHolePartBytes.
+// The size of the parts, in bytes, that are searched for holes. The search
+// returns FAILED_PRECONDITION if [offset, offset + length) has a hole. It
+// allocates the range, which takes new blocks only if there is a hole; this
+// process then pays for the range. The seals prevent later holes. A part takes
+// about 125 us.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 
@@ -62,7 +63,7 @@ class Segment {
   size_t size() const { return mapping_.size(); }
   // Returns the descriptor to pass to peers. Closed on exec.
   int fd() const { return fd_.get(); }
-  // Closes the descriptor: no further peer gets the segment.
+  // Closes the descriptor. Afterwards no further peer can get the segment.
   void CloseFd() { fd_.Reset(); }
 
  private:

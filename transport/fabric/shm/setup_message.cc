@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 
-// A copy of the first message of a socket. The message stays in the socket, so
+// A copy of the first message in a socket. The message stays in the socket, so
 // its descriptors must stay open. Only the received duplicate belongs to this
 // process.
 struct FirstInSocket {
@@ -59,8 +59,8 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   first->fd = progress::ForeignFd(base::UniqueFd(fd));
 }
 
-// Closes no descriptor: this process has a duplicate of the descriptor that it
-// needs.
+// Removes the first message without closing a descriptor: this process has a
+// duplicate of the descriptor that it needs.
 void DropFirst(int socket) {
   char byte;
   while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == EINTR) {
@@ -72,8 +72,8 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
     return absl::UnavailableError("the peer hung up");
   }
-  // There was room for the control data of an honest peer, so truncation means
-  // that this process had no descriptor left.
+  // Detects that this process had no descriptor left: there was room for the
+  // control data of an honest peer, but it was truncated.
   if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "no descriptor is left for a peer's memory; raise the limit of open "
@@ -86,9 +86,9 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   return absl::OkStatus();
 }
 
-// Returns true if `fd` is an eventfd. Reaches no driver and no foreign file
-// system, unlike read(), write(), poll() and fstat(). No file has such a name:
-// names of files begin with a slash.
+// Returns true if `fd` is an eventfd, by its name in /proc. No file has such a
+// name, because names of files begin with a slash. Unlike read(), write(),
+// poll() and fstat(), this reaches no driver and no foreign file system.
 bool IsEventFd(int fd) {
   constexpr absl::string_view kName = "anon_inode:[eventfd]";
   char name[kName.size() + 1];
@@ -97,14 +97,15 @@ bool IsEventFd(int fd) {
   return size >= 0 && absl::string_view(name, size) == kName;
 }
 
-// Checks the descriptor of a message of that kind.
+// Checks the descriptor of a message of kind `kind`.
 absl::Status CheckDescriptor(SetupMessage::Kind kind, int fd) {
   if (kind == SetupMessage::Kind::kDoorbell) {
     return IsEventFd(fd) ? absl::OkStatus()
                          : absl::FailedPreconditionError(
                                "the peer's descriptor is no eventfd");
   }
-  // The only query that reaches no driver and no foreign file system.
+  // Queries the seals, because no other query is sure to reach no driver and no
+  // foreign file system.
   return fcntl(fd, F_GET_SEALS) >= 0 ? absl::OkStatus()
                                      : absl::FailedPreconditionError(
                                            "the peer's descriptor is no memfd");
@@ -115,7 +116,8 @@ bool IsOfSetup(SetupMessage::Kind kind) {
          kind == SetupMessage::Kind::kWelcome;
 }
 
-// Returns false if a message of that kind cannot have this word.
+// Stores the last word of a message. Returns false if a message of that kind
+// cannot have this word.
 bool TakeLastWord(uint32_t word, SetupMessage* message) {
   switch (message->kind) {
     case SetupMessage::Kind::kHello:
@@ -139,7 +141,8 @@ bool TakeLastWord(uint32_t word, SetupMessage* message) {
   return false;
 }
 
-// Returns false if a message of that kind cannot have this size.
+// Stores the size of a message. Returns false if a message of that kind cannot
+// have this size.
 bool TakeSize(uint64_t size, SetupMessage* message) {
   message->size = size;
   switch (message->kind) {
@@ -159,7 +162,8 @@ bool TakeSize(uint64_t size, SetupMessage* message) {
   return false;
 }
 
-// Returns false if a message of that kind cannot have this text.
+// Stores the token or the handle of a message. Returns false if a message of
+// that kind cannot have this text.
 bool TakeText(absl::string_view text, SetupMessage* message) {
   switch (message->kind) {
     case SetupMessage::Kind::kHello:

@@ -37,9 +37,9 @@ constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 // Returns INVALID_ARGUMENT unless `token` has 1 to kMaxTokenBytes bytes.
 absl::Status CheckToken(absl::string_view token);
 
-// On the socket, little-endian: u32 "PSHM", u16 version, u8 kind, u8 length of
-// the token or handle, u64 size, u32 segment id (or 1 if the sender copies),
-// and the token or handle.
+// A message. The encoding, little-endian: u32 "PSHM", u16 version, u8 kind, u8
+// length of the token or handle, u64 size, u32 segment id (or 1 if the sender
+// copies), and the token or handle.
 struct SetupMessage {
   enum class Kind : uint8_t {
     // Sent by the connecting side, with its control segment.
@@ -55,26 +55,28 @@ struct SetupMessage {
     // Sent by either side, without a descriptor: a device allocation of which
     // it lends parts. Sent only to a side with kOpensDevices.
     kDevice = 5,
-    // The answer, without a descriptor, if the allocation cannot be opened, so
-    // that nothing of it can be read here.
+    // Answers kDevice, without a descriptor, if the allocation cannot be
+    // opened. Nothing of the allocation can then be read by the sender.
     kDeclined = 6,
-    // Says that a device allocation is closed here, and that nothing of it will
-    // be read any more. Has no descriptor. Sent once for each allocation, as
-    // the answer to kTakeBack or earlier.
+    // Says that the sender has closed a device allocation, and will read
+    // nothing of it any more. Has no descriptor. Sent once for each allocation,
+    // as the answer to kTakeBack or earlier.
     kClosed = 7,
     // Sent by either side, once, with the eventfd that wakes it. Sent only to a
     // side with kTakesDoorbell.
     kDoorbell = 8,
   };
   Kind kind = Kind::kHello;
-  // The size of the ring: IsRingSize(). Of the segment: 1 to kMaxPeerBytes. Of
-  // the allocation, in kDevice: memory::kMinDeviceBytes to
-  // kMaxPassedDeviceBytes. 0 in all other kinds.
+  // In kHello and kWelcome, the size of the ring: IsRingSize(). In kSegment,
+  // the size of the segment: 1 to kMaxPeerBytes. In kDevice, the size of the
+  // allocation: memory::kMinDeviceBytes to kMaxPassedDeviceBytes. 0 in all
+  // other kinds.
   uint64_t size = 0;
-  // Unused in kHello and kWelcome. See region_key.h.
+  // The number of the segment or allocation; see region_key.h. Unused in kHello
+  // and kWelcome.
   uint32_t segment_id = 0;
-  // kHello, kWelcome: the sender copies from the peer's memory, and uses
-  // nothing in place. If one side copies, both do.
+  // In kHello and kWelcome, true if the sender copies from the peer's memory,
+  // and uses nothing in place. If one side copies, both do.
   bool copies = false;
   std::string token;   // kHello
   std::string handle;  // kDevice: the argument of memory::DeviceAccess::Open()

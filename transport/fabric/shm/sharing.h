@@ -1,4 +1,4 @@
-// How the two sides of a connection share memory.
+// The way in which the two sides of a connection share memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SHARING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SHARING_H_
@@ -16,7 +16,7 @@ class DeviceAccess;
 namespace fabric {
 namespace shm {
 
-// The result of the set-up.
+// The result of the set-up's negotiation about memory.
 struct Sharing {
   // The arena that this side lends from: the one for the peer's user.
   std::shared_ptr<Arena> arena;
@@ -26,12 +26,12 @@ struct Sharing {
   bool copies = false;
   // The reason for copying, for people. Empty if the sides do not copy.
   std::string reason;
-  // Opens devices' memory that the peer lends; null: this side opens none, and
-  // lends none.
+  // The access with which this side opens devices' memory that the peer lends.
+  // Null if this side opens none, and lends none.
   memory::DeviceAccess* devices = nullptr;
   // True if the peer opens devices' memory that this side lends.
   bool peer_opens_devices = false;
-  // True if this side passes the peer a doorbell.
+  // True if the peer takes a doorbell, so that this side passes one.
   bool peer_takes_doorbell = false;
 };
 

@@ -45,7 +45,8 @@ Files* GetFiles() {
 
 void RemoveAll() {
   Files* const files = GetFiles();
-  // In a forked child, a thread that does not exist there may hold the lock.
+  // Gives up if the lock is taken: in a forked child, a thread that does not
+  // exist there may hold it.
   if (!files->mu.TryLock()) return;
   for (const auto& entry : files->owners) {
     if (entry.second == progress::ForkCount()) unlink(entry.first.c_str());
@@ -54,7 +55,7 @@ void RemoveAll() {
 }
 
 // Walks to a directory as the kernel does, from the root, and checks at each
-// step who could redirect the way.
+// step who could redirect the walk.
 class DirectoryCheck {
  public:
   DirectoryCheck(std::string directory, uid_t peer)
@@ -81,8 +82,8 @@ class DirectoryCheck {
         "PENSTOCK_SHM_DIRECTORY=", directory_, " is not safe: ", why));
   }
 
-  // Returns the next component of the remaining path. The targets of links come
-  // first.
+  // Returns the next component of the remaining path. The target of a symbolic
+  // link is inserted before the rest.
   std::string TakeName() {
     std::string* const path = &left_.back();
     const size_t slash = path->find('/');
@@ -124,7 +125,8 @@ class DirectoryCheck {
     if (owner == 0 || owner == geteuid() || owner == peer_) {
       return absl::OkStatus();
     }
-    // The owner of the root directory can replace anything, whatever the uid.
+    // Trusts the owner of the root directory, whatever the uid, because this
+    // user can replace anything.
     const bool is_above = !left_.empty() || path == "/";
     if (is_above && owner == root_owner_) return absl::OkStatus();
     return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
@@ -178,7 +180,8 @@ void RemoveStaleSockets(const std::string& directory) {
   for (const std::string& name : SocketNames(directory)) {
     const SocketAddress address{name, directory};
     if (!IsOldSocket(PathOf(address))) continue;
-    // The listener, if any, closes this connection, which shows no token.
+    // Removes a socket without a listener. If there is a listener, it closes
+    // this connection, which shows no token.
     if (IsDead(address)) unlink(PathOf(address).c_str());
   }
 }

@@ -1,4 +1,5 @@
-// Sockets that are files: checks the directory, and leaves no file behind.
+// Manages sockets that are files: checks the directory, and leaves no file
+// behind.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_

@@ -31,7 +31,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
                      others, " other users' already, which is the limit"));
   }
   const uint64_t budget = bytes == 0 ? Arena::DefaultBudget() : bytes;
-  // Peers may keep returned segments, which would then exceed the budget.
+  // Makes an arena that keeps all segments. Peers may keep returned segments,
+  // which would then exceed the budget.
   std::shared_ptr<Arena> arena =
       is_own ? Arena::Create(budget, huge_pages, Arena::kIdleTime)
              : Arena::Create(budget / kShareOfOthers, huge_pages);
@@ -39,8 +40,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   return arena;
 }
 
-// The child of a fork makes its own arenas. In the parent's arenas, both
-// processes would allocate the same bytes.
+// The arenas of this process. The child of a fork makes its own: in the
+// parent's arenas, both processes would allocate the same bytes.
 struct Shared {
   base::Mutex mu;
   Arenas arenas ABSL_GUARDED_BY(mu);

@@ -16,7 +16,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the other users with an arena. They keep the arena for good.
+// Limits the number of other users that get an arena. They keep the arena for
+// good.
 constexpr size_t kMaxOtherUsers = 4;
 
 // Returns the arena for peers of user `uid`. Makes it on first use, with the
