@@ -8,7 +8,7 @@
 namespace penstock::cli {
 namespace {
 
-// The name of the program that runs the benchmarks. Bench is a separate
+// The name of the program that runs the benchmarks. The benchmark is a separate
 // program: it starts itself again as its servers, and is linked to libraries
 // that no other command needs.
 constexpr char kName[] = "penstock bench";

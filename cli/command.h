@@ -38,7 +38,7 @@ struct Manual {
   // For a command with subcommands: one line about the group.
   std::string group_summary = "";
   // The name, in help texts, of another program's command line at the end of
-  // this command's line; empty if there is none. The other command line begins
+  // this command's line. Empty if there is none. The other command line begins
   // at the first word that is no option, or after "--". The words of the other
   // command line become Context::operands, and are not parsed.
   std::string operands = "";
@@ -56,7 +56,7 @@ struct Context {
   const Environment& environment;
   // The tree of all commands. Program sets this and the following members.
   const Program* program = nullptr;
-  // See Manual::operands.
+  // The words of the other program's command line; see Manual::operands.
   std::vector<std::string> operands = {};
   // True if the command line has --json, and the command supports it. Program
   // then also writes an error of Run() as a JSON object to `out`.
@@ -71,7 +71,8 @@ class Command {
   // Adds the options to `app`, into members of this object. Give every option a
   // description; CLI11's own checks are fine.
   virtual void Declare(CLI::App* app) = 0;
-  // Checks what CLI11 cannot. An error is a wrong command line.
+  // Checks the parsed options for errors that CLI11 cannot find. An error is a
+  // wrong command line.
   virtual absl::Status Check() { return absl::OkStatus(); }
   // Runs the command. Returns an exit code after writing the answer, or an
   // error whose message the caller prints. Throws nothing, and does not exit.

@@ -20,8 +20,8 @@ struct Meaning {
   const char* remedy;
 };
 
-// The text of gRPC for several failures, for example a failure to make a
-// subchannel.
+// The text with which gRPC reports several failures, for example a failure to
+// make a subchannel.
 constexpr char kNoAddress[] = "empty address list";
 
 // Failures to reach anything at the target.
@@ -94,7 +94,8 @@ std::string ExplainConnectFailure(const std::string& server,
     if (!absl::StrContains(text, each.part)) continue;
     return absl::StrCat(begin, Said(each, text));
   }
-  // gRPC discards the answer of other kinds of servers.
+  // Finds out what listens there, because gRPC discards the answer of other
+  // kinds of servers.
   const std::string listens =
       WhatListensAt(server, std::min(timeout, kLookLimit), with_tls);
   if (!listens.empty()) return absl::StrCat(begin, listens);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kSubjectColumns = 14;
 constexpr size_t kLevelColumns = 7;  // "problem"
-// Two blanks before the level, after the level, and after the subject.
+// The column of the text: two blanks each before the level, after the level,
+// and after the subject.
 constexpr size_t kTextColumn = 2 + kLevelColumns + 2 + kSubjectColumns + 2;
 
 Style StyleOf(Level level) {
@@ -162,8 +163,7 @@ std::string ReportJson(const DoctorReport& report) {
                                 {"text", each.text},
                                 {"remedy", each.remedy}});
   }
-  // Texts of files and peers are already printable; this handles a target's
-  // name.
+  // Escapes a target's name. Texts of files and peers are already printable.
   return json.dump(-1, ' ', /*ensure_ascii=*/true,
                    nlohmann::ordered_json::error_handler_t::replace) +
          "\n";

@@ -9,7 +9,7 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kIndent = 2;
-// A longer name has its description on the next line.
+// The longest name, in columns, that has its description on the same line.
 constexpr size_t kMaxNameColumns = 26;
 
 struct Row {

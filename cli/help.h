@@ -19,7 +19,7 @@ std::string UsageOf(const Program& program, const CLI::App& app);
 // Returns "-n, --count=N", or "TARGET".
 std::string OptionText(const CLI::Option& option);
 
-// The further texts for help and man page.
+// Texts that the help and the man page share.
 constexpr char kSummary[] =
     "see, try and measure gRPC over shared memory and RDMA";
 constexpr char kUsageCode[] = "the command line is wrong";

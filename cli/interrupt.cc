@@ -13,7 +13,8 @@
 namespace penstock::cli {
 namespace {
 
-// A signal within this time of the first counts as a duplicate.
+// The time after the first signal, in milliseconds, within which another signal
+// counts as a duplicate.
 constexpr int64_t kAgainMs = 500;
 
 // The time of the first signal, in milliseconds; 0 if there was none.
@@ -50,8 +51,8 @@ void WatchInterrupts() {
 bool Interrupted() { return interrupted_at.load() != 0; }
 
 void SleepUntil(absl::Time time) {
-  // The longest single sleep. A signal ends no sleep if it is delivered to
-  // another thread, or just before the sleep.
+  // The longest single sleep. A sleep must be short, because a signal does not
+  // end it if it is delivered to another thread, or just before the sleep.
   constexpr absl::Duration kLook = absl::Milliseconds(50);
   while (!Interrupted()) {
     const absl::Duration left = time - absl::Now();

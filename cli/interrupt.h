@@ -1,4 +1,4 @@
-// Ctrl-C ends a long-running command early, with its summary.
+// Lets Ctrl-C end a long-running command early, with its summary.
 
 #ifndef PENSTOCK_CLI_INTERRUPT_H_
 #define PENSTOCK_CLI_INTERRUPT_H_
@@ -13,7 +13,7 @@ namespace penstock::cli {
 // to the process and to its group. Call it before any thread is started.
 void WatchInterrupts();
 
-// Returns true if a signal has come.
+// Returns true if SIGINT or SIGTERM has arrived.
 bool Interrupted();
 
 // Sleeps until `time`, or until a signal comes.

@@ -58,7 +58,8 @@ absl::StatusOr<ListenAddress> ListenAddress::Parse(absl::string_view text) {
     rest.remove_prefix(end + 1);
     if (!IsIpv6(address.host)) return wrong("has no IPv6 address in brackets");
   } else {
-    // In an IPv6 address without brackets, no colon precedes a port.
+    // Finds the end of the host. In an IPv6 address without brackets, no colon
+    // precedes a port.
     const size_t end =
         absl::c_count(text, ':') == 1 ? text.find(':') : text.npos;
     address.host = std::string(text.substr(0, end));

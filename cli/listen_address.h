@@ -23,7 +23,8 @@ struct ListenAddress {
   std::string WithPort(int port) const;
   // Returns true if the address stands for all addresses of the machine.
   bool is_any() const { return host == "0.0.0.0" || host == "::"; }
-  // Returns the address for clients on this machine if is_any().
+  // Returns the address by which clients on this machine reach the server.
+  // Requires is_any().
   const char* loopback() const { return host == "::" ? "[::1]" : "127.0.0.1"; }
 };
 

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   penstock::cli::IgnoreSigpipe();
   const penstock::cli::Environment environment =
       penstock::cli::ProcessEnvironment();
-  // The command's own output has the information of the transport's log.
+  // Logs warnings only, because the command's own output contains the
+  // transport's information.
   setenv("PENSTOCK_LOG", "warning", /*replace=*/0);
   if (environment.count("GRPC_VERBOSITY") == 0) {
     gpr_set_log_function([](gpr_log_func_args*) {});

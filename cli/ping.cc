@@ -204,7 +204,7 @@ class Ping final : public Command {
     summary.path = path.path;
     summary.detail = path.detail;
     summary.reason = path.reason;
-    // The server does not read the payload, so measures without a payload.
+    // Measures without a payload, because the server does not read the payload.
     std::vector<size_t> sizes = sizes_;
     if (prober->answer() == Answer::kStatus) sizes = {0};
     for (const size_t bytes : sizes) {

@@ -1,4 +1,4 @@
-// penstock ping: which path leads to a server, and how long a call takes.
+// penstock ping: shows which path leads to a server, and how long a call takes.
 
 #ifndef PENSTOCK_CLI_PING_H_
 #define PENSTOCK_CLI_PING_H_

@@ -15,7 +15,8 @@ namespace {
 constexpr int kNumberColumns = 6;
 constexpr int kColumns = 10;
 
-// The width of "9.85 us" or "86400 s". A wide terminal has one more column.
+// The number of columns for a time: "9.85 us" or "86400 s". A wide terminal has
+// one more column.
 constexpr int kTimeColumns = 7;
 constexpr size_t kRoomyColumns = 63;
 

@@ -17,10 +17,11 @@ constexpr char kHealthMethod[] = "/grpc.health.v1.Health/Check";
 // The interval at which a wait checks for Ctrl-C.
 constexpr std::chrono::milliseconds kLook(100);
 
-// Returns true if the server sent this status. gRPC itself produces some codes
-// if there is no answer. Codes that both can produce count as an answer.
+// Returns true if the server sent this status. If there is no answer, gRPC
+// itself makes a status with one of a few codes. A code that both gRPC and
+// servers use counts as an answer.
 bool IsAnswer(const grpc::Status& status) {
-  // gRPC also converts an HTTP status of a web server to such a code.
+  // Excludes such a code that gRPC has made from a web server's HTTP status.
   if (absl::StrContains(status.error_message(), "http1.x server") ||
       absl::StrContains(status.error_message(), "header with status")) {
     return false;
@@ -51,7 +52,8 @@ const char* CodeName(grpc::StatusCode code) {
 
 grpc::Slice Payload(size_t bytes) {
   grpc::Slice slice(bytes);
-  // Each byte differs from its neighbours, to detect a shift.
+  // Fills the payload. Each byte differs from its neighbours, so that a shift
+  // is detected.
   auto* data = const_cast<uint8_t*>(slice.begin());
   for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(i * 131);
   return slice;
@@ -78,7 +80,7 @@ bool IsEqual(const grpc::ByteBuffer& reply, const grpc::ByteBuffer& request) {
       reply.Length() != request.Length()) {
     return false;
   }
-  // The payload was sent as one slice.
+  // Compares with the first slice, because the payload was sent as one slice.
   const uint8_t* wanted = sent.empty() ? nullptr : sent.front().begin();
   for (const grpc::Slice& slice : got) {
     if (slice.size() == 0) continue;

@@ -16,8 +16,8 @@ namespace penstock::cli {
 
 // The method of `penstock serve`, which returns the payload.
 constexpr char kEchoMethod[] = "/penstock.Ping/Echo";
-// Caps the payload: larger ones would take too much memory of a server that
-// strangers can reach.
+// Limits the payload, in bytes. Larger payloads would take too much memory of a
+// server that anybody can reach.
 constexpr size_t kMaxPayload = size_t{256} << 20;
 
 // The methods of a server that can be called without side effects.

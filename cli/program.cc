@@ -61,7 +61,7 @@ bool ReplaceHelp(const CLI::App& root, std::vector<std::string>* words) {
                    [](const std::string& word) { return word != "help"; });
   if (named == words->begin()) return false;
   words->erase(words->begin(), named);
-  // Insert before any words of another program.
+  // Inserts the words before the words of another program, if there are any.
   words->insert(words->begin() + BeginningOf(root, *words).words, "--help");
   return true;
 }
@@ -125,7 +125,7 @@ std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app) {
 void Complain(const std::string& name, absl::string_view message) {
   Output out(STDERR_FILENO);
   std::string text = absl::StrCat(name, ": ", message);
-  // Does not wrap if the output goes to a script: writes a single line.
+  // Does not wrap the text for a script, which gets a single line.
   if (out.is_terminal()) text = Wrapped(text, 0, out.columns());
   out.Write(text + "\n");
 }
@@ -193,7 +193,8 @@ std::string Program::WrongWords(const std::vector<std::string>& words,
   const Beginning beginning = BeginningOf(root_, words);
   const CLI::App& app = *beginning.app;
   const bool wants_help = Has(words, "--help") || Has(words, "-h");
-  // CLI11 shows the help of the words that it recognises, and ignores the rest.
+  // Shows the help of the chosen command. CLI11 would show the help of the
+  // words that it recognises, and ignore the rest.
   if (is_help || (wants_help && !VisibleCommands(app).empty())) {
     const auto next = std::find_if(
         words.begin() + beginning.words, words.end(),

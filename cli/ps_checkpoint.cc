@@ -70,7 +70,8 @@ absl::StatusOr<PsServers::Channels> InOrder(
                        " has no model yet: there is nothing to write before "
                        "worker 0 has defined one"));
     }
-    // Problems() has excluded two servers in the same place.
+    // Sorts the channels. Problems() has excluded two servers with the same
+    // position.
     if (report.servers() != servers.size() ||
         report.server() >= servers.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -150,7 +151,8 @@ class PsCheckpoint final : public Command {
   }
 
  private:
-  // Progress goes to a terminal only; scripts read the result.
+  // Takes a checkpoint. Shows progress only on a terminal; scripts read the
+  // result.
   absl::StatusOr<ps::CheckpointResult> Take(
       const ps::TrainingConnection& connection) {
     ProgressLine line;

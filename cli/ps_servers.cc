@@ -39,8 +39,8 @@ std::string Explain(const std::string& name, const grpc::Status& status,
   }
 }
 
-// Returns the time after `timeout`. Uses a monotonic clock, because the
-// system's clock may be set.
+// Returns the time at which a call ends that begins now. Uses a monotonic
+// clock, because the system's clock may be set.
 gpr_timespec DeadlineAfter(absl::Duration timeout) {
   return gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC),
@@ -81,7 +81,8 @@ absl::StatusOr<PsServers::Channels> PsServers::Open() const {
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);
   if (!secret.ok()) return secret.status();
-  // Two names of one server make two connections.
+  // Makes a separate connection for each name, also if two names mean the same
+  // server.
   const grpc::ChannelArguments arguments = client_.Arguments();
   Channels channels;
   channels.reserve(names_.size());

@@ -22,7 +22,7 @@ std::string OwnFile() {
   const std::filesystem::path file =
       std::filesystem::read_symlink("/proc/self/exe", error);
   if (!file.empty()) return file.string();
-  // Without /proc, for example in a chroot, use the name of the started file.
+  // Uses the name of the started file if there is no /proc, as in a chroot.
   const auto* const name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
   if (name == nullptr) return "";
   return std::filesystem::canonical(name, error).string();

@@ -131,8 +131,8 @@ class Serve final : public Command {
     Enable(&builder);
     int port = 0;
     builder.AddListeningPort(address_.WithPort(port_), *security, &port);
-    // Otherwise a second server could share the port, and take half of the
-    // calls.
+    // Keeps the port to this server. Otherwise a second server could share the
+    // port, and take half of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxPayload));
     builder.RegisterService(&service);

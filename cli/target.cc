@@ -16,8 +16,8 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kMaxTextBytes = 400;
-// A port and two files of a server. A probe that runs in the server's
-// environment must leave them to the server.
+// Variables with a port and two files of a server. A probe that runs in the
+// server's environment must leave these to the server.
 constexpr char kOfServers[][32] = {"PENSTOCK_METRICS", "PENSTOCK_TRACE",
                                    "PENSTOCK_RECORD"};
 constexpr char kSchemes[][16] = {
@@ -79,7 +79,8 @@ absl::Status ParseFabrics(const std::string& text, Options* options) {
     }
   }
   options->fabrics = fabrics;
-  // Each value is valid by itself, so only a repetition can be wrong.
+  // Checks the list. Each value is valid by itself, so only a repetition can be
+  // wrong.
   return ResolveSettings(*options).status();
 }
 
@@ -118,7 +119,8 @@ std::string Target::Name() const {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
-  // Must precede gRPC's threads, which could read the environment.
+  // Removes the variables before gRPC starts threads, which could read the
+  // environment.
   for (const char* variable : kOfServers) unsetenv(variable);
   const auto security = client_.Security();
   if (!security.ok()) return security.status();
@@ -135,7 +137,8 @@ PathReport Target::Path(grpc::Channel* channel) const {
   const std::vector<PathReport> paths = DescribePaths(*channel);
   if (paths.empty()) return PathReport();
   PathReport path = paths.front();
-  // With another release of gRPC there is no peer, and path.reason says so.
+  // Finds the reason unless path.reason has it already: with another release of
+  // gRPC there is no peer, and path.reason says so.
   if (path.path == "http2" && !path.peer.empty()) path.reason = WhyHttp2();
   path.detail = base::Printable(path.detail, kMaxTextBytes);
   path.reason = base::Printable(path.reason, kMaxTextBytes);

@@ -46,7 +46,8 @@ class Target {
   std::string Explain(const grpc::Status& status) const;
 
  private:
-  // Returns which side causes stock gRPC to carry a connection.
+  // Returns a text that says which side causes stock gRPC to carry a
+  // connection.
   std::string WhyHttp2() const;
 
   CLI::Option* option_ = nullptr;  // TARGET itself

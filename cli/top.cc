@@ -29,7 +29,7 @@ namespace {
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kMinInterval = absl::Milliseconds(100);
 constexpr size_t kMaxNameBytes = 100;
-// Moves to the corner of the terminal, and clears it.
+// The control sequence that moves to the corner of the terminal, and clears it.
 constexpr char kNewScreen[] = "\x1b[H\x1b[2J";
 
 class Top final : public Command {
@@ -163,7 +163,7 @@ class Top final : public Command {
         is_url ? where_ : absl::StrCat("http://", where_, "/metrics"), kLimit);
   }
 
-  // A process that was shown before may end.
+  // Ends the command. If the process was shown before, its end is no error.
   absl::StatusOr<int> Ended(const absl::Status& status, int shown) const {
     if (process_ <= 0 || !absl::IsNotFound(status)) return status;
     const std::string text =

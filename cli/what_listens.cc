@@ -24,11 +24,11 @@ namespace {
 constexpr size_t kEnoughBytes = 9;
 constexpr size_t kMaxAnswerBytes = 512;
 constexpr size_t kMaxLineBytes = 60;
-// The client preface, and an empty SETTINGS frame.
+// The greeting: an HTTP/2 client's preface, and an empty SETTINGS frame.
 constexpr absl::string_view kGreeting(
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 
-// Waits for `events`. Returns true if they came before `end`.
+// Waits for `events` of `fd`. Returns true if they came before `end`.
 bool Await(int fd, short events, absl::Time end) {
   pollfd waits = {fd, events, 0};
   while (true) {

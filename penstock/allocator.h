@@ -20,11 +20,11 @@ namespace penstock {
 //   grpc::Slice slice = buffer.ToSlice();
 //   grpc::ByteBuffer message(&slice, 1);
 //
-// Over shm, such a slice is not copied, nor is a part of such a slice of 4 KiB
-// or more: the receiver's slice is this memory. A message may mix such slices
-// with others. Other paths send such a slice like any other.
+// Over shm, such a slice is not copied: the receiver's slice is this memory.
+// The same holds for a part of such a slice, of 4 KiB or more. A message may
+// mix such slices with others. Other paths send such a slice like any other.
 //
-// Allocating and freeing take a lock for a moment. When the pool has to grow,
+// Allocating and freeing take a lock briefly. When the pool has to grow,
 // Allocate() takes about 50 ms per 256 MiB.
 //
 // PENSTOCK_SHM_ARENA_MIB limits the pool. The default is 1 GiB, or a quarter of

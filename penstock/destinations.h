@@ -53,10 +53,11 @@ class Destinations {
     Kind kind = Kind::kHost;
   };
 
-  // How long devices may keep the ranges registered. Registering takes tens of
-  // microseconds, plus some time for each page. Therefore kOnce registers only
-  // ranges above 256 KiB. Smaller ranges are used only if they are in memory of
-  // Allocator, or in memory that RegisterMemory() has declared.
+  // The time for which devices may keep the ranges registered. Registering
+  // takes tens of microseconds, plus some time for each page. Therefore kOnce
+  // registers only ranges above 256 KiB. Smaller ranges are used only if they
+  // are in memory of Allocator, or in memory that RegisterMemory() has
+  // declared.
   enum class Use {
     kOnce,
     // As long as this object lives. Make the object once, and attach it to one
@@ -92,9 +93,9 @@ class Destinations {
   void AttachTo(grpc::ClientContext* context) const;
 
   // Returns true while a call may still write to the ranges, or while slices of
-  // a message in the ranges exist. A call that failed may still write for a
-  // while: until its reads end, or its connection does. This takes seconds at
-  // most if some thread waits in gRPC meanwhile.
+  // a message in the ranges exist. A call that failed may still write until its
+  // reads end, or until its connection does. This takes seconds at most if some
+  // thread waits in gRPC meanwhile.
   bool in_use() const;
 
  private:

@@ -22,7 +22,7 @@ namespace penstock {
 //
 // Holds for calls that begin later, and cannot be undone. Thread-safe.
 //
-// A client asks for the same in one call by Destinations (destinations.h).
+// A client gets the same for one call by Destinations (destinations.h).
 void AcceptDeviceSlices(const std::string& prefix);
 
 }  // namespace penstock

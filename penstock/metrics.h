@@ -6,8 +6,8 @@
 // memory and devices. docs/operations.md has the table of metrics. Metrics name
 // no peer and contain no text of a peer. A program may add its own.
 //
-// PENSTOCK_METRICS=[HOST:]PORT serves them without a line of code, from the
-// first channel or server over Penstock on. All functions in this file are
+// PENSTOCK_METRICS=[HOST:]PORT serves the metrics without a line of code, from
+// the first channel or server over Penstock on. All functions in this file are
 // thread-safe.
 
 #ifndef PENSTOCK_METRICS_H_
@@ -44,7 +44,7 @@ absl::StatusOr<int> ServeMetrics(const std::string& address);
 // connections: do not call it where calls must not wait.
 std::string MetricsText();
 
-// Series of one name. Prometheus' conventions say what to call them.
+// All series of one name. Prometheus' conventions say how to choose the name.
 struct MetricFamily {
   enum class Type { kCounter, kGauge };
   struct Series {

@@ -24,7 +24,7 @@ enum class Policy {
   kOff,      // use stock gRPC, and do not offer Penstock
 };
 
-// How large messages are received through shared memory.
+// The way in which large messages are received through shared memory.
 enum class ShmSharing {
   // Read a message where the sender has put it, without a copy, if the sender
   // is a process of the same user. Such a process could change the message
@@ -34,8 +34,8 @@ enum class ShmSharing {
   kOff,   // use no shared memory
 };
 
-// How RDMA treats a connection whose security promises privacy, as TLS does.
-// RDMA neither encrypts nor authenticates its data.
+// The protection that a connection over RDMA needs if its security promises
+// privacy, as TLS does. RDMA neither encrypts nor authenticates its data.
 enum class DataProtection {
   kRequired,  // do not use RDMA for such a connection: TLS carries everything
   // Allow RDMA, for networks that nobody else reaches. Lowers the security
@@ -47,12 +47,13 @@ enum class DataProtection {
 // Settings of one channel or one server. An empty field is taken from the
 // environment, then from the default. See docs/settings.md for the defaults.
 struct Options {
-  // PENSTOCK_POLICY: what to do if none of `fabrics` can be used.
+  // PENSTOCK_POLICY: the action if none of `fabrics` can be used.
   absl::optional<Policy> policy;
-  // PENSTOCK_FABRICS: which fabrics may carry a session, best first, each once.
+  // PENSTOCK_FABRICS: the fabrics that may carry a session, best first, each
+  // once.
   absl::optional<std::vector<Fabric>> fabrics;
-  // PENSTOCK_SHM_SHARING: how large messages are received through shared
-  // memory.
+  // PENSTOCK_SHM_SHARING: the way in which large messages are received through
+  // shared memory.
   absl::optional<ShmSharing> shm_sharing;
   // PENSTOCK_SHM_DIRECTORY: the absolute path of a directory for the sockets
   // that set up shared memory, for containers that share a volume but no

@@ -3,8 +3,8 @@
 # All objects are merged into one, so that a program that links the archive also
 # gets the registrations, to which nothing refers. Symbols that the version
 # script does not name become local. --force-group-allocation dissolves the
-# groups of inline functions. Otherwise a linker that kept a group of ours,
-# which has no global names, would drop the program's own copy. The notes of the
+# groups of inline functions. Otherwise the linker could keep a group of ours,
+# which has no global names, and drop the program's own copy. The notes of the
 # probes are removed, because gold cannot link them into a program from which it
 # drops unused probes.
 _COMMAND = """

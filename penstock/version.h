@@ -1,4 +1,4 @@
-// The release that a program is compiled against.
+// The version of the release that a program is compiled against.
 
 #ifndef PENSTOCK_VERSION_H_
 #define PENSTOCK_VERSION_H_

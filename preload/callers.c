@@ -76,7 +76,8 @@ const struct Caller* CallerAt(const void* return_address) {
   for (; known != NULL; known = known->next) {
     if (known->object == object) return known;
   }
-  // Two threads may both make a caller for the object; either is correct.
+  // Keeps one caller if two threads both make one for the object; either is
+  // correct.
   struct Caller* made = Make(object);
   if (made->grpc.init == NULL) {
     free(made);

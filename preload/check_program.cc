@@ -25,7 +25,7 @@ namespace {
 
 // Caps the chain of scripts that name scripts, like the kernel.
 constexpr int kMaxScripts = 5;
-// The kernel reads no more bytes of the first line.
+// The number of bytes of the first line that the kernel reads.
 constexpr size_t kMaxFirstLine = 256;
 
 // The libraries of gRPC 1.51, and the prefixes of all releases.
@@ -99,7 +99,8 @@ absl::Status CheckElf(const std::string& file, const ElfFacts& facts) {
   return absl::OkStatus();
 }
 
-// Returns true if the loader will ignore LD_PRELOAD.
+// Returns true if the program gets more rights than its caller, so that the
+// loader ignores LD_PRELOAD.
 bool GetsRights(const std::string& file, const struct stat& status) {
   if (geteuid() != getuid() || getegid() != getgid()) return true;
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) return true;
@@ -148,7 +149,7 @@ absl::Status Check(const std::string& file, const std::string& path,
                   "capabilities), so that nothing is preloaded");
   }
   const absl::optional<ElfFacts> facts = ReadElf(bytes);
-  // A file in no known format is run by a shell, see execvp().
+  // Accepts a file in no known format, because a shell runs it, see execvp().
   return facts.has_value() ? CheckElf(file, *facts) : absl::OkStatus();
 }
 

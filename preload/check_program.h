@@ -13,8 +13,8 @@ namespace penstock::preload {
 // only the stub sees libraries that the program loads at run time. For a
 // script, checks its interpreter; `path` is PATH, for "#!/usr/bin/env NAME".
 //
-// Returns another code if the file cannot be read. Returns FAILED_PRECONDITION,
-// with the reason, for a program that cannot be carried:
+// Returns FAILED_PRECONDITION, with the reason, for the programs in the list
+// below, and another code if the file cannot be read:
 //
 // - a static program;
 // - a program that has gRPC linked into it, or uses another release of gRPC;

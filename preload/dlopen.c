@@ -20,8 +20,8 @@ PENSTOCK_OF_THREAD char refusal[1024];
 
 static Dlerror real_dlerror;
 
-// Resolves dlerror() early, because a later lookup would discard the error of
-// the preceding call.
+// Looks up the next dlerror() early, because a later lookup would discard the
+// error of the preceding call.
 __attribute__((constructor)) static void FindDlerror(void) {
   real_dlerror = (Dlerror)dlsym(RTLD_NEXT, "dlerror");
 }

@@ -34,7 +34,7 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
       absl::NotFoundError(absl::StrCat(name, ": no such program in PATH"));
   if (name.empty()) return first;
   for (const auto& folder : absl::StrSplit(path, ':')) {
-    // An empty folder means the current folder.
+    // An empty folder in PATH means the current folder.
     const std::string file =
         absl::StrCat(folder.empty() ? "." : folder, "/", name);
     const absl::Status status = Try(file);

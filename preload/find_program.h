@@ -1,4 +1,4 @@
-// Finds a program like a shell.
+// Finds a program as a shell does.
 
 #ifndef PENSTOCK_PRELOAD_FIND_PROGRAM_H_
 #define PENSTOCK_PRELOAD_FIND_PROGRAM_H_

@@ -12,9 +12,9 @@
 #define PENSTOCK_EXPORT __attribute__((visibility("default")))
 #define PENSTOCK_CALLER CallerAt(__builtin_return_address(0))
 
-// The gRPC of all callers. Null in two cases: before the library is open, which
-// keeps gRPC loaded, and if callers may use different gRPC libraries. Spares
-// per-RPC functions the lookup of their caller.
+// The gRPC library that all callers use, so that per-RPC functions need not
+// look up their caller. Null in two cases: before the library is open, which
+// keeps gRPC loaded, and if callers may use different gRPC libraries.
 static _Atomic(const struct Grpc*) common = NULL;
 
 static void SayOtherGrpcOnce(const struct Caller* caller) {
@@ -41,7 +41,7 @@ PENSTOCK_EXPORT void grpc_init(void) {
   }
   const struct Caller* caller = PENSTOCK_CALLER;
   if (caller->place == kApplication) {
-    // Open the library before gRPC is configured, so that Penstock can
+    // Opens the library before gRPC is configured, so that Penstock can
     // register.
     OpenLibrary();
     if (caller->sees_common && Library() != NULL) {
@@ -91,7 +91,7 @@ PENSTOCK_EXPORT int grpc_server_add_http2_port(
   return caller->grpc.server_add_http2_port(server, address, credentials);
 }
 
-// Copies a slice, like bindings of other languages before they send.
+// Copies a slice. Bindings of other languages call this before they send.
 PENSTOCK_EXPORT grpc_slice grpc_slice_from_copied_buffer(const char* source,
                                                          size_t length) {
   const struct Grpc* known = atomic_load(&common);

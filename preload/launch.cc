@@ -97,7 +97,7 @@ absl::StatusOr<Launch> Plan(const std::vector<std::string>& arguments,
                             const absl::StatusOr<Libraries>& libraries,
                             Environment environment,
                             const Environment& settings) {
-  // Search like execvp().
+  // Searches as execvp() does.
   const std::string path = Get(environment, "PATH", "/bin:/usr/bin");
   absl::StatusOr<std::string> file = FindProgram(arguments[0], path);
   if (!file.ok()) return file.status();

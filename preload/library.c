@@ -51,8 +51,8 @@ static const struct PenstockPreload* Open(void) {
   const char* file = FileToOpen(path, sizeof path);
   void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
-    // A library for another distribution needs libraries or symbols that are
-    // missing here.
+    // Reports the error of the loader. A library for another distribution needs
+    // libraries or symbols that are missing here.
     Say("Penstock is not used: %s (it was built on %s)", dlerror(),
         PENSTOCK_BUILT_ON);
     return NULL;
@@ -67,7 +67,8 @@ static const struct PenstockPreload* Open(void) {
   return get();
 }
 
-// Leaves a program that contains Penstock alone: it has its own policy.
+// Decides if this process uses Penstock. Leaves a program that contains
+// Penstock alone: it has its own policy.
 static void Decide(void) {
   enum State decided = IsOff() || AnyHasPenstock() ? kLeftAlone : kOpening;
   enum State undecided = kUnopened;

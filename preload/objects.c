@@ -45,7 +45,7 @@ static void* Reopen(const char* name) {
 static void* FindIn(const char* object, const char* name) {
   void* handle = Reopen(object);
   void* found = handle == NULL ? NULL : dlsym(handle, name);
-  // Ignore the stub itself, which is also loaded.
+  // Ignores the stub itself, which is also loaded.
   return ObjectOf(found) == ObjectOf((const void*)&FindIn) ? NULL : found;
 }
 
@@ -122,7 +122,8 @@ static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
   if (object != NULL && info->dlpi_addr != object->l_addr) return 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)* part = &info->dlpi_phdr[i];
-    // Notes with another alignment have another format, and are not ours.
+    // Skips notes with another alignment, which have another format and are not
+    // ours.
     if (part->p_type == PT_NOTE && part->p_align <= 4 &&
         HaveOurs((const char*)(info->dlpi_addr + part->p_vaddr),
                  part->p_memsz)) {

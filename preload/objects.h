@@ -1,11 +1,12 @@
-// The loaded programs and libraries.
+// Looks up the loaded programs and libraries, and their symbols.
 
 #ifndef PENSTOCK_PRELOAD_OBJECTS_H_
 #define PENSTOCK_PRELOAD_OBJECTS_H_
 
 #include <link.h>
 
-// Returns glibc's own dlopen(); dlopen.c has another one.
+// The type of glibc's dlopen(). A function here returns that dlopen(), because
+// dlopen.c defines another one.
 typedef void* (*Dlopen)(const char* file, int mode);
 Dlopen RealDlopen(void);
 

@@ -81,6 +81,7 @@ void* OpenCygrpc(const char* file, int mode) {
   const char* refusal = Refusal(file, ours, sizeof ours);
   if (refusal != NULL) return OpenStock(file, mode, refusal);
   void* handle = RealDlopen()(ours, mode);
-  // A Python with its own libraries may have incompatible ones.
+  // Falls back to the stock module: a Python with its own libraries may have
+  // incompatible ones.
   return handle != NULL ? handle : OpenStock(file, mode, dlerror());
 }

@@ -40,7 +40,7 @@ static int RuntimeComesNext(void) {
   if (own == NULL || own->l_next == NULL) return 0;
   for (const struct link_map* each = own->l_prev; each != NULL;
        each = each->l_prev) {
-    // The program's name is empty.
+    // Skips the program, whose name is empty, and the vDSO.
     if (each->l_name[0] != '\0' && !Contains(each->l_name, "linux-vdso")) {
       return 0;
     }

@@ -40,6 +40,6 @@ void Say(const char* format, ...) {
   size += text;
   if (size > sizeof line - 2) size = sizeof line - 2;  // truncated
   line[size] = '\n';
-  // There is no other place to report an error.
+  // Ignores a failure, because there is no other place to report an error.
   if (write(STDERR_FILENO, line, size + 1) < 0) return;
 }

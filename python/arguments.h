@@ -13,7 +13,7 @@
 
 namespace penstock::python {
 
-// All functions throw TypeError for a wrong type and InvalidArgument for a
+// All functions here throw TypeError for a wrong type and InvalidArgument for a
 // wrong value. The error texts begin with `name`.
 
 // Accepts objects with __index__, but no bool.

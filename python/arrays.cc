@@ -60,7 +60,7 @@ absl::StatusOr<Tensor> ShareOrCopy(const py::array& array, DType dtype,
                                    const py::dtype& as, bool copy) {
   const absl::Status masked = CheckNotMasked(array);
   if (!masked.ok()) return masked;
-  // Check the shape before allocating memory.
+  // Checks the shape before allocating memory.
   absl::StatusOr<size_t> bytes = tensor::ByteSize(dtype, ShapeOf(array));
   if (!bytes.ok()) return bytes.status();
   return copy || !IsPlain(array) ? Copy(array, dtype, as) : Share(array, dtype);

@@ -145,7 +145,7 @@ py::object ArrayProtocol(TensorObject& object, const py::object& dtype,
 }
 
 TensorObject Copy(const TensorObject& object) {
-  // Hold the tensor: another thread may replace the object's memory.
+  // Holds the tensor, because another thread may replace the object's memory.
   const std::shared_ptr<const Tensor> tensor = object.Share();
   return TensorObject(ValueOf([&tensor] {
     Unlocked unlocked;
@@ -226,7 +226,7 @@ py::dict CudaArrayInterface(const TensorObject& object) {
         "view('int16') first";
   }
   if (why == nullptr) return ValueOf(CudaArrayInterfaceOf(tensor));
-  // An AttributeError makes hasattr() return false.
+  // Raises AttributeError, so that hasattr() returns false.
   PyErr_SetString(PyExc_AttributeError, why);
   throw py::error_already_set();
 }

@@ -1,4 +1,4 @@
-// The parts of the module penstock._penstock.
+// Declares the functions that add the parts of the module penstock._penstock.
 
 #ifndef PENSTOCK_PYTHON_BINDINGS_H_
 #define PENSTOCK_PYTHON_BINDINGS_H_
@@ -8,7 +8,7 @@
 namespace penstock::python {
 
 // Add classes and functions to the module. Their docstrings are the user's
-// documentation; their types are in penstock/_penstock.pyi.
+// documentation. penstock/_penstock.pyi has their types.
 void BindTensor(pybind11::module_& module);
 void BindDevices(pybind11::module_& module);
 void BindCredentials(pybind11::module_& module);

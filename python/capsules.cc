@@ -68,7 +68,7 @@ absl::Status CheckName(const py::object& capsule) {
 absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
     const DLManagedTensor& lent) {
   std::shared_ptr<const DeviceEvent> at_once;
-  // FromDLPack() reports a device that is not supported.
+  // Ignores an unsupported device, which FromDLPack() reports.
   auto device = tensor::DeviceFromDLPack(lent.dl_tensor.device);
   if (!device.ok() || device->is_host()) return at_once;
   auto memory = NeedDevices(device->ToString());
@@ -96,8 +96,8 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   if (!status.ok()) return status;
   auto* const lent =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
-  // Rename before other threads can run, as they do during device queries and
-  // copies: if two threads use the capsule, one is refused.
+  // Renames the capsule before other threads can run, as they do during device
+  // queries and copies. If two threads use the capsule, one of them is refused.
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   absl::StatusOr<Tensor> tensor = Borrow(lent);
   if (!tensor.ok()) PyCapsule_SetName(capsule.ptr(), kName);

@@ -147,8 +147,8 @@ class Client {
     client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted,
                                              parts_above);
   }
-  // Leaks a parent's client: gRPC might wait for threads that do not exist
-  // here.
+  // Leaks the client in a forked child: gRPC might wait for threads that do not
+  // exist there.
   ~Client() {
     if (maker_.IsParent()) {
       new std::shared_ptr<TensorClient>(std::move(client_));

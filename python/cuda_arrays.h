@@ -16,9 +16,9 @@ namespace penstock::python {
 absl::StatusOr<pybind11::dict> CudaArrayInterfaceOf(
     const tensor::Tensor& tensor);
 
-// Borrows the memory of `source`, which has such an interface, and keeps the
-// memory alive. The elements are ready once all work that is now in the
-// interface's stream has run.
+// Returns a tensor that borrows the memory of `source`, which has such an
+// interface, and keeps the memory alive. The elements are ready once all work
+// that is now in the interface's stream has run.
 //
 // Returns INVALID_ARGUMENT, with the remedy, for elements with gaps, masks,
 // types that a Tensor lacks, and malformed interfaces. Returns

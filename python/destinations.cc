@@ -29,7 +29,7 @@ using tensor::Tensor;
       absl::StrCat("into[", TextOf(py::repr(py::str(name))), "]: ", why)));
 }
 
-// Returns true if FromAny() shares the program's memory: shared memory is
+// Returns true if FromAny() has shared the program's memory: shared memory is
 // read-only, and a copy is writable.
 bool IsBorrowed(const Tensor& tensor) {
   return tensor.byte_size() == 0 || !tensor.buffer()->writable();

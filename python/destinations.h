@@ -18,8 +18,8 @@ namespace penstock::python {
 // The destinations that a program names. Use this class with the GIL.
 //
 // A Tensor as a destination behaves like numpy(writable=True): memory that
-// others hold does not change. Others are another Tensor, a consumer of DLPack,
-// a call, and the peer. If anyone but the Tensor and its arrays uses the
+// others hold does not change. A holder may be another Tensor, a consumer of
+// DLPack, a call, or the peer. If anyone but the Tensor and its arrays uses the
 // memory, the data is received into new memory of the pool, which Finish()
 // gives to the Tensor. On a device, a Tensor is overwritten in place, like an
 // array: peers keep only copies of device memory.
@@ -40,7 +40,7 @@ class Destinations {
   void Finish();
 
  private:
-  // A Tensor that gets new memory.
+  // A Tensor that gets new memory, because others hold its present memory.
   struct Moved {
     size_t destination;
     pybind11::object tensor;

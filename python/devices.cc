@@ -85,7 +85,7 @@ absl::Status OrderStream(const Tensor& tensor, const py::object& stream) {
 }
 
 TensorObject ToHost(const TensorObject& object) {
-  // Hold the tensor: another thread may replace the object's memory.
+  // Holds the tensor, because another thread may replace the object's memory.
   const std::shared_ptr<const Tensor> tensor = object.Share();
   return TensorObject(ValueOf([&tensor] {
     Unlocked unlocked;

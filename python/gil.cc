@@ -67,14 +67,15 @@ void RunLater(std::function<void()> function) {
   Pending& pending = ThePending();
   base::MutexLock lock(&pending.mu);
   if (pending.has_ended) {
-    // Destruction might use objects of an interpreter that is gone.
+    // Leaks the function, because destroying it might use objects of an
+    // interpreter that is gone.
     new std::function<void()>(std::move(function));
     return;
   }
   pending.functions.push_back(std::move(function));
-  // Schedule under the lock, so before the interpreter's end. The call briefly
-  // takes only a lock of its own. If the queue is full, the call fails and the
-  // next caller tries again.
+  // Schedules the call under the lock, and so before the interpreter's end.
+  // Py_AddPendingCall() briefly takes only a lock of its own. If its queue is
+  // full, it fails and the next caller tries again.
   if (!pending.is_scheduled) {
     pending.is_scheduled = Py_AddPendingCall(RunFromInterpreter, nullptr) == 0;
   }

@@ -13,7 +13,7 @@ namespace {
 
 namespace py = pybind11;
 
-// All guarded by the GIL.
+// The state of this process. The GIL guards all members.
 bool is_in_use = false;   // at the latest fork
 bool is_parents = false;  // in this process
 pid_t forking_process = 0;

@@ -7,7 +7,7 @@
 
 namespace penstock::python {
 
-// Has CheckGrpc() know about each fork of the interpreter: os.fork() and
+// Makes CheckGrpc() learn of each fork of the interpreter, by os.fork() and
 // multiprocessing. Call it once, while the module is imported.
 void WatchForks();
 

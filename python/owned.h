@@ -15,11 +15,12 @@
 
 namespace penstock::python {
 
-// Thread-safe. Call all functions Unlocked.
+// An owner of the client, which the threads share. Thread-safe. Call all
+// functions Unlocked.
 template <typename Client>
 class Owned {
  public:
-  // `name` names the client in messages.
+  // Takes ownership of the client. `name` names the client in messages.
   Owned(std::string name, std::unique_ptr<Client> client)
       : name_(std::move(name)), client_(std::move(client)) {}
   // Leaks the client in a forked child, which lacks the client's threads.

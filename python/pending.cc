@@ -9,7 +9,7 @@ namespace {
 
 namespace py = pybind11;
 
-// The delay until Ctrl-C is noticed.
+// The interval at which a wait checks for Ctrl-C.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace

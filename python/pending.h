@@ -63,7 +63,7 @@ class Ended {
 // A call in progress, as a Python object.
 class Pending {
  public:
-  // Makes the result of the call, or throws. Runs with the GIL.
+  // Makes the call's result, or throws. Runs with the GIL.
   using Result = std::function<pybind11::object()>;
 
   // Makes a call in progress. If `number` is not 0, End() adds it to

@@ -36,7 +36,8 @@ constexpr uint64_t kMostStaleness = ps::ConsistencyPolicy::kUnlimited;
 // The attributes of an object of penstock/_ps_model.py, by name.
 class Fields {
  public:
-  // `name` names the object in messages, such as "table emb".
+  // Reads the fields of `object`. `name` names the object in messages, such as
+  // "table emb".
   Fields(py::handle object, std::string name)
       : object_(py::reinterpret_borrow<py::object>(object)),
         name_(std::move(name)) {}
@@ -229,12 +230,13 @@ CompressionSpec CompressionOf(const Fields& fields, uint32_t rank) {
                             {"int8", Kind::kInt8}});
   if (fields.Has("dtype")) spec.dtype = DTypeOf(fields);
   fields.Number("ratio", &spec.ratio);
-  // Independent errors of the workers partly cancel in the mean.
+  // Uses the rank as the default seed, because independent errors of the
+  // workers partly cancel in the mean.
   spec.seed = fields.Has("seed") ? fields.Whole("seed") : rank;
   return spec;
 }
 
-// Reports errors now, not at the first push.
+// Checks a compression. Reports errors now, not at the first push.
 void Check(const std::string& table, const CompressionSpec& spec) {
   const optim::Workers workers;
   const absl::Status status =

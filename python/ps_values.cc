@@ -177,7 +177,7 @@ std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
   for (const ps::RowsWanted& rows : spec.rows) tables.push_back(rows.table);
   return [pending = std::move(pending),
           tables](absl::StatusOr<ps::Pulled> pulled) {
-    // Uses a shared pointer, because a std::function is copied.
+    // Shares the gradients by a pointer, because a std::function is copied.
     const auto kept =
         std::make_shared<absl::StatusOr<ps::Pulled>>(std::move(pulled));
     pending->End([kept, tables] {

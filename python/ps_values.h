@@ -19,8 +19,8 @@
 
 namespace penstock::python {
 
-// All functions throw an error that names the argument and the table. Values
-// share memory like FromAny().
+// All functions here throw an error that names the argument and the table.
+// Values share memory like FromAny().
 
 // Converts the arguments of a pull. `dense` is an iterable of names; None means
 // all. `rows` is a dict of ids by table, or None. `dtype` is "f16", "bf16" or

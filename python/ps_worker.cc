@@ -174,7 +174,7 @@ class PsWorker final : public Closable {
     const uint64_t clock = WholeOf(step, "step", kMostStep);
     const ps::StepGradients all = GradientsOf(gradients, rows);
     auto pending = std::make_shared<Pending>(number);
-    // Only one thread at a time may push.
+    // Pushes alone, because only one thread at a time may push.
     Check([&] {
       return member_.Alone([&](Member& member) {
         member.worker->StartPush(clock, all, EndPush(pending));

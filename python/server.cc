@@ -98,8 +98,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Start(
   grpc::ServerBuilder builder;
   Enable(&builder);
   tensor::AllowUnlimitedMessages(&builder);
-  // Otherwise two servers could share a port, and clients would find their
-  // tensors only sometimes.
+  // Keeps the port to this server. Otherwise two servers could share a port,
+  // and clients would find their tensors only sometimes.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(address, std::move(credentials), &server->port_);
   builder.RegisterService(server->service_.get());
@@ -128,7 +128,7 @@ void CheckSeconds(const char* name, double seconds) {
       absl::StrCat(name, " is nan: give seconds, as a number")));
 }
 
-// A Python object, which may be collected on any thread.
+// The Python object of a server, which may be collected on any thread.
 class ServerObject {
  public:
   explicit ServerObject(std::shared_ptr<Server> server)

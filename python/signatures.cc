@@ -104,7 +104,7 @@ void ShowFunction(const py::object& member) {
   if (!doc) return;
   const std::string readable =
       ReadableDoc(definition->ml_name, doc->parameters, doc->text);
-  // pybind11 allocates and frees this text by malloc() and free().
+  // Frees the text by free(), because pybind11 allocates it by malloc().
   std::free(const_cast<char*>(definition->ml_doc));
   definition->ml_doc = strdup(readable.c_str());
 }

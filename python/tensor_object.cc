@@ -33,7 +33,7 @@ absl::Status TensorObject::MakeWritable() {
       return before->Copy(Pool());
     }();
     if (!copy.ok()) return copy.status();
-    // Another thread may have replaced the memory in the meantime.
+    // Replaces the memory unless another thread has done so in the meantime.
     if (shared_ == before) Replace(*std::move(copy));
   }
   return absl::OkStatus();

@@ -30,7 +30,7 @@ absl::StatusOr<std::string> Files::Read(absl::string_view path) const {
   const auto failed = [&](absl::string_view what) {
     return base::ErrnoStatus(errno, absl::StrCat(what, " ", path));
   };
-  // Does not block on a pipe, whose opening waits for a writer.
+  // Opens without blocking: opening a pipe would wait for a writer.
   const base::UniqueFd fd(
       open(At(path).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return failed("open");

@@ -43,7 +43,7 @@ absl::Status TryMemfd() {
 absl::Status TryAbstractSocket() {
   const base::UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return base::ErrnoStatus(errno, "make a UNIX socket");
-  // The address has no name, so the kernel chooses an abstract name.
+  // Binds without a name, so that the kernel chooses an abstract one.
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),

@@ -46,10 +46,10 @@ struct Host {
   int usable_cores = 1;
   int cores = 1;  // of the machine
 
-  // The fabrics that a connection would get. Empty if connections would not use
-  // Penstock.
+  // The results of trying the fabrics that a connection would try. Empty if
+  // connections would not use Penstock.
   Trials trials;
-  // The results of system calls that shm needs. They explain a failure of shm.
+  // The results of system calls that shm needs, to explain a failure of shm.
   absl::Status memfd;
   absl::Status unix_socket;
 

@@ -62,7 +62,7 @@ PathVerdict JudgeTcp(const Host& host) {
   if (host.settings->policy == Policy::kRequire) {
     return No("tcp", "not in PENSTOCK_FABRICS");
   }
-  // tcp is the fallback of all other fabrics, unless it is disabled.
+  // Reports tcp as the fallback of all other fabrics, unless tcp is disabled.
   return {"tcp", true, "where nothing else works; not in PENSTOCK_FABRICS"};
 }
 

@@ -18,10 +18,11 @@ namespace {
 constexpr char kGroup[] = "Process";
 constexpr char kPrefix[] = "PENSTOCK_";
 constexpr size_t kMaxTextBytes = 100;
-// The doctor gives a note at this limit of descriptors or a lower one. A server
-// with as many connections needs more.
+// The limit of descriptors up to which the doctor gives a note. A server with
+// as many connections needs more.
 constexpr uint64_t kFewFiles = 1024;
-// The descriptors of a connection: a socket, and some more with shm or verbs.
+// The number of descriptors of a connection: a socket, and some more with shm
+// or verbs.
 constexpr uint64_t kFilesOfConnection = 4;
 
 // Variables of other programs than the transport: docs/tensorflow.md,
@@ -99,8 +100,8 @@ Findings ProbeSettings(const Host& host) {
       findings.push_back(std::move(finding));
     }
   }
-  // Report an error of several values together, such as a fabric that is listed
-  // twice.
+  // Reports an error that involves several values, such as a fabric that is
+  // listed twice.
   if (!host.settings.ok() && !has_problem) {
     findings.push_back({kGroup, "settings", Level::kProblem,
                         std::string(host.settings.status().message()), ""});

@@ -62,7 +62,8 @@ Finding Modules(const Host& host) {
     return {kGroup, "kernel modules", Level::kOk, "not needed without a device",
             ""};
   }
-  // If RDMA works, the modules may be built in.
+  // True if the modules are missing for certain. If RDMA works, they may be
+  // built in.
   const bool is_needed = !host.rdma.ok();
   return {kGroup, "kernel modules", is_needed ? Level::kProblem : Level::kOk,
           absl::StrCat("not loaded as modules: ", absl::StrJoin(missing, ", ")),
@@ -92,7 +93,7 @@ Findings DeviceFiles(const Host& host) {
       host.files.List("/sys/class/infiniband_verbs");
   std::vector<std::string> good = {"rdma_cm"};
   for (const std::string& name : devices) {
-    // The folder also contains "abi_version".
+    // Skips other files of the folder, such as "abi_version".
     if (name.compare(0, 6, "uverbs") != 0) continue;
     CheckFile(host, absl::StrCat("/dev/infiniband/", base::Printable(name, 40)),
               &findings);

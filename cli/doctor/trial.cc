@@ -21,7 +21,7 @@ using EndpointOr = absl::StatusOr<std::shared_ptr<fabric::Endpoint>>;
 // Limits a trial. Longer than the fabric's own timeout for a peer.
 constexpr absl::Duration kLimit = absl::Seconds(3);
 
-// The two ends of a connection to this process itself. Thread-safe.
+// Waits for the two ends of a connection to this process itself. Thread-safe.
 class BothEnds {
  public:
   void Add(EndpointOr end) {

@@ -24,7 +24,8 @@ struct ServerStatus {
 std::vector<std::string> Problems(const std::vector<ServerStatus>& servers);
 
 // Returns a line for each server whose last checkpoint failed, with the age of
-// the last good one. The next checkpoint may be taken nevertheless.
+// the last good one. Such a failure does not keep anybody from taking the next
+// checkpoint.
 std::vector<std::string> CheckpointProblems(
     const std::vector<ServerStatus>& servers);
 

@@ -17,7 +17,7 @@
 namespace penstock::cli {
 namespace {
 
-// The least width of a text. Narrower text is unreadable.
+// The least width of a text, in columns. Narrower text is unreadable.
 constexpr size_t kMinColumns = 40;
 constexpr size_t kMaxColumns = 100;
 
@@ -65,7 +65,8 @@ void Output::Write(absl::string_view text) {
     if (count >= 0) {
       text.remove_prefix(count);
     } else if (errno == EAGAIN) {
-      // Another process that shares this descriptor has set O_NONBLOCK.
+      // Waits for room: another process that shares this descriptor has set
+      // O_NONBLOCK.
       pollfd room = {fd_, POLLOUT, 0};
       (void)poll(&room, 1, /*timeout=*/-1);
     } else if (errno == EPIPE) {
@@ -111,7 +112,7 @@ std::string Fitted(absl::string_view text, const Output& out) {
       lines.emplace_back(line);
       continue;
     }
-    // Keep the indentation of the first line.
+    // Keeps the indentation of the first line.
     const size_t begin = std::min(line.find_first_not_of(' '), line.size());
     lines.push_back(absl::StrCat(
         line.substr(0, begin),

@@ -57,7 +57,7 @@ bool ParseLine(absl::string_view line, std::string* metric, Series* series) {
       if (!TakeLabel(&line, &series->labels)) return false;
     }
   }
-  // A timestamp may follow.
+  // Accepts a timestamp after the value.
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, ' ', absl::SkipEmpty());
   return !words.empty() && words.size() <= 2 &&
@@ -123,8 +123,8 @@ double QuantileBetween(const std::vector<Bucket>& before,
                        const std::vector<Bucket>& after, double share) {
   if (after.empty()) return 0;
   const auto count = [&](size_t i) {
-    // Ignores the earlier counts if another process has taken the place of the
-    // first.
+    // Ignores the earlier counts if their buckets differ, because another
+    // process has replaced the first.
     const bool fits = before.size() == after.size() &&
                       before.back().count <= after.back().count;
     return after[i].count - (fits ? before[i].count : 0);

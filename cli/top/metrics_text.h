@@ -20,7 +20,7 @@ struct Series {
   double value = 0;
 };
 
-// The number of observations <= bound (a cumulative bucket).
+// A cumulative bucket: the number of observations that are at most `bound`.
 struct Bucket {
   double bound = 0;  // may be infinite
   double count = 0;  // of this bucket and all before it

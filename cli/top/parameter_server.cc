@@ -39,7 +39,8 @@ std::string StateText(const Rates& rates) {
   return rates.Now(kReady) > 0 ? "serving" : "waits for a model and its values";
 }
 
-// Returns nothing if this server has completed no checkpoint, and none failed.
+// Returns a line about checkpoints. Returns "" if this server has completed no
+// checkpoint, and none failed.
 std::string CheckpointsText(const Rates& rates) {
   const double step = rates.Now("penstock_ps_last_checkpoint_step");
   const double failures = rates.Now("penstock_ps_checkpoint_failures_in_a_row");

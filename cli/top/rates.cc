@@ -14,7 +14,7 @@ constexpr double kMinSeconds = 1e-3;
 
 using metrics::Histogram;
 
-// Returns cumulative buckets, like Prometheus.
+// Returns cumulative buckets, as Prometheus has them.
 std::vector<Bucket> BucketsOf(const Histogram& histogram) {
   std::vector<Bucket> buckets;
   double count = 0;

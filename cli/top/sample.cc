@@ -52,7 +52,8 @@ std::vector<std::string> StatusSockets() {
   std::vector<std::string> names;
   for (std::string line; std::getline(table, line);) {
     const std::string end = line.substr(line.rfind(' ') + 1);
-    // Connections have the name of their socket too.
+    // Skips repeated names, because connections have the name of their socket
+    // too.
     if (absl::StartsWith(end, prefix) && !absl::c_linear_search(names, end)) {
       names.push_back(end);
     }
@@ -88,7 +89,7 @@ std::vector<Answering> AnsweringProcesses() {
   std::map<pid_t, std::string> found;
   for (const std::string& name : StatusSockets()) {
     const auto owner = monitoring::OwnerOfStatusSocket(name.substr(1));
-    // A process in an invisible pid namespace has no number here.
+    // Skips a process in an invisible pid namespace, which has no number here.
     if (!owner.ok() || owner->process == 0) continue;
     if (geteuid() != 0 && geteuid() != owner->uid) continue;
     found.emplace(owner->process, CommandOf(owner->process));

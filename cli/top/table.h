@@ -14,8 +14,8 @@ namespace penstock::cli {
 struct Column {
   std::string name;
   int width = 0;  // negative: left-aligned cells
-  // Columns with the highest rank are omitted first. Columns with rank 0 are
-  // never omitted.
+  // The order in which columns are omitted: the highest rank first. Columns
+  // with rank 0 are never omitted.
   int rank = 0;
 };
 

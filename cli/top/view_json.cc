@@ -35,7 +35,7 @@ json PathJson(const Rates& rates, const std::string& path) {
        {std::pair<const char*, double>{"call_p50_seconds", 0.5},
         {"call_p99_seconds", 0.99}}) {
     const absl::Duration time = rates.Quantile(of_path, share);
-    // JSON cannot express infinity.
+    // Writes null for infinity, which JSON cannot express.
     row[name] = time == absl::InfiniteDuration()
                     ? json()
                     : json(absl::ToDoubleSeconds(time));

@@ -61,7 +61,7 @@ json Describe() {
 }  // namespace penstock
 
 char* penstock_tensorflow_describe() {
-  // A text from a peer may be invalid UTF-8.
+  // Replaces invalid UTF-8, which a text from a peer may contain.
   const std::string text = penstock::tensorflow::Describe().dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
   return strdup(text.c_str());

@@ -14,7 +14,7 @@ std::atomic<uint64_t> held{0};
 
 class LentBuffer final : public ::tensorflow::TensorBuffer {
  public:
-  // Takes bytes that are already counted in `held`.
+  // Makes a buffer from bytes that are already counted in `held`.
   explicit LentBuffer(const memory::Bytes& bytes)
       : TensorBuffer(const_cast<uint8_t*>(bytes.data)), bytes_(bytes) {}
   ~LentBuffer() override {
@@ -28,8 +28,8 @@ class LentBuffer final : public ::tensorflow::TensorBuffer {
     description->set_requested_bytes(static_cast<int64_t>(bytes_.size));
     description->set_allocator_name("penstock");
   }
-  // Keeps TensorFlow from writing to the memory: variables copy the memory
-  // before an update.
+  // Returns false, so that TensorFlow does not write to the memory: variables
+  // copy the memory before an update.
   bool OwnsMemory() const override { return false; }
 
  private:

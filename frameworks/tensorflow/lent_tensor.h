@@ -27,9 +27,10 @@ absl::optional<::tensorflow::Tensor> LentTensor(
     ::tensorflow::DataType dtype, const ::tensorflow::TensorShape& shape,
     const memory::Bytes& bytes);
 
-// Sets the maximum of lent bytes that may be held; see docs/tensorflow.md.
+// Sets the maximum of lent bytes that this process may hold; see
+// docs/tensorflow.md.
 void SetMaxHeldBytes(uint64_t bytes);
-// Returns the number of lent bytes that are held.
+// Returns the number of lent bytes that this process holds.
 uint64_t HeldBytes();
 
 }  // namespace tensorflow

@@ -1,4 +1,4 @@
-// Copies of tensors that lie in the memory of devices.
+// Copies tensors from the memory of devices to the host.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ON_HOST_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_ON_HOST_H_

@@ -20,7 +20,7 @@ namespace tensorflow {
 // memory on the heap. Thread-safe.
 class PoolAllocator final : public ::tensorflow::Allocator {
  public:
-  // The size below which a copy costs less than a lease.
+  // The size, in bytes, below which a copy costs less than a lease.
   static constexpr size_t kLeastBytes = 64 * 1024;
 
   std::string Name() override { return "penstock_pool"; }
@@ -28,7 +28,8 @@ class PoolAllocator final : public ::tensorflow::Allocator {
   void DeallocateRaw(void* data) override;
 
  private:
-  // Each lock guards one part of the leases, because any thread may deallocate.
+  // The number of parts into which the leases are divided. Each part has a
+  // lock, because any thread may deallocate.
   static constexpr size_t kParts = 16;
   struct Part {
     base::Mutex mu;

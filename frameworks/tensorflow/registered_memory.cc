@@ -47,7 +47,7 @@ void OnTaken(void* data, int, size_t size) {
   regions->bytes += size;
 }
 
-// Runs before TensorFlow frees the region, because the promise must end first.
+// Ends the promise of the region before TensorFlow frees the region.
 void OnGivenBack(void* data, int, size_t) {
   Region region;  // the promise ends outside the lock
   Regions* const regions = AllRegions();

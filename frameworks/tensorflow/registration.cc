@@ -52,7 +52,7 @@ void ApplyMemorySetting() {
 
 const bool registered = [] {
   ApplyMemorySetting();
-  // Never destroyed: TensorFlow keeps the factory.
+  // Leaks the factory, because TensorFlow keeps it.
   ::tensorflow::ServerFactory::Register("PENSTOCK_SERVER", new Factory);
   return true;
 }();

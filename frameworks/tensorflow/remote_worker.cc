@@ -38,11 +38,12 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
       reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(request->buf_ptr())));
   response.payload = memory::Payload();
   if (response.metadata == kWaits) route->Nudge();
-  // TensorFlow treats a response without transport options as complete.
+  // Ends the call. TensorFlow treats a response without transport options as
+  // complete.
   done(absl::OkStatus());
 }
 
-// Adds the peer's name, like the errors of stock RPCs. ClusterCoordinator finds
+// Adds the peer's name to an error, as stock RPCs do. ClusterCoordinator finds
 // in this text whether it has lost a parameter server or a worker.
 absl::Status NamingPeer(const absl::Status& status, const std::string& task,
                         absl::string_view method) {
@@ -66,9 +67,9 @@ absl::Status NamingPeer(const absl::Status& status, const std::string& task,
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // The meeting of two events: the RPC's end, possibly within `begin`, and our
-  // check. The later event calls `done`, because `options` may be destroyed
-  // once `done` is called.
+  // The meeting of two events: the end of the RPC, which may happen within
+  // `begin`, and the check for a cancellation. The later event calls `done`,
+  // because `options` may be destroyed once `done` is called.
   struct Meeting {
     std::atomic<bool> has_first{false};
     absl::Status status;
@@ -155,7 +156,7 @@ void RemoteWorker::RunGraphAsync(
   call.worker = stock_.get();
   call.options = options;
   call.request.method = kRunGraph;
-  // The stock call reports the error.
+  // Lets the stock call report the error.
   if (!SetProto(request->ToProto(), &call.request)) {
     return stock_->RunGraphAsync(options, request, response, std::move(done));
   }
@@ -188,7 +189,8 @@ void RemoteWorker::CleanupGraphAsync(
   if (!route_->is_lost()) {
     return stock_->CleanupGraphAsync(request, response, std::move(done));
   }
-  // The RPC continues on its own, for a peer that has only lost the connection.
+  // The state of the RPC, which may outlive this call if the peer has only lost
+  // the connection.
   struct Cleanup {
     std::shared_ptr<::tensorflow::WorkerInterface> stock;
     ::tensorflow::CleanupGraphRequest request;

@@ -139,7 +139,7 @@ void Route::Ask(const std::shared_ptr<Asking>& asking) {
       [self = shared_from_this(), asking](const absl::Status& status) {
         self->OnHello(asking, status);
       });
-  // Cancels the RPC if the call was cancelled before the RPC registered for
+  // Cancels the RPC if its call was cancelled before the RPC registered for
   // cancellation.
   if (*asking->cancelled) asking->options.StartCancel();
 }
@@ -232,7 +232,8 @@ void Route::OnLost(uint64_t connection) {
 
 bool Route::is_lost() const {
   base::MutexLock lock(&mu_);
-  // OnLost() runs only after the calls have been answered.
+  // Asks the client too, because OnLost() runs only after the calls have been
+  // answered.
   return lost_ || (state_ == State::kConnected && client_->is_over());
 }
 

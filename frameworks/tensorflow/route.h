@@ -54,7 +54,8 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
   };
 
-  // Set if a call has been cancelled, before anybody looks up the call.
+  // A flag that is set once a call has been cancelled, before anybody looks up
+  // the call.
   using Cancelled = std::shared_ptr<std::atomic<bool>>;
 
   // One call. Either `stock` or `answered` is called, exactly once. `worker`
@@ -67,7 +68,7 @@ class Route : public std::enable_shared_from_this<Route> {
     // within Start(). The call may be cancelled before the RPC registers for
     // cancellation: check the flag after starting the RPC.
     std::function<void(const Cancelled&)> stock;
-    // Takes the answer. Never runs within Start() or within a cancellation.
+    // Receives the answer. Never runs within Start() or within a cancellation.
     std::function<void(absl::StatusOr<rpc::Response>)> answered;
   };
 
@@ -80,7 +81,7 @@ class Route : public std::enable_shared_from_this<Route> {
   // Returns true if the connection was lost and has not been replaced.
   bool is_lost() const;
 
-  // A readable description.
+  // The state of the route, for people.
   struct Description {
     std::string target;
     std::string path;  // "shm", "tcp", "stock gRPC", or empty if unknown
@@ -106,7 +107,8 @@ class Route : public std::enable_shared_from_this<Route> {
   };
   struct Asking;
 
-  // Called without the lock, unless an annotation requires it.
+  // The functions below are called without the lock, unless an annotation
+  // requires it.
   void Advance();
   std::shared_ptr<Asking> BeginAsking() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ask(const std::shared_ptr<Asking>& asking);
@@ -135,7 +137,8 @@ class Route : public std::enable_shared_from_this<Route> {
   std::shared_ptr<Asking> asking_ ABSL_GUARDED_BY(mu_);
   std::map<Ticket, Sent> sent_ ABSL_GUARDED_BY(mu_);  // over the data plane
   std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
-  // The number of the current connection.
+  // The number of the current connection. Each new connection has a higher
+  // number.
   uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status stock_why_ ABSL_GUARDED_BY(mu_);

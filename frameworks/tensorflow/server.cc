@@ -106,7 +106,8 @@ absl::Status Server::Begin(::tensorflow::DeviceMgr* local_devices) {
   return settings_.policy == Policy::kOff ? absl::OkStatus() : ServeData();
 }
 
-// Runs before Start(), so before anybody can ask for the hello.
+// Serves the data plane. Runs before Start(), and thus before anybody can ask
+// for the hello.
 absl::Status Server::ServeData() {
   const absl::StatusOr<std::string> token = base::NewToken();
   if (!token.ok()) return token.status();
@@ -114,7 +115,7 @@ absl::Status Server::ServeData() {
   options.token = *token;
   options.settings = settings_;
   options.polling = polling_;
-  // A protobuf's limit, for messages that become protobufs.
+  // Limits messages as protobuf does, because some become protobufs.
   options.max_receive_bytes = INT32_MAX;
   absl::StatusOr<std::unique_ptr<rpc::Server>> data = rpc::Server::Start(
       options,

@@ -26,7 +26,7 @@ constexpr char kBytesToCopy = 'c';     // like kBytes, but the bytes may change
 constexpr char kWhole = 'w';           // with content
 constexpr char kWholeInPayload = 'p';  // in the payload
 
-// The size below which a copy costs less than lending.
+// The size, in bytes, below which a copy costs less than lending.
 constexpr size_t kLeastLentBytes = 4096;
 
 absl::Status Malformed() {
@@ -87,7 +87,8 @@ absl::Status CopyToDevice(RecvTensorResponse* meta,
   return result->InitFrom(meta);
 }
 
-// Divides, because a product of the peer's numbers could overflow.
+// Returns true if `bytes` bytes fit into the shape. Divides, because a product
+// of the peer's numbers could overflow.
 bool FitsInto(uint64_t bytes, const TensorShape& shape,
               ::tensorflow::DataType dtype) {
   const auto element = static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype));
@@ -124,8 +125,8 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
     absl::optional<Tensor> lent =
         LentTensor(dtype, shape, payload.pieces().front());
     if (lent.has_value()) {
-      // Allocates almost nothing, and keeps the other fields of the peer's
-      // message.
+      // Removes the dimensions. This allocates almost nothing, and keeps the
+      // other fields of the peer's message.
       meta->mutable_tensor()->mutable_tensor_shape()->clear_dim();
       result->InitPartial(*meta, ::tensorflow::AllocationAttributes());
       SetTensor(*std::move(lent), result);
@@ -210,8 +211,8 @@ absl::Status DecodeTensor(const rpc::Response& response,
     case kWhole:
     case kWholeInPayload:
       if (!HasContentForAll(meta.tensor())) return Malformed();
-      // Fails for a variant that this process cannot decode; grpc also returns
-      // INTERNAL.
+      // Fails for a variant that this process cannot decode. The stock protocol
+      // grpc also returns INTERNAL for this.
       return result->InitFrom(&meta).ok() ? absl::OkStatus() : Malformed();
     default:
       return Malformed();

@@ -32,8 +32,8 @@ using Incoming = std::shared_ptr<rpc::IncomingCall>;
 
 namespace {
 
-// Graphs have such variables only at the top level: functions capture only
-// resources.
+// Returns true if the op is a variable of TensorFlow 1. Graphs have such
+// variables only at the top level: functions capture only resources.
 bool IsRefVariable(const std::string& op) {
   return op == "VariableV2" || op == "Variable" || op == "TemporaryVariable";
 }
@@ -52,8 +52,8 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
       std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
-  // Without the pool, the bytes are copied immediately, so the step does not
-  // wait.
+  // Tells the peer if a step waits. Without the pool, the bytes are copied
+  // immediately, so no step waits.
   if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }
@@ -160,8 +160,8 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       request.src_incarnation(),
       [call, key = std::string(request.buf_rendezvous_key())](
           const absl::Status& consumed, BufRendezvous::Hook* hook) {
-        // The producer overwrites the tensor once the hook is released, so
-        // release it only when the peer has the bytes.
+        // Keeps the hook until the peer has the bytes, because the producer
+        // overwrites the tensor once the hook is released.
         std::shared_ptr<BufRendezvous::Hook> share;
         if (hook != nullptr) share.reset(hook, BufRendezvous::DoneWithHook);
         if (!consumed.ok()) return call->Respond(consumed);

@@ -65,7 +65,8 @@ constexpr char kRecvTensor[] = "RecvTensor";
 // releasing it.
 constexpr char kRecvBuf[] = "RecvBuf";
 constexpr char kWaits[] = "waits";
-// A RunGraphRequest, by SetProto(). Answer: a RunGraphResponse.
+// A method that runs a graph. Request: a RunGraphRequest, by SetProto().
+// Answer: a RunGraphResponse.
 constexpr char kRunGraph[] = "RunGraph";
 
 }  // namespace tensorflow

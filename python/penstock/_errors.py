@@ -13,7 +13,8 @@ class Error(Exception):
     code = "UNKNOWN"
 
     def __str__(self) -> str:
-        # KeyError's own __str__() would quote the text.
+        # Returns the text without quotes, which KeyError's own __str__() would
+        # add.
         return str(self.args[0]) if self.args else ""
 
 

@@ -92,7 +92,8 @@ class _Futures:
         # Reentrant: a destructor that runs under the lock may start a call.
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        # `begin` of each call keeps the call's worker or reader alive.
+        # The calls in progress by number. The result of `begin` keeps a call's
+        # worker or reader alive.
         self._calls: dict[int, tuple[Future[Any], Any, Any, Any, Any]] = {}
         self._thread: threading.Thread | None = None
 
