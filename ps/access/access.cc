@@ -14,7 +14,8 @@
 namespace penstock::ps {
 namespace {
 
-// The metadata key, which gRPC gives in lower case, as HTTP/2 does.
+// The key of the secret in the metadata. gRPC gives keys in lower case, as
+// HTTP/2 does.
 constexpr char kAuthorization[] = "authorization";
 constexpr size_t kPeerBytes = 128;
 
@@ -38,7 +39,7 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   for (const Property& property : kProperties) {
     for (const grpc::string_ref& value :
          peer.FindPropertyValues(property.name)) {
-      // gRPC gives an empty common name if there is none.
+      // Skips an empty common name, which gRPC gives if there is none.
       if (property.kind == NameKind::kCommonName && value.empty()) continue;
       names.push_back({property.kind, std::string(value.data(), value.size())});
     }

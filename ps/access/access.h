@@ -38,8 +38,8 @@ class Access {
   using Policy = AccessPolicy;
 
   // Logs the policy's requirements. Logs a warning if secrets cross the network
-  // unencrypted, or if nobody has one of the permissions. `encrypted`: the
-  // server uses TLS.
+  // unencrypted, or if nobody has one of the permissions. `encrypted` is true
+  // if the server uses TLS.
   Access(Policy policy, bool encrypted);
 
   // Returns the result of Decide() for the caller. Logs refusals, within

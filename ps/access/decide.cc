@@ -50,7 +50,8 @@ std::string Join(const std::vector<Identity>& names) {
   return text;
 }
 
-// Returns the rule that grants the most to one of these names, or null.
+// Returns the rule that grants the highest permission to one of these names, or
+// null.
 const Rule* BestRule(const std::vector<Rule>& rules,
                      const std::vector<Identity>& names) {
   const Rule* best = nullptr;
@@ -66,8 +67,8 @@ const Rule* BestRule(const std::vector<Rule>& rules,
   return best;
 }
 
-// Returns the error of a refused caller. `names`: the names that count; `all`:
-// all names of the certificate.
+// Returns the error for a refused caller. `names` are the names that count, and
+// `all` is all names of the certificate.
 absl::Status Deny(const std::string& path, absl::string_view wanted,
                   const std::vector<Identity>& names,
                   const std::vector<Identity>& all, const Rule* best) {

@@ -30,8 +30,8 @@ const char* PrefixOf(NameKind kind) {
   return "";
 }
 
-// Returns the character that no '*' matches. Names contain no NUL, so NUL
-// stands for "none" in common names.
+// Returns the character that no '*' matches. Common names have no such
+// character: NUL is returned, because no name contains NUL.
 char SeparatorOf(NameKind kind) {
   switch (kind) {
     case NameKind::kUri:

@@ -55,7 +55,8 @@ struct AccessPolicy {
   SecretDigests secrets;    // empty: none required
 };
 
-// The paths of the files that flags name. Empty: the flag was not given.
+// The paths of the files that flags name. A path is empty if its flag was not
+// given.
 struct AccessFiles {
   std::string rules;   // in the form of ParseRules()
   std::string secret;  // in the form of ReadSecrets()
@@ -63,8 +64,8 @@ struct AccessFiles {
   bool given() const { return !rules.empty() || !secret.empty(); }
 };
 
-// Reads the given files. `mutual_tls`: peers show certificates that are
-// verified. Returns INVALID_ARGUMENT if there are rules without mutual TLS,
+// Reads the given files. `mutual_tls` is true if peers show certificates that
+// are verified. Returns INVALID_ARGUMENT if there are rules without mutual TLS,
 // because no peer would have a name. Other errors name the file, and the line
 // if the file could be read.
 absl::StatusOr<AccessPolicy> ReadAccessPolicy(const AccessFiles& files,

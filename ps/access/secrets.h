@@ -13,7 +13,7 @@
 
 namespace penstock::ps {
 
-// The length of 128 random bits in hex.
+// The shortest secret, in characters: 128 random bits in hex.
 constexpr size_t kMinSecretBytes = 32;
 constexpr size_t kMaxSecretBytes = 512;
 

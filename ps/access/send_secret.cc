@@ -18,9 +18,9 @@ class AddSecret final : public ClientInterceptorFactoryInterface {
   explicit AddSecret(const std::string& secret)
       : authorization_(absl::StrCat("Bearer ", secret)) {}
 
-  // Adds the secret to the call's metadata. gRPC calls this when it makes the
-  // call, before the metadata is sent. Null means "no interceptor for this
-  // call".
+  // Adds the secret to the call's metadata. gRPC calls this function when it
+  // makes the call, before the metadata is sent. Returns null, which means "no
+  // interceptor for this call".
   Interceptor* CreateClientInterceptor(ClientRpcInfo* call) override {
     call->client_context()->AddMetadata("authorization", authorization_);
     return nullptr;

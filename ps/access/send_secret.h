@@ -19,8 +19,8 @@ absl::StatusOr<std::string> ReadSecretToSend(const std::string& path);
 using InterceptorFactories = std::vector<
     std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
 
-// Adds `authorization: Bearer SECRET` to each call of a channel, by typed and
-// generic stubs, including streams:
+// Returns factories that add `authorization: Bearer SECRET` to each call of a
+// channel, by typed and generic stubs, including streams:
 //
 //   grpc::experimental::CreateCustomChannelWithInterceptors(
 //       target, credentials, arguments, SendSecret(secret));
@@ -29,8 +29,8 @@ using InterceptorFactories = std::vector<
 // call credentials. The server at `target` learns the secret. Without TLS,
 // everybody on the network between also learns the secret.
 //
-// No interceptor runs. The factory adds the metadata when a call is made, which
-// is the only cost.
+// The factory adds the metadata when a call is made, which is the only cost: no
+// interceptor runs.
 InterceptorFactories SendSecret(const std::string& secret);
 
 }  // namespace penstock::ps

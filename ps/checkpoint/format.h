@@ -12,7 +12,7 @@
 //             | magic "PSTKFOOT"
 //
 // Checksums are XXH3-64. Each attempt draws a new id. A reader thus recognizes
-// a stale block that another attempt has left on the disk.
+// an old block that another attempt has left on the disk.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_FORMAT_H_
 #define PENSTOCK_PS_CHECKPOINT_FORMAT_H_
@@ -46,7 +46,7 @@ constexpr size_t kFooterHeadBytes = 32;
 constexpr size_t kPartBytes = 72;
 constexpr size_t kClockBytes = 24;
 constexpr size_t kTrailerBytes = 32;
-// The size of id, last use and count, which precede a sparse row's bytes.
+// The bytes of id, last use and count, which precede a sparse row's bytes.
 constexpr size_t kRowHeadBytes = 24;
 constexpr uint64_t kMaxFooterBytes = 16 << 20;
 
@@ -84,8 +84,8 @@ struct Part {
   uint64_t rows = 0;
   uint64_t removed = 0;  // sparse
   uint64_t step = 0;
-  // Digest of the block headers, and through their checksums of all bytes; see
-  // Digest().
+  // The digest of the block headers, and through their checksums of all bytes;
+  // see Digest().
   uint64_t digest = 0;
 };
 

@@ -17,7 +17,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// Limits the index that a reader accepts. Enough for a million checkpoints.
+// Limits the size of the index that a reader accepts, in bytes. Enough for a
+// million checkpoints.
 constexpr uint64_t kMaxIndexBytes = 16 << 20;
 
 std::string EncodeIndex(const std::vector<uint64_t>& steps);

@@ -1,4 +1,5 @@
-// A checkpoint's manifest. A checkpoint with a manifest is valid.
+// Encodes and decodes the manifest of a checkpoint. A checkpoint with a
+// manifest is valid.
 //
 // The file is: magic "PSTKMANI" | version u32 | length u32 | checksum u64 | a
 // message of manifest.proto, of `length` bytes. The checksum covers the rest of
@@ -22,7 +23,8 @@
 namespace penstock::ps::checkpoint {
 
 constexpr size_t kManifestHeaderBytes = 24;
-// Limits the manifests that a reader accepts. Enough for some 100,000 tables.
+// Limits the size of the manifests that a reader accepts, in bytes. Enough for
+// some 100,000 tables.
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr size_t kMaxShards = 65536;
 // Limits the length of a chain of incremental checkpoints, even if a writer is
@@ -32,8 +34,8 @@ constexpr uint32_t kMaxDepth = 64;
 // The progress of a training at a checkpoint's cut.
 struct CutRecord {
   std::vector<WorkerClock> clocks;
-  // The step of the synchronous tables. nullopt: there are no such tables, or
-  // an earlier release wrote the checkpoint.
+  // The step of the synchronous tables. nullopt if there are no such tables, or
+  // if an earlier release wrote the checkpoint.
   absl::optional<uint64_t> version;
   absl::optional<uint64_t> floor;  // nullopt: by an earlier release
 };

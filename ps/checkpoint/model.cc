@@ -61,8 +61,8 @@ absl::Status CheckShape(const TableDefinition& table) {
   for (int64_t side : table.shape) {
     if (side < 0) return Bad(table, "a side is negative");
   }
-  // Counts a dimension of 0 as 1, so that 0 cannot hide an overflow of the
-  // others.
+  // Checks the size with 1 for a dimension of 0, so that 0 cannot hide an
+  // overflow of the others.
   TableDefinition full = table;
   for (int64_t& side : full.shape) side = std::max<int64_t>(side, 1);
   const uint64_t bytes = BytesUpToLimit(full);

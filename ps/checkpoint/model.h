@@ -19,8 +19,8 @@ enum class TableKind : uint8_t {
   kSparse = 2,  // the first use of an id creates its row
 };
 
-// State of the optimizer, with one element for each element of the table's
-// value.
+// A state of the optimizer, such as a momentum. Has one element for each
+// element of the table's value.
 struct SlotDefinition {
   std::string name;
   tensor::DType dtype = tensor::DType::kF32;
@@ -30,8 +30,8 @@ struct TableDefinition {
   std::string name;
   TableKind kind = TableKind::kDense;
   tensor::DType dtype = tensor::DType::kF32;
-  // The shape. Of a dense table: the whole table's shape, with shape[0] rows; a
-  // scalar is one row. Of a sparse table: the shape of one row.
+  // The shape. For a dense table, the whole table's shape, with shape[0] rows;
+  // a scalar is one row. For a sparse table, the shape of one row.
   std::vector<int64_t> shape;
   std::vector<SlotDefinition> slots;
 };

@@ -14,7 +14,8 @@ std::string StepFolder(uint64_t step) {
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
   absl::string_view digits = name;
   uint64_t step = 0;
-  // Accepts only the exact name of a step: no sign, no space, no other zeros.
+  // Accepts only the exact name of a step, without a sign, a space, or other
+  // leading zeros.
   if (!absl::ConsumePrefix(&digits, "step-") ||
       !absl::SimpleAtoi(digits, &step) || StepFolder(step) != name) {
     return absl::nullopt;

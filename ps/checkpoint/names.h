@@ -12,12 +12,12 @@
 
 namespace penstock::ps::checkpoint {
 
-// A folder with a file of this name is a checkpoint.
+// The name of the manifest. A folder with a file of this name is a checkpoint.
 constexpr char kManifestName[] = "manifest";
 // The lock file in the root. The repository that writes to the root holds the
 // lock.
 constexpr char kLockName[] = "lock";
-// The list of checkpoints in the root, and the list before its rename.
+// The list of checkpoints in the root, and its name before the final rename.
 constexpr char kIndexName[] = "index";
 constexpr char kNewIndexName[] = "index.new";
 

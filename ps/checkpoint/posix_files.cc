@@ -45,7 +45,7 @@ absl::Status Error(int error, absl::string_view operation,
   return absl::ErrnoToStatus(error, what);
 }
 
-// Calls a system function until no signal interrupts it.
+// Calls a system function again until no signal interrupts it.
 template <typename Call>
 auto Uninterrupted(Call call) {
   auto result = call();
@@ -111,7 +111,7 @@ class PosixReadableFile : public ReadableFile {
 absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
   UniqueFd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.valid()) return fd;
-  // NOT_FOUND would mean that a checkpoint is missing.
+  // Replaces ENOENT, because NOT_FOUND would mean that a checkpoint is missing.
   if (errno == ENOENT) {
     return absl::FailedPreconditionError(
         absl::StrCat("the folder ", root, " is gone: make it again"));
@@ -172,7 +172,8 @@ class PosixFiles : public Files {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
-    // Without O_NONBLOCK, opening a pipe would block until a writer comes.
+    // Opens with O_NONBLOCK, because opening a pipe would block until a writer
+    // comes.
     auto fd = OpenAt(path, O_RDONLY | O_NONBLOCK, "open");
     if (!fd.ok()) return fd.status();
     struct stat info = {};
@@ -268,8 +269,8 @@ class PosixFiles : public Files {
     return fd;
   }
 
-  // Calls call(folder, name), a system function, for a path of up to one
-  // folder.
+  // Calls call(folder, name), a system function, for a path that has at most
+  // one folder.
   template <typename Call>
   absl::Status At(absl::string_view path, absl::string_view operation,
                   Call call) {

@@ -11,15 +11,16 @@
 
 namespace penstock::ps::checkpoint {
 
-// Rows of a dense table that one server holds, with their slots. `table` is an
-// index into the model; elements are the machine's own, little-endian.
+// Consecutive rows of a dense table that one server holds, with their slots.
+// `table` is an index into the model; elements have the machine's own byte
+// order, little-endian.
 struct DensePart {
   size_t table = 0;
   uint64_t first_row = 0;
   uint64_t rows = 0;
   // The number of optimizer updates of this part.
   uint64_t step = 0;
-  // One entry for each stream of the table, with whole rows.
+  // The bytes of whole rows, one entry for each stream of the table.
   std::vector<absl::string_view> streams;
 };
 

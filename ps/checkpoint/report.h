@@ -16,9 +16,9 @@ namespace penstock::ps::checkpoint {
 enum class Form { kText, kJson };
 
 struct Report {
-  // Ends with a newline. Unprintable names are escaped.
+  // The text for people. Ends with a newline. Unprintable names are escaped.
   std::string text;
-  // True if everything inspected is good.
+  // True if no damage was found.
   bool is_good = true;
 };
 

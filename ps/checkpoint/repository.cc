@@ -49,8 +49,8 @@ absl::Status NoBase(uint64_t step, absl::string_view why) {
                    why, "; take a full one"));
 }
 
-// Returns the lost checkpoints. A damaged index tells of none: a restore warns
-// of the damage.
+// Returns the steps of lost checkpoints. Returns none if the index is damaged:
+// a restore warns of the damage.
 std::set<uint64_t> Lost(Files* files) {
   const auto lost = ListLost(files);
   if (!lost.ok()) return {};
@@ -91,7 +91,7 @@ absl::Status Repository::CleanUp() {
 absl::Status Repository::CleanFolder(uint64_t step) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(files_, step);
   if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(step);
-  // Ignores a bad manifest here: a search for checkpoints reports the error.
+  // Ignores a bad manifest: a search for checkpoints reports the error.
   if (!manifest.ok()) return absl::OkStatus();
   std::set<std::string> listed = {kManifestName};
   for (const ShardInfo& shard : manifest->shards) {
@@ -101,7 +101,8 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    // A server of an ended attempt may have removed the file meanwhile.
+    // Tolerates a missing file, because a server of an ended attempt may have
+    // removed it meanwhile.
     absl::Status status =
         Unless(absl::IsNotFound,
                files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
@@ -121,7 +122,8 @@ absl::StatusOr<bool> Repository::Reclaim() {
   const absl::Status held = lock_->Check();
   if (held.ok()) return false;
   if (!absl::IsFailedPrecondition(held)) return held;
-  // Another process may need the lock of its checkpoints.
+  // Fails if the root has checkpoints of another process, which may need the
+  // lock for them.
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
   absl::Status own = CheckAreOwn(*steps);
@@ -232,7 +234,8 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
     return status;
   }
   current_.reset();
-  // The checkpoint exists, even if the index cannot be written.
+  // Ignores an error, because the checkpoint exists even if the index cannot be
+  // written.
   const auto steps = ListSteps(files_);
   if (steps.ok()) WriteIndex(files_, *steps).IgnoreError();
   return absl::OkStatus();
@@ -279,7 +282,8 @@ absl::Status Repository::WriteManifest() {
   absl::Status status = WriteAll(file->get(), *bytes);
   if (status.ok()) status = (*file)->Sync();
   file->reset();
-  // Makes the names of the shards durable before the manifest that needs them.
+  // Makes the names of the shards durable before the manifest, which needs
+  // them.
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
   if (status.ok()) status = files_->Rename(path, ManifestPath(step));
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
@@ -297,8 +301,8 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
-  // Makes the removal of the manifest durable first: even after a power loss, a
-  // checkpoint with a manifest has its shards.
+  // Makes the removal of the manifest durable first. Even after a power loss, a
+  // checkpoint with a manifest then has its shards.
   if (status.ok())
     status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
   if (!status.ok()) return status;
@@ -313,7 +317,8 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
   if (!is_empty) return absl::OkStatus();
-  // A server of an ended attempt may have written to the folder meanwhile.
+  // Tolerates a folder that is not empty, because a server of an ended attempt
+  // may have written to it meanwhile.
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 
@@ -323,7 +328,7 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   absl::Status status = CheckAreOwn(*steps);
   if (!status.ok()) return status;
   std::set<uint64_t> needed;
-  // The checkpoint being written needs its base.
+  // Keeps the base of the checkpoint that is being written.
   if (current_.has_value() && current_->base.has_value()) {
     const auto below = ReadManifests(files_, current_->base->step);
     if (!below.ok()) return below.status();
@@ -335,7 +340,8 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   std::set_difference(steps->begin(), steps->end(), old->begin(), old->end(),
                       std::back_inserter(kept), std::greater<uint64_t>());
   status = WriteIndex(files_, kept);
-  // A full disk has no room for an index, and needs the removal.
+  // Removes the index if it cannot be written: a full disk has no room for an
+  // index, and needs the removal of checkpoints.
   if (!status.ok()) status = RemoveIndex(files_);
   // Removes the newest first, so that no checkpoint is ever without its base.
   for (const uint64_t step : *old) {
@@ -367,8 +373,8 @@ absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
   const std::set<uint64_t> lost = Lost(files_);
   away.insert(lost.begin(), lost.end());
   if (away.empty()) return aside;
-  // Lists lost ones until the next commit, so that their files stay if this
-  // process ends here.
+  // Keeps lost checkpoints in the list until the next commit, so that their
+  // files stay if this process ends here.
   kept.insert(kept.end(), lost.begin(), lost.end());
   status = WriteIndex(files_, kept);
   if (!status.ok()) return status;

@@ -19,18 +19,21 @@
 namespace penstock::ps::checkpoint {
 
 struct NewCheckpoint {
-  // Orders checkpoints: a later checkpoint has a higher step.
+  // The step of the training. A later checkpoint has a higher step.
   uint64_t step = 0;
   Model model;
   uint64_t run = 0;
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   size_t shards = 0;
-  // When the checkpoint was made. Shown to people, and otherwise unused.
+  // The time at which the checkpoint was made. Shown to people, and otherwise
+  // unused.
   int64_t created_unix_seconds = 0;
-  // The base of an incremental checkpoint. nullopt: writes a full checkpoint.
+  // The step of the base of an incremental checkpoint. nullopt for a full
+  // checkpoint.
   absl::optional<uint64_t> base_step;
-  // Limits the incremental checkpoints of a chain, including this checkpoint.
+  // Limits the incremental checkpoints of a chain, including the new
+  // checkpoint.
   uint32_t max_depth = 16;
 };
 
@@ -118,10 +121,10 @@ class Repository {
   Files* const files_;
   std::unique_ptr<FileLock> lock_;
   std::set<uint64_t> own_steps_;
-  // Attempts that have ended, and old checkpoints, whose folders may still be
-  // there.
+  // The steps of attempts that have ended, and of old checkpoints, whose
+  // folders may still be there.
   std::set<uint64_t> leftovers_;
-  // The manifest of the attempt. nullopt: no attempt.
+  // The manifest of the attempt. nullopt if there is no attempt.
   absl::optional<Manifest> current_;
 };
 

@@ -66,8 +66,8 @@ class Restorer {
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     CountBytes();
-    // Reads the oldest checkpoint first: later sparse rows replace earlier
-    // ones.
+    // Reads the oldest checkpoint first, because later sparse rows replace
+    // earlier ones.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {
         absl::Status status = ReadShard(i, shard);

@@ -28,15 +28,15 @@ struct Wanted {
   };
   // The wanted dense rows. Lists no row twice.
   std::vector<Rows> rows;
-  // Returns true if this server holds the sparse row of an id. Null: holds no
-  // row.
+  // Returns true if this server holds the sparse row of an id. If null, the
+  // server holds no row.
   std::function<bool(size_t table, uint64_t id)> holds;
   // If true, ignores tables of the checkpoint that the model lacks.
   bool may_drop_tables = false;
 };
 
-// Elements of a stream of a dense table. `first` counts the elements of the
-// whole table. `step` is the step of the elements' part.
+// Consecutive elements of one stream of a dense table. `first` counts the
+// elements of the whole table. `step` is the step of the elements' part.
 struct DenseElements {
   size_t table = 0;
   size_t stream = 0;
@@ -78,7 +78,7 @@ class Sink {
 // - INVALID_ARGUMENT if wanted rows are not in the model;
 // - DATA_LOSS for damage. The sink never gets damaged bytes.
 //
-// The caller finds the clocks in `chain`.
+// The clocks are in `chain`, and are not restored here.
 absl::Status Restore(Files* files, const Chain& chain, const Model& model,
                      const Wanted& wanted, Sink* sink,
                      const Progress& progress = nullptr);

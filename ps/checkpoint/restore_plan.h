@@ -20,15 +20,15 @@ struct RowSpan {
   uint64_t end = 0;
 };
 
-// A part of the chain: link, shard, and index in the footer.
+// Identifies a part of the chain by link, shard, and index in the footer.
 using PartKey = std::tuple<size_t, size_t, size_t>;
 
 // The rows to read from each part, in ascending order.
 using DensePlan = std::map<PartKey, std::vector<RowSpan>>;
 
-// Takes each row from the newest checkpoint that has the row. `wanted` has
-// indices into the chain's model. Returns INVALID_ARGUMENT if a row does not
-// exist or is wanted twice, and DATA_LOSS if a row is in no part.
+// Plans to read each row from the newest checkpoint that has the row. `wanted`
+// has indices into the chain's model. Returns INVALID_ARGUMENT if a row does
+// not exist or is wanted twice, and DATA_LOSS if a row is in no part.
 absl::StatusOr<DensePlan> PlanDense(const Chain& chain,
                                     const std::vector<Wanted::Rows>& wanted);
 

@@ -121,7 +121,7 @@ absl::Status ShardReader::CheckPart(const Part& part) const {
     return absl::DataLossError(absl::StrCat("damaged: rows beyond the end of '",
                                             tensor::Quoted(table.name), "'"));
   }
-  // A row and a removed id have at least eight bytes each.
+  // Checks the counts: a row and a removed id have at least eight bytes each.
   if (part.rows <= part.bytes && part.removed <= part.bytes) {
     return absl::OkStatus();
   }

@@ -20,9 +20,9 @@ namespace penstock::ps::checkpoint {
 // A shard whose header, footer and trailer are undamaged, and agree with the
 // manifest and the model. A PartCursor reads the blocks.
 //
-// Holds the footer, at most kMaxFooterBytes in the file. Errors name the file.
-// Returns DATA_LOSS if the file is damaged, NOT_FOUND if missing,
-// FAILED_PRECONDITION if of a newer format or not a regular file. Not
+// Holds the footer in memory, which has at most kMaxFooterBytes in the file.
+// Errors name the file. Returns DATA_LOSS if the file is damaged, NOT_FOUND if
+// missing, FAILED_PRECONDITION if of a newer format or not a regular file. Not
 // thread-safe.
 class ShardReader {
  public:

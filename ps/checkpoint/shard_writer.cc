@@ -45,7 +45,8 @@ ShardWriter::ShardWriter(Files* files, const Model* model,
 ShardWriter::~ShardWriter() {
   if (finished_) return;
   file_.reset();
-  // The next Repository::Open() removes a file that cannot be removed now.
+  // Ignores an error: the next Repository::Open() removes a file that cannot be
+  // removed now.
   files_->Remove(path_).IgnoreError();
 }
 
@@ -241,8 +242,8 @@ absl::StatusOr<ShardInfo> ShardWriter::WriteEnd() {
   trailer.checksum = tensor::ChecksumOf(footer);
   absl::Status status = Write(footer + Encode(trailer));
   if (status.ok()) status = file_->Sync();
-  // Makes the name durable, too. On a shared file system, the repository's sync
-  // covers only changes of its own host.
+  // Makes the file's name durable, too. On a shared file system, the
+  // repository's sync covers only changes of its own host.
   if (status.ok()) status = files_->SyncFolder(StepFolder(attempt_.step));
   if (!status.ok()) return status;
   file_.reset();

@@ -94,7 +94,7 @@ class ShardWriter {
   uint64_t offset_ = 0;
   bool in_part_ = false;  // footer_.parts.back() is open
   Footer footer_;
-  // Sparse: the block being gathered.
+  // The kind of the sparse block that is being gathered.
   BlockKind gathered_kind_ = BlockKind::kRows;
   uint32_t gathered_count_ = 0;
   std::string gathered_;

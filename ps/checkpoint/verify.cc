@@ -80,7 +80,7 @@ class Verifier {
   absl::Status CheckPart(const Manifest& manifest, ShardReader* shard,
                          const Part& part) {
     PartCursor cursor(shard, &part);
-    // Returns an error that is no damage.
+    // Records damage, and returns any other error.
     const auto report = [&](const absl::Status& status, uint64_t block) {
       if (status.ok()) return absl::OkStatus();
       if (!IsDamage(status)) return status;

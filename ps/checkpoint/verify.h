@@ -16,8 +16,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// A callback with the processed bytes and their total, on the operation's
-// thread. Returns false to end the operation, which then returns CANCELLED.
+// Receives the processed bytes and their total, on the operation's thread.
+// Returns false to end the operation, which then returns CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
 // Returns true for an error about the contents of a checkpoint: bytes that do
@@ -36,7 +36,7 @@ struct Verification {
   uint64_t checkpoints = 0;  // of the chain
   uint64_t blocks = 0;
   uint64_t bytes = 0;
-  // The number of all damages. `damages` has the first kMaxDamages.
+  // The number of all damages. `damages` lists only the first kMaxDamages.
   uint64_t damaged = 0;
   std::vector<Damage> damages;
 };
@@ -57,7 +57,7 @@ enum class Thoroughness {
 
 struct LastGood {
   Chain chain;
-  // The errors of newer, damaged checkpoints.
+  // The damage of newer checkpoints, which were skipped.
   std::vector<absl::Status> skipped;
 };
 

@@ -81,14 +81,15 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  // gRPC ends the call at its deadline, unless the system's clock was set back.
+  // Ends the call at its deadline. gRPC does this too, unless the system's
+  // clock was set back.
   call->end = timer_.At(request.deadline, [call] {
     call->is_late = true;
     call->Cancel();
   });
   const bool has_stopped = Add(call);
   if (has_stopped) call->Cancel();
-  // Finish() is the last use of `call`, which may end at any time afterwards.
+  // Uses `call` for the last time, because it may end at any time afterwards.
   call->reader->Finish(&call->reply, &call->status, call);
 }
 
@@ -106,7 +107,7 @@ void CallLoop::StartLocked(Wait* wait, absl::Time time) {
                   is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
                           : gpr_inf_future(GPR_CLOCK_MONOTONIC),
                   wait);
-  // Cancelling the alarm produces its event.
+  // Cancels the alarm at its time, which produces its event.
   if (!is_over) wait->end = timer_.At(time, [wait] { wait->Cancel(); });
 }
 

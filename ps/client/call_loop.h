@@ -49,7 +49,7 @@ class CallLoop {
     std::string path;  // "/package.Service/Method"
     grpc::ByteBuffer bytes;
     absl::Time deadline;  // by base::SteadyNow()
-    // Memory that may receive the reply. May be null.
+    // The memory that may receive the reply. May be null.
     std::shared_ptr<const tensor::PostedRanges> posted;
   };
   using Reply = absl::StatusOr<grpc::ByteBuffer>;

@@ -20,7 +20,8 @@ namespace penstock::ps {
 namespace {
 
 constexpr int kMaxAttempts = 5;
-// The pauses between two questions whether another caller's turn has ended.
+// The shortest pause between two questions whether another caller's turn has
+// ended.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
 // The turn ends even if nobody waits for the removal of the files.
@@ -89,7 +90,7 @@ class Attempts {
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
     if (incremental_ && absl::IsNotFound(result.status())) {
-      // A server lacks the base to continue from.
+      // Takes a full checkpoint, because a server lacks the base.
       Say(absl::StrCat("takes a full one: ", result.status().message()));
       incremental_ = false;
       result = TryUntilInTime();
@@ -130,7 +131,7 @@ class Attempts {
     return result;
   }
 
-  // Returns an attempt of this caller, or a committed one of another caller.
+  // Begins an attempt. Returns it, or a committed attempt of another caller.
   absl::StatusOr<v1::CheckpointAttempt> Begin() {
     v1::BeginCheckpointRequest begin;
     *begin.mutable_view() = connection_.view();
@@ -313,7 +314,7 @@ class Attempts {
       const google::protobuf::MessageLite& request) {
     auto bytes = servers->Call(method, request, limit_ - base::SteadyNow());
     if (!bytes.ok()) {
-      // Avoids a repeated word: a server's message also begins with
+      // Removes a repeated word: a server's message also begins with
       // "checkpoint: ".
       return absl::Status(
           bytes.status().code(),

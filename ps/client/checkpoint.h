@@ -16,17 +16,17 @@
 namespace penstock::ps {
 
 struct CheckpointOptions {
-  // Writes only the changes since the newest checkpoint, if that checkpoint can
-  // be the base.
+  // True to write only the changes since the newest checkpoint, if that
+  // checkpoint can be the base.
   bool incremental = false;
-  // Keeps this many of the newest checkpoints, and removes the others. 0:
-  // removes none.
+  // The number of the newest checkpoints to keep; others are removed. 0 removes
+  // none.
   uint64_t keep = 0;
   absl::Duration timeout = absl::Minutes(10);  // of the whole checkpoint
-  // Called at each stage, with a line of text for people. May be empty.
+  // Receives a line of text for people at each stage. May be empty.
   std::function<void(absl::string_view)> progress;
-  // Called repeatedly while the servers write, on another thread. Takes the
-  // bytes that all servers have written, and the expected total. The total may
+  // Receives the bytes that all servers have written, and the expected total,
+  // repeatedly while the servers write, on another thread. The total may
   // shrink, as ps.proto says. May be empty: then no server is asked.
   std::function<void(uint64_t done, uint64_t total)> written;
   // Called about every 100 ms, on any thread. Once it returns true, it always
@@ -42,7 +42,7 @@ struct CheckpointResult {
   bool is_joined = false;
   uint64_t bytes = 0;  // of all servers
   std::vector<uint64_t> removed_steps;
-  // All checkpoints in the folder; 0 if `is_joined`.
+  // The number of all checkpoints in the folder; 0 if `is_joined`.
   uint64_t checkpoints = 0;
   uint64_t checkpoints_bytes = 0;
 };
@@ -55,9 +55,10 @@ struct CheckpointResult {
 // the base, retries with a full checkpoint.
 //
 // Any process and thread may call this function at any time. If another caller
-// writes a checkpoint, waits for its end. Returns that checkpoint if it has all
-// pushes that had counted before this call; else writes the next one. A caller
-// that is silent for 30 seconds loses its turn: its call returns ABORTED.
+// is writing a checkpoint, waits for the end of it. Returns that checkpoint if
+// it has all pushes that had counted before this call; otherwise writes the
+// next one. A caller that is silent for 30 seconds loses its turn: its call
+// returns ABORTED.
 //
 // Returns OUT_OF_RANGE if a server was past the cut in each attempt,
 // DEADLINE_EXCEEDED after the timeout, CANCELLED if interrupted, and the

@@ -26,7 +26,8 @@ class CompressionCoder final : public GradientCoder {
   }
 
   void TakeBack(absl::Span<const tensor::Tensor> sent) override {
-    // Cannot fail: the compressor itself made the list.
+    // Ignores the status: this cannot fail, because the compressor itself made
+    // the list.
     (void)compressor_->GiveBack(sent);
   }
 

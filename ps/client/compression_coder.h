@@ -1,4 +1,4 @@
-// Compresses a worker's pushes; for Worker::Options::coder.
+// Compresses a worker's pushes, as a coder for Worker::Options::coder.
 
 #ifndef PENSTOCK_PS_CLIENT_COMPRESSION_CODER_H_
 #define PENSTOCK_PS_CLIENT_COMPRESSION_CODER_H_

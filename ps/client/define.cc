@@ -104,7 +104,7 @@ absl::Status CheckSameModels(const Definition& definition,
   return absl::OkStatus();
 }
 
-// Returns true if all servers have one run, of one cut.
+// Returns true if all servers have the same run, begun with the same cut.
 bool AreOfOneRun(const Replies& replies) {
   const v1::GetModelReply& first = replies.front();
   return std::all_of(replies.begin(), replies.end(), [&](const auto& reply) {
@@ -113,9 +113,9 @@ bool AreOfOneRun(const Replies& replies) {
   });
 }
 
-// Asks all servers for their models. Unless they have one run, asks server 0
-// again at the end. A push that all servers have counted before another server
-// lost its values is then known: server 0 has begun.
+// Asks all servers for their models. Unless all have the same run, asks server
+// 0 again at the end. If all servers have counted a push before one of them
+// lost its values, that answer shows it: server 0 has begun.
 absl::StatusOr<Replies> AskAll(const Definition& definition) {
   auto replies =
       GetModels(definition.servers, /*wait=*/false, definition.timeout);
@@ -159,8 +159,8 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
   return choice;
 }
 
-// Returns the choice for a run that has lost servers. Returns DATA_LOSS unless
-// the chosen checkpoint continues that run.
+// Returns the choice of a cut for a run that some servers have lost. Returns
+// DATA_LOSS unless the chosen checkpoint continues that run.
 absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
                                                 const LostRun& lost) {
   auto choice = ChooseCut(definition, lost.run.run);

@@ -1,4 +1,4 @@
-// Defines a training: its model and its servers. A chief does this first.
+// Defines a training: its model and its servers. A chief calls this first.
 
 #ifndef PENSTOCK_PS_CLIENT_DEFINE_H_
 #define PENSTOCK_PS_CLIENT_DEFINE_H_
@@ -26,8 +26,8 @@ struct Definition {
   // Limits the wait for servers that are not up yet, and then each call. A
   // server may have to read a checkpoint.
   absl::Duration timeout = absl::Minutes(10);
-  // Set: the servers must continue this training; see Reattach(). Unset: the
-  // training that the servers have, or a new one.
+  // The training that the servers must continue; see Reattach(). If unset, they
+  // continue the training that they have, or begin a new one.
   absl::optional<RunAndCut> continues = absl::nullopt;
 };
 
@@ -38,7 +38,7 @@ struct Defined {
   bool wants_values = false;
   // True if the servers had the model already, from an earlier chief.
   bool is_adopted = false;
-  // The checkpoint that the servers have begun with; 0: none.
+  // The step of the checkpoint that the servers have begun with; 0 if none.
   uint64_t restored_step = 0;
 };
 
@@ -47,7 +47,7 @@ struct Defined {
 // some servers without a model. Until a push has counted, each further call
 // completes that definition. Servers continue to restore between the calls.
 //
-// All servers restore the same cut concurrently. Server 0 chooses the cut, if
+// All servers restore the same cut, concurrently. Server 0 chooses the cut, if
 // its flags ask for a restore. Fails if a server cannot begin with that cut.
 //
 // If some servers have trained values and others have lost theirs in a restart,

@@ -35,7 +35,7 @@ class GradientCoder {
  public:
   virtual ~GradientCoder() = default;
 
-  // Returns the tensors to send; ps.proto says which a server takes.
+  // Returns the tensors to send; ps.proto says which forms a server accepts.
   virtual absl::StatusOr<std::vector<tensor::Tensor>> Encode(
       const tensor::Tensor& gradient, uint64_t step) = 0;
 
@@ -45,9 +45,9 @@ class GradientCoder {
   virtual void TakeBack(absl::Span<const tensor::Tensor> sent) = 0;
 };
 
-// Makes the coder of a part of a dense table. Null: the part's gradients are
-// sent uncompressed. The part's name and shape distinguish the parts of one
-// table.
+// Makes the coder of a part of a dense table. Returns null to send the part's
+// gradients uncompressed. The part's name and shape distinguish the parts of
+// one table.
 using MakeGradientCoder =
     std::function<absl::StatusOr<std::unique_ptr<GradientCoder>>(
         const std::string& table, const PlacedPart& part)>;

@@ -24,8 +24,8 @@ class HeartbeatSender::Stream {
     *beat_.mutable_worker() = worker;
   }
 
-  // Sends a heartbeat. If the last operation is still under way, sends nothing.
-  // Cancels the stream once an operation has taken longer than the patience.
+  // Sends a heartbeat, unless the last operation is still under way. Cancels
+  // the stream once an operation has taken longer than the patience.
   void Beat() {
     switch (state_) {
       case State::kClosed:

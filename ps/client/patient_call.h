@@ -35,12 +35,12 @@ class PatientCall {
   using Done = std::function<void(CallLoop::Reply, int attempts)>;
   using Rejoin = std::function<void(std::function<void(absl::Status)>)>;
 
-  // How to log that a call is being repeated. Calls `log` with each line. If
-  // `log` is empty, writes to Penstock's log, with one rate limit for all calls
-  // of the process.
+  // Describes how to log that a call is being repeated. Calls `log` with each
+  // line. If `log` is empty, writes to Penstock's log, with one rate limit for
+  // all calls of the process.
   struct Notes {
-    // Returns the call and its server, such as "push of step 3: server 1
-    // (ps1:7000)". Empty: the method is named.
+    // Returns a text for the call and its server, such as "push of step 3:
+    // server 1 (ps1:7000)". If empty, the log names the method.
     std::function<std::string()> what = nullptr;
     absl::Duration after = absl::Seconds(5);
     absl::Duration every = absl::Minutes(1);

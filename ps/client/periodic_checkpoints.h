@@ -29,10 +29,10 @@ class PeriodicCheckpoints {
     // Returns a channel to each server. Returns none while there is no model,
     // or if another process takes the checkpoints.
     std::function<TrainingConnection::Channels()> channels;
-    // Called with the error of a checkpoint if server 0 does not learn of the
+    // Receives the error of a checkpoint if server 0 does not learn of the
     // error, because a server cannot be reached. May be empty.
     std::function<void(const absl::Status&)> failed;
-    // Called with a line for people, on the object's thread.
+    // Receives a line for people, on the object's thread.
     std::function<void(const std::string&)> log;
   };
 

@@ -34,7 +34,8 @@ struct PullSpec {
   bool all_dense = true;
   std::vector<std::string> dense;  // if not all
   std::vector<RowsWanted> rows;    // each table once
-  // Sends and returns values of longer types as this type: kF16 or kBF16.
+  // The type, kF16 or kBF16, as which values of longer types are sent and
+  // returned.
   absl::optional<tensor::DType> dtype;
 };
 
@@ -87,7 +88,8 @@ struct PullAnswer {
   // staleness. A step can wait for nothing else.
   bool waited_for_all;
 };
-// By server. nullopt: the server was not asked, or has not answered.
+// The answers, by server. nullopt for a server that was not asked, or has not
+// answered.
 using PullAnswers = std::vector<absl::optional<PullAnswer>>;
 
 // A pull under way. Asks all servers of the wanted tables concurrently. A pull

@@ -11,9 +11,10 @@
 namespace penstock::ps {
 namespace {
 
-// Caps the remembered answers to pulls whose step is never pushed.
+// Limits the remembered answers to pulls whose step is never pushed.
 constexpr size_t kMaxPulledSteps = 1024;
-// Servers refuse a push that leaves out more clocks; see Coordinator.
+// The number of clocks that a push may skip. Servers refuse a push that skips
+// more; see Coordinator.
 constexpr uint64_t kMaxLead = 65536;
 
 }  // namespace
@@ -48,7 +49,8 @@ uint64_t PushQueue::PushClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   const auto pulled = pulled_.find(step);
   if (pulled == pulled_.end()) return ClockForLocked(step);
-  // After the worker has joined again, pulls for two steps may have one answer.
+  // Takes the higher clock: after the worker has joined again, pulls for two
+  // steps may have one answer.
   return std::max(pulled->second.clock, handed_over_);
 }
 
@@ -157,8 +159,9 @@ void PushQueue::Wait(Pending* push, uint64_t clock) {
                      {[this, push] { return Named(*push); }});
 }
 
-// Steps below the answered clock are over. A push to a single server takes a
-// later clock, since no other server has another one.
+// Handles the answer to a pull without values. Steps below the answered clock
+// are over. A push to a single server then takes a later clock, since no other
+// server has another one.
 void PushQueue::OnWaited(Pending* push, uint64_t clock, uint64_t answered) {
   if (answered > push->clock) {
     absl::MutexLock lock(&mu_);
@@ -236,8 +239,8 @@ absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
   }
 }
 
-// Posts the end, because Fail() runs on any thread: the callback must not come
-// within Push().
+// Ends the push with `error`. Posts the end to the loop, because Fail() runs on
+// any thread and the callback must not come within Push().
 void PushQueue::Fail(const Pending& push, const absl::Status& error) {
   puller_.loop->Post([this, status = Explain(push, error)] { End(status); });
 }

@@ -29,7 +29,7 @@ enum class PushVerdict {
   kLate,       // the step has ended without the push; changes nothing
 };
 
-// All servers' verdicts on a push.
+// The verdicts of all servers on a push.
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
@@ -53,8 +53,8 @@ struct Pushed {
 // queue first pushes nothing for those clocks. If the server is beyond the
 // push's clock, the push is late there.
 //
-// A push that was refused with INVALID_ARGUMENT has ended no step. The queue
-// forgets a refused push unless a later push has been handed over.
+// A push that was refused with INVALID_ARGUMENT has not ended its step. The
+// queue forgets a refused push unless a later push has been handed over.
 //
 // A server refuses a push that is ahead of every answered pull. Unless a pull
 // for the clock has waited for all (see PullAnswer), the queue first makes a
@@ -65,7 +65,8 @@ class PushQueue {
  public:
   using Done = std::function<void(absl::StatusOr<PushVerdict>)>;
 
-  // `puller` belongs to the worker. The queue must outlive the puller's loop.
+  // Makes a queue for `server`. `puller` belongs to the worker. The queue must
+  // outlive the puller's loop.
   PushQueue(const Puller& puller, size_t server, uint64_t clock);
 
   uint64_t ClockFor(uint64_t step) const;
@@ -132,9 +133,9 @@ class PushQueue {
   const uint64_t most_skipped_;  // clocks that a push may leave out
   mutable absl::Mutex mu_;
   uint64_t next_ ABSL_GUARDED_BY(mu_);
-  // Above the clocks of all pushes that were handed over.
+  // A clock above the clocks of all pushes that were handed over.
   uint64_t handed_over_ ABSL_GUARDED_BY(mu_) = 0;
-  // The server expects no push of the worker below this clock.
+  // The clock below which the server expects no push of the worker.
   uint64_t ended_ ABSL_GUARDED_BY(mu_);
   // True if the last push was late: only a pull tells the server's clock.
   bool is_behind_ ABSL_GUARDED_BY(mu_) = false;

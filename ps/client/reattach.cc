@@ -14,8 +14,9 @@ namespace {
 
 constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
-// The number of equal errors after which an error counts as permanent. An error
-// may come from a server that was lost during an attempt.
+// The number of equal errors in a row after which the error counts as
+// permanent. A single error may come from a server that was lost during an
+// attempt.
 constexpr int kMostEqual = 3;
 
 // Returns true if a later attempt may succeed.
@@ -77,7 +78,7 @@ class Attempts {
     options.join_timeout =
         std::min(before_.join_timeout, deadline_ - base::SteadyNow());
     auto worker = Worker::Join(std::move(options));
-    // A later process of this rank has joined.
+    // Gives up, because a later process of this rank has joined.
     if (absl::IsAborted(worker.status())) {
       return absl::FailedPreconditionError(worker.status().message());
     }

@@ -20,12 +20,12 @@
 
 namespace penstock::ps {
 
-// A request for rows. Sends each id once, to the server of its row. Gives the
-// row to all places that asked for the id. Not thread-safe.
+// A request for rows of one table. Sends each id once, to the server of its
+// row. Copies the row to all positions that asked for the id. Not thread-safe.
 class RowRequest {
  public:
   // Makes a request for rows of `table`, which is sparse. The rows have `dim`
-  // elements, which come as `dtype`.
+  // elements of type `dtype`.
   RowRequest(const PlacedTable& table, size_t servers,
              absl::Span<const uint64_t> ids, size_t dim, tensor::DType dtype,
              const sparse::HashKey& hash);
@@ -50,7 +50,7 @@ class RowRequest {
   std::vector<tensor::Tensor> received_;  // by server
 };
 
-// A caller's gradients of rows: [ids, dim], of f32, f16 or bf16.
+// The gradients of rows that a caller gives: [ids, dim], of f32, f16 or bf16.
 struct GradientRows {
   std::string table;
   std::vector<uint64_t> ids;

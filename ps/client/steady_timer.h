@@ -22,7 +22,7 @@ namespace penstock::ps {
 // Thread-safe, except for the destructor. Has its own thread.
 class SteadyTimer {
  public:
-  // Names a call. Unique. The default value names no call.
+  // Identifies a scheduled call. The default value identifies none.
   using Id = std::pair<absl::Time, uint64_t>;
 
   SteadyTimer() : thread_([this] { ThreadLoop(); }) {}

@@ -142,7 +142,8 @@ absl::Status TableAssembly::Finish() {
     absl::Status status = FinishTable(at);
     if (!status.ok()) return status;
   }
-  // Releases the parts of split tables: their bytes are now in the tables.
+  // Releases the received parts of split tables, whose bytes are now in the
+  // tables.
   for (const size_t at : split_) {
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
       if (!layout_->parts()[piece.part].is_pack()) received_[piece.part] = {};
@@ -151,7 +152,8 @@ absl::Status TableAssembly::Finish() {
   return absl::OkStatus();
 }
 
-// Makes the buffers of a pack's views together: there may be thousands.
+// Returns all tables. Makes the buffers of a pack's views together, because
+// there may be thousands.
 tensor::Bundle TableAssembly::Tables() const {
   tensor::Bundle bundle;
   bundle.tensors.reserve(count());

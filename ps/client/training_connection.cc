@@ -23,8 +23,8 @@ std::string Named(size_t server, absl::string_view address) {
                       ")");
 }
 
-// Returns "server N (address)", with the address in the reply's placement.
-// Returns "server N" if the reply has no address. For errors found before a
+// Returns "server N (address)", with the address in the reply's placement, or
+// "server N" if there is no address. For errors that are found before a
 // placement is accepted.
 std::string NameIn(const v1::GetModelReply& reply, size_t server) {
   const auto& servers = reply.placement().servers();
@@ -206,7 +206,7 @@ std::vector<std::string> TrainingConnection::names() const {
 absl::Status TrainingConnection::Explain(absl::string_view what, size_t server,
                                          const absl::Status& error) const {
   std::string remedy;
-  // gRPC's own message does not name the cause.
+  // Adds the cause, which gRPC's own message does not name.
   if (absl::IsDeadlineExceeded(error) &&
       absl::StrContains(error.message(), "Deadline Exceeded")) {
     remedy =

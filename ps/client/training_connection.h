@@ -22,7 +22,7 @@
 
 namespace penstock::ps {
 
-// The service's path. Append a method's name.
+// The path of the service, to which a method's name is appended.
 inline constexpr char kServicePath[] = "/penstock.ps.v1.ParameterServer/";
 
 // The servers and the model of one training. Immutable and thread-safe. Any
@@ -36,8 +36,8 @@ class TrainingConnection {
     // defined. Make the channels with tensor::UnlimitedMessages().
     Channels servers;
     absl::Duration timeout = absl::Seconds(60);
-    // Waits for a chief to define the model and its values. If false, returns
-    // immediately with the present model.
+    // True to wait for a chief that defines the model and its values. If false,
+    // returns immediately with the present model.
     bool wait_for_values = true;
   };
 
@@ -66,7 +66,8 @@ class TrainingConnection {
   const Model& model() const { return model_; }
   const PlacementMap& placement() const { return placement_; }
   const Layout& layout() const { return layout_; }
-  // Returns the least staleness of all tables. 0: a table is synchronous.
+  // Returns the least staleness of all tables. 0 means that a table is
+  // synchronous.
   int64_t least_staleness() const { return least_staleness_; }
   // Returns true if the server had values when this connection was opened.
   bool had_values(size_t server) const { return had_values_[server]; }

@@ -15,11 +15,11 @@
 namespace penstock::ps {
 namespace {
 
-// Limits one message of Initialize(). Far below gRPC's limit, but large enough
-// that the cost per message is negligible.
+// Limits one message of Initialize(), in bytes. Far below gRPC's limit, but
+// large enough that the cost per message is negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
-// Limits the difference between servers' clocks. More than a worker's pushes
-// that are under way.
+// Limits the number of empty pushes that align the servers' clocks. More than a
+// worker's pushes that are under way.
 constexpr uint64_t kMostEmptySteps = 1024;
 
 // All servers' answers to one push. Used in the loop's callbacks.
@@ -94,11 +94,11 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
   return AlignClocks(clocks);
 }
 
-// The servers' clocks differ if the last process of this rank died in a push,
-// or if other workers ended a step between two answers. A worker with different
-// clocks would push each step into different steps of the servers for good. No
-// cut would contain all of such a push. Therefore pushes nothing for the steps
-// that a server still expects.
+// Pushes nothing for the steps that only some servers still expect, so that all
+// servers have the same clock. Their clocks differ if the last process of this
+// rank died in a push, or if other workers ended a step between two answers. A
+// worker with different clocks would push each step into different steps of the
+// servers for good, and no cut would contain all of such a push.
 absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
   const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
   if (*most - *least > kMostEmptySteps) {
@@ -137,7 +137,8 @@ std::vector<uint64_t> Worker::ClocksFor(uint64_t step) const {
   return clocks;
 }
 
-// A repeated push keeps its clock, so that no server counts the push twice.
+// Returns the clock of a push. A repeated push keeps its clock, so that no
+// server counts the push twice.
 uint64_t Worker::PushClockFor(uint64_t step) const {
   if (step + 1 == next_step_) return last_clock_;
   uint64_t clock = 0;

@@ -75,7 +75,8 @@ class Worker {
   struct Options {
     std::shared_ptr<const TrainingConnection> connection;
     uint32_t rank = 0;  // 0 is the chief
-    // Distinguishes this run of the rank from earlier runs. 0: drawn at random.
+    // Distinguishes this run of the rank from earlier runs. 0: a number is
+    // drawn at random.
     uint64_t incarnation = 0;
     absl::Duration join_timeout = absl::Seconds(60);
     // Limit a call, including all waits for other workers and for a lost
@@ -157,7 +158,8 @@ class Worker {
   uint64_t next_step_ = 0;   // the first step not pushed yet
   uint64_t last_clock_ = 0;  // of the push of the step before
   GradientSplitter splitter_;
-  // Declared before loop_, whose callbacks use the queues: loop_ ends first.
+  // The queues, by server. Declared before loop_, whose callbacks use them, so
+  // that loop_ ends first.
   std::vector<std::unique_ptr<PushQueue>> queues_;  // by server
   CallLoop loop_;
   std::unique_ptr<HeartbeatSender> heartbeats_;

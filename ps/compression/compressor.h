@@ -44,10 +44,11 @@ struct CompressionSpec {
   enum class Kind { kNone, kHalf, kTopK, kRandomK, kInt8 };
 
   Kind kind = Kind::kNone;
-  // kHalf: f16 or bf16. kTopK and kRandomK: the type of the sent values, f32,
-  // f16 or bf16; rounding errors are fed back, too.
+  // The type of sent values. kHalf: f16 or bf16. kTopK and kRandomK: f32, f16
+  // or bf16; rounding errors are fed back, too.
   tensor::DType dtype = tensor::DType::kBF16;
-  // kTopK and kRandomK send ceil(ratio * n) of n elements. 0 < ratio <= 1.
+  // The fraction of the elements that kTopK and kRandomK send: ceil(ratio * n)
+  // of n. 0 < ratio <= 1.
   double ratio = 0.01;
   // Seed of kRandomK and kInt8. Workers with the same seed choose the same
   // elements and round by the same numbers. With kInt8, give each worker its
@@ -55,26 +56,27 @@ struct CompressionSpec {
   uint64_t seed = 0;
 };
 
-// A compressor for the gradients of one variable, or of the part that goes to
-// one server. Decompress() reads the result; lists.h defines its forms.
+// A compressor for the gradients of one variable, or of the part of a variable
+// that goes to one server. Decompress() reads the result; lists.h defines its
+// forms.
 //
 // After a lost reply, push the same list again: lists are immutable. Do not
-// call Compress() again, because it updates the residual. If a push is refused
-// or too late, so that it will never be applied, call GiveBack(): with error
-// feedback, the list has elements of many steps.
+// call Compress() again, because this would update the residual. If a push is
+// refused or too late, so that it will never be applied, call GiveBack(): with
+// error feedback, the list has elements of many steps.
 //
 // The residual lives as long as this object. A worker that ends loses its
 // residual.
 //
-// For one thread at a time.
+// Used by one thread at a time.
 class Compressor {
  public:
-  // Creates a compressor for the variable, or part of one, called `name`.
-  // kRandomK and kInt8 derive random numbers from the name. Returns
-  // INVALID_ARGUMENT, with the name, for a spec with a wrong number or type.
-  // The same error tells that a shape has too many elements for int32 indices.
-  // Returns RESOURCE_EXHAUSTED if memory for the residual, an f32 per element,
-  // cannot be allocated.
+  // Creates a compressor for the variable, or part of a variable, called
+  // `name`. kRandomK and kInt8 derive random numbers from the name. Returns
+  // INVALID_ARGUMENT, with the name, for a spec with a wrong number or type, or
+  // a shape with too many elements for int32 indices. Returns
+  // RESOURCE_EXHAUSTED if memory for the residual, an f32 per element, cannot
+  // be allocated.
   //
   // `workers` must outlive the compressor. `allocator` provides the sent memory
   // and must outlive the compressor, too; null is tensor::DefaultAllocator().

@@ -1,4 +1,5 @@
-// Compiled once for each kind of vectors, by foreach_target.h.
+// The vectorised passes. foreach_target.h compiles this file once for each kind
+// of vectors.
 #include "ps/compression/int8.h"
 
 #include <algorithm>
@@ -34,7 +35,8 @@ constexpr size_t kCounters = kHalf / 4;  // of four words, each of two elements
 // Writes a block's words, in the order of QuantizeBlocks().
 #if HWY_TARGET == HWY_SCALAR
 
-// Serves machines whose vectors have one lane, and so no halves.
+// Fills the words one by one, on machines whose vectors have one lane and thus
+// no halves.
 void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
   for (size_t j = 0; j < kCounters; ++j) {
     const uint64_t counter = block * kCounters + j;
@@ -49,7 +51,7 @@ void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
 
 #else
 
-// Counters, one per lane. Only the low half of each lane is used.
+// A vector of counters, one per lane. Only the low half of each lane is used.
 using V64 = hn::Vec<D64>;
 struct Counters {
   V64 c0, c1, c2, c3;

@@ -15,7 +15,7 @@ namespace {
 using tensor::DType;
 using tensor::Tensor;
 
-// A gradient's shape, in the form that CheckList() needs.
+// The shape of the gradient, in the form that CheckList() needs.
 struct Part {
   absl::Span<const int64_t> shape;
   size_t count = 0;
@@ -59,7 +59,7 @@ absl::Status CheckIndices(const Part& part, const Tensor& indices) {
     }
     before = index;
   }
-  // The last index is the largest.
+  // Compares the last index with the count, because it is the largest.
   if (before >= 0 && static_cast<uint64_t>(before) >= part.count) {
     return Refuse(part, "an index is ", before, ", but there are ", part.count,
                   " elements");
@@ -95,7 +95,7 @@ absl::Status CheckInt8(const Part& part, const Tensor& elements,
   const char* const data = scales.bytes().data();
   for (size_t i = 0; i < blocks; ++i) {
     const auto scale = ElementAt<float>(data, i);
-    // The negated condition also refuses NaN.
+    // Refuses NaN too, by the negated condition.
     if (!(scale >= 0 && scale <= optim::kMostInF32)) {
       return Refuse(part, "scale ", i, " is ", scale, ", not from 0 to ",
                     optim::kMostInF32);

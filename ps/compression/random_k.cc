@@ -6,7 +6,7 @@
 namespace penstock::ps::compression {
 namespace {
 
-// The concatenated words of Philox for a step's counters 0, 1, 2 ...
+// The sequence of Philox's words for a step's counters 0, 1, 2 ...
 class Words {
  public:
   Words(PhiloxKey key, uint64_t step) : key_(key), step_(step) {}
@@ -67,8 +67,8 @@ void SelectRandomK(size_t count, PhiloxKey key, uint64_t step,
   size_t written = 0;
   for (size_t i = 0; i < bits.size(); ++i) {
     uint64_t left = leave_out ? ~bits[i] : bits[i];
-    // Stops at the end of `indices`: unmarked bits beyond `count` do not count
-    // as chosen.
+    // Stops at the end of `indices`, because unmarked bits beyond `count` do
+    // not count as chosen.
     for (; left != 0 && written < indices.size(); left &= left - 1) {
       indices[written++] = static_cast<int32_t>(i * 64 + __builtin_ctzll(left));
     }

@@ -9,10 +9,10 @@
 namespace penstock::ps::compression {
 namespace {
 
-// The number of values in a task's part.
+// The number of values that one task handles.
 constexpr size_t kTask = 1 << 17;
 
-// Returns 31 bits that sort like the magnitudes.
+// Returns the magnitude of `value` as 31 bits, which sort like magnitudes.
 uint32_t MagnitudeOf(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);

@@ -28,7 +28,8 @@ absl::StatusOr<Tensor> FirstSlot(const optim::DenseSlot& description,
   return slot;
 }
 
-// Checks values and sums of squares, which may be larger than any gradient.
+// Checks that elements are finite. Unlike gradients, values and sums of squares
+// may be large.
 absl::Status CheckFinite(const Tensor& tensor) {
   const double most = tensor.dtype() == tensor::DType::kF64
                           ? std::numeric_limits<double>::max()
@@ -211,8 +212,8 @@ class DensePart::Prepared {
  private:
   Prepared() = default;
 
-  // Reuses the scalars of `before` if they fit. Computing scalars takes some
-  // powers, which is expensive for a small variable.
+  // Reuses the scalars of `before` if both parts have the same. Computing
+  // scalars takes some powers, which is expensive for a small variable.
   void SetScalars(const Prepared* before) {
     const optim::Optimizer* const optimizer = part_->options_.optimizer.get();
     const bool same = before != nullptr &&

@@ -29,8 +29,8 @@ namespace penstock::ps {
 // versions, so readers never wait for a step. Slots are changed in place,
 // unless a snapshot still holds them. Then they are copied first.
 //
-// Thread-safe: Current(), Check(), held_bytes(), version_bytes(),
-// TrimVersions() and steps(). Call the other methods from one thread at a time.
+// Current(), Check(), held_bytes(), version_bytes(), TrimVersions() and steps()
+// are thread-safe. Call the other methods from one thread at a time.
 class DensePart {
  public:
   struct Options {
@@ -38,8 +38,8 @@ class DensePart {
     std::shared_ptr<const optim::Optimizer> optimizer;
     const optim::Workers* workers = nullptr;  // outlives the part
     // Allocates all versions of the value except the first. Outlives all
-    // readers. Null: tensor::DefaultAllocator(). Slots are on the heap, because
-    // they are never sent.
+    // readers. Null means tensor::DefaultAllocator(). Slots are on the heap,
+    // because they are never sent.
     tensor::Allocator* allocator = nullptr;
   };
 
@@ -87,8 +87,8 @@ class DensePart {
 
   struct Step {
     DensePart* part = nullptr;
-    // At least one gradient. Gradients are in the order of the workers' ranks,
-    // and each has passed Check().
+    // The gradients, at least one, in the order of the workers' ranks. Each has
+    // passed Check().
     std::vector<tensor::Tensor> gradients;
   };
   // Applies one step to each part, by the mean of its gradients. Either all

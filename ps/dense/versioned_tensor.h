@@ -27,9 +27,9 @@ namespace penstock::ps {
 // Publish().
 class VersionedTensor {
  public:
-  // Takes version 0. The memory may belong to a message, and is never written
+  // Takes version 0, whose memory may belong to a message, and is never written
   // to. All later versions are in memory of `allocator`, which outlives all
-  // readers. Null: tensor::DefaultAllocator().
+  // readers. Null means tensor::DefaultAllocator().
   explicit VersionedTensor(tensor::Tensor first,
                            tensor::Allocator* allocator = nullptr);
 
@@ -44,8 +44,8 @@ class VersionedTensor {
   // elements are arbitrary, and only the caller may write to them. Returns
   // RESOURCE_EXHAUSTED if memory runs out.
   absl::StatusOr<tensor::Tensor> Next();
-  // Makes `next`, which Next() returned, the current version. Drop a tensor of
-  // Next() to forgo the version.
+  // Makes `next`, which Next() returned, the current version. To give up a
+  // version, drop the tensor of Next().
   void Publish(tensor::Tensor next);
 
   // Frees the memory of versions that nobody reads any more, except one.

@@ -28,7 +28,8 @@ absl::Status CheckRows(const TableSpec& table) {
   sparse::Options options = OptionsOf(table);
   options.name = "rows";
   const absl::Status status = sparse::Validate(options);
-  // Drops the placeholder name: the caller names the table.
+  // Removes the placeholder from the message, because the caller names the
+  // table.
   return absl::Status(
       status.code(),
       absl::StripPrefix(status.message(), "sparse table 'rows': "));

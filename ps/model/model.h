@@ -20,14 +20,14 @@
 
 namespace penstock::ps {
 
-// A dense tensor, complete from the beginning.
+// The description of a dense tensor, which is complete from the beginning.
 struct DenseSpec {
   tensor::DType dtype = tensor::DType::kF32;
   tensor::Shape shape;
 };
 
-// Rows of f32 by 64-bit ids. sparse::Options defines the fields; the limits
-// hold for each server.
+// The description of a sparse table: rows of f32 by 64-bit ids. sparse::Options
+// defines the fields; the limits hold for each server.
 struct SparseSpec {
   uint32_t dim = 0;
   sparse::Initial initial;

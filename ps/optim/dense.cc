@@ -14,9 +14,9 @@ using tensor::DType;
 // The number of elements that one task handles. See gradient.cc.
 constexpr size_t kPart = 32 * kPiece;
 
-// The size from which a new value bypasses the caches. A larger value would be
-// evicted before it is read, and a store that misses the cache first reads the
-// line.
+// The size in bytes from which a new value bypasses the caches. A larger value
+// would be evicted before it is read, and a store that misses the cache first
+// reads the line.
 constexpr size_t kStreamedBytes = size_t{8} << 20;
 
 bool IsNarrow(DType dtype) {

@@ -1,4 +1,5 @@
-// Compiled once for each kind of vectors, by foreach_target.h.
+// The vectorised passes. foreach_target.h compiles this file once for each kind
+// of vectors.
 #include "ps/optim/elements.h"
 
 #include <algorithm>
@@ -30,8 +31,8 @@ using tensor::HWY_NAMESPACE::F64;
 
 using D64 = hn::ScalableTag<double>;
 
-// Vectors of T for elements of a format. Their lanes are limited to those of
-// the wider type.
+// The vectors of T for elements of a format. Their lanes are limited to those
+// of the wider type.
 template <typename T, class Format>
 using VectorsOf = std::conditional_t<Format::kBytes == sizeof(double),
                                      hn::Rebind<T, D64>, hn::ScalableTag<T>>;
@@ -69,9 +70,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // Prefetches this gradient's next piece, which is read after the pieces
-      // of all others: too far away for the hardware prefetcher. Prefetching
-      // past the end has no effect.
+      // Prefetches this gradient's next piece. It is read after the pieces of
+      // all other gradients, too far away for the hardware prefetcher.
+      // Prefetching past the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }
@@ -79,7 +80,7 @@ struct GatherPass {
     Rest rest;
     std::memcpy(rest.bytes, from + i * Format::kBytes,
                 (count - i) * Format::kBytes);
-    // A Scratch has room for whole vectors.
+    // Stores a whole vector, for which a Scratch has room.
     Put(d, Format::Load(d, rest.bytes), sum + i);
   }
 };
@@ -159,7 +160,8 @@ void Stream(const uint8_t* from, uint8_t* to, size_t bytes) {
 }
 
 struct FindPass {
-  // A multiple of each target's lanes.
+  // The number of elements that are checked before the results are looked at: a
+  // multiple of each target's lanes.
   static constexpr size_t kStride = 4096;
 
   template <class Format, class D>

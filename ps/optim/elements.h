@@ -10,8 +10,8 @@
 
 namespace penstock::ps::optim {
 
-// Limits the elements of a piece, which lies in the L1 cache. A Scratch holds a
-// piece.
+// The number of elements in a piece, which fits into the L1 cache. A Scratch
+// holds a piece.
 inline constexpr size_t kPiece = 2048;
 
 template <typename T>
@@ -23,9 +23,9 @@ struct alignas(64) Scratch {
 // these.
 bool IsFloating(tensor::DType dtype);
 
-// Reads `count` elements at `from`, which may be unaligned, into `sum`, a
-// Scratch's memory. Converts with rounding to nearest. kSet overwrites `sum`,
-// kAdd adds to it.
+// The effect of a gather on `sum`: kSet overwrites it, kAdd adds to it. A
+// gather reads `count` elements at `from`, which may be unaligned, into `sum`,
+// a Scratch's memory, and converts with rounding to nearest.
 enum class Gather { kSet, kAdd };
 void GatherInto(float* sum, Gather how, tensor::DType dtype, const void* from,
                 size_t count);

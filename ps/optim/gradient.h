@@ -39,12 +39,12 @@ inline constexpr double kMostInF32 = 1e18;
 // or above kMostInF64 or kMostInF32. The message has the first such element's
 // index and value.
 //
-// For a server that receives a gradient: the server can tell the worker that
-// sent it, and other workers' steps do not suffer. Reads the gradient once, on
-// all of `workers`.
+// Call it at a server that receives a gradient: the server can tell the worker
+// that sent it, and other workers' steps do not suffer. Reads the gradient
+// once, on all of `workers`.
 absl::Status CheckGradient(const GradientView& gradient, tensor::DType value,
                            const Workers& workers);
-// The remedy, to be appended to that message.
+// The remedy, which callers append to the message of CheckGradient().
 inline constexpr char kSmallerGradients[] =
     "; clip the gradients, or lower the learning rate";
 
@@ -56,9 +56,9 @@ inline constexpr char kSmallerGradients[] =
 // - an element is NaN or infinite; the message has its gradient's index, or
 // - the norm is not finite.
 //
-// For a worker: call with all its gradients before the push, because each
-// server has only some of them. Sums squares in f64 in a fixed order: the same
-// gradients give the same bits with any number of threads.
+// Call it at a worker, with all its gradients, before the push: each server has
+// only some of them. Sums squares in f64 in a fixed order: the same gradients
+// give the same bits with any number of threads.
 absl::StatusOr<double> ClipByGlobalNorm(
     double max_norm, absl::Span<const MutableGradientView> gradients,
     const Workers& workers);

@@ -1,4 +1,5 @@
-// Compiled once for each kind of vectors, by foreach_target.h.
+// The kernels. foreach_target.h compiles this file once for each kind of
+// vectors.
 #include "ps/optim/kernels.h"
 
 #include <cstddef>
@@ -18,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using ConstantsOf = Constants<hn::TFromD<D>>;
 
-// Each rule changes one vector of slots in place and returns the new vector of
-// values. The gradient is already clipped and includes its L2 part.
+// The rules below change one vector of slots in place and return the new vector
+// of values. The gradient is already clipped and includes its L2 part.
 
 template <class D, class V = hn::Vec<D>>
 struct Sgd {
@@ -122,8 +123,8 @@ struct Ftrl {
     const V before = hn::Sqrt(slots[1]);
     slots[1] = hn::Add(slots[1], square);
     const V root = hn::Sqrt(slots[1]);
-    // Avoids cancellation in the difference of two nearly equal roots: sqrt(n +
-    // g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n)).
+    // Adds the roots. sqrt(n + g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n))
+    // avoids the cancellation in the difference of two nearly equal roots.
     const V both = hn::Add(root, before);
     const V grown =
         hn::IfThenElseZero(hn::Gt(both, zero), hn::Div(square, both));
@@ -132,7 +133,8 @@ struct Ftrl {
     const V z = slots[0];
     const V below =
         hn::Add(hn::Mul(hn::Add(beta, root), inverse_rate), lambda2);
-    // `below` is 0 only if all gradients so far had squares of 0.
+    // Detects elements that were never trained: `below` is 0 only if all
+    // gradients so far had squares of 0.
     const auto trained =
         hn::And(hn::Gt(hn::Abs(z), lambda1), hn::Gt(below, zero));
     return hn::IfThenElseZero(
@@ -141,7 +143,8 @@ struct Ftrl {
   const V zero, inverse_rate, beta, lambda1, lambda2;
 };
 
-// Loads and stores a whole vector of elements, and its first element.
+// The elements of a vector. Loads and stores a whole vector of them, or the
+// first one.
 template <class D, typename T = hn::TFromD<D>, class V = hn::Vec<D>>
 struct Whole {
   HWY_INLINE V Load(const T* from) const { return hn::LoadU(d, from); }
@@ -173,7 +176,7 @@ struct Loop {
                      T* updated, T* const* slots, size_t i) const {
     const V w = lanes.Load(value + i);
     V g = lanes.Load(gradient + i);
-    // This order of operands keeps NaN a NaN on x86.
+    // Clips in this order of operands, which keeps NaN a NaN on x86.
     g = hn::Min(clip, hn::Max(hn::Neg(clip), g));
     g = hn::Add(g, hn::Mul(l2, w));
     V state[R::kSlots + 1];
@@ -207,8 +210,8 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Uses single elements: on other targets, a masked load also reads behind the
-  // mask.
+  // Handles the rest one by one: on other targets, a masked load also reads
+  // behind the mask.
   using One = hn::CappedTag<T, 1>;
   const One one;
   const Loop<One, RuleOf> single(one, constants);

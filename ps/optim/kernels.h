@@ -10,7 +10,7 @@
 
 namespace penstock::ps::optim {
 
-// See Optimizer::Apply() for the contract.
+// The kernels of one rule. Optimizer::Apply() has the contract.
 template <typename T>
 using Kernel = void (*)(const Constants<T>& constants, const T* gradient,
                         const T* value, T* updated, T* const* slots,
@@ -21,7 +21,7 @@ struct Kernels {
   Kernel<double> f64;
 };
 
-// Returns the kernels of a rule. Any thread may call it.
+// Returns the kernels of a rule. Thread-safe.
 //
 // The kernels use only IEEE 754 additions, multiplications, divisions and
 // roots, each rounded separately and none fused. They give the same bits on

@@ -53,8 +53,8 @@ absl::Status CheckFtrl(const OptimizerConfig& config) {
   });
 }
 
-// The end of the range of decays. A decay that rounds to 1 in f32 would never
-// forget, and its complement would be 0.
+// The upper bound of decays, exclusive. A decay that rounds to 1 in f32 would
+// never forget, and its complement would be 0.
 constexpr double kDecayEnd = 1 - 0x1p-24;
 
 absl::Status CheckRule(const OptimizerConfig& config) {
@@ -124,7 +124,7 @@ std::vector<Slot> SlotsOf(const OptimizerConfig& config) {
   return {};
 }
 
-// Returns 1 - decay^step, precisely even if decay^step is nearly 1.
+// Returns 1 - decay^step, with full precision even if decay^step is nearly 1.
 double OneLessPower(double decay, uint64_t step) {
   return -std::expm1(static_cast<double>(step) * std::log(decay));
 }

@@ -42,7 +42,7 @@ struct OptimizerConfig {
   double initial_accumulator = 0;
 };
 
-// The state kept for each element of a value, in the value's type.
+// A state that is kept for each element of a value, in the value's type.
 struct Slot {
   absl::string_view name;  // static lifetime
   double initial;
@@ -65,7 +65,7 @@ class Optimizer {
   // Returns at most kMostSlots slots, in the order of Apply()'s argument.
   absl::Span<const Slot> slots() const { return slots_; }
 
-  // Returns the numbers of a step, counted from 1; 0 counts as 1. Computes a
+  // Returns the scalars of a step, counted from 1; 0 counts as 1. Computes a
   // few powers: call once per step, not per row.
   Scalars ScalarsOf(uint64_t step) const;
 

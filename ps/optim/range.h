@@ -11,8 +11,8 @@
 
 namespace penstock::ps::optim {
 
-// The positive range of f32. Within it, no constant becomes infinite or 0 in
-// the f32 kernels alone.
+// The bounds of a positive number. Within them, no constant becomes infinite or
+// 0 only in the f32 kernels.
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 

@@ -10,8 +10,9 @@
 
 namespace penstock::ps::optim {
 
-// Formulas use g for the gradient, w for the value, r for the learning rate,
-// and work by element. Where frameworks differ, these are PyTorch's rules.
+// The rules. Formulas use g for the gradient, w for the value, r for the
+// learning rate, and work by element. Where frameworks differ, these are
+// PyTorch's rules.
 enum class Rule {
   kSgd,       // w -= r g
   kMomentum,  // b = mu b + g;  w -= r b

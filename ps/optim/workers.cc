@@ -12,8 +12,8 @@
 namespace penstock::ps::optim {
 namespace {
 
-// Tells ThreadSanitizer the order that TBB guarantees: before a task, the
-// caller's work; after all tasks, the tasks' work. Debian's TBB is built
+// Tells ThreadSanitizer the order that TBB guarantees: the caller's work is
+// before each task, and each task is before the return. Debian's TBB is built
 // without ThreadSanitizer. Concurrent tasks are still checked against each
 // other.
 class Ordered {

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = TableLayout::Kind;
 
-// The servers, sorted by their bytes.
+// The servers with their bytes, sorted by bytes.
 using Loads = std::set<std::pair<uint64_t, uint32_t>>;
 
 // Returns the quotient, rounded up.

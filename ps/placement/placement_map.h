@@ -66,9 +66,9 @@ class PlacementMap {
   static constexpr uint32_t kShards = 256;
 
   struct Options {
-    // Splits dense tables with more bytes into parts of at most this size, but
-    // into no more parts than servers or rows. Large enough that a part is
-    // worth a message of its own.
+    // The size in bytes above which a dense table is split into parts of at
+    // most this size, but into no more parts than servers or rows. Large enough
+    // that a part is worth a message of its own.
     uint64_t split_bytes = uint64_t{4} << 20;
   };
 

@@ -50,8 +50,8 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   }
 
   void End(const absl::Status& status) {
-    // A worker whose stream ends without a goodbye counts as dead. Lost()
-    // ignores a worker that has left.
+    // Reports the worker as lost, because its stream has ended without a
+    // goodbye. Lost() ignores a worker that has left.
     if (member_.has_value() && attendance_->End(*member_, this)) {
       server_->Lost(*member_, run_);
     }

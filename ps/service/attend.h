@@ -34,7 +34,7 @@ class Attendance {
 };
 
 // Serves one Attend() call. Ends the call at once if `allowed` is an error. The
-// reactor deletes itself; `server` and `attendance` outlive the reactor.
+// reactor deletes itself. `server` and `attendance` outlive the reactor.
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
     Server* server, Attendance* attendance, const absl::Status& allowed);
 

@@ -75,7 +75,8 @@ CutPoint CutIn(const v1::CutPoint& message) {
   return cut;
 }
 
-// A cut beyond these limits would move the clocks of ranks out of their range.
+// Refuses a cut beyond these limits, which would move the clocks of ranks out
+// of their range.
 absl::Status CheckCut(const CutPoint& cut) {
   if (cut.version.value_or(0) > kMaxClock) {
     return absl::InvalidArgumentError(
@@ -100,8 +101,8 @@ CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
 
 }  // namespace
 
-// The reactor of one call. Finish() may run before the reactor is returned to
-// gRPC: gRPC then keeps the status until the return.
+// The reactor of one call. Finish() may run before gRPC has the reactor: gRPC
+// then keeps the status until it has.
 class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
  public:
   explicit Call(Work work) : work_(std::move(work)) {}

@@ -32,7 +32,8 @@ using CheckpointBase = ParameterServer::WithCallbackMethod_ChooseCut<
                 ParameterServer::WithCallbackMethod_WriteShard<
                     ParameterServer::WithCallbackMethod_CommitCheckpoint<
                         ParameterServer::Service>>>>>>;
-// Methods that carry tensors are raw: they bypass protobuf's parser.
+// The generated service, in which methods that carry tensors are raw: they
+// bypass protobuf's parser.
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
         ParameterServer::WithRawCallbackMethod_Pull<
@@ -156,8 +157,8 @@ class ServiceImpl final : public Base {
     return Finish(context, status);
   }
 
-  // Runs on the calling thread, so that a hold does not wait for a shard that
-  // is being written.
+  // Holds the steps on the calling thread, so that the hold does not wait for a
+  // shard that is being written.
   ServerUnaryReactor* HoldSteps(CallbackServerContext* context,
                                 const v1::HoldStepsRequest* request,
                                 v1::HoldStepsReply* reply) override {

@@ -25,8 +25,9 @@ class TicketReactor : public grpc::ServerUnaryReactor {
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
-  // Returns true, because the callbacks of this class take little time. If
-  // cores are few, waking a thread would delay the reader of the answer.
+  // Returns true, so that gRPC runs the callbacks of this class on its own
+  // thread: they take little time. If cores are few, waking another thread
+  // would delay the reader of the answer.
   bool InternalInlineable() override { return true; }
 
  protected:

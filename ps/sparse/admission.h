@@ -36,9 +36,9 @@ class Admission {
   // memory cannot be allocated. Grows only if bytes() stays within
   // `byte_limit`.
   bool Admit(uint64_t id, uint32_t tag, size_t byte_limit);
-  // Undoes Admit(), which admitted `id` although there is no room for its row.
-  // The id's next push admits it again. Returns false if pushes are not
-  // counted.
+  // Undoes Admit() for `id`, which was admitted although there is no room for
+  // its row. The id's next push admits it again. Returns false if pushes are
+  // not counted.
   bool Return(uint64_t id, uint32_t tag);
   // Returns the result of Admit() without counting.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
@@ -51,7 +51,7 @@ class Admission {
 
  private:
   static constexpr size_t kWays = 8;
-  // The number of sets is at most 2^29, for 2^32 candidates.
+  // Limits the pieces, and so the number of sets to 2^29, for 2^32 candidates.
   static constexpr size_t kMaxPieces = 30;
 
   struct Candidate {
@@ -79,7 +79,7 @@ class Admission {
   // Doubles the number of sets. Returns false, and changes nothing, if that is
   // above a limit or memory cannot be allocated.
   bool Grow(size_t byte_limit);
-  // Moves the counters of a set that belong to `other`, which is new.
+  // Moves the counters of `set` that now belong to `other`, a new set, to it.
   void Split(size_t set, size_t other);
   // Returns a free place for a candidate, or null if the set is full.
   Candidate* FindFree(uint32_t tag) const;

@@ -27,8 +27,8 @@ class Batch {
       hashes[i] = hash(ids[i]);
       ++ends_[ShardOf(hashes[i], shard_bits)];
     }
-    // Sets each entry of ends_ to its group's begin. Placing all ids advances
-    // each entry to the group's end.
+    // The begin of the group in ends_. Placing all ids advances each entry of
+    // ends_ to the group's end.
     uint32_t begin = 0;
     for (uint32_t& end : ends_) {
       const uint32_t size = end;
@@ -42,7 +42,8 @@ class Batch {
     }
   }
 
-  // Returns the hash's high bits; a shard's index uses the low ones.
+  // Returns the shard, which the hash's high bits choose; a shard's index uses
+  // the low ones.
   static size_t ShardOf(uint64_t hash, int shard_bits) {
     return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
   }

@@ -21,7 +21,7 @@ struct SnapshotPlan {
   uint32_t at = 0;
   size_t copy_limit = 0;  // bytes, of all shards together
   std::atomic<size_t> copied{0};
-  // The first reason why the snapshot failed; null: no failure.
+  // The first reason why the snapshot failed. Null if it has not failed.
   std::atomic<const char*> failure{nullptr};
 
   bool Has(const Row& row) const {

@@ -15,14 +15,14 @@ size_t PlacesFor(size_t ids) {
   return places;
 }
 
-// Finds ids among the earlier ones, by a hash table of their places.
+// Finds ids among the earlier ones, by a hash table of their positions.
 class Finder {
  public:
-  // `table` has `places` entries, all kFree.
+  // Makes a finder. `table` has `places` entries, all kFree.
   Finder(const HashKey& hash, uint32_t* table, size_t places)
       : hash_(hash), table_(table), mask_(places - 1) {}
 
-  // Returns the place of `id` among the first `count`. Returns `count` for a
+  // Returns the position of `id` among the first `count`. Returns `count` for a
   // new id: the caller then appends it.
   uint32_t Find(uint64_t id, const uint64_t* ids, size_t count) {
     size_t i = hash_(id) & mask_;
@@ -37,8 +37,8 @@ class Finder {
   const size_t mask_;
 };
 
-// Allocates at least one element. clang-tidy does not see that an empty array
-// is never written.
+// Allocates `count` elements, but at least one, because clang-tidy does not see
+// that an empty array is never written.
 template <typename T>
 std::unique_ptr<T[]> NewArray(size_t count) {
   return std::unique_ptr<T[]>(new (std::nothrow) T[std::max<size_t>(count, 1)]);

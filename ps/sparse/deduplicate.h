@@ -35,18 +35,18 @@ struct UniqueOfLists {
   size_t count = 0;
   std::unique_ptr<uint32_t[]> row_of;  // by input id
 };
-// Does FindUnique() for concatenated lists. Returns nullopt if memory cannot be
-// allocated.
+// Finds the distinct ids of concatenated lists, as FindUnique() does. Returns
+// nullopt if memory cannot be allocated.
 absl::optional<UniqueOfLists> FindUniqueOfLists(
     absl::Span<const absl::Span<const uint64_t>> lists, const HashKey& hash);
 
-// Does SumRows() for one list at a time. `row_of` belongs to the list of
-// `rows`. `seen`: the number of unique ids in the earlier lists. Returns that
+// Adds the rows of one list, as SumRows() does. `row_of` belongs to the list of
+// `rows`. `seen` is the number of unique ids in the earlier lists. Returns that
 // number including this list.
 size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
                size_t dim, size_t seen, absl::Span<float> sums);
 
-// Copies each unique row to all its places: the inverse of FindUnique(), for
+// Copies each unique row to all its positions: the inverse of FindUnique(), for
 // pulls.
 void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
                 absl::Span<float> out);

@@ -56,8 +56,8 @@ bool RowIndex::FindBehind(size_t bucket, Place* place) const {
 
 // Erases an entry, and closes the gap. An entry that found its bucket full was
 // put into a later bucket. Moves such an entry into the gap, then fills the new
-// gap, and so on: look-ups pass only full buckets. (D. Knuth, TAOCP 6.4,
-// algorithm R, by buckets.)
+// gap, and so on, because a look-up stops at a bucket with a free place. (D.
+// Knuth, TAOCP 6.4, algorithm R, by buckets.)
 void RowIndex::Erase(uint32_t tag, uint32_t row) {
   Place gap = PlaceOf(tag, row);
   --size_;
@@ -74,8 +74,8 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
 
 bool RowIndex::Grow() {
   const size_t bytes = bytes_to_grow();
-  // Huge pages waste nothing here: all memory is written at once, and look-ups
-  // hit random places.
+  // Requests huge pages, which waste nothing here: all memory is written at
+  // once, and look-ups hit random places.
   void* const memory = memory_->Allocate(bytes, /*huge=*/true);
   if (memory == nullptr) return false;
   Bucket* const old = buckets_;
@@ -96,7 +96,7 @@ bool RowIndex::Grow() {
 size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
-  // Visits all buckets twice, for a run across the end.
+  // Visits all buckets twice, because a run may continue across the end.
   for (size_t i = 0; i < 2 * buckets(); ++i) {
     const Bucket& bucket = buckets_[i & mask_];
     longest = std::max(longest, run + bucket.size());

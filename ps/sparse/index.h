@@ -14,15 +14,15 @@
 
 namespace penstock::ps::sparse {
 
-// Stands for "no row".
+// The row number that stands for "no row".
 constexpr uint32_t kNoRow = 0xffffffff;
 
 // A map from 32 bits of a hash, the tag, to a row number. Rows may share a tag.
 //
 // Uses open addressing with buckets of eight entries. Each bucket is one cache
-// line whose tags are compared at once. A loop over entries would end
-// unpredictably; the branch misses would cost as much as half a look-up. An
-// entry is in its home bucket, given by its tag, or in a later bucket if all
+// line whose tags are compared at once. (A loop over entries would end
+// unpredictably, and the branch misses would cost as much as half a look-up.)
+// An entry is in its home bucket, given by its tag, or in a later bucket if all
 // buckets between are full. Nearly always, one cache line answers everything
 // that the tag decides. The row itself holds the id and is read anyway. Growing
 // reads no row. Erasing leaves no tombstone, because later entries move up.
@@ -57,7 +57,8 @@ class RowIndex {
 
   // Adds a row. Call only if size() < limit().
   void Insert(uint32_t tag, uint32_t row);
-  // Both require an entry of this tag and row.
+  // Erase an entry, and change its row. Both require an entry of this tag and
+  // row.
   void Erase(uint32_t tag, uint32_t row);
   void Replace(uint32_t tag, uint32_t row, uint32_t by);
 

@@ -1,5 +1,5 @@
-// Compiled with -ffp-contract=off: a fused multiplication and addition rounds
-// once instead of twice, and not every machine has one.
+// Compiled with -ffp-contract=off. A fused multiplication and addition would
+// round once instead of twice, and not every machine has one.
 
 #include "ps/sparse/initial_value.h"
 
@@ -86,7 +86,7 @@ void InitialValue::Transform(const std::array<uint32_t, 4>& words,
     return;
   }
   for (int i = 0; i < 4; i += 2) {
-    // Keeps u above 0, so that its logarithm exists.
+    // Makes a uniform u above 0, so that its logarithm exists.
     const double u = ((words[i] >> 8) + 1.0) * (1.0 / 16777216);
     const double radius = initial_.stddev * std::sqrt(-2 * Log(u));
     const SineCosine turn = OfTurn(words[i + 1]);

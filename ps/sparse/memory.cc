@@ -9,8 +9,8 @@ namespace penstock::ps::sparse {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-// The smallest request that gets a mapping. Below it, a mapping costs more than
-// it returns.
+// The smallest request that gets a mapping, in bytes. For less memory, a
+// mapping costs more than it returns.
 constexpr size_t kSmallestMapping = size_t{128} << 10;
 
 size_t RoundUp(size_t bytes, size_t unit) {
@@ -40,7 +40,8 @@ class System : public Memory {
     }
     bytes = RoundUp(bytes, 4096);
     void* const memory = Map(bytes);
-    // Ignores errors: a kernel without huge pages refuses the advice.
+    // Advises the kernel. Ignores errors: a kernel without huge pages refuses
+    // the advice.
     if (memory != nullptr) {
       madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     }

@@ -7,15 +7,15 @@
 
 namespace penstock::ps::sparse {
 
-// An allocator. A table allocates everything large here, so that a test can
+// An allocator. A table allocates everything large by it, so that a test can
 // fail each request. Thread-safe.
 class Memory {
  public:
   virtual ~Memory() = default;
 
-  // Returns uninitialized memory aligned to 64 bytes, or null. With `huge`,
-  // requests huge pages if `bytes` spans any. Without, the kernel provides
-  // small pages on first use.
+  // Returns uninitialized memory aligned to 64 bytes, or null. If `huge`,
+  // requests huge pages for `bytes` that span any. Otherwise the kernel
+  // provides small pages on first use.
   virtual void* Allocate(size_t bytes, bool huge) = 0;
 
   // Frees memory that Allocate() returned for the same `bytes`.

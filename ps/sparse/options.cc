@@ -13,7 +13,7 @@ namespace penstock::ps::sparse {
 namespace {
 
 constexpr char kRetryAfter[] = "penstock.ps/retry-after-ms";
-// Limits of dim and slots. Together they keep a row below 40 MiB.
+// The limits of dim and slots. Together they keep a row below 40 MiB.
 constexpr size_t kMaxDim = 1 << 20;
 constexpr size_t kMaxSlots = 8;
 constexpr size_t kMaxShards = 1 << 12;

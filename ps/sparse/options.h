@@ -31,22 +31,23 @@ struct Options {
   std::vector<float> initial_slots;  // first value of each slot's elements
   Initial initial;
   uint64_t seed = 0;  // of initial values
-  // Seed of the hash of ids. A secret: draw it at random.
+  // The seed of the hash of ids. A secret: draw it at random.
   uint64_t hash_seed = 0;
 
-  // Number of shards, a power of two. Threads contend per shard. More shards
-  // also shorten each pause in which an index doubles.
+  // The number of shards, a power of two. Threads contend per shard. More
+  // shards also shorten each pause in which an index doubles.
   size_t shards = 64;
 
-  // Lets Pull() create rows for ids without one.
+  // True to let Pull() create rows for ids without one.
   bool store_on_pull = false;
   // The number of pushes that an id needs to get a row; see Admission.
   uint32_t min_count = 1;
-  // Limits the counted ids; 16 bytes each. In a pool, their share of the pool
-  // is a limit, too. Their memory grows with use.
+  // Limits the ids whose pushes are counted; 16 bytes each. In a pool, their
+  // share of the pool is a limit, too. Their memory grows with use.
   size_t candidates = 1 << 20;
 
-  // Rows keep their order of use if one of these limits is set, or with kEvict.
+  // The time after which an unused row is removed. Rows keep their order of use
+  // if this or max_rows is set, or with kEvict.
   absl::Duration time_to_live = absl::InfiniteDuration();  // whole seconds
   size_t max_rows = 0;                                     // 0: any number
 
@@ -65,7 +66,7 @@ struct Options {
   // kSpill requires a tier and budget_bytes, and excludes max_rows. The other
   // actions exclude a tier.
   Tier* tier = nullptr;
-  // The delay after which a refused push may come again.
+  // The delay after which a client may repeat a refused push.
   absl::Duration retry_after = absl::Seconds(1);
 
   // Limits the removed ids kept for incremental snapshots; 16 bytes each. In a

@@ -35,8 +35,8 @@ class Pool {
     return limit_ - (bytes < limit_ ? bytes : limit_);
   }
   const std::string& remedy() const { return remedy_; }
-  // Returns the bytes that a shard's candidates may take, and its removals the
-  // same again. Falls with each further shard.
+  // Returns the bytes that a shard's candidates may take. The shard's removals
+  // may take as many again. Falls with each further shard.
   size_t list_share() const {
     const size_t shards = shards_;
     return limit_ / 8 / (shards > 0 ? shards : 1);

@@ -5,9 +5,9 @@
 
 namespace penstock::ps::sparse {
 
-// Prefetches a line for reading. The empty statement counts as an effect: GCC
-// 12 treats a function that only prefetches as free of effects and drops its
-// calls.
+// Prefetches a line for reading. The empty assembler statement counts as an
+// effect: GCC 12 treats a function that only prefetches as free of effects and
+// drops its calls.
 inline void FetchLine(const void* line) {
   __builtin_prefetch(line);
   asm volatile("");

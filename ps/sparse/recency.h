@@ -17,7 +17,7 @@ class Recency {
  public:
   explicit Recency(const RowStore* rows) : rows_(rows) {}
 
-  // Return kNoRow if the list is empty.
+  // Return the oldest and the newest row, or kNoRow if the list is empty.
   uint32_t oldest() const { return oldest_; }
   uint32_t newest() const { return newest_; }
 
@@ -59,7 +59,8 @@ class Recency {
   void Clear() { oldest_ = newest_ = kNoRow; }
 
  private:
-  // Returns `link` of row `number`, or the list's own end `own` for kNoRow.
+  // Returns `link` of row `number`. For kNoRow, returns `own`, an end of the
+  // list.
   uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
     return number == kNoRow ? *own : rows_->At(number)->*link;
   }

@@ -60,7 +60,7 @@ class Removals {
   size_t bytes() const {
     return std::min<uint64_t>(end_, capacity_) * sizeof(Removal);
   }
-  // Returns the allocated bytes that were not touched.
+  // Returns the allocated bytes that were not touched yet.
   size_t untouched_bytes() const {
     return ring_ == nullptr ? 0 : BytesFor(capacity_) - bytes();
   }

@@ -26,8 +26,8 @@ class Reservation {
   Reservation(Reservation&& other) noexcept;
   Reservation& operator=(Reservation&& other) noexcept;
 
-  // Takes over the room of `other`. Returns INVALID_ARGUMENT, and releases
-  // `other`, if it belongs to another table.
+  // Takes the room of `other`. Returns INVALID_ARGUMENT, and releases `other`,
+  // if it belongs to another table.
   absl::Status Merge(Reservation other);
 
   // Returns the number of reserved rows.

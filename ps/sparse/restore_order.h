@@ -30,7 +30,7 @@ struct RestoreLoss {
 // their rows, because a later file of an incremental checkpoint may have a row
 // again, or remove the id.
 //
-// The last use of a row must not change while the row is in here. Not
+// The last use of a row must not change while the row is in this object. Not
 // thread-safe.
 class RestoreOrder {
  public:

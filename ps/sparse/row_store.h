@@ -18,7 +18,7 @@ namespace penstock::ps::sparse {
 // a whole.
 struct Row {
   uint64_t id;
-  // Neighbours in the order of use, if kept; see Recency. In a free row,
+  // The neighbours in the order of use, if kept; see Recency. In a free row,
   // `older` is the next free row.
   uint32_t newer;
   uint32_t older;
@@ -55,7 +55,8 @@ class RowStore {
   }
   void Prefetch(uint32_t row) const {
     const char* const memory = reinterpret_cast<const char*>(At(row));
-    // The processor's own prefetcher finds the rest of a long row.
+    // Prefetches the beginning of the row. The processor's own prefetcher finds
+    // the rest of a long row.
     const size_t bytes = stride_ < 1024 ? stride_ : 1024;
     for (size_t i = 0; i < bytes; i += 64) FetchLine(memory + i);
   }
@@ -99,8 +100,8 @@ class RowStore {
   bool draining() const { return draining_ != kNoSlab; }
 
   // Returns the first used row with a number of at least `from`, or kNoRow.
-  // Checks at most `*looks` rows and counts them down. Sets `*next` to the row
-  // to continue with, or to kNoRow at the end.
+  // Checks at most `*looks` rows and subtracts the checked ones from it. Sets
+  // `*next` to the row to continue with, or to kNoRow at the end.
   uint32_t NextUsed(uint32_t from, size_t* looks, uint32_t* next) const;
 
  private:

@@ -49,7 +49,8 @@ struct Counters {
 // the tier. With a tier, the least recently used rows are there: SpillRow()
 // moves a row out, Fetch() moves it back on demand.
 //
-// `tag` is the low half of the id's hash, `now` is in seconds. Not thread-safe.
+// `tag` is the low half of the id's hash, and `now` is in seconds. Not
+// thread-safe.
 class Shard {
  public:
   enum class Reason { kExpired, kCapacity, kBudget, kRemoved };
@@ -70,7 +71,7 @@ class Shard {
   // Reads a row like Read(), but also fetches the row from the tier. The result
   // is valid until the next call.
   const Row* ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now);
-  // Reads a row like ReadOrFetch(), but makes the row if there is room.
+  // Reads a row like ReadOrFetch(), but makes a missing row if there is room.
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
   // Returns the row for a change. Finds the row, or makes it if the id is
@@ -141,18 +142,19 @@ class Shard {
   // Moves the row that FindSpilled() found into memory. Returns kNoRow if there
   // is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
-  // Fetches a row like Fetch(), for a full tier: another row takes the fetched
-  // row's room there. If that fails, exceeds the budget, as NewRow() does.
+  // Fetches a row like Fetch(), for a full tier: another row takes the place of
+  // the fetched row in the tier. If that fails, exceeds the budget, as NewRow()
+  // does.
   uint32_t Swap(uint32_t tag);
   bool SpillRow(uint32_t number);
-  // Reserves room in the tier for the rows that do not fit into memory, out of
-  // the reserved rows and `rows` more. Returns false if the tier has too little
-  // room.
+  // Reserves room in the tier for reserved rows that do not fit into memory:
+  // those of the shard and `rows` more. Returns false if the tier has too
+  // little room.
   bool PromiseRoom(size_t rows);
 
   void Use(uint32_t number, Row* row, uint32_t now) {
-    // Most uses happen in the second that is stored already. Not writing then
-    // keeps the line clean.
+    // Writes only a newer second. Most uses happen in the second that is stored
+    // already, and not writing keeps the line clean.
     if (row->last_use < now) row->last_use = now;
     rows_.MakeNewest(number);
   }

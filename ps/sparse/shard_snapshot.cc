@@ -3,7 +3,8 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Limits the rows checked per call, to hold the shard's lock only briefly.
+// The number of rows that a call checks for each row that it may return, so
+// that the shard's lock is held only briefly.
 constexpr size_t kLooksPerRow = 16;
 
 }  // namespace

@@ -35,8 +35,8 @@ bool Shard::PromiseRoom(size_t rows) {
 }
 
 // Returns true if Swap() may run. During the swap, another shard may take the
-// row's room in the tier. This shard then exceeds its limit. The condition
-// keeps the excess small.
+// row's room in the tier. This shard then exceeds its limit, so Swap() may run
+// only if the excess would be small.
 bool Shard::CanSwap() const {
   return spilled_.has_tier() &&
          rows_.bytes() <= memory_.budget() + memory_.budget() / 8 &&
@@ -77,8 +77,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   return number;
 }
 
-// Brings the fetched row into memory, in place of another row. Leaves reserved
-// room alone: no room in the tier was promised for this row.
+// Brings the fetched row into memory, and moves another row to the tier. Leaves
+// reserved room alone: no room in the tier was promised for this row.
 uint32_t Shard::Swap(uint32_t tag) {
   const Row& row = spilled_.found();
   spilled_.Erase(row.id);

@@ -5,7 +5,8 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// The number of the tier's rows checked per row that a call may return.
+// The number of the tier's rows that a call checks for each row that it may
+// return.
 constexpr size_t kLooksPerRow = 16;
 
 }  // namespace
@@ -22,8 +23,8 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
-  // Reads rows in memory first, because changes of these rows are copied until
-  // then.
+  // Reads rows in memory first, because changed rows are copied until they have
+  // been read.
   if (block->ids.empty() && block->removed.empty()) AddSpilled(limit, block);
   absl::Status tier = table_->TierStatus();
   if (!tier.ok()) {

@@ -19,11 +19,12 @@ namespace penstock::ps::sparse {
 class Table;
 
 struct SnapshotOptions {
-  // Selects the rows that changed after this epoch, and the ids removed after
-  // it. Pass the epoch() of an earlier snapshot. nullopt selects all rows.
+  // The epoch after which rows must have changed, and ids have been removed, to
+  // be selected. Pass the epoch() of an earlier snapshot. nullopt selects all
+  // rows.
   absl::optional<uint32_t> since;
-  // Limits the copies of rows that changed before Next() reached them. Above
-  // the limit, the snapshot fails; pushes continue.
+  // Limits the bytes of copies of rows that changed before Next() reached them.
+  // Above the limit, the snapshot fails; pushes continue.
   size_t copy_bytes = size_t{64} << 20;
 };
 
@@ -32,8 +33,8 @@ struct SnapshotOptions {
 // The last use is that of the copy's moment, because pulls change the last use,
 // too.
 //
-// For one thread at a time. The destructor ends the snapshot; destroy it before
-// the table.
+// Used by one thread at a time. The destructor ends the snapshot; destroy it
+// before the table.
 class Snapshot {
  public:
   ~Snapshot();
@@ -50,7 +51,7 @@ class Snapshot {
   // and DATA_LOSS if the tier failed. All later calls return the same error.
   absl::StatusOr<bool> Next(size_t limit, RowBlock* block);
 
-  // Returns the epoch of the point in time; see SnapshotOptions::since.
+  // Returns the epoch of the snapshot's moment; see SnapshotOptions::since.
   uint32_t epoch() const { return plan_->at; }
   // Returns the current bytes of copies.
   size_t copied_bytes() const { return plan_->copied; }
@@ -65,7 +66,7 @@ class Snapshot {
            std::unique_ptr<Spill::Walk> spilled)
       : table_(table), plan_(plan), spilled_(std::move(spilled)) {}
 
-  // Adds rows that were in the tier.
+  // Adds rows that were in the tier at the snapshot's moment.
   void AddSpilled(size_t limit, RowBlock* block);
 
   Table* const table_;

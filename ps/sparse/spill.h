@@ -31,8 +31,8 @@ class RowBuffer {
 };
 
 // An adapter from the shards of one table to its Tier. A row is either in
-// memory or here. After the first unrecoverable error, the adapter has no rows
-// and accepts none. Thread-safe, as Tier is.
+// memory or in the tier. After the first unrecoverable error, the adapter has
+// no rows and accepts none. Thread-safe, as Tier is.
 class Spill {
  public:
   // Stores rows of `row_bytes`, RowStore's stride, in `tier`. The tier must
@@ -44,7 +44,7 @@ class Spill {
   // room.
   bool Put(uint32_t shard, const Row& row);
   // Copies the row to `*row`, whose neighbours are then invalid. Returns false
-  // if the row is not here or cannot be read.
+  // if the tier does not have the row or cannot read it.
   bool Get(uint32_t shard, uint64_t id, Row* row);
   void Erase(uint32_t shard, uint64_t id);
 

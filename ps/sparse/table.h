@@ -30,9 +30,9 @@ namespace penstock::ps::sparse {
 struct PushResult {
   size_t updated = 0;
   size_t not_admitted = 0;
-  // Ids whose gradients were lost. The row of such an id existed when room was
-  // reserved, and was lost before the push. No room was left for a new row, and
-  // nothing could be evicted.
+  // The number of ids whose gradients were lost. The row of such an id existed
+  // when room was reserved, and was lost before the push. No room was left for
+  // a new row, and nothing could be evicted.
   size_t dropped = 0;
 
   void Add(const PushResult& other) {
@@ -169,7 +169,7 @@ class Table {
   // shard locked, until `work` returns false.
   using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
   void OnPieces(const Batch& batch, ShardRange shards, PieceWork work);
-  // Calls work(shard, place) for each place of the batch, with the shard locked
+  // Calls work(shard, place) for each index of the batch, with the shard locked
   // and its rows being prefetched.
   template <typename Work>
   void OnEach(const Batch& batch, ShardRange shards, const Work& work);
@@ -183,9 +183,10 @@ class Table {
   bool Sweep(uint32_t now);
 
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
-  // Returns true if the id at a place of a batch needs a new row.
+  // Returns true if the id at an index of a batch needs a new row.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
-  // Like WouldMake, if rows can be swapped with the tier.
+  // Returns true if the id at an index of a batch needs room that only a swap
+  // with the tier gives.
   using NeedsRoom = absl::FunctionRef<bool(Shard&, size_t)>;
   enum class Count {
     kIfShort,  // reserve for all ids if there is room
@@ -217,7 +218,8 @@ class Table {
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
-  // The gate that code visits to make, change, move or remove rows.
+  // A gate, through which code passes before it makes, changes, moves or
+  // removes rows.
   Gate gate_;
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;
@@ -251,7 +253,8 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  // With a tier, room is expensive, so only needed room is reserved.
+  // Reserves room only for rows that need it, because with a tier room is
+  // expensive.
   absl::StatusOr<Reservation> reservation = ReserveUpdates(
       batch, spill_ == nullptr ? Count::kIfShort : Count::kAlways, ids, seconds,
       InTurn);

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::sparse {
 
-// Calls task(0) to task(tasks - 1), each once, on any threads in any order.
-// Returns after all have returned.
+// Runs tasks: calls task(0) to task(tasks - 1), each once, on any threads in
+// any order. Returns after all have returned.
 using RunTasks =
     absl::FunctionRef<void(size_t tasks, absl::FunctionRef<void(size_t)> task)>;
 

@@ -14,7 +14,7 @@
 namespace penstock::ps::sparse {
 
 // The rows of one table, as bytes, by shard and id. All rows have the same
-// size. Nothing persists after the process ends; use checkpoints.
+// size. Nothing remains after the process has ended; use checkpoints.
 //
 // Thread-safe, but only one thread at a time accesses the rows of one shard.
 // Calls are made under that shard's lock, so a slow call delays the shard's
@@ -45,7 +45,8 @@ class Tier {
   virtual absl::StatusOr<bool> Get(Key key, char* bytes, size_t size) = 0;
   // Erases a row that is in the tier. An error is fatal as in Get().
   virtual absl::Status Erase(Key key) = 0;
-  // Estimates how many more bytes of rows fit. Others may take that room.
+  // Returns an estimate of the bytes of rows that still fit. Others may take
+  // that room.
   virtual uint64_t BytesLeft() const = 0;
   // Returns true if Put() can immediately use the room that Erase() frees, even
   // if there is no other room. True at a limit, false on a full disk.

@@ -24,11 +24,11 @@ constexpr int kMaxOpenFiles = 512;
 // The number of memory buffers. One takes rows while the others are written.
 constexpr int kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
-// Limits the tables in level 0. This is RocksDB's default.
+// Limits the tables in RocksDB's level 0. This is RocksDB's default.
 constexpr int kMostYoungTables = 36;
 
-// The size of the files that RocksDB compacts. Reserves this much space for
-// compaction, or an eighth of a small disk.
+// The size in bytes of the files that RocksDB compacts. This much space is
+// reserved for compaction, or an eighth of a small disk.
 constexpr uint64_t kSpareBytes = uint64_t{64} << 20;
 constexpr uint64_t kSpareShare = 8;
 
@@ -125,7 +125,7 @@ rocksdb::Options Database::RocksOptions() const {
   // Never replaces the manifest: nobody reads it, and a full disk may have no
   // room for a new one.
   options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();
-  // Floats do not compress.
+  // Turns compression off, because floats do not compress.
   options.compression = rocksdb::kNoCompression;
   options.avoid_flush_during_shutdown = true;
   return options;

@@ -33,7 +33,7 @@ class Database {
   struct Options {
     // The parent folder of the database's own folder.
     std::string folder;
-    // Memory limit: half for unwritten rows, half for the block cache.
+    // Limits the memory: half is for unwritten rows, half for the block cache.
     size_t memory_bytes = 0;
     // Limits how long a write waits while the memory for rows is used up.
     absl::Duration longest_stall;

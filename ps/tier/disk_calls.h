@@ -11,11 +11,11 @@
 
 namespace penstock::ps {
 
-// Calls of the kernel, which a test overrides to inject failures. Each call
-// fails like the kernel's: -1 and errno. Thread-safe.
+// The system calls, which a test overrides to inject failures. Each function
+// fails as its system call does: -1 and errno. Thread-safe.
 class DiskCalls {
  public:
-  // Space of a file system in bytes.
+  // The space of a file system, in bytes.
   struct Space {
     uint64_t free;  // for this user
     uint64_t all;
@@ -35,7 +35,8 @@ class DiskCalls {
   virtual int Sync(int fd);
   // Frees all of the file's space.
   virtual int Empty(int fd);
-  // Returns the space of the file system of `path`; unlimited if unknown.
+  // Returns the space of the file system of `path`. Returns unlimited space if
+  // the space is unknown.
   virtual Space SpaceAt(const std::string& path);
 };
 

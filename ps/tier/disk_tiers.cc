@@ -48,7 +48,7 @@ class RocksWalk : public sparse::Tier::Walk {
     rocksdb::ReadOptions options;
     options.iterate_upper_bound = &end_slice_;
     options.fill_cache = false;
-    // An iterator reads a snapshot of the rows at its creation.
+    // Makes an iterator, which reads a snapshot of the rows at its creation.
     rows_.reset(db->NewIterator(options));
     rows_->Seek(SliceOf(begin_));
   }
@@ -113,7 +113,7 @@ class RocksTier : public sparse::Tier {
     tiers_->GiveRoom(bytes_);
     rocksdb::WriteBatch batch;
     batch.DeleteRange(SliceOf(begin), SliceOf(end));
-    // Ignores errors: remaining rows are removed with the folder.
+    // Ignores errors, because remaining rows are removed with the folder.
     (void)database_->Write(&batch);
   }
 

@@ -19,13 +19,14 @@ struct DiskOptions {
   // The parent folder, created if missing. Several servers may share it. Each
   // makes its own folder there, and removes the folders of killed servers.
   std::string folder;
-  // Limits the bytes of rows; 0: the disk's space. RocksDB takes as much again,
-  // and temporarily more, because it removes rows later.
+  // Limits the bytes of rows. 0: only the disk's space limits them. RocksDB
+  // takes as much again, and temporarily more, because it removes rows later.
   uint64_t max_bytes = 0;
-  // Memory for all tables, half for the block cache, half for unwritten rows.
+  // The memory for all tables, in bytes. Half is for the block cache, half for
+  // unwritten rows.
   size_t memory_bytes = size_t{128} << 20;
-  // Limits how long a Put() waits for a slow or stuck disk. The wait blocks one
-  // shard of a table.
+  // Limits the time for which a Put() waits for a slow or stuck disk. The wait
+  // blocks one shard of a table.
   absl::Duration longest_stall = absl::Seconds(30);
 };
 

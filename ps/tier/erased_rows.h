@@ -15,10 +15,10 @@
 namespace penstock::ps {
 
 // The set of rows whose deletions are not yet written. A database on a full
-// disk accepts no deletions. The eraser cannot wait, because the row is in
-// memory again and changes. The database therefore keeps such rows for a while,
-// and this set has their names, about 20 bytes each. Their deletions are
-// written before anything else.
+// disk accepts no deletions. The thread that erases a row cannot wait, because
+// the row is in memory again and changes. The database therefore keeps such
+// rows for a while, and this set has their names, about 20 bytes each. Their
+// deletions are written before anything else.
 //
 // Thread-safe.
 class ErasedRows {
@@ -56,7 +56,7 @@ class ErasedRows {
  private:
   mutable absl::Mutex mu_;
   Set rows_ ABSL_GUARDED_BY(mu_);
-  // Mostly true, which spares the lock.
+  // True if the set is empty, which is the usual case and spares the lock.
   std::atomic<bool> is_empty_{true};
 };
 

@@ -1,4 +1,4 @@
-// Tracks whether a disk is full or failing. Writers wait here for room.
+// Tracks whether a disk is full or failing, and lets writers wait for room.
 
 #ifndef PENSTOCK_PS_TIER_SHORTAGE_H_
 #define PENSTOCK_PS_TIER_SHORTAGE_H_
@@ -25,7 +25,7 @@ namespace penstock::ps {
 // for
 //   others, and starts again later.
 //
-// Thread-safe.
+// The functions are thread-safe.
 class Shortage {
  public:
   enum class Kind { kFlush, kCompaction };
@@ -40,8 +40,8 @@ class Shortage {
     absl::Duration memory = absl::Minutes(1);
   };
 
-  // Starts without a shortage. `free_bytes` returns the free space of the disk.
-  // Any thread may call it.
+  // Starts without a shortage. `free_bytes` returns the free space of the disk,
+  // and is called on any thread.
   explicit Shortage(std::function<uint64_t()> free_bytes)
       : Shortage(std::move(free_bytes), Pace()) {}
   Shortage(std::function<uint64_t()> free_bytes, Pace pace)
@@ -105,7 +105,7 @@ class Shortage {
   mutable base::Mutex mu_;
   std::condition_variable_any closing_;
   std::atomic<bool> closed_{false};
-  // True if there may be a cause. Spares status() the lock.
+  // True if there may be a shortage. If false, status() needs no lock.
   std::atomic<bool> maybe_{false};
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
   int waiting_error_ ABSL_GUARDED_BY(mu_) = 0;

@@ -51,7 +51,7 @@ int TableFile::WriteSome(Slice* data) {
   return 0;
 }
 
-// Drops the data if the file was given up.
+// Appends data. Drops the data if the file was given up.
 IOStatus TableFile::Append(const Slice& data, const IOOptions& /*options*/,
                            IODebugContext* /*debug*/) {
   size_ += data.size();
@@ -101,7 +101,8 @@ IOStatus TableFile::status() const {
   if (shortage_->closed()) {
     return rocksdb::status_to_io_status(rocksdb::Status::ShutdownInProgress());
   }
-  // Avoids NoSpace(): RocksDB would stop all writes and poll the disk itself.
+  // Returns an error other than NoSpace(), after which RocksDB would stop all
+  // writes and poll the disk itself.
   IOStatus failed = IOStatus::IOError(
       absl::StrCat("write ", path_, ": ",
                    std::error_code(error_, std::generic_category()).message()));

@@ -25,7 +25,7 @@ using rocksdb::Slice;
 // because RocksDB may abort if it writes after a failure.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  // `is_opened` must outlive the file.
+  // Wraps `file`. `is_opened` must outlive the file.
   ForgettingFile(std::unique_ptr<FSWritableFile> file,
                  const std::atomic<bool>* is_opened)
       : FSWritableFileOwnerWrapper(std::move(file)), is_opened_(is_opened) {}

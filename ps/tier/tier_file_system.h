@@ -30,8 +30,8 @@ namespace penstock::ps {
 // Reports failures while the database is being opened.
 class TierFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  // `calls` and `shortage` must outlive this object. `kernel` handles all files
-  // except tables.
+  // Makes a file system. `kernel` handles all files except tables. `calls` and
+  // `shortage` must outlive this object.
   TierFileSystem(DiskCalls* calls, Shortage* shortage,
                  const std::shared_ptr<rocksdb::FileSystem>& kernel =
                      rocksdb::FileSystem::Default());
