@@ -38,7 +38,7 @@ TEST(Fifo, PoppedItemsAreLetGoAtOnce) {
 TEST(Fifo, MemoryIsBoundedByWhatWaits) {
   Fifo<int> fifo;
   fifo.push_back(0);
-  // The queue is never empty, so it is never cleared as a whole.
+  // Never empties the queue, so that it is never cleared as a whole.
   for (int i = 1; i < 100000; ++i) {
     fifo.push_back(i);
     ASSERT_EQ(fifo.pop_front(), i - 1);
@@ -62,7 +62,7 @@ TEST(Fifo, BehavesAsADeque) {
   Fifo<int, 3> fifo;
   std::deque<int> reference;
   for (int i = 0; i < 20000; ++i) {
-    // For a while the test mostly adds, then it mostly removes, and so on.
+    // Mostly adds for a while, then mostly removes, and so on.
     if (random() % 10 < (i / 1000 % 2 == 0 ? 6 : 4)) {
       fifo.push_back(i);
       reference.push_back(i);

@@ -1,4 +1,4 @@
-// The error texts for a wrong command line.
+// Tests the error texts for a wrong command line.
 
 #include "transport/base/flag_errors.h"
 

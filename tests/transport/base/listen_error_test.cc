@@ -1,4 +1,4 @@
-// The reasons for which a server cannot listen.
+// Tests the reasons for which a server cannot listen.
 
 #include "transport/base/listen_error.h"
 
@@ -74,7 +74,7 @@ TEST(WhyCannotListenTest, AnUnknownName) {
   EXPECT_THAT(WhyCannotListen("\x1b[2J.invalid", 0), HasSubstr("\\x1b"));
 }
 
-// Returns the error text that an ordinary user gets.
+// Returns the error text that an ordinary user, "nobody", gets.
 std::string SaidToNobody(int port) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);

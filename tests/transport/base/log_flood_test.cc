@@ -1,4 +1,4 @@
-// A peer causes many log lines, and nobody reads stderr.
+// Tests log lines that a peer causes while nobody reads stderr.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -53,8 +53,8 @@ TEST(LogFlood, IsCountedInALineOfItsOwn) {
   EXPECT_TRUE(absl::StrContains(log, "after it")) << log;
 }
 
-// Holds both ends of a pipe or a socket. One end is stderr. The other end is
-// where a reader would read.
+// The two ends of a pipe or a socket: stderr, and the end where a reader would
+// read.
 class StderrTest : public testing::Test {
  protected:
   void OpenPipe() {
@@ -100,7 +100,7 @@ TEST_F(StderrTest, SocketGetsTheLines) {
 TEST_F(StderrTest, PipeThatNobodyReadsHoldsUpNobody) {
   OpenPipe();
   ExpectFloodsEnd();
-  // Other writers still write to a pipe that blocks.
+  // Expects that other writers of the pipe still block.
   EXPECT_EQ(fcntl(writing_.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 

@@ -94,8 +94,8 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
   EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
 }
 
-// A user who mistypes the level wants to see log lines. Level names that only
-// the logging library knows count as mistyped, too.
+// Tests a mistyped level, whose user wants to see log lines. Level names that
+// only the logging library knows count as mistyped, too.
 TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
   for (const char* level :
        {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {
@@ -117,8 +117,8 @@ TEST(Log, MistypedLevelIsSaidOnce) {
   EXPECT_EQ(log.find("wraning", first + 1), std::string::npos) << log;
 }
 
-// Accepts either reading of the value. A value that cannot be read must silence
-// nothing.
+// Tests a level in capitals. The value may be read or not, but a value that
+// cannot be read must silence nothing.
 TEST(Log, CapitalLevelSilencesNoError) {
   for (const char* level : {"INFO", "Error", "WARNING"}) {
     EXPECT_TRUE(HasError(LogOf(level))) << level;

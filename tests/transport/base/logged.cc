@@ -43,8 +43,8 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
 // room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
-  // The position of a memfd is not locked, unlike a file's. Two processes that
-  // write at once would write to the same place.
+  // Opens the file with O_APPEND. The position of a memfd is not locked, so two
+  // processes that write at once would otherwise write to the same place.
   EXPECT_EQ(fcntl(file.get(), F_SETFL, O_APPEND), 0);
   RunWithStderr(file.get(), body);
   return ReadAll(file.get());

@@ -29,7 +29,7 @@ TEST_F(SteadyTimeTest, NobodySetsIt) {
   }
 }
 
-// The system clock is set back while a thread waits. The wait must still end in
+// Sets the system clock back while a thread waits. The wait must still end in
 // time.
 TEST_F(SteadyTimeTest, WaitEndsInTimeThoughTheClockIsSetBack) {
   SetClockBy(absl::Hours(1));
@@ -52,7 +52,7 @@ TEST_F(SteadyTimeTest, DeadlineThatHasPassedIsNotWaitedFor) {
 TEST_F(SteadyTimeTest, SignalEndsAWaitWithoutDeadline) {
   absl::Mutex mu;
   SteadyCondVar condition;
-  // Atomic because tsan does not know absl::Mutex.
+  // An atomic, because ThreadSanitizer does not know absl::Mutex.
   std::atomic<bool> signalled{false};
   std::thread other([&] {
     absl::MutexLock lock(&mu);

@@ -212,7 +212,7 @@ TEST_F(ConnectionTest, StreamEndsAtOnceIfAllIsWritten) {
   EXPECT_TRUE(server_->stream_is_over);
 }
 
-// The task of a timer may wait for the lock while the timer is cancelled.
+// Cancels a timer whose task is waiting for the lock. The task must not call.
 TEST_F(ConnectionTest, CancelledTimerDoesNotCall) {
   int calls = 0;
   Timer timer(client_);

@@ -49,8 +49,8 @@ TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
       absl::Milliseconds(10));
 }
 
-// The first use needs no beat, because the frames that set up the path have
-// just passed over the lifeline.
+// Tests the first use, which needs no beat: the frames that set up the path
+// have just passed over the lifeline.
 TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
   Receive();
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
@@ -72,8 +72,8 @@ TEST_F(HeartbeatTest, StopsWhereNothingHappens) {
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kNone);
 }
 
-// A beat is due at once, because the lifeline may have been silent for as long
-// as the proxy allows.
+// Tests a use after a pause. A beat is due at once, because the lifeline may
+// have been silent for as long as the proxy allows.
 TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
   Receive();
   ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

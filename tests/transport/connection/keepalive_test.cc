@@ -9,7 +9,7 @@ namespace {
 
 using Action = Keepalive::Action;
 
-// The test sets the clock by hand.
+// A fixture whose clock the test sets.
 class KeepaliveTest : public ::testing::Test {
  protected:
   static Keepalive::Config Every10s() {

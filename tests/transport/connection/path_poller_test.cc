@@ -141,15 +141,16 @@ TEST_F(PathPollerTest, InputThatRemainsAfterSeveralPollsIsLeft) {
   EXPECT_TRUE(executor_.tasks.empty());
 }
 
-// The peer saw an unarmed path, and therefore does not ring.
+// Tests input that arrives while the path is being armed. The peer saw an
+// unarmed path, and therefore does not ring.
 TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);
   EXPECT_EQ(executor_.tasks.size(), 1);
 }
 
-// The peer does not ring until ClearWakeup(). Therefore a thread polls before
-// it, and looks for input after it.
+// Tests that a thread polls before ClearWakeup(), and looks for input after it.
+// The peer does not ring before ClearWakeup().
 TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   poller_.Watch(path_);
   path_->input = true;
@@ -158,7 +159,8 @@ TEST_F(PathPollerTest, WakeUpIsClearedBetweenTwoLooks) {
   EXPECT_EQ(path_->cleared, 1);
   EXPECT_EQ(executor_.tasks.size(), 1);
 
-  // A wake-up without input is a request to poll, such as to probe a device.
+  // Wakes the poller without input, as a path does that requests a poll to
+  // probe its device.
   path_->input = false;
   path_->on_cleared = [this] { path_->input = true; };
   poller_.OnWakeup(path_);

@@ -81,7 +81,7 @@ class CopierTest : public testing::Test {
     driver_.Write(at, bytes);
     return at;
   }
-  // Returns an event that comes when everything in `stream` has run.
+  // Returns an event that completes when all work in `stream` has run.
   Event EventAfter(abi::Stream stream) {
     Event event = *CreateEvent(device_.get());
     auto entered = device_->Enter();
@@ -169,8 +169,8 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // Pinning the range has failed once, and is not tried again. Pinning the
-  // slots of a lane is.
+  // Counts one attempt to pin the range, which failed and is not repeated.
+  // Pinning the slots of a lane is.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");
@@ -194,8 +194,8 @@ TEST_F(CopierTest, ACopyWaitsForTheStreamsThatItComesAfter) {
   ASSERT_TRUE(copier_->ToHost({copy}, {written.get()}).ok());
   EXPECT_EQ(host, std::string(100, 'b'));
 
-  // The copy waits for the fill with 'c', which would otherwise overwrite the
-  // copied bytes.
+  // Queues a fill with 'c'. The copy must wait for it; otherwise the fill would
+  // overwrite the copied bytes.
   driver_.QueueFill(stream, at, 'c', 100);
   const Event read = EventAfter(stream);
   ASSERT_TRUE(copier_->FromHost({copy}, {read.get()}).ok());

@@ -72,8 +72,7 @@ TEST(DeviceTest, EveryCallThatFailsIsAnErrorThatNamesItAndLeaksNothing) {
     driver.FailAfter(i, abi::kOutOfMemory);
     {
       auto device = Device::Open(&driver, 0);
-      // An attribute that cannot be read counts as absent, so Open() may
-      // succeed.
+      // Accepts success: an attribute that cannot be read counts as absent.
       if (!device.ok()) {
         EXPECT_TRUE(absl::IsResourceExhausted(device.status()));
         EXPECT_THAT(device.status().message(),
@@ -94,8 +93,8 @@ TEST(DeviceTest, AStickyErrorIsRememberedAndTheFirstOneStays) {
   auto failed = AllocateOnDevice(device->get(), 8);
   EXPECT_TRUE(absl::IsUnavailable(failed.status())) << failed.status();
   EXPECT_THAT(failed.status().message(), HasSubstr("compute-sanitizer"));
-  // The driver would answer again, but the device's memory is not to be
-  // trusted.
+  // The driver would answer again, but the object must not ask: the device's
+  // memory cannot be trusted.
   EXPECT_EQ(CreateStream(device->get()).status(), failed.status());
   (void)(*device)->Check(abi::kLaunchFailed, "launch");
   EXPECT_EQ((*device)->Enter().status(), failed.status());
@@ -143,7 +142,8 @@ TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
     auto pinned = AllocatePinned(device->get(), 8);
     auto event = CreateEvent(device->get());
     EXPECT_TRUE(block.ok() && pinned.ok() && event.ok());
-    // The driver refuses a program that calls EventQuery itself meanwhile.
+    // Shows that the driver would refuse a program that calls EventQuery
+    // directly.
     EXPECT_EQ(driver.EventQuery(event->get()), abi::kStreamCaptureUnsupported);
   }
   driver.EndCapture(captured);
@@ -152,7 +152,7 @@ TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
               testing::ElementsAre("EventQuery while a graph is captured"));
 }
 
-// Opens the driver on a machine that has one. Must not crash on any machine.
+// Opens the driver, if this machine has one. Must not crash on any machine.
 TEST(LibraryTest, AMachineWithoutADriverSaysSoEachTime) {
   const auto opened = OpenLibrary();
   if (opened.ok()) GTEST_SKIP() << "there is a CUDA driver here";

@@ -43,7 +43,7 @@ class FakeDriver : public Api {
   // Makes one call fail, after `after` other calls. Does not count calls that
   // destroy objects, because their result is ignored.
   void FailAfter(int after, abi::Result result);
-  // Cancels FailAfter(), if the call has not come.
+  // Cancels FailAfter(), if that call has not been made yet.
   void FailNoMore();
   // Makes every later call fail, as after an error in a kernel.
   void Lose(abi::Result result);
@@ -107,8 +107,7 @@ class FakeDriver : public Api {
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
-  // Returns whether the event's work has run. Work that somebody queries runs
-  // at the second query.
+  // Returns whether the event's work has run. The second query runs the work.
   abi::Result EventQuery(abi::Event event) override;
   abi::Result EventSynchronize(abi::Event event) override;
   abi::Result MemAlloc(abi::Address* address, size_t bytes) override;
@@ -146,7 +145,7 @@ class FakeDriver : public Api {
   abi::Result MemcpyPeerAsync(abi::Address to, abi::Context to_context,
                               abi::Address from, abi::Context from_context,
                               size_t bytes, abi::Stream stream) override;
-  // Knows the kernels of transport/device/kernels, and runs them on the CPU.
+  // Loads the kernels of transport/device/kernels, which run on the CPU.
   abi::Result ModuleLoadData(abi::Module* module, const void* image) override;
   abi::Result ModuleUnload(abi::Module module) override;
   abi::Result ModuleGetFunction(abi::Function* function, abi::Module module,

@@ -16,9 +16,9 @@ int& ModeOfThread() {
   return mode;
 }
 
-// Returns true if another thread may make this call during a capture. CUDA
-// leaves open which other calls are safe. Allocating, freeing, asking for an
-// event, and every wait are not safe.
+// Returns true if another thread may make this call during a capture. CUDA does
+// not say which other calls are safe. Allocating, freeing, querying an event,
+// and every wait are not safe.
 bool IsSafe(const std::string& name) {
   static const auto* const safe = new std::set<std::string>{
       "DriverGetVersion",   "DeviceGetCount",

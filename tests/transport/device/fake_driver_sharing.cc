@@ -199,7 +199,8 @@ abi::Result FakeDriver::MemGetHandleForAddressRange(void* handle,
       address % page != 0 || bytes % page != 0) {
     return abi::kInvalidValue;
   }
-  // A block consists of whole pages, whatever size was requested.
+  // Rounds the size up: a block consists of whole pages, whatever size was
+  // requested.
   const uint64_t there = (block->bytes + page - 1) / page * page;
   if (bytes > there - (address - begin)) return abi::kInvalidValue;
   const int fd = CopyToFile(block->backing.get() + (address - begin), bytes);

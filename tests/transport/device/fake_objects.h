@@ -59,7 +59,8 @@ struct FunctionObject {
 
 }  // namespace abi
 
-// The CPU's view of device memory, which lives as long as any process has it.
+// The CPU's view of device memory, which lives as long as any simulated process
+// has the memory.
 using Behind = std::shared_ptr<char>;
 
 struct FakeDriver::Block {
@@ -68,7 +69,7 @@ struct FakeDriver::Block {
   Behind backing;
   uint64_t id = 0;
   // The handle for other processes, or the handle of another process's memory.
-  // May be "".
+  // "" if there is none.
   std::string handle;
   int opened = 0;  // number of opens, for another process's memory
 };

@@ -60,7 +60,7 @@ class OpenAllocationsTest : public testing::Test {
       return Mapping{kAddress, kBytes, OpenedMemory()};
     });
   }
-  // Opens the allocation on another thread, which is within the driver when
+  // Opens the allocation on another thread, which is inside the driver when
   // this function returns. The thread leaves the driver with `result` when the
   // test allows it.
   std::future<absl::StatusOr<memory::OpenAllocation>> StartOpening(
@@ -84,8 +84,9 @@ class OpenAllocationsTest : public testing::Test {
   int maps_ = 0;
 };
 
-// Opening may create a context, which takes half a second. Every sender of this
-// process's own memory asks IsForeign().
+// Tests IsForeign(), which every sender of this process's own memory calls,
+// while another thread opens memory. Opening may create a context, which takes
+// half a second.
 TEST_F(OpenAllocationsTest, WhoSendsDoesNotWaitForWhoOpens) {
   auto opener = StartOpening(absl::OkStatus());
   auto asked = Start([&] { return open_.IsForeign(kAddress); });
@@ -113,7 +114,7 @@ TEST_F(OpenAllocationsTest, WhoOpensTheSameOneWaitsAndSharesIt) {
   auto second = Start([&] { return Open("name"); });
   EXPECT_TRUE(Waits(second));
   may_open_.set_value();
-  // When the second caller returns, both hold the allocation.
+  // Expects that both callers hold the allocation when the second one returns.
   const auto first = opener.get();
   const auto same = second.get();
   ASSERT_TRUE(first.ok() && same.ok());
@@ -131,6 +132,7 @@ TEST_F(OpenAllocationsTest, WhoWaitsForOneThatCannotBeOpenedTriesIt) {
   EXPECT_EQ(maps_, 1);
 }
 
+// Tests other allocations and the same one while an allocation is being closed.
 // Closing may wait for the work of the device.
 TEST_F(OpenAllocationsTest, NobodyWaitsForWhoClosesButWhoOpensTheSameOne) {
   SlowToClose driver;

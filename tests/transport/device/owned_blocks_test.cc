@@ -1,5 +1,5 @@
-// Memory is not freed before every process with which it is shared has closed
-// it.
+// Tests that memory is not freed before every process with which it is shared
+// has closed it.
 
 #include "transport/device/owned_blocks.h"
 

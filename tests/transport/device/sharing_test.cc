@@ -1,4 +1,4 @@
-// One ProcessDevices shares memory, and another opens it.
+// Tests memory that one ProcessDevices shares and another one opens.
 
 #include <atomic>
 #include <cstring>
@@ -167,8 +167,7 @@ TEST_F(SharingTest, APeerThatClaimsMoreThanThereIsGetsNothing) {
       Share(sender_->OnDevice(std::string(100, 'x')));
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{99}, uint64_t{101}, ~uint64_t{0}}) {
-    // The peer claims the size first with the right name, and then in the name
-    // too.
+    // Claims a wrong size, first with the right name, and then in the name too.
     EXPECT_TRUE(absl::IsInvalidArgument(
         receiver_->access()->Open(shared.handle, size).status()));
     if (size == 99) continue;  // a peer may ask for less
@@ -189,7 +188,7 @@ TEST_F(SharingTest, OnesOwnMemoryIsFoundWhereItLies) {
   EXPECT_EQ(open->data, range.data());
   EXPECT_EQ(sender_->driver()->CallsOf("IpcOpenMemHandle"), 0);
   EXPECT_EQ(memory::FindDevice(range.data()), sender_->access());
-  // The memory belongs to this process itself, so it can still be shared.
+  // Shares the memory again, which belongs to this process itself.
   EXPECT_TRUE(sender_->access()->Share({open->data, 100}).ok());
 }
 
@@ -204,7 +203,8 @@ TEST_F(SharingTest, OnesOwnMemoryThatWasFreedIsGone) {
 }
 
 TEST_F(SharingTest, MemoryThatCameAfterIsNotWhatWasShared) {
-  // The mark is right and the id is not, as where the address was used again.
+  // Allocates until another allocation has the address of the freed one. The
+  // name then has a right mark and a wrong id.
   const auto range = sender_->OnDevice(std::string(100, 'x'));
   const SharedAllocation shared = Share(range);
   sender_->Free();
@@ -281,7 +281,7 @@ TEST_F(SharingTest, EachCallMayFailAndNothingStays) {
         result,
         [&]() -> absl::Status {
           auto access =
-              // Uses the same driver again.
+              // Makes another object with the same driver.
               std::make_unique<ProcessDevices>(sender_->devices());
           auto made = access->Share(range);
           if (made.ok()) shared = *made;
@@ -293,7 +293,7 @@ TEST_F(SharingTest, EachCallMayFailAndNothingStays) {
     EXPECT_GT(sharing.calls, 8);
     EXPECT_EQ(sharing.errors, sharing.calls);
     ASSERT_TRUE(receiver_->devices()->At(0).ok());
-    // The allocation is closed once no call fails any more.
+    // Waits until the allocation is closed, now that no call fails any more.
     absl::StatusOr<OpenAllocation> open;
     const FakeProcess::Failures opening = receiver_->FailEach(
         result, [&] { return (open = Open(shared)).status(); },

@@ -30,7 +30,7 @@ TEST(SlotsTest, EveryByteGoesThroughOnceAndInOrder) {
     std::vector<HostCopy> copies(random() % 10);
     std::string all(20000, 0);
     size_t total = 0;
-    // Maps each source address to the destination of its byte.
+    // The wanted result: the destination of each source address.
     std::vector<std::pair<abi::Address, char*>> wanted;
     for (HostCopy& copy : copies) {
       copy.bytes = random() % 2000;

@@ -18,7 +18,7 @@ TEST(StagingPipelineTest, TwoSlotsKeepBothStagesAtWork) {
   EXPECT_EQ(pipeline.Start(), (Steps{{0, 0, 0}, {0, 1, 1}}));
   EXPECT_EQ(pipeline.OnDone(0), (Steps{{1, 0, 0}}));
   EXPECT_EQ(pipeline.OnDone(0), (Steps{{1, 1, 1}}));
-  // The first slot is free again.
+  // Expects that the first slot is used again.
   EXPECT_EQ(pipeline.OnDone(1), (Steps{{0, 2, 0}}));
   EXPECT_EQ(pipeline.OnDone(0), (Steps{{1, 2, 0}}));
   EXPECT_EQ(pipeline.OnDone(1), Steps());

@@ -71,7 +71,7 @@ TEST(AwaitedTokens, CancelledAttemptIsForgottenAndNotTold) {
   EXPECT_EQ(told.calls(), 0);
 }
 
-// The cancelling thread has not yet forgotten the attempt.
+// Awaits a name whose earlier attempt was cancelled, but is not forgotten yet.
 TEST(AwaitedTokens, AttemptThatWasDroppedDoesNotHoldItsName) {
   auto tokens = Make();
   Told first, second;
@@ -125,8 +125,9 @@ TEST(AwaitedTokens, MayGoBeforeTheHandles) {
   EXPECT_EQ(cancelled.calls(), 0);
 }
 
-// The child's copy of the lock is never released, so a handle that took the
-// lock would never return. In that case the alarm ends the child.
+// Destroys a handle in a forked child, where the lock is never released. A
+// handle that took the lock would never return, and the alarm would end the
+// child.
 TEST(AwaitedTokens, HandleInAForkedChildWaitsForNobody) {
   auto tokens = Make();
   Told told;

@@ -1,4 +1,4 @@
-// Records the results of attempts.
+// Records the results of attempts to connect, for tests of fabrics.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace fabric {
 
-// An attempt and its result.
+// An attempt to connect, and its result.
 class Told {
  public:
   explicit Told(const std::string& token = "token")
@@ -57,7 +57,7 @@ inline progress::EventLoop* Loop() {
   return progress::EventLoop::Get().value();
 }
 
-// Returns once everything that was posted to the loop before, and all due
+// Returns once all tasks that were posted to the loop before, and all due
 // timers, have run.
 inline void DrainLoop() {
   absl::Notification posted;

@@ -1,4 +1,4 @@
-// The beginning of one side's setup, and its end, which happens once.
+// Tests the beginning of one side's setup, and its end, which must happen once.
 
 #include "transport/fabric/timed_setup.h"
 
@@ -22,7 +22,7 @@ constexpr absl::Duration kShort = absl::Milliseconds(20);
 
 using Steps = std::vector<std::string>;
 
-// Records its calls. Used on the loop's thread.
+// A setup that records its calls. Used on the loop's thread.
 class Work : public TimedSetup {
  public:
   Work(std::shared_ptr<Attempt> attempt, absl::Duration limit,
@@ -65,7 +65,8 @@ class TimedSetupTest : public testing::Test {
     DrainLoop();
   }
 
-  // Both are written on the loop's thread, and read after the loop has drained.
+  // The recorded calls. Written on the loop's thread, and read after the loop
+  // has drained.
   const std::shared_ptr<Steps> steps_ = std::make_shared<Steps>();
   const std::shared_ptr<absl::Status> told_ = std::make_shared<absl::Status>();
 };
@@ -137,7 +138,8 @@ TEST_F(TimedSetupTest, CancelledBeforeItsTurnItDoesNotBegin) {
   EXPECT_EQ(steps_->back(), "gone");
 }
 
-// A connection whose peer came to the listener has no handle.
+// Tests a setup without a handle: that of a connection whose peer came to the
+// listener.
 TEST_F(TimedSetupTest, StartsWithoutAHandle) {
   auto work = Make();
   OnLoop([&work] {

@@ -48,8 +48,9 @@ class AcceptTest : public testing::Test {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// When the connection ends, gRPC withdraws the callback that accepts streams.
-// The withdrawal happens on a different thread than the acceptance of streams.
+// Ends connections while streams are accepted. When a connection ends, gRPC
+// withdraws the callback that accepts streams, on another thread than the
+// acceptance.
 TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
   constexpr int kConnections = 250;
   constexpr uint32_t kStreams = 100;
@@ -74,7 +75,7 @@ TEST_F(AcceptTest, ConnectionsMayEndWhileTheirStreamsAreAccepted) {
 TEST_F(AcceptTest, StreamOpenedAfterAShutdownBeganIsRefused) {
   auto client = WirePeer::Connect(port_);
   ASSERT_NE(client, nullptr);
-  // Open a call that keeps the connection until the deadline.
+  // Opens a call that keeps the connection until the deadline.
   OpenCall(client.get(), 1);
   service_.AwaitCalls(1);
   std::thread shutdown([this] {

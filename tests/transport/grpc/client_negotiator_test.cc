@@ -75,8 +75,7 @@ class ClientNegotiatorTest : public testing::Test {
   absl::Status ended_;
 };
 
-// The application destroys its channel while a different thread starts the
-// session.
+// Destroys the channel while another thread starts the session.
 TEST_F(ClientNegotiatorTest, ATransportThatIsShutDownBeforeItStartsDoesNot) {
   grpc_core::ExecCtx exec_ctx;
   Negotiate();

@@ -43,9 +43,9 @@ class CredentialsTest : public testing::Test {
           grpc::experimental::TlsChannelCredentialsOptions());
 };
 
-// cds.cc uses the control plane's certificates only for credentials of the xDS
-// type. For other types, cds.cc uses the fallback credentials, which may be
-// unencrypted.
+// Tests that gRPC recognises wrapped xDS credentials. cds.cc uses the control
+// plane's certificates only for that type. For other types, it uses the
+// fallback credentials, which may be unencrypted.
 TEST_F(CredentialsTest, XdsIsRecognised) {
   const auto wrapped = WrapCredentials(xds_, Settings());
   const auto args = ChannelArgsOf(Raw(wrapped));

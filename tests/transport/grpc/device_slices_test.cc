@@ -103,8 +103,9 @@ TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
   }
 }
 
-// Over shared memory, the first message is read over the connection, and later
-// messages are copied. Both keep the call and the path intact.
+// Tests a peer that cannot open device memory. Over shared memory, the first
+// message is read over the connection, and later messages are copied. Both must
+// keep the call and the path intact.
 TEST_P(DeviceSlicesTest, PeerThatCannotOpenThemGetsTheBytes) {
   DeviceEchoService service;
   ServeGeneric(&service);
@@ -141,7 +142,8 @@ TEST_P(DeviceSlicesTest, ChannelThatCompressesByNameReadsThem) {
   EXPECT_TRUE(echo == bytes);
 }
 
-// Fails the call on an error of either side's copy. The connection continues.
+// Makes either side's copy fail. The call must end with an error, and the
+// connection must go on.
 TEST_P(DeviceSlicesTest, CopyThatFailsEndsTheCall) {
   ServeGeneric(&echo_);
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
@@ -165,7 +167,7 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
   ASSERT_TRUE(Send(channel(), ToBuffer("before"), &echo).ok());
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
   const grpc::Status status = Send(channel(), ToBuffer(Pattern(kLarge)), &echo);
-  // The status must not depend on the handler.
+  // Expects a status that does not depend on the handler.
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message(), "cuMemcpy: illegal address");
   Device()->FailCopies(absl::OkStatus());
@@ -208,15 +210,15 @@ Answer EchoAccepting(const std::shared_ptr<grpc::Channel>& channel,
   return answer;
 }
 
-// Over shared memory, slices stay on the device in both directions.
+// Tests that slices stay on the device in both directions over shared memory.
 TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
   ServeGeneric(&echo_);
   AcceptDeviceSlices("/penstock.e2e.Accepting/");
   const std::string large = Pattern(kLarge);
   const size_t expected = GetParam() == Path::kShm ? 1 : 0;
-  // Retries, because the server may read a call from the path before it learns,
-  // over the connection, that the client uses the path. The server then copies
-  // the answer.
+  // Tries again and again: the server may read a call from the path before it
+  // learns, over the connection, that the client uses the path. The server then
+  // copies the answer.
   const auto limit = In(kPatience);
   while (EchoAccepting(channel(), large).on_device < expected) {
     ASSERT_LT(std::chrono::system_clock::now(), limit);

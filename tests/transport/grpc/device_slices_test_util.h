@@ -101,7 +101,7 @@ class DeviceSlicesTest : public StackTest {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::seconds(60));
-    // An explicit algorithm would override the channel's.
+    // Sets an explicit algorithm, which overrides the channel's.
     if (compression != GRPC_COMPRESS_NONE) {
       context.set_compression_algorithm(compression);
     }

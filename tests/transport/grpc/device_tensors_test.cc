@@ -239,7 +239,7 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
     const Bundle sent =
         RandomBundle(&random_, 1 << 20, HeapAllocator(), HeapAllocator());
     ASSERT_TRUE(client_->Put(There(sent)).ok());
-    // The server also lends the tensors that it stores on a device.
+    // Stores a tensor on a device, which the server also lends.
     ASSERT_TRUE(store_.Put(There(sent)).ok());
     const auto plain = client_->Get(Names(sent));
     ASSERT_TRUE(plain.ok()) << plain.status();
@@ -259,8 +259,8 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
   EXPECT_GT(devices_->access()->copies(), 0);
 }
 
-// The client waits before the call. A sender passes unfinished bytes to the
-// transport, which waits.
+// Tests a tensor that its producer has not written yet. The client waits before
+// the call; or a sender passes unfinished bytes to the transport, which waits.
 TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
   const size_t size = 100000;
   for (const bool by_client : {true, false}) {

@@ -197,7 +197,8 @@ TEST_P(DeviceWaitEndTest, DeadlineEndsAUnaryCall) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
-// An in-process channel keeps deadlines below the filter that waits.
+// Tests an in-process channel, which keeps deadlines below the filter that
+// waits.
 TEST_P(DeviceWaitEndTest, DeadlineEndsAnInProcessCall) {
   ServeGeneric(&echo_);
   EXPECT_EQ(CallOnce(server()->InProcessChannel(grpc::ChannelArguments()))
@@ -226,7 +227,7 @@ TEST_P(DeviceWaitEndTest, StatusEndsTheClientsWait) {
   StopServing(milliseconds(0));
 }
 
-// The call's initial metadata waits together with its first message. A read
+// Tests initial metadata that waits together with the first message. A read
 // waits for both.
 TEST_P(DeviceWaitEndTest, CorkedCallEnds) {
   ServeGeneric(&echo_);

@@ -62,7 +62,7 @@ TEST_P(DeviceWaitTest, DeadlineEndsTheWaitForBytes) {
   std::string echo;
   ASSERT_TRUE(Send(channel(), ToBuffer("next"), &echo).ok());
   EXPECT_EQ(echo, "next");
-  // Polling of the device must stop.
+  // Expects that the device is polled no more.
   const auto patience =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   for (int last = -1; last != never.asked;) {
@@ -135,8 +135,8 @@ class GoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Waiting answers must hold no threads, because the answers may depend on a
-// different call, which needs the threads.
+// Tests many answers that wait. They must hold no threads, because they may
+// depend on another call, which needs the threads.
 TEST_P(DeviceWaitTest, AnswersThatWaitHoldUpNoOtherCall) {
   GoService service;
   ServeGeneric(&service);

@@ -37,7 +37,8 @@ TEST_F(EpollSetTest, SeesAnEventOfADescriptorOfGrpc) {
   close(ends[1]);
 }
 
-// The search must not change another set that happens to be open.
+// Tests the search while another set happens to be open, which the search must
+// not change.
 TEST_F(EpollSetTest, FindsTheSetOfGrpcAgainAfterGrpcHasMadeANewOne) {
   {
     grpc_core::ExecCtx context;

@@ -142,12 +142,12 @@ TEST_F(MetadataCodecTest, KeysHaveTheNumbersOfTheProtocol) {
       {"grpc-trace-bin", "trace"},
       {"grpc-tags-bin", "tags"}};
   for (size_t i = 0; i < keys.size(); ++i) {
-    // Keys with a number as value are tested below.
+    // Skips keys with a number as value, which are tested below.
     if (keys[i].first.empty()) continue;
     SCOPED_TRACE(keys[i].first);
     auto decoded = Decode(Known(static_cast<char>(i + 1), keys[i].second));
     EXPECT_EQ(Text(*decoded, keys[i].first), keys[i].second);
-    // A key that is sent as a literal must decode to the same entry.
+    // Decodes the key as a literal, which must give the same entry.
     auto literal = Decode(Literal(keys[i].first, keys[i].second));
     EXPECT_EQ(Text(*literal, keys[i].first), keys[i].second);
     EXPECT_EQ(Encode(*literal), Encode(*decoded));
@@ -190,8 +190,8 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
             "identity, deflate, gzip");
 }
 
-// libgrpc asserts that identity is in the set (call.cc). A peer that omitted
-// identity once ended the process.
+// Tests that identity is always in the set. libgrpc asserts this (call.cc), and
+// a peer that omitted identity once ended the process.
 TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
   for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
     auto decoded = Decode(Known(9, Little<uint64_t>(set)));
@@ -208,7 +208,8 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
   EXPECT_FALSE(StatusOf(Literal("a\nb", "x")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", "a\r\nb")).ok());
   EXPECT_FALSE(StatusOf(Literal("key", std::string(1, '\0'))).ok());
-  // gRPC aborts if grpclb_client_stats is encoded or measured.
+  // Refuses grpclb_client_stats, on which gRPC aborts when it is encoded or
+  // measured.
   EXPECT_FALSE(StatusOf(Literal("grpclb_client_stats", "x")).ok());
   EXPECT_FALSE(
       StatusOf(Literal("grpc-internal-encoding-request", "gzip")).ok());
@@ -217,8 +218,8 @@ TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
 
 TEST_F(MetadataCodecTest, OfARefusedBatchNothingIsLeft) {
   auto batch = NewBatch();
-  // A partial batch would have two entries: the good entry, and gRPC's value
-  // for an unknown method.
+  // Ends with an unknown method. A partial batch would have two entries: the
+  // good entry, and gRPC's value for an unknown method.
   const std::string bytes = Literal("good", "x") + Known(3, "NONSENSE");
   EXPECT_FALSE(
       DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_)
@@ -276,7 +277,7 @@ TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
   EXPECT_EQ(told_.size(), 3u);
   auto decoded = Decode(second);
   EXPECT_EQ(Encode(*decoded), Encode(*batch));
-  // The size must be the size that gRPC's limits count.
+  // Expects the size that gRPC's limits count.
   EXPECT_EQ(size_,
             4 + 3 * 32 + told_[0].size() + told_[1].size() + told_[2].size());
 }

@@ -86,9 +86,9 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
   EXPECT_TRUE(path_->armed) << "nobody spins any more";
 }
 
-// The peer wrote before the last spinning thread armed the path, so the peer
-// rings no doorbell. This thread returns with its completion while others
-// sleep. Without the last poll, nobody would poll the path.
+// Tests a thread that returns with its completion while others sleep. The peer
+// wrote before the last spinning thread armed the path, so it rings no
+// doorbell. Without the last poll, nobody would poll the path.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
@@ -104,11 +104,13 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// The clients of a busy server write repeatedly. The thread returns with its
-// completion, and one of gRPC's threads polls for the sleeping threads.
+// Tests a busy path, as of a server whose clients write repeatedly. The thread
+// must return with its completion, and one of gRPC's threads must poll for the
+// sleeping threads.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
-  // Other threads may poll once more while this test ends.
+  // The counter is shared, because other threads may poll once more while this
+  // test ends.
   auto polls_of_others = std::make_shared<std::atomic<int>>(0);
   const std::thread::id self = std::this_thread::get_id();
   path_->input = true;
@@ -119,7 +121,7 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // A path seems to have no input during a poll.
+  // Makes the path seem empty during a poll.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }
@@ -128,7 +130,8 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   LeftInputOfProcess()->EndSleep();
 }
 
-// The peer wrote before a thread that is about to sleep armed the path.
+// Tests a thread that is about to sleep. The peer wrote before that thread
+// armed the path.
 TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_armed = [this] {
     if (path_->polls == 0) path_->input = true;
@@ -138,7 +141,7 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   EXPECT_EQ(path_->polls, 1);
 }
 
-// A real-time thread must sleep, because its peer may wait for this core, and
+// Tests that a real-time thread sleeps. Its peer may wait for this core, and
 // only a sleep releases the core.
 TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
   std::thread([&] {
@@ -150,12 +153,12 @@ TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
     path_->looks = 0;
     EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
               grpc::CompletionQueue::TIMEOUT);
-    // A spin of 50 us would poll hundreds of times.
+    // Limits the polls, of which a spin of 50 us would make hundreds.
     EXPECT_LE(path_->looks, 20);
   }).join();
 }
 
-// Setting the clock back must not prolong the spin.
+// Sets the clock back, which must not prolong the spin.
 TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
   path_->input = true;
   path_->on_poll = [] { SetClockBy(-absl::Hours(1)); };

@@ -52,7 +52,7 @@ bool Await(Condition condition) {
 class ShortConnectionsTest : public testing::Test {
  protected:
   ShortConnectionsTest() {
-    // Simulate many channels that this process has just closed.
+    // Records many ends, as if this process had just closed many channels.
     const absl::Time now = base::SteadyNow();
     for (size_t i = 0; i < ShortLives::kMany; ++i) {
       ShortLives::OfProcess()->OnEnd(now, now);

@@ -49,7 +49,7 @@ int OpenDescriptors() {
   return count;
 }
 
-// Two of gRPC's endpoints over one connection.
+// A fixture with two of gRPC's endpoints over one connection.
 class SocketInputTest : public testing::Test {
  protected:
   SocketInputTest() {
@@ -57,7 +57,7 @@ class SocketInputTest : public testing::Test {
     pollset_ = static_cast<grpc_pollset*>(gpr_zalloc(grpc_pollset_size()));
     grpc_core::ExecCtx context;
     grpc_pollset_init(pollset_, &mu_);
-    // The first input of a process looks for gRPC's functions.
+    // Makes the first input of the process, which looks for gRPC's functions.
     pair_ = grpc_iomgr_create_endpoint_pair("test", nullptr);
     SocketInput::Create(pair_.client);
     GRPC_CLOSURE_INIT(
@@ -123,7 +123,8 @@ TEST_F(SocketInputTest, NotifiesOfEachInput) {
     input->Notify(&on_input_);
     inputs_ = 0;
     Poll();
-    // Creation counts as an event, because there may be earlier input.
+    // Does not count the event of the creation, which comes because there may
+    // be earlier input.
     if (inputs_ > 0) {
       EXPECT_EQ(Receive(*input), "none");
       input->Notify(&on_input_);
@@ -164,7 +165,8 @@ TEST_F(SocketInputTest, WakeRunsTheClosureThatWaits) {
   EXPECT_EQ(inputs_, 1);
 }
 
-// An entry that stayed in the epoll set would cause events for freed memory.
+// Tests that no entry stays in the epoll set. It would cause events for freed
+// memory.
 TEST_F(SocketInputTest, LeavesNothingBehind) {
   grpc_core::ExecCtx context;
   const int before = OpenDescriptors();
@@ -175,7 +177,8 @@ TEST_F(SocketInputTest, LeavesNothingBehind) {
   input = nullptr;
   context.Flush();
   EXPECT_EQ(OpenDescriptors(), before);
-  // gRPC uses the freed entry again. The new closure must not see the socket.
+  // Makes gRPC use the freed entry again. The new closure must not see the
+  // socket.
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   ASSERT_EQ(std::min(ends[0], ends[1]), fd);
@@ -192,7 +195,8 @@ TEST_F(SocketInputTest, LeavesNothingBehind) {
   close(ends[1]);
 }
 
-// TLS has such endpoints: their bytes are not those of the socket.
+// Tests other endpoints, such as those of TLS, whose bytes are not those of the
+// socket.
 TEST_F(SocketInputTest, OtherEndpointsHaveNone) {
   grpc_core::ExecCtx context;
   const grpc_endpoint_vtable functions = *pair_.client->vtable;
@@ -237,8 +241,8 @@ class CountedReads : public EndpointStreamEvents {
   int reads = 0;
 };
 
-// An owner that is full reads without receiving. Nobody notices the same input
-// a second time.
+// Tests an owner that is full, and so reads without receiving. Nobody notices
+// the same input a second time, so the next read must end, too.
 TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   grpc_core::ExecCtx context;
   CountedReads events;

@@ -56,7 +56,7 @@ class SocketSpinTest : public testing::Test {
     context.Flush();
     return now;
   }
-  // Lets whole seconds pass without waiting for them.
+  // Moves the clock by whole seconds without waiting for them.
   void Pass(absl::Duration time) { MoveSteadyClockBy(time); }
 
   progress::PollSet paths_{1};
@@ -88,7 +88,7 @@ TEST_F(SocketSpinTest, OnlyTheDesignatedPollerLooks) {
   EXPECT_EQ(looks_, 0);
 }
 
-// Closures that run after the wait read the time, too.
+// Reads the time after the wait, as closures do.
 TEST_F(SocketSpinTest, LooksOncePerWait) {
   progress::SpinPolicy policy(progress::PollingMode::kBusy);
   grpc_core::ExecCtx context;
@@ -102,11 +102,11 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
   EXPECT_EQ(looks_, 1);
 }
 
-// A peer that is dead or silent causes the same behaviour.
+// Tests waits in which nothing comes, as with a peer that is dead or silent.
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Other programs may have taken the core, and the policy may rest.
+  // Skips a possible rest: other programs may have taken the core.
   Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
   Wait(&policy, absl::Seconds(1));
   EXPECT_EQ(looks_, 0);
@@ -115,7 +115,8 @@ TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
 TEST_F(SocketSpinTest, LooksAgainOnceEventsComeSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Other programs may make some of these waits long, or take the core.
+  // Tries often, because other programs may make some of these waits long, or
+  // take the core.
   for (int i = 0; i < 1000 && looks_ == 0; ++i) {
     Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
     Wait(&policy);

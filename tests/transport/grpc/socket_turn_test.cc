@@ -154,7 +154,8 @@ class SocketTurnTest : public testing::Test {
  protected:
   SocketTurnTest() : path_(std::make_shared<BusyPath>(&queue_)) {
     slot_ = progress::PollSet::Get()->Add(path_);
-    // Threads that do not spin poll a path because of a doorbell or this note.
+    // Leaves a note. Threads that do not spin poll a path only because of a
+    // note or a doorbell.
     LeaveInput();
   }
   ~SocketTurnTest() override {
@@ -167,7 +168,7 @@ class SocketTurnTest : public testing::Test {
     }
   }
 
-  // Takes completions like an application's thread.
+  // Takes completions, as an application's thread does.
   void Serve(absl::Duration time) {
     const absl::Duration end = ServingTime() + time;
     while (ServingTime() < end) TakeOne();

@@ -135,7 +135,7 @@ void WirePeer::SendUnit(uint8_t type, uint64_t cookie, absl::string_view body) {
 }
 
 void WirePeer::Write(absl::string_view bytes) {
-  // Ignore errors: if the peer has gone, the next read fails.
+  // Ignores errors: if the peer has gone, the next read fails.
   (void)!send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
@@ -175,7 +175,7 @@ std::string WirePeer::Next() {
   Received frame;
   do {
     if (!Receive(&frame)) return "closed";
-    // Skip entries of metadata.
+    // Skips entries of metadata.
   } while (frame.header.type == FrameType::kEntry);
   const uint32_t stream = frame.header.stream;
   switch (frame.header.type) {

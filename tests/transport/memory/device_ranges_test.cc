@@ -80,7 +80,8 @@ TEST(DeviceRanges, AreReadyWhenAllAre) {
   EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
-// The function that is asked may end declarations.
+// Lets the polled function end declarations, which it may do because no lock is
+// held.
 TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,
@@ -138,8 +139,8 @@ TEST(DeviceRanges, AreSafeOnSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Tests a fork while the table is used. A child that found the table locked
-// would never find anything in it.
+// Forks while the table is used. A child that found the table locked would
+// never find anything in it.
 TEST(DeviceRanges, AreThereInAChildWhoeverUsedThemAtTheFork) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device, nullptr);
@@ -187,7 +188,7 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
   EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
 }
 
-// A process can name its devices only once, so one test checks everything.
+// Tests everything in one process, which can name its devices only once.
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;

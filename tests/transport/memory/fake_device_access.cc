@@ -38,8 +38,8 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* data;
   uint64_t id = 0;
   int ordinal = 0;
-  // For memory that was allocated here: the allocation itself, and the
-  // program's reference.
+  // The allocation itself, and the program's reference, for memory that was
+  // allocated here.
   std::weak_ptr<Allocation> self;
   std::weak_ptr<const void> use;
   // The bytes that the device sees. Empty if these are the bytes in `backing`.
@@ -56,8 +56,8 @@ struct FakeDeviceAccess::Allocation {
 
 struct FakeDeviceAccess::State {
   mutable std::mutex mu;
-  // The map does not own the allocations. Each allocation is owned by its
-  // references.
+  // The allocations by address. Each is owned by its references, not by this
+  // map.
   std::map<const uint8_t*, Allocation*> by_address;
   std::map<std::string, std::weak_ptr<Allocation>> open;
   absl::Status copies_fail, shares_fail, opens_fail, exports_fail, flushes_fail;
@@ -90,7 +90,8 @@ struct FakeDeviceAccess::State {
                 held->by_address.erase(allocation->data);
               }
               delete allocation;
-              // `open` may refer to the allocation, and so to this function.
+              // Releases the reference outside the lock: `open` may refer to
+              // the allocation, and so to this function.
               held.reset();
             }};
   }

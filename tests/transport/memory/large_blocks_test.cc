@@ -34,7 +34,7 @@ TEST(LargeBlocks, UsesMemoryForOneBlockAfterAnother) {
   auto blocks = LargeBlocks::Create(64 * kMiB);
   const uint8_t* const first = blocks->Allocate(3 * kMiB).get();
   EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
-  // The same memory serves all sizes that round up to the memory's size.
+  // Expects the same memory for all sizes that round up to its size.
   const std::shared_ptr<uint8_t> second = blocks->Allocate(3 * kMiB - 1000);
   EXPECT_EQ(second.get(), first);
   EXPECT_EQ(blocks->kept_bytes(), 0u);
@@ -102,7 +102,8 @@ TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
   receive();
   const int64_t before = PageFaults();
   for (int i = 0; i < 10; ++i) receive();
-  // One fault per page would be 122,880 faults; asan causes some faults itself.
+  // Expects far fewer faults than the 122,880 of one fault per page; asan
+  // causes some faults itself.
   EXPECT_LT(PageFaults() - before, 12000);
 }
 
@@ -154,7 +155,8 @@ int ResidentPages(uint8_t* data, size_t size) {
 
 TEST(LargeBlocks, PagesOfIdleBlocksGoBackToTheSystem) {
   auto blocks = LargeBlocks::Create(64 * kMiB);
-  // Once glibc has freed a larger block, smaller ones come from its heap.
+  // Makes glibc free a larger block. Afterwards smaller ones come from its
+  // heap.
   blocks->Allocate(4 * kMiB);
   blocks->FreeIdle();
   blocks->FreeIdle();

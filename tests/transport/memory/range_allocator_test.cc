@@ -20,7 +20,7 @@ TEST(RangeAllocator, FirstFitByAddress) {
   EXPECT_EQ(ranges.Allocate(2 * kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 3 * kGranule);
   ranges.Free(1 * kGranule, 2 * kGranule);
-  // The range does not fit into the gap.
+  // Expects the end, because the range does not fit into the gap.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 4 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.used(), 6 * kGranule);
@@ -32,11 +32,11 @@ TEST(RangeAllocator, RovesOverWhatIsFree) {
     EXPECT_EQ(ranges.Allocate(1), at * kGranule);
     ranges.Free(at * kGranule, 1);
   }
-  // The search begins behind the last range. The length beyond the roving part
-  // makes the search begin again at 0.
+  // Searches behind the last range. The length reaches beyond the roving part,
+  // so the search begins again at 0.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 2 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 0u);
-  // The gap at 1 is too small.
+  // Expects that the gap at 1 is skipped, because it is too small.
   EXPECT_EQ(ranges.Allocate(2 * kGranule), 5 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 7 * kGranule);
@@ -101,8 +101,9 @@ TEST(RangeAllocator, LargestCapacityWorks) {
   EXPECT_EQ(ranges.used(), 0u);
 }
 
-// An application keeps every other one of its slices. The only gap for a longer
-// range is far behind the others, and is the shortest one that is long enough.
+// Tests an application that keeps every second one of its slices. The only gap
+// for a longer range is far behind the others, and is the shortest one that is
+// long enough.
 TEST(RangeAllocator, TheBestFitIsFoundBehindAnyNumberOfFreeRanges) {
   constexpr uint64_t kCount = 40000;
   RangeAllocator ranges(kCount * kGranule);
@@ -117,7 +118,7 @@ TEST(RangeAllocator, TheBestFitIsFoundBehindAnyNumberOfFreeRanges) {
   EXPECT_EQ(ranges.Allocate(1), 0u);
 }
 
-// A map of granules, which is searched granule by granule.
+// The reference: a map of granules, which is searched granule by granule.
 class Reference {
  public:
   Reference(size_t granules, size_t roving)

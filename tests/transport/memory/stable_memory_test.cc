@@ -16,8 +16,8 @@ class Watcher : public StableMemoryWatcher {
  public:
   void OnOver(const StableRange& range) override {
     EXPECT_TRUE(range.is_over());
-    // The range can no longer be found, but the watcher can still drop its own
-    // records of the range.
+    // Expects that the range can no longer be found. The watcher can still drop
+    // its own records of it.
     EXPECT_EQ(FindStable(range.data(), 1), nullptr);
     over.push_back(range.data());
   }

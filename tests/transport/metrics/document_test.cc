@@ -1,4 +1,4 @@
-// The table of metrics and docs/operations.md agree.
+// Tests that the table of metrics and docs/operations.md agree.
 
 #include <algorithm>
 #include <fstream>
@@ -43,7 +43,7 @@ std::string RowText(const Row& row) {
 TEST(MetricsDocument, EveryMetricHasItsRowAndNoOtherHasOne) {
   std::vector<std::string> wanted;
   for (const Row& row : Table()) wanted.push_back(RowText(row));
-  // tests/ps/service tests the metrics of parameter servers.
+  // Leaves out the metrics of parameter servers, which tests/ps/service tests.
   std::vector<std::string> found = DocumentedRows("| `penstock_");
   found.erase(std::remove_if(found.begin(), found.end(),
                              [](const std::string& row) {

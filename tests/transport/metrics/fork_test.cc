@@ -1,4 +1,4 @@
-// The registry in the child of a fork.
+// Tests the registry in the child of a fork.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   EXPECT_EQ(mine.Get(Metric::kRefused, {Refusal::kToken}), 0u);
 }
 
-// In a child, the child's first source counts as the first, however many
+// Tests the first source of a child. It counts as the first, however many
 // sources the parent had.
 TEST(RegistryInAChild, CallsAtItsOwnFirstSource) {
   static int calls = 0;

@@ -52,8 +52,8 @@ constexpr Work kWork[] = {
     {"penstock_message_bytes_total", ""},
     {"penstock_registration_cache_hits_total", ""},
     {"penstock_registration_cache_misses_total", ""},
-    // A message waits if the peer is slow to give receive buffers back, as in
-    // an emulated machine.
+    // Messages wait in ordinary work, too, if the peer is slow to give receive
+    // buffers back, as in an emulated machine.
     {"penstock_credit_stalls_total", "path=\"verbs\""},
     {"penstock_credit_stall_seconds_total", "path=\"verbs\""},
 };

@@ -162,7 +162,7 @@ class Program {
                    static_cast<std::ptrdiff_t>(random() % mine.size()));
       } else {
         const uint64_t messages = random() % 100;
-        // The total grows before the source has the messages: a scrape may
+        // Increases the total before the source has the messages: a scrape may
         // never show more than the total.
         messages_ += messages;
         ++calls_;
@@ -191,7 +191,7 @@ class Program {
   std::atomic<uint64_t> calls_{0};
 };
 
-// METRICS_SEED=N repeats the run with seed N.
+// Runs random programs. METRICS_SEED=N repeats the run with seed N.
 TEST(Registry, SumsNeitherLoseNorRepeatWhateverBeginsAndEnds) {
   const char* set = std::getenv("METRICS_SEED");
   const uint64_t seed =

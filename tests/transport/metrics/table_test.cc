@@ -55,7 +55,7 @@ TEST(MetricsTable, OnlyWhatLastsIsMergedByAddition) {
   }
 }
 
-// The number of series of a metric is bounded.
+// Tests that the number of series of each metric is bounded.
 TEST(MetricsTable, SeriesAreFew) {
   int lines = 0;
   for (const Row& row : Table()) {
@@ -87,7 +87,8 @@ TEST(MetricsTable, EachSeriesHasLabelsOfItsOwn) {
   }
 }
 
-// The enum and its texts are in different files.
+// Tests that each enum has as many texts as values, which are in different
+// files.
 TEST(MetricsTable, TheLastOfEachEnumHasItsText) {
   EXPECT_EQ(ValuesOf(Label::kRole).back(), "server");
   EXPECT_EQ(PathOf("http2"), Path::kHttp2);
@@ -122,7 +123,8 @@ TEST(Snapshot, MergesAsTheTableSays) {
   EXPECT_EQ(snapshot.Get(Metric::kStreams, {Role::kServer}), 0u);
 }
 
-// In a build with assertions, such a label ends the program.
+// Tests labels that the metric does not have. In a build with assertions, they
+// end the program.
 TEST(Snapshot, LabelsThatTheMetricDoesNotHaveCountNowhere) {
 #ifdef NDEBUG
   Snapshot snapshot;

@@ -1,4 +1,5 @@
-// Metrics that a program adds are shown for as long as the program wants.
+// Tests that metrics which a program adds are shown for as long as the program
+// wants.
 
 #include "transport/monitoring/added.h"
 
@@ -43,7 +44,7 @@ TEST(AddedMetricsTest, AreShownUntilTheHandleIsGone) {
   EXPECT_TRUE(
       IsShown("# HELP added_by_test Of a test.\n# TYPE added_by_test gauge\n"
               "added_by_test 1\n"));
-  // Penstock's own metrics are shown, too.
+  // Expects Penstock's own metrics, too.
   EXPECT_TRUE(IsShown("penstock_sessions{"));
   copy.reset();
   EXPECT_FALSE(IsShown("added_by_test"));
@@ -97,7 +98,7 @@ TEST(AddedMetricsTest, LettingGoWaitsForTheCallThatIsUnderWay) {
   std::shared_ptr<void> handle = Add([&] {
     called.Notify();
     letting_go.WaitForNotification();
-    // A destructor that did not wait would return meanwhile.
+    // Gives a destructor time to return, which it would do if it did not wait.
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     has_returned = true;
     return One();
@@ -110,7 +111,7 @@ TEST(AddedMetricsTest, LettingGoWaitsForTheCallThatIsUnderWay) {
   asker.join();
 }
 
-// While the parent forks, another thread is in a call and holds the lock.
+// Forks while another thread is in a call and holds the lock.
 TEST(AddedMetricsTest, TheChildOfAForkShowsItsOwnOnly) {
   absl::Notification called;
   absl::Notification forked;

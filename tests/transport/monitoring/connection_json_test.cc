@@ -115,7 +115,8 @@ TEST(ConnectionJsonTest, FieldsHaveTheNamesThatProgramsRead) {
 
 TEST(ConnectionJsonTest, EveryFieldIsWritten) {
   const std::string line = ToJson({Full()});
-  // Full() gives each field its own number. This is the number of fields.
+  // Expects each number once: Full() gives each field its own. The bound is the
+  // number of fields.
   for (int i = 1; i <= 16 + 2 * metrics::kKinds * metrics::kDirections; ++i) {
     const std::string number = absl::StrCat((uint64_t{1} << 60) + i);
     EXPECT_NE(line.find(number), std::string::npos) << number;
@@ -130,7 +131,7 @@ TEST(ConnectionJsonTest, TextsOfAPeerStayPrintable) {
   for (const char c : line.substr(0, line.size() - 1)) {
     EXPECT_TRUE(c >= ' ' && c < 127) << static_cast<int>(c);
   }
-  // The byte that is not UTF-8 is replaced.
+  // Expects that the byte that is not UTF-8 is replaced.
   EXPECT_EQ(Parsed(line).peer, "\x1b[31m\n\xef\xbf\xbd{}\"");
 }
 

@@ -47,7 +47,8 @@ TEST(HttpRequest, BadLinesAreMalformed) {
   }
 }
 
-// RFC 9112 demands that a server takes whole URLs, which some proxies send.
+// Tests whole URLs, which some proxies send, and which RFC 9112 demands that a
+// server takes.
 TEST(HttpRequest, TargetMayBeAWholeUrl) {
   const std::pair<std::string, std::string> kPaths[] = {
       {"http://ps0:9464/metrics?a=b", "/metrics"},

@@ -93,7 +93,7 @@ class ScrapesTest : public testing::Test {
   ScrapesTest() {
     progress::EventLoop* const loop =
         progress::EventLoop::GetForMonitoring().value();
-    // The objects are never destroyed, like those of a process.
+    // The objects, which are never destroyed, like those of a process.
     static auto* const all = new std::vector<std::unique_ptr<Scrapes>>;
     all->push_back(std::make_unique<Scrapes>(
         loop, [collector = collector_] { return collector->Collect(); }));
@@ -130,8 +130,8 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   for (int i = 0; i < 20; ++i) {
     others.push_back(std::make_unique<Client>(port(), kAsk));
   }
-  // This client is the last in the queue, so the earlier clients have been
-  // accepted.
+  // Waits for this client, the last in the queue, so that the earlier clients
+  // have been accepted.
   EXPECT_TRUE(absl::StrContains(
       Client(port(), "GET / HTTP/1.1\r\n\r\n").Answer(), "404"));
   collector_->LetGoOn();
@@ -142,7 +142,7 @@ TEST_F(ScrapesTest, OneCollectionIsForAllWhoAskMeanwhile) {
   EXPECT_EQ(collector_->begun(), 2);
 }
 
-// A function of the program that is called for a scrape may never return.
+// Tests a function of the program that never returns from a scrape.
 TEST_F(ScrapesTest, WhereCollectingIsStuckClientsAreLetGo) {
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 60; ++i) {

@@ -28,7 +28,7 @@ base::Descriptors Use(int64_t used, int64_t limit = 1000) {
 }
 
 // Returns a PathRelief that is never destroyed, because the event loop calls it
-// later. LeakSanitizer finds the PathRelief in the list.
+// later. Stays in a list, where LeakSanitizer finds it.
 PathRelief* NewRelief(absl::Duration closing_time) {
   static auto* const all = new std::vector<std::unique_ptr<PathRelief>>;
   all->push_back(std::make_unique<PathRelief>(closing_time));
@@ -105,8 +105,8 @@ TEST_F(PathReliefTest, NewestAreGivenUpFirstAndNoMoreThanNeeded) {
   EXPECT_EQ(GivenUp(), (std::vector<int>{5, 4}));
 }
 
-// Counts recently given up paths, because their descriptors are closed a moment
-// later.
+// Tests that recently given up paths count as free, because their descriptors
+// are closed a moment later.
 TEST_F(PathReliefTest, ThoseThatWereGivenUpJustBeforeCount) {
   AddOwners(5);
   relief_.Relieve(Use(751));
@@ -150,7 +150,7 @@ TEST_F(PathReliefTest, ConnectionIsTheTimeToLook) {
   relief_.OnConnection();
   rlimit before;
   getrlimit(RLIMIT_NOFILE, &before);
-  // Start the event loop first, because the loop also needs descriptors.
+  // Starts the event loop first, because the loop also needs descriptors.
   ASSERT_TRUE(progress::EventLoop::Get().ok());
   const int lowest = dup(0);
   close(lowest);

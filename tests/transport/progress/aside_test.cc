@@ -19,15 +19,16 @@
 #include "gtest/gtest.h"
 #include "transport/progress/foreign_fd.h"
 
-// ThreadSanitizer calls this function. By default it kills a forked child that
-// makes threads.
+// Returns the options of ThreadSanitizer, which calls this function. By
+// default, ThreadSanitizer kills a forked child that starts threads.
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace penstock {
 namespace progress {
 namespace {
 
-// Tasks share this object, because they may run after the test has ended.
+// A gate for tasks. They share it, because they may run after the test has
+// ended.
 class Gate {
  public:
   void Open() {
@@ -150,7 +151,7 @@ TEST(Aside, TaskMayAddOthersAndNobodyWaitsForOneThatIsStuck) {
   stuck->Open();
   EXPECT_TRUE(done->Wait());
   ASSERT_TRUE(Flush());
-  // The last task may still be returning.
+  // Allows one task, because the last one may still be returning.
   EXPECT_LE(TasksAside(Aside::kMemory), 1u);
 }
 
@@ -167,7 +168,7 @@ TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
   EXPECT_EQ(status, 0);
 }
 
-// None of these tasks is done for a peer.
+// Tests that tasks which are not done for a peer do not count.
 TEST(Aside, TasksForNamesStatusAndDevicesDoNotCountAsPeers) {
   for (const Aside kind : {Aside::kNames, Aside::kStatus, Aside::kDevice}) {
     Held held(kind, MostThreads(kind));
@@ -192,10 +193,10 @@ TEST(ForeignFd, IsClosedBehindWhatIsStuck) {
     first = std::move(second);
     EXPECT_EQ(first.get(), ends[0]);
   }
-  // The descriptor is still open.
+  // Expects that the descriptor is still open.
   EXPECT_EQ(fcntl(ends[0], F_GETFD), FD_CLOEXEC);
   held.LetGo();
-  // Several threads close, and in any order.
+  // Waits for several threads, which close in any order.
   while (TasksAside(Aside::kClosing) != 0) std::this_thread::yield();
   EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
 }

@@ -1,4 +1,5 @@
-// Threads that poll, sleep and wake up, add and remove pollables, all at once.
+// Tests threads that poll, sleep and wake up, add and remove pollables, all at
+// once.
 
 #include <atomic>
 #include <condition_variable>
@@ -75,7 +76,8 @@ class Doorbell {
   }
 
  private:
-  // Not absl::Mutex, which ThreadSanitizer does not understand.
+  // Guards the bell. Not absl::Mutex, which ThreadSanitizer does not
+  // understand.
   std::mutex mu_;
   std::condition_variable changed_;
   bool rung_ = false;     // guarded by mu_
@@ -100,7 +102,7 @@ class PollSetStress : public testing::TestWithParam<int> {};
 
 TEST_P(PollSetStress, NothingIsSleptOver) {
   PollSet set(GetParam());
-  // The test sends to the second peer so seldom that it becomes cold.
+  // The two peers. The test sends to the second so seldom that it becomes cold.
   std::shared_ptr<StressPeer> peers[2];
   for (auto& peer : peers) {
     peer = std::make_shared<StressPeer>();
@@ -116,8 +118,8 @@ TEST_P(PollSetStress, NothingIsSleptOver) {
   int64_t lost = 0;
   const absl::Time end = absl::Now() + absl::Seconds(2);
   while (lost == 0 && absl::Now() < end) {
-    // Sends one message at a time, and rings the threads alternately. Any lost
-    // message therefore stops the test.
+    // Sends one message at a time, and rings the threads alternately, so that
+    // any lost message stops the test.
     ++sent;
     const int to = sent % 2000 == 0;
     ++sent_each[to];

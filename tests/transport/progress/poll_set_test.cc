@@ -70,7 +70,7 @@ TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
   for (int i = 0; i < kCount; ++i) {
     auto pollable = std::make_shared<FakePollable>();
     FakePollable* self = pollable.get();
-    // The pollable has input at any time.
+    // Keeps giving the pollable input.
     self->on_poll = [self] {
       g_now += absl::Nanoseconds(PollSet::kRoundNanos / 5);
       self->input = true;
@@ -189,8 +189,8 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   pollable->finds_nothing = true;
   pollable->on_poll = [&set, &pollable] {
     if (pollable->polls > 1) return;
-    // This thread finds nothing and will sleep. More input comes now, and the
-    // thread that it wakes finds the slot taken.
+    // Sets more input now: this thread finds nothing and will sleep, and the
+    // thread that the input wakes finds the slot taken.
     std::thread([&set, &pollable] {
       pollable->input = true;
       EXPECT_FALSE(set.PollAll());
@@ -220,7 +220,8 @@ TEST(PollSet, WhatHadNoInputForLongStaysArmedAndIsPolledSeldom) {
   pollable->input = true;
   EXPECT_FALSE(set.PollHot());
   EXPECT_TRUE(set.PollAll());
-  // The pollable is hot again, and a thread spins.
+  // Expects that the pollable is not armed, because it is hot again and a
+  // thread spins.
   EXPECT_FALSE(pollable->armed);
   pollable->input = true;
   EXPECT_TRUE(set.PollHot());
@@ -249,8 +250,8 @@ TEST(PollSet, WhoTakesItForColdWhileOthersSpinIsToldOfInput) {
   auto pollable = std::make_shared<FakePollable>();
   set.Add(pollable);
   ASSERT_TRUE(set.BeginSpin());
-  // HasInput() is true and nobody polls, as if the input came between the poll
-  // and the arming.
+  // Sets input that nobody polls, as if it came between the poll and the
+  // arming.
   pollable->input = true;
   bool told = false;
   for (int i = 0; i < 2000 && !told; ++i) {

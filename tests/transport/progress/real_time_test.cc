@@ -47,7 +47,8 @@ TEST(RealTime, TheLastCoreStaysFree) {
   EXPECT_TRUE(next.MayGoOn(true)) << "a spin that ends gives its core back";
 }
 
-// Changes the scheduling policy of a thread. The thread ends with the function.
+// Runs `function` on a thread with another scheduling policy. The thread ends
+// with the function.
 template <typename Function>
 void WithPolicy(int policy, Function function) {
   std::thread([&] {

@@ -92,10 +92,10 @@ TEST(SpinPolicy, TwoThreadsThatLoseTheirCoresOnceHaveLostNoneTwice) {
   CoreLosses one, other;
   policy.RecordYield(kSlice, kNow, &one);
   const absl::Time later = kNow + kSlice / 4;
-  // The loss overlaps the first loss.
+  // Records a loss that overlaps the first loss.
   policy.RecordYield(kSlice, later, &other);
   EXPECT_GT(policy.Budget(later), absl::ZeroDuration());
-  // In between, each of the two threads had the core for a slice.
+  // Records losses after each of the two threads had the core for a slice.
   const absl::Time again = kNow + 2 * kSlice;
   policy.RecordYield(kSlice, again, &one);
   EXPECT_GT(policy.Budget(again), absl::ZeroDuration());

@@ -122,7 +122,7 @@ TEST_F(SpinnerTest, SeesWhatCameAsItArmed) {
   EXPECT_EQ(sleeps_, 0);
 }
 
-// A peer that writes again and again.
+// Tests a path whose peer writes again and again.
 TEST_F(SpinnerTest, LooksForOtherWorkBesideABusyPath) {
   Spinner spinner(&set_, PollingMode::kAdaptive);
   Add();

@@ -55,7 +55,7 @@ TEST(Turns, SourceWithMoreToDoIsDueAtOnce) {
   EXPECT_FALSE(turns.Take(Source::kSockets, kNow));
 }
 
-// A thread may have read the clock before another thread that came first.
+// Tests a thread that read the clock before another thread that came first.
 TEST(Turns, ThreadWithAnOlderTimeTakesNone) {
   Turns turns;
   ASSERT_TRUE(turns.Take(Source::kSockets, kNow));

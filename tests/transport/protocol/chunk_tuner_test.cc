@@ -20,14 +20,14 @@ struct Path {
   double ns_per_byte;
 };
 
-// Messages of up to four pieces. With `together_ns`, several reads are seen at
-// the same time.
+// A reader of messages of up to four pieces. With `together_ns`, several reads
+// are seen at the same time.
 class Reader {
  public:
   explicit Reader(ChunkTuner* tuner) : tuner_(tuner) {}
 
-  // Reads that end within this many nanoseconds are seen together, at the end
-  // of the last of them. 0: each read is seen when it ends.
+  // The time, in nanoseconds, within which reads that end are seen together, at
+  // the end of the last of them. 0: each read is seen when it ends.
   uint64_t together_ns = 0;
 
   void Read(const Path& path, int messages) {
@@ -72,7 +72,7 @@ TEST(ChunkTunerTest, StartsWhereItIsTold) {
   EXPECT_EQ(ChunkTuner(kBounds, false, kReads).chunk_bytes(), 64 * kKiB);
 }
 
-// The four concurrent reads together have four times the path's capacity
+// Tests that four concurrent reads together have four times the path's capacity
 // (latency times bandwidth).
 TEST(ChunkTunerTest, GrowsWithWhatThePathHolds) {
   EXPECT_EQ(SizeFor({4000, 0.1}), 64 * kKiB);
@@ -91,24 +91,27 @@ TEST(ChunkTunerTest, OnePieceTakesAMillisecondAtMost) {
   EXPECT_EQ(SizeFor({4000, 10000}), 4 * kKiB);
 }
 
-// The path holds 1 MB, to which each of four reads contributes a quarter.
+// Tests a path that holds 1 MB, to which each of four reads contributes a
+// quarter.
 TEST(ChunkTunerTest, ALongPathIsFilledThoughItIsSlow) {
   EXPECT_EQ(SizeFor({1e8, 100}), 256 * kKiB);
 }
 
-// A quarter of the latency and 0.6 ms, at 100 ns per byte: 16 KB.
+// Tests a slow long path. A piece may take a quarter of the latency and 0.6 ms,
+// at 100 ns per byte: 16 KB.
 TEST(ChunkTunerTest, ALongPathIsNotOverfilled) {
   EXPECT_EQ(SizeFor({4e6, 100}), 16 * kKiB);
 }
 
-// Reads that are seen together look as if the path had no bandwidth limit,
-// except for the last of them.
+// Tests reads that are seen together. They look as if the path had no bandwidth
+// limit, except for the last of them.
 TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
   EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 256 * kKiB);
   EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);
 }
 
-// The result is the same as if the path's capacity were 64 KiB less.
+// Tests a pushed first piece. The result is the same as if the path's capacity
+// were 64 KiB less.
 TEST(ChunkTunerTest, APushedReadIsNotTimed) {
   ChunkTuner tuner(kBounds, true, kReads);
   const Path path{24000, 0.1};

@@ -109,7 +109,7 @@ TEST(Outbox, NoBatchGrowsAboveItsLimit) {
   Outbox outbox(kMaxFrameBytes, &buffers);
   const std::string half(kMaxFrameBytes / 2 - wire::kFrameHeaderBytes, 'h');
   outbox.Add(Header(FrameType::kMessage), half, 0);
-  // The message is exactly full.
+  // Fills the message exactly.
   outbox.Add(Header(FrameType::kMessage), half, 0);
   outbox.Add(Header(FrameType::kHalfClose), "", 0);
   EXPECT_EQ(outbox.front().bytes.size(), kMaxFrameBytes);

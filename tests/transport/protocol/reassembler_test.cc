@@ -126,7 +126,7 @@ TEST_F(ReassemblerTest, MemoryIsKeptForThoseThatCome) {
 }
 
 TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
-  // The limit of docs/protocol.md is 16 MiB.
+  // Reaches the limit of docs/protocol.md, 16 MiB, with two halves.
   const std::string half(8 << 20, 'x');
   bool whole = false;
   EXPECT_FALSE(Take(half, true));

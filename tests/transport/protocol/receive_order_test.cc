@@ -81,7 +81,7 @@ TEST_F(ReceiveOrderTest, DuplicatesAreKnownDeliveredOrHeld) {
 }
 
 TEST_F(ReceiveOrderTest, AnyOrderGivesTheSameOrder) {
-  // The numbers 1..64 in steps that visit each of them, each frame twice.
+  // Delivers the frames 1..64, each twice, in steps that reach each of them.
   for (uint64_t step : {1, 5, 7, 13, 63}) {
     order_ = ReceiveOrder();
     uint64_t delivered = 0;
@@ -107,7 +107,8 @@ TEST_F(ReceiveOrderTest, WhatIsHeldIsBounded) {
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_GT(sequence, 200u);
-  // The limit applies to frames that are held, not to frames that pass through.
+  // Accepts frames that pass through, because the limit applies only to frames
+  // that are held.
   EXPECT_TRUE(Accept(1, payload, &verdict).ok());
   EXPECT_EQ(verdict, Verdict::kDeliver);
   ReceiveOrder::HeldFrame held;

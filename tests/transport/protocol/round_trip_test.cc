@@ -1,5 +1,5 @@
-// One side's outbox packs frames. The other side's order and reassembler unpack
-// them, even if frames are lost, repeated or late.
+// Tests both sides: an outbox packs frames, and the other side's order and
+// reassembler unpack them, even if frames are lost, repeated or late.
 
 #include <cstdint>
 #include <random>
@@ -89,7 +89,7 @@ TEST_P(RoundTrip, NothingIsLostRepeatedOrReordered) {
         receiver.OnBatch(under_way.back());
         if (random() % 3 != 0) under_way.pop_back();
         break;
-      // An acknowledgement arrives, or the path is lost with everything on it.
+      // Delivers an acknowledgement, or loses the path with everything on it.
       case 3:
         if (random() % 8 != 0) {
           log.Acknowledge(receiver.order.delivered());

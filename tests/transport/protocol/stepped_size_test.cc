@@ -49,8 +49,8 @@ TEST(SteppedSizeTest, StaysWithinTheMargin) {
   EXPECT_EQ(size.value(), 200u);
 }
 
-// The final size must be right for any wanted size. A change of the wanted size
-// by a tenth must not change the final size any more.
+// Tests that the final size is right for any wanted size, and that a change of
+// the wanted size by a tenth does not change it any more.
 TEST(SteppedSizeTest, AStepIsNotTakenBack) {
   for (double wanted = 1; wanted < 100000; wanted *= 1.01) {
     SteppedSize size({1200, 100, 10000});

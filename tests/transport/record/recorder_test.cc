@@ -165,7 +165,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
   testing::internal::CaptureStderr();
   for (uint64_t i = 0; i < 200 * 1000; ++i) {
     Part part = OneCall();
-    // The values are hard to compress.
+    // Chooses values that are hard to compress.
     part.begun_us = static_cast<int64_t>(i * 0x9e3779b97f4a7c15u >> 8);
     recorder.Add(std::move(part));
     if (i % 1000 == 0) (*file)->Flush();
@@ -177,7 +177,8 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
             2u)
       << log;
   EXPECT_FALSE(recorder.Add(OneCall()));
-  // zlib returns compressed bytes in pieces of some kB.
+  // Allows some kB more, because zlib returns compressed bytes in pieces of
+  // this size.
   EXPECT_LT(SizeOf(path), static_cast<size_t>(2 * kMax + 32 * 1024));
   const std::vector<std::string> lines = LinesOf(path);
   ASSERT_GT(lines.size(), 100u);

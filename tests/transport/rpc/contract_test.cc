@@ -28,8 +28,8 @@ class ContractTest : public RpcFixture {
   const Awaited<std::shared_ptr<IncomingCall>> incoming_;
 };
 
-// Reports later, because a thread that cancels may hold a lock that the call's
-// `done` takes.
+// Tests that Cancel() reports later: a thread that cancels may hold a lock that
+// the call's `done` takes.
 TEST_P(ContractTest, CancelInACallbackReportsLater) {
   ServeNothing();
   std::unique_ptr<Client> client = Connect();
@@ -55,7 +55,7 @@ TEST_P(ContractTest, AnswerInACallbackReportsLater) {
   std::shared_ptr<IncomingCall> call = *incoming_.Get();
   std::atomic<bool> waiting{false};
   const Awaited<bool> reported;
-  // End the session before the call of OnCancel(), which then reports the end.
+  // Ends the session before the call of OnCancel(), which then reports the end.
   server_ = nullptr;
   ASSERT_TRUE(result.Get().has_value());
   client->Call(Named(""), [&waiting, call, reported](const Result&) {
@@ -82,7 +82,7 @@ TEST_P(ContractTest, ClosedIsNotCalledAfterTheDestructor) {
   client = nullptr;
   destroyed.Set(true);
   server.join();
-  // Wait until all callbacks that are due have run.
+  // Waits until all callbacks that are due have run.
   const Awaited<Result> last;
   ServeEcho();
   EXPECT_TRUE(Call(Connect().get(), Named("any")).ok());

@@ -109,8 +109,8 @@ class CuttingProxy {
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
       const int count = poll(ready, 2, 20);
       if (count < 0) return;
-      // Waiting input shows that this thread was late, and the connection was
-      // not silent.
+      // Ends the connection only if no input waits. Waiting input shows that
+      // this thread was late, and the connection was not silent.
       if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
         return;
       }

@@ -66,7 +66,7 @@ TEST_P(EndsTest, CancelThatCameBeforeIsToldOf) {
   std::shared_ptr<IncomingCall> call = *incoming.Get();
   client = nullptr;
   const Awaited<bool> cancelled;
-  // The server may learn of the end before or after this call.
+  // Sets the callback, before or after the server learns of the end.
   call->OnCancel([cancelled] { cancelled.Set(true); });
   EXPECT_TRUE(cancelled.Get().has_value());
 }

@@ -11,7 +11,8 @@ namespace {
 
 class ForkTest : public RpcFixture {};
 
-// A child that used the connection would write into the parent's stream.
+// Tests that a child does not use the connection, with which it would write
+// into the parent's stream.
 TEST_P(ForkTest, ChildGivesUpItsParentsConnection) {
   ServeEcho();
   Client::Options options = ClientOptions();

@@ -208,8 +208,8 @@ TEST_F(GreetersTest, TheOldestOfTheHostGoFirst) {
   for (size_t i = 0; i < crowd.size(); ++i) {
     EXPECT_EQ(crowd[i].IsDropped(), i < dropped) << i;
   }
-  // The client of the other host keeps its connection, although this connection
-  // is the oldest.
+  // Expects that the client of the other host keeps its connection, although
+  // this connection is the oldest.
   other.Send(Greeting());
   EXPECT_TRUE(other.IsWelcome());
 }
@@ -297,7 +297,7 @@ TEST_F(GreetersTest, DroppedOnesAreCountedAndLeaveNothing) {
   EXPECT_EQ(shown(), 0u);
 }
 
-// Descriptors may run out before the 5 s that strangers have.
+// Uses up the descriptors. Strangers must go even before their 5 s are over.
 TEST_F(GreetersTest, WithoutDescriptorsStrangersGo) {
   const std::vector<Raw> crowd = Crowd(20);
   ExpectAccepted();

@@ -89,7 +89,7 @@ class Answers {
     (request.method == "later" ? later_ : never_).push_back(std::move(call));
   }
   void LetGo() {
-    // Destroy the calls outside the lock.
+    // Destroys the calls outside the lock.
     std::vector<std::shared_ptr<IncomingCall>> calls;
     std::lock_guard<std::mutex> lock(mu_);
     calls.swap(never_);
@@ -192,7 +192,7 @@ class RandomTest : public RpcFixture {
     } else if (what < 85 && !calls_.empty()) {
       const Sent& call = calls_[(*random)() % calls_.size()];
       if (clients_[call.client] != nullptr) {
-        // The id may belong to another client.
+        // Cancels an id that may belong to another client.
         clients_[call.client]->Cancel(call.id);
       }
     } else if (what < 90) {

@@ -48,7 +48,7 @@ class RawClient {
   }
 
   void Send(const std::string& bytes) {
-    // Ignore errors, because the server may have closed the connection, as the
+    // Ignores errors, because the server may have closed the connection, as the
     // tests expect.
     (void)send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
@@ -248,8 +248,8 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
             calls.size() + 1);  // including the bystander's call
 }
 
-// The request must not change, because the handler reads the request without a
-// lock.
+// Tests that a request does not change after its end, because the handler reads
+// it without a lock.
 TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   RawClient client(port());
   client.Greet();
@@ -265,8 +265,8 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   EXPECT_EQ(call->request().payload.size(), 0);
 }
 
-// A call that waits for its answer must keep neither the socket of a client
-// that has gone, nor the bytes queued for this client.
+// Tests a call that waits for its answer. It must keep neither the socket of a
+// client that has gone, nor the bytes queued for this client.
 TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
   const size_t descriptors = OpenDescriptors();
   const Awaited<bool> gone;
@@ -298,8 +298,7 @@ TEST_F(RawClientTest, WellMadeCallIsHandled) {
   EXPECT_EQ(*handled_.Get(), "raw");
 }
 
-// Such a call comes from a client that begins on tcp and connects its side path
-// later.
+// Tests a call of a client that begins on tcp and connects its side path later.
 TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   Server::Options options;
   options.address = "127.0.0.1:0";
@@ -315,8 +314,8 @@ TEST_F(RawClientTest, CallIsHandledBeforeASidePathIsChosen) {
   client.SayHello({{"shm", /*usable=*/true, "an offer"}});
   client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("early"));
   client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
-  // The client agrees on no path, so the server gives up the client later. The
-  // call must be handled before.
+  // Expects that the call is handled before the server gives up the client,
+  // which agrees on no path.
   EXPECT_EQ(handled.Get().value_or("nothing"), "early");
 }
 

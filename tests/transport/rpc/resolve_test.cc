@@ -180,7 +180,7 @@ TEST(Resolve, WhoAsksAgainSharesTheQuestion) {
     EXPECT_TRUE(addresses->ok()) << addresses->status();
   }
   EXPECT_EQ(NameServer::Get()->questions(name), 1);
-  // The next resolution of an answered name makes a new query.
+  // Asks again, which makes a new query because the name was answered.
   EXPECT_TRUE(Ask(name).Get().has_value());
   EXPECT_EQ(NameServer::Get()->questions(name), 2);
 }

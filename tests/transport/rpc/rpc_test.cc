@@ -139,8 +139,8 @@ TEST_P(RpcTest, CallbacksMayCall) {
   EXPECT_TRUE(result->ok()) << result->status();
 }
 
-// Frees the memory of a request once the peer has received the request, and
-// never under a lock. The memory's owner in this test calls the client.
+// Tests that the memory of a request is freed once the peer has received it,
+// and never under a lock. The memory's owner in this test calls the client.
 TEST_P(RpcTest, OwnersAreLetGoOfWithoutLocks) {
   ServeEcho();
   std::unique_ptr<Client> client = Connect();

@@ -23,7 +23,7 @@ using paths::ShortLives;
 class ShortConnectionsTest : public RpcFixture {
  protected:
   ShortConnectionsTest() {
-    // Simulate many connections that this process has just closed.
+    // Records many ends, as if this process had just closed many connections.
     const absl::Time now = base::SteadyNow();
     for (size_t i = 0; i < ShortLives::kMany; ++i) {
       ShortLives::OfProcess()->OnEnd(now, now);
@@ -50,7 +50,7 @@ class ShortConnectionsTest : public RpcFixture {
 
 TEST_P(ShortConnectionsTest, FirstCallGoesOverTcpAndShmFollows) {
   ServeEcho();
-  // Block the loop, so that the call is waiting when the connection begins.
+  // Blocks the loop, so that the call is waiting when the connection begins.
   std::promise<void> called;
   std::shared_future<void> is_called = called.get_future().share();
   const Client::Options options = ClientOptions();

@@ -124,8 +124,8 @@ TEST_F(AcknowledgeTest, SenderThatWaitsGoesOnWhenThePathIsLost) {
   EXPECT_EQ(raw_->Take().size(), 1 + 2 * kLoggedFrames);  // "path lost"
 }
 
-// Both sides have more to send than they may keep, and the packets that would
-// carry their acknowledgements wait, too.
+// Tests sides that both have more to send than they may keep. The packets that
+// would carry their acknowledgements wait, too.
 TEST_F(SessionTest, SidesThatBothWaitStillAcknowledge) {
   OpenWithPath();
   client_->Open(1);
@@ -147,8 +147,8 @@ class FewCreditsTest : public SessionTest {
   FewCreditsTest() { fast_options_.credits = 2; }
 };
 
-// The server has used up its credit when its acknowledgements are due, and its
-// earlier packets acknowledge none of the later frames.
+// Tests a server that has used up its credit when its acknowledgements are due.
+// Its earlier packets acknowledge none of the later frames.
 TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   OpenWithPath();
   for (uint64_t cookie : {1, 2}) {
@@ -160,7 +160,7 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
     (*client_)->output().SendHeaders(1, Large());
   }
   client_->Flush();
-  // The client learns only of its credit. The server's packets wait.
+  // Delivers only credit to the client. The server's packets wait.
   while (fast().Step(kServer)) {
     server_->Flush();
     client_->Flush();
@@ -169,8 +169,9 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   EXPECT_EQ(server_->stream(1).Take().size(), 2 * kLoggedFrames);
 }
 
-// A frame that comes early is acknowledged once the missing frame has come,
-// even if nothing else comes. Otherwise the sender may wait forever.
+// Tests a frame that comes early. It must be acknowledged once the missing
+// frame has come, even if nothing else comes. Otherwise the sender may wait
+// forever.
 TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   Open();
   NewLink();

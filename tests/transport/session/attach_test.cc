@@ -1,4 +1,4 @@
-// Streams that the peer has opened and that nobody has attached yet.
+// Tests streams that the peer has opened and that nobody has attached yet.
 
 #include <string>
 

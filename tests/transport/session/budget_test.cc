@@ -127,7 +127,7 @@ TEST_F(BudgetTest, RepliesThatAreReleasedInTimeHoldUpNothing) {
 TEST_F(BudgetTest, CreditForWhatIsStillExposedBuysNothing) {
   Open(config_);
   OpenStream(1);
-  // The message fills the whole window.
+  // Sends a message that fills the whole window.
   EXPECT_TRUE(peer_->Send(1, Letters(4096)));
   raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
   Run();
@@ -142,7 +142,7 @@ TEST_F(BudgetTest, SendersWaitForAPeerThatDoesNotRead) {
   Open(config_);
   OpenStream(1);
   int sent = 0;
-  // The peer gives credit for each message, and reads none of them.
+  // Sends while the peer gives credit for each message, and reads none of them.
   while (sent < 1000 && peer_->Send(1, Letters(900))) {
     peer_->Flush();
     raw_->Send(Header(FrameType::kCredit, 1, 1 << 20));
@@ -161,7 +161,8 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   OpenStream(1);
   EXPECT_TRUE(peer_->Send(1, Letters(900)));
   EXPECT_FALSE(peer_->Send(1, Letters(900)));
-  // No later flush is certain, because the lifeline has accepted everything.
+  // Flushes once more, because the lifeline has accepted everything and no
+  // later flush is certain.
   peer_->Flush();
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }

@@ -23,7 +23,7 @@ class DepartureTest : public SessionTest {
     Open();
     departure_ = std::make_unique<Departure>(server_->operator->());
   }
-  // The answer to the only ping that was sent.
+  // The cookie of the answer to the only ping that was sent.
   static constexpr uint64_t kPong = UINT64_MAX;
 
   std::unique_ptr<Departure> departure_;

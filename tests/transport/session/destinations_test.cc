@@ -146,7 +146,8 @@ TEST_F(DestinationsTest, LifelineUsesNone) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// Bytes that are aligned in the message are aligned in the rest of the message.
+// Tests that bytes keep their alignment in the memory for the rest of the
+// message.
 TEST_F(DestinationsTest, RestLiesAsItDoesInTheMessage) {
   const memory::Payload payload = PayloadOf({8, 1000, 24, 1001, 7, 500});
   PostSizes({1000, 1001});
@@ -192,7 +193,8 @@ TEST_F(DestinationsTest, AbandonedReadHasThemUntilItEnds) {
   EXPECT_EQ(fast_.prepared(Side::kB), 0);
 }
 
-// A device may write until the path is destroyed.
+// Tests a lost path, through which a device may write until the path is
+// destroyed.
 TEST_F(DestinationsTest, LostPathHasThemUntilItIsDestroyed) {
   PostSizes({9000});
   const memory::Payload payload = PayloadOf({10, 9000});
@@ -323,8 +325,8 @@ class RandomDestinationsTest : public DestinationsTest,
         if (OneIn(8)) Drop();
         return;
       case 5:
-        // The program releases the destinations, and does not look at them any
-        // more.
+        // Lets the program release the destinations, after which it does not
+        // look at them.
         if (!OneIn(4)) return;
         destinations_.reset();
         places_.clear();  // other memory may come to lie there
@@ -371,7 +373,8 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Only a read that starts after this point may use the destinations.
+    // Notes the id: only a read that starts after this point may use the
+    // destinations.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&

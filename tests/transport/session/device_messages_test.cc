@@ -1,4 +1,4 @@
-// Messages in the memory of a device that the peer cannot read.
+// Tests messages in the memory of a device that the peer cannot read.
 
 #include <string>
 
@@ -85,7 +85,8 @@ TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
   ExpectOtherCallGoesOn();
 }
 
-// A recursion over so many streams would exceed the stack.
+// Tests many streams that wait for one. A recursion over so many would exceed
+// the stack.
 TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
   server_config_.max_streams = 1;
   Open();

@@ -1,4 +1,5 @@
-// The begin and the end of a session, and the events that belong to no stream.
+// Tests the beginning and the end of a session, and the events that belong to
+// no stream.
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,5 @@
-// A peer may cause many reads to wait, but no deep recursion.
+// Tests a peer that causes many reads to wait, which must cause no deep
+// recursion.
 
 #include <cstdint>
 #include <vector>
@@ -17,8 +18,8 @@ namespace {
 // counts as one byte plus 64.
 constexpr uint64_t kMany = 2 * 4 * 1024 * 1024 / 65;
 
-// The first message uses up the budget, so all others wait. Then the lifeline
-// breaks, and each of the waiting reads ends as it begins.
+// Makes all messages wait, because the first uses up the budget. Then breaks
+// the lifeline, so that each of the waiting reads ends as it begins.
 TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
   reader_->LoseFastPath();
   Begin(1, Expose(1, 10000));

@@ -1,4 +1,4 @@
-// The number of streams that are open at once.
+// Tests the number of streams that are open at once.
 
 #include <string>
 
@@ -69,8 +69,8 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
 }
 
-// This happens after a GOAWAY that says that the server will never see the
-// stream.
+// Tests a stream that is detached while it waits, as after a GOAWAY that says
+// that the server will never see it.
 TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Open();
   for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
@@ -95,7 +95,7 @@ TEST_F(MaxStreamsTest, ResetMakesRoom) {
   EXPECT_EQ(client_->stream(2).Take(), Lines{});
 }
 
-// The server reads the reset and the opening of the next stream together,
+// Makes the server read a reset and the opening of the next stream together,
 // before it has attached the first stream.
 TEST_F(MaxStreamsTest, ResetOfAStreamThatWaitsToBeAttachedMakesRoom) {
   Open();

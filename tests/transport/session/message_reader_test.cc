@@ -203,7 +203,7 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
   EXPECT_EQ(fast_reads() + lifeline_reads(), 0u);
 }
 
-// The message is one block, read in pieces of 4,096 bytes.
+// Expects that the message is one block, read in pieces of 4,096 bytes.
 TEST_F(MessageReaderTest, PartsNextToOneAnotherAreReadAsOne) {
   keeps_ = true;
   const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
@@ -242,7 +242,7 @@ TEST_F(MessageReaderTest, PartsArePending) {
   EXPECT_EQ(reader_->pending_parts(), 0u);
 }
 
-// The lifeline may have fewer parts than the fast path.
+// Tests a lifeline with fewer parts than the fast path.
 TEST_F(MessageReaderTest, PartsOfALostPathAreReadOverTheLifeline) {
   const memory::Payload payload = Pieces({3000, 1, 6000});
   wire::Announce announce = Expose(7, payload, 3);
@@ -311,7 +311,7 @@ TEST_F(LoadingReaderTest, APartIsAPiece) {
 
 TEST_F(LoadingReaderTest, APartThatCannotBeLoadedIsReadWithTheOthers) {
   wire::Announce announce = Expose(7, ToPayload(Letters(5000, 7)), 2);
-  // The part ends behind the exposed bytes.
+  // Moves the end of the part behind the exposed bytes.
   announce.regions[0].parts[1].offset += 1;
   Begin(1, announce);
   Run();
@@ -332,8 +332,8 @@ TEST_F(NoLoadingReaderTest, MessagesAreReadThoughTheyCouldBeLoaded) {
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
-// A loan is returned when it was loaded and dropped. Therefore the reader loads
-// this loan.
+// Tests a loan of an abandoned message. It is returned only when it was loaded
+// and dropped, so the reader must load it.
 TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
   Begin(1, Expose(7, 5000));
   reader_->Abandon(1);

@@ -82,7 +82,8 @@ TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
 
 TEST_F(NegotiationTest, ItLastsUntilBothSidesHaveAgreed) {
   Begin();
-  // The negotiation has not begun: the time limit for the hello still applies.
+  // Expects that the negotiation has not begun, so that the time limit for the
+  // hello still applies.
   EXPECT_FALSE((*client_)->path().negotiates());
   Run();
   EXPECT_TRUE((*client_)->path().negotiates());

@@ -34,7 +34,7 @@ std::string Text(const PathHandshake::Actions& actions) {
   return absl::StrJoin(names, ", ");
 }
 
-// Events are of the current epoch. PeerWanted is of the next epoch.
+// Handles an event of the current epoch, or, for PeerWanted, of the next epoch.
 std::string Do(Event event, PathHandshake* handshake) {
   PathHandshake::Actions actions;
   const uint32_t epoch = handshake->epoch();

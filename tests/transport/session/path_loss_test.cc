@@ -1,4 +1,5 @@
-// A fast path is lost at every moment of an exchange. Nothing else may be lost.
+// Tests a fast path that is lost at every moment of an exchange. Nothing else
+// may be lost.
 
 #include <memory>
 #include <string>
@@ -36,8 +37,8 @@ TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
   }
 }
 
-// The end of the path arrives before or after that of the lifeline. Neither
-// side counts the path as lost.
+// Tests a path that ends before or after the lifeline. Neither side may count
+// the path as lost.
 TEST_F(SessionTest, PathThatEndsWithItsSessionIsNotLost) {
   for (const bool fast_first : {true, false}) {
     for (const Side leaver : {kClient, kServer}) {
@@ -76,8 +77,8 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
-// A loss that this side finds while sending causes no doorbell. All threads may
-// be asleep, so the session must act without a poll.
+// Tests a loss that this side finds while sending, which causes no doorbell.
+// All threads may be asleep, so the session must act without a poll.
 TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
   OpenWithPath();
   fast().FailNthSend(kClient, 1);
@@ -99,7 +100,8 @@ TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   EXPECT_EQ(raw_fast_->Take(), Lines{"broken"});
 }
 
-// The path ends with its owner, so these reads get no completion any more.
+// Tests reads of a path that ends with its owner, so that they get no
+// completion any more.
 TEST_F(SessionTest, ReadsOfAPathThatThePeerLostStartOver) {
   OpenWithPath();
   client_->Open(1);
@@ -196,7 +198,7 @@ class EveryMomentTest : public SessionTest {
     }
   }
 
-  // Performs the steps one after another. The first begins before the path is
+  // Performs the step with number `n`. The first step begins before the path is
   // ready.
   void Act(int n) {
     const std::vector<size_t> sizes{10, 5000, 0, 30000, 1024, 1025};

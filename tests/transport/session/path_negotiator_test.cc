@@ -86,7 +86,7 @@ TEST(PathNegotiator, FailuresAddUp) {
   EXPECT_TRUE(negotiator.HasCommonFabric());
 }
 
-// The peer may report the loss, too.
+// Tests a loss that the peer reports, too.
 TEST(PathNegotiator, ALossStaysOneUntilTheNextAttempt) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});
@@ -106,7 +106,7 @@ TEST(PathNegotiator, FailureOfNoAttemptNamesNoFabric) {
   EXPECT_EQ(negotiator.Reason(), "nobody came");
 }
 
-// The peer's text contains a forged log line, and commands to a terminal.
+// Tests a text of the peer with a forged log line, and commands to a terminal.
 TEST(PathNegotiator, WhatAPeerSaysIsPrintableAndShort) {
   const std::string text = "down\n2026-01-01 error penstock[1]: \x1b[2J";
   PathNegotiator negotiator({Usable("a", ""), Usable("b", "")});

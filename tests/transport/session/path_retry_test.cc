@@ -130,8 +130,8 @@ TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
 
 class LateAnnouncementTest : public PathRetryTest {
  protected:
-  // The lifeline sends repeated frames one by one. Frames about the next path
-  // overtake them.
+  // Gives the lifeline one credit, so that it sends repeated frames one by one.
+  // Frames about the next path overtake them.
   LateAnnouncementTest() { lifeline_options_.credits = 1; }
 
   void StepLifelineUntil(const std::function<bool()>& done) {
@@ -172,8 +172,8 @@ class LateAnnouncementTest : public PathRetryTest {
   }
 };
 
-// A region of a lost path must not be read on the next path, where its key
-// names a different region.
+// Tests that a region of a lost path is not read on the next path, where its
+// key names a different region.
 TEST_F(LateAnnouncementTest, NamesThePathItWasMadeFor) {
   for (bool can_load : {false, true}) {
     fast_links_.clear();

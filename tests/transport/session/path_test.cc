@@ -1,4 +1,4 @@
-// The agreement on a fast path, and the reports about it.
+// Tests the agreement on a fast path, and the reports about it.
 
 #include <memory>
 #include <string>
@@ -53,7 +53,7 @@ TEST_F(SessionTest, PathMayBeQuickerThanTheHello) {
   client_->Take();
   NewLink();
   AddPath(kServer);
-  // Only the hello is in flight so far.
+  // Expects that only the hello is in flight.
   EXPECT_EQ(lifeline_->waiting(kClient), 0u);
   AddPath(kClient);
   Run();
@@ -158,7 +158,8 @@ TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
 }
 
-// An observer of the connection sees traffic in each direction.
+// Tests that a ping passes over the lifeline, so that an observer of the
+// connection sees traffic in each direction.
 TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   OpenWithPath();
   (*client_)->SendPing(1);
@@ -171,7 +172,7 @@ TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
   EXPECT_EQ(lifeline_->counters(kServer).doorbells, 1u);
 }
 
-// The lifeline is rung once, however many pings a peer sends.
+// Tests that the lifeline is rung once, however many pings a peer sends.
 TEST_F(SessionTest, LifelineIsRungOnceForAllThatIsFlushed) {
   OpenWithPath();
   for (int i = 0; i < 50; ++i) (*client_)->SendPing(i);

@@ -104,8 +104,8 @@ TEST_F(PostedDestinationsTest, StreamThatEndsHasThemNoMore) {
   EXPECT_EQ(place_.destinations.use_count(), 1) << "no such stream";
 }
 
-// A thread that polls a path may hold the path for longer than the session
-// does.
+// Tests a thread that polls a lost path, and so may hold the path for longer
+// than the session does.
 TEST_F(PostedDestinationsTest, LostPathThatSomebodyHoldsKeepsThem) {
   OpenStream();
   (*server_)->input().PostDestinations(1, place_.destinations);
@@ -139,7 +139,7 @@ TEST_F(PostedDestinationsTest, SessionThatIsDestroyedLeavesThemToItsPath) {
   EXPECT_FALSE(place_.destinations->is_taken());
 }
 
-// The test writes the announcements itself.
+// A fixture whose announcements the test writes itself.
 class HostileAnnouncementTest : public RawPeerTest {
  protected:
   HostileAnnouncementTest() : RawPeerTest(WithDestinations()) {
@@ -191,8 +191,8 @@ TEST_F(HostileAnnouncementTest, MessageThatCannotBeReadAtAllFreesThem) {
   EXPECT_EQ(place_.destinations.use_count(), 1);
 }
 
-// Only half of the message comes. The destination is written to, but the
-// message is not delivered.
+// Delivers only half of the message. The destination is written to, but the
+// message must not be delivered.
 TEST_F(HostileAnnouncementTest, PartThatFailsAfterOthersHaveLandedFreesThem) {
   Announce({Exposed(raw_fast_->endpoint(), kSize), {78, 6, 10}},
            {79, 0, kSize + 10});

@@ -1,4 +1,4 @@
-// The number of bytes that are read ahead of the application.
+// Tests the number of bytes that are read ahead of the application.
 
 #include <cstdint>
 #include <string>
@@ -71,8 +71,9 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
   EXPECT_EQ(Take(), Lines{});
 }
 
-// A hostile peer could leave reads of ended streams unanswered, for one stream
-// after another, and so use any amount of memory.
+// Tests a wanted message behind abandoned reads. Otherwise a hostile peer could
+// leave reads of ended streams unanswered, for one stream after another, and so
+// use any amount of memory.
 TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
   Begin(1, Expose(7, 9000));
   Begin(2, Expose(8, 9000));
@@ -308,7 +309,7 @@ TEST_F(ReadBudgetTest, StreamThatEndsWhileItReadsReturnsTheBudget) {
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
 
-// The peer announces messages with an id of its choice.
+// A fixture whose peer announces messages with an id of its choice.
 class ChosenIdTest : public RawPeerTest {
  protected:
   void OpenStreams() {
@@ -352,7 +353,7 @@ TEST_F(ChosenIdTest, IdOfEagerMessagesDoesNotWidenTheBudget) {
   EXPECT_LE(read_bytes(), 9000u);
 }
 
-// Metadata could pile up behind a message that is never read.
+// Sends metadata that piles up behind a message that is never read.
 TEST_F(ChosenIdTest, MetadataThatPilesUpEndsTheSession) {
   OpenStreams();
   wire::Announce announce;

@@ -88,7 +88,7 @@ TEST_F(SendMeterTest, WhatCannotMoveIsNotTimed) {
   EXPECT_EQ(looks_, 0);
 }
 
-// 2 * 500 ns compared with 2 ns per byte.
+// Expects 2 * 500 ns divided by 2 ns per byte.
 TEST_F(SendMeterTest, EachPathHasALimitOfItsOwn) {
   SendMeter meter(tuning_, Path());
   SendAll(&meter);

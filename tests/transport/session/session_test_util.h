@@ -121,7 +121,7 @@ class Peer : public SessionEvents, public PathEvents {
 
   std::map<uint32_t, StreamRecorder> streams_;
   Lines lines_;
-  // The last member, because its destructor calls the other members.
+  // The session. Declared last, because its destructor calls the other members.
   std::unique_ptr<Session> session_;
 };
 
@@ -157,7 +157,7 @@ class SessionTest : public ::testing::Test {
   // Delivers all events on all links.
   void Run();
 
-  // Change these before Begin() and NewLink().
+  // The configurations. Change these before Begin() and NewLink().
   Config client_config_ = ClientConfig();
   Config server_config_ = ServerConfig();
   LinkOptions lifeline_options_ = LifelineOptions();

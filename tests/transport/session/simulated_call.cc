@@ -146,7 +146,8 @@ bool SimulatedCall::Send() {
     ++sent_;
     waits_for_window_ = !session_->output().SendMessage(
         plan_->stream, std::move(payload), seed % 2 == 1);
-    // The next call may be made at once, and waits behind the message.
+    // Sends nothing yet: the next call may be made at once, and waits behind
+    // the message.
     if (sent_ < outgoing().size() || Roll(2) == 0) return true;
   }
   if (!MayEnd()) return false;

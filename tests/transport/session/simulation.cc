@@ -76,7 +76,7 @@ void Simulation::Step() {
     default:
       PollPath(any);
   }
-  // Several calls may come between two flushes.
+  // Lets several calls come between two flushes.
   if (Roll(4) != 0) any->session->Flush();
 }
 
@@ -91,7 +91,7 @@ void Simulation::OpenCall() {
   auto call = std::make_unique<SimulatedCall>(&world_, &plan,
                                               client_.session.get(), true);
   client_.session->AttachStream(plan.stream, call.get());
-  // Sends the headers: streams must open in growing order.
+  // Sends the headers, because streams must open in the order of their ids.
   call->Act(/*hurry=*/true);
   client_.calls[plan.stream] = std::move(call);
 }

@@ -81,14 +81,14 @@ class Simulation {
   // Returns the newest fast link, or null.
   Link* fast() { return links_.empty() ? nullptr : links_.back().get(); }
 
-  // Defined in simulation_setup.cc.
+  // The functions below are defined in simulation_setup.cc.
   void MakeOwner(Side side);
   LinkOptions RandomLink(bool is_lifeline);
   Config RandomConfig(Side side);
   size_t RandomSize();
   void RandomPlan(CallPlan* plan);
 
-  // Defined in simulation_paths.cc.
+  // The functions below are defined in simulation_paths.cc.
   void Connect();
   void Listen();
   void AddPath(Owner* owner);
@@ -97,7 +97,7 @@ class Simulation {
   bool PollPath(Owner* owner);
   void ToggleArmed(Owner* owner);
 
-  // Defined in simulation.cc.
+  // The functions below are defined in simulation.cc.
   void Step();
   void OpenCall();
   void AttachOpened(Owner* owner);

@@ -1,4 +1,4 @@
-// Sets up, polls and loses paths, as the owners of a simulation.
+// Sets up, polls and loses paths, as the owners of the sessions do.
 
 #include <memory>
 #include <string>
@@ -43,7 +43,7 @@ void Simulation::Listen() {
 void Simulation::AddPath(Owner* owner) {
   const std::shared_ptr<fabric::Endpoint> path = std::move(owner->path);
   if (path == nullptr) return;
-  // The path comes too late.
+  // Drops a path that comes too late.
   if (owner->path_epoch != owner->session->path().epoch()) return;
   if (owner == &server_ && Roll(10) == 0) {
     owner->session->path().OnFailure("shm",
@@ -80,7 +80,7 @@ void Simulation::FailSomething() {
 bool Simulation::PollPath(Owner* owner) {
   std::shared_ptr<fabric::Endpoint> path = owner->session->path().endpoint();
   if (path == nullptr) return false;
-  // The completion of a read wakes the owner of the path.
+  // Wakes the owner of the path if a read has completed.
   const uint64_t reads = fast()->counters(owner->side).reads;
   if (reads != owner->reads) owner->awake = true;
   owner->reads = reads;

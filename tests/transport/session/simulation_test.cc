@@ -1,5 +1,5 @@
-// In any random run, each stream delivers exactly the sent messages, in order
-// and once, and ends. At the end nothing waits and nothing remains.
+// Tests that in any random run, each stream delivers exactly the sent messages,
+// in order and once, and ends. At the end nothing waits and nothing remains.
 
 #include "tests/transport/session/simulation.h"
 

@@ -1,5 +1,5 @@
-// Everything that one side does to a stream must be reported to the other side,
-// in order.
+// Tests that everything that one side does to a stream is reported to the other
+// side, in order.
 
 #include <memory>
 #include <string>
@@ -123,7 +123,7 @@ TEST_F(SessionTest, MessagesThatWaitToBeAttachedAreKept) {
 
 TEST_F(SessionTest, HalfCloseMayComeWithTheLastMessage) {
   Open();
-  // Sizes that are sent eagerly, in fragments, and announced.
+  // Sends messages of sizes that are sent eagerly, in fragments, and announced.
   uint32_t stream = 0;
   for (size_t size : {0, 5, 20000, 100000, 3 << 20}) {
     client_->Open(++stream);

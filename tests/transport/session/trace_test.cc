@@ -1,4 +1,4 @@
-// The events that a session adds to the trace of its process.
+// Tests the events that a session adds to the trace of its process.
 
 #include "transport/metrics/trace.h"
 
@@ -14,7 +14,8 @@ namespace {
 
 using metrics::TraceEvent;
 
-// The trace belongs to the process, so the test has its own program.
+// Tests the trace in a program of its own, because the trace belongs to the
+// process.
 TEST_F(SessionTest, EachEventOfTheTraceEndsAfterItsBegin) {
   metrics::Trace* const trace = metrics::Trace::Begin();
   uint64_t now_ns = 0;

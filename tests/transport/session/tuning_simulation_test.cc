@@ -1,4 +1,5 @@
-// Two sessions find the right sizes for their link, and then keep them.
+// Tests that two sessions find the right sizes for their link, and then keep
+// them.
 
 #include "gtest/gtest.h"
 #include "tests/transport/session/tuning_test_util.h"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
-// The size of a full frame.
+// The size of a full frame, in bytes.
 constexpr size_t kFrame = 16352;
 
 // A link of 10 MB/s and a tenth of a millisecond: pieces of 8 KiB take 0.8 ms.
@@ -80,9 +81,9 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// A read behind other reads tells nothing about the latency, and does not count
-// as a beginning. A few pauses, such as those of the sender's window, are
-// enough.
+// Tests a busy link with a few pauses, such as those of the sender's window.
+// They suffice to find the latency. A read behind other reads tells nothing
+// about it.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
@@ -97,7 +98,8 @@ TEST_F(ChunkSimulation, BusyTimesChangeNothingOnALinkThatStays) {
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
-// A busy link shows its bandwidth, and shows its latency once it is idle again.
+// Tests a busy link that changes. It shows its bandwidth at once, and its
+// latency once it is idle again.
 TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   Begin(kFast, kFast);
   SendLarge(kClient, 60);
@@ -112,7 +114,7 @@ TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// The latency of the link is longer than the time that a piece may take.
+// Tests a link whose latency is longer than the time that a piece may take.
 TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
   const Speed long_way{10 * 1000 * 1000, 0.1};
   Begin(long_way, long_way);
@@ -120,7 +122,7 @@ TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
   EXPECT_GE(chunk(kServer), 16 * kKiB);
 }
 
-// The wanted size, 45 KiB, is in the middle between two steps.
+// Tests noise with a wanted size, 45 KiB, in the middle between two steps.
 TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
   Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
   noise_ = 1.5;
@@ -137,7 +139,8 @@ class EagerSimulation : public TuningSimulation {
   }
 };
 
-// Announcing costs 4 us and 1 us, and copying costs 2 ns per byte.
+// Tests costs with a low limit: announcing costs 4 us and 1 us, and copying
+// costs 2 ns per byte.
 TEST_F(EagerSimulation, WhereCopiesAreDearMessagesAreAnnounced) {
   costs_ = {1.0, 500};
   Begin(kFast, kFast);
@@ -154,7 +157,8 @@ TEST_F(EagerSimulation, WhereTheLinkIsLongMessagesAreEager) {
   EXPECT_EQ(eager(kClient), kFrame);
 }
 
-// 5 us compared with 0.4 ns per byte: 12.5 KB.
+// Tests costs for which the initial size is right: 5 us compared with 0.4 ns
+// per byte give 12.5 KB.
 TEST_F(EagerSimulation, StaysWhereItIsRight) {
   costs_ = {0.2, 500};
   Begin(kFast, kFast);
@@ -173,7 +177,7 @@ TEST_F(EagerSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(eager(kClient), 3 * kKiB);
 }
 
-// The wanted size is in the middle between 6 and 12 KiB.
+// Tests noise with a wanted size in the middle between 6 and 12 KiB.
 TEST_F(EagerSimulation, NoiseDoesNotMakeItOscillate) {
   costs_ = {0.29, 500};
   Begin(kFast, kFast);
@@ -192,7 +196,7 @@ TEST_F(TuningSimulation, WhatIsFixedStays) {
   EXPECT_EQ(chunk(kServer), 10000u);
 }
 
-// The first read has the size that a pushing fabric will send.
+// Expects that the first read has the size that a pushing fabric will send.
 TEST_F(TuningSimulation, TheFirstReadIsOfWhatIsPushed) {
   fast_options_.push_bytes = 16 * kKiB;
   server_config_.tuning.chunk_bytes = 5000;

@@ -91,7 +91,7 @@ class TuningSimulation : public SessionTest {
   // The noise: before each message, latency and bandwidth in both directions
   // change by a random factor of up to this value.
   double noise_ = 1;
-  // One message in this many is delayed by a hundred times the latency.
+  // Delays one message in this many, by a hundred times the latency.
   int delayed_ = 0;
 
  private:

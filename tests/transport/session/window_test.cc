@@ -1,4 +1,4 @@
-// A slow reader must hold back only the sender of its own stream.
+// Tests that a slow reader holds back only the sender of its own stream.
 
 #include <memory>
 #include <string>
@@ -238,7 +238,7 @@ TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
                    "trailers cut short"}));
   Consume(1);
-  // No message waits for acceptance.
+  // Expects that no message waits for acceptance.
   EXPECT_EQ(client_->stream(1).Take(), Lines{});
 }
 
@@ -309,7 +309,8 @@ TEST_F(RawPeerTest, PeerThatOverrunsTheWindowEndsTheSession) {
                                  "stream's window"});
 }
 
-// The message has a length of 2^40: credit for it would be 257 frames.
+// Sends a message with a length of 2^40, for which the credit would be 257
+// frames.
 TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
   Config config = ServerConfig();
   config.max_receive_bytes = 5000;

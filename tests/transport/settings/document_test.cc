@@ -1,4 +1,5 @@
-// The table of settings, docs/settings.md and the fields of Options agree.
+// Tests that the table of settings, docs/settings.md and the fields of Options
+// agree.
 
 #include <fstream>
 #include <regex>
@@ -84,7 +85,7 @@ TEST(SettingsDocument, EverySettingHasItsParagraphAndNoParagraphIsLeftOver) {
   EXPECT_EQ(Matches(Document(), R"(\n\n\*\*([^*]+)\.\*\*)"), wanted);
 }
 
-// The comment of each field begins with the variable.
+// Tests that the comment of each field begins with the variable.
 TEST(SettingsDocument, EveryFieldOfOptionsIsASettingAndNamesItsVariable) {
   const std::string header = TextOf("penstock/options.h");
   std::set<std::string> fields;

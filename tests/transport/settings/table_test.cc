@@ -1,4 +1,4 @@
-// Rules for each row of the table of settings.
+// Tests rules for each row of the table of settings.
 
 #include <algorithm>
 #include <cstdlib>
@@ -37,8 +37,8 @@ struct Answers {
   }
 };
 
-// Returns the settings whose result this test can see. log_test tests the log's
-// setting.
+// Returns the settings whose result this test can see. The log's setting is
+// left to log_test.
 std::vector<Description> Resolved() {
   std::vector<Description> settings = DescribeSettings();
   settings.erase(std::remove_if(settings.begin(), settings.end(),
@@ -83,8 +83,8 @@ TEST(SettingsTable, ABadValueNamesTheVariableAndWhatIsAllowed) {
   }
 }
 
-// Compose files and systemd units set a variable without a value to the empty
-// text.
+// Tests empty values: compose files and systemd units set a variable without a
+// value to the empty text.
 TEST(SettingsTable, AnEmptyValueCountsAsUnset) {
   for (const Description& each : Resolved()) {
     const Answers answers = With(each, "");

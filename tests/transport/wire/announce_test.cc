@@ -24,8 +24,8 @@ Announce TwoRegions() {
   return announce;
 }
 
-// The bytes of an announcement of version 1. Never change them, because peers
-// of version 1 send them.
+// The golden bytes of an announcement of version 1. Never change them, because
+// peers of version 1 send them.
 constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"
     "07000000 1100000000000000 2200000000000000"
@@ -194,7 +194,7 @@ TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
   }
 }
 
-// Nobody could tell when an empty message has been read.
+// Tests an empty message, of which nobody could tell when it has been read.
 TEST(AnnounceWire, EmptyMessageIsRejected) {
   Announce announce = TwoRegions();
   announce.length = 0;

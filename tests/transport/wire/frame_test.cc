@@ -208,15 +208,15 @@ TEST(Frame, EncodeThenParseIsIdentity) {
   }
 }
 
-// For any bytes, parsing must end and stay within the bytes. An accepted frame
-// must equal its encoding.
+// Damages frames. For any bytes, parsing must end and stay within the bytes. An
+// accepted frame must equal its encoding.
 TEST(Frame, DamagedFramesAreRejectedOrMeanWhatTheySay) {
   Mutator random(2);
   for (int i = 0; i < 20000; ++i) {
     std::string bytes =
         Encode(Header(FrameType::kMessage, 7, 40), std::string(40, 'x')) +
         Encode(Header(FrameType::kAck, 0));
-    // The bytes have their own memory, so that a sanitizer notices a read
+    // Gives the bytes their own memory, so that a sanitizer notices a read
     // beyond them.
     const std::string damaged = random.Mutate(bytes);
     const std::vector<uint8_t> exact(damaged.begin(), damaged.end());

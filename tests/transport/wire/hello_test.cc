@@ -114,7 +114,7 @@ TEST(HelloWire, DamageIsRejectedOrStaysWithinTheLimits) {
       EXPECT_LE(offer.fabric.size(), 15u);
       EXPECT_LE(offer.data.size(), 1024u);
     }
-    // Encoding the parsed hello again must give the same bytes.
+    // Encodes the parsed hello again, which must give the same bytes.
     const std::string again = EncodeHello(*parsed);
     absl::StatusOr<Hello> reparsed = ParseHello(AsSpan(again));
     ASSERT_TRUE(reparsed.ok());

@@ -47,8 +47,8 @@ TEST(Http2Settings, CutAnywhereNeedsMore) {
 TEST(Http2Settings, FoundAmongOtherSettings) {
   VersionRange versions;
   size_t frame_bytes = 0;
-  // Contains SETTINGS_ENABLE_PUSH, SETTINGS_MAX_FRAME_SIZE, and gRPC's own
-  // 0xfe03.
+  // Inspects a frame with SETTINGS_ENABLE_PUSH, SETTINGS_MAX_FRAME_SIZE, and
+  // gRPC's own 0xfe03.
   EXPECT_EQ(InspectSettings(FromHex("000018 04 00 00000000 0002 00000000"
                                     "0005 00004000 fe10 5045 0101"
                                     "fe03 00000001"),
@@ -67,7 +67,7 @@ TEST(Http2Settings, StockPeersAreOther) {
            // An acknowledgement with settings.
            "000006 04 01 00000000 fe10 5045 0101",
            "000006 04 00 00000001 fe10 5045 0101",  // settings of a stream
-           // The last setting is cut short.
+           // A frame whose last setting is cut short.
            "000005 04 00 00000000 fe10 5045 01",
            "000008 06 00 00000000 0000000000000000",  // PING
            "ffffff 04 00 00000000",                   // far too long

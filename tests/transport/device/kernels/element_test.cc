@@ -33,7 +33,7 @@ void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
-    // After the largest number, assume the same distance as before it.
+    // Assumes the same distance after the largest number as before it.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);

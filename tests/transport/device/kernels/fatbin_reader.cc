@@ -60,8 +60,8 @@ absl::StatusOr<Struct> Take(absl::string_view bytes, uint64_t offset) {
 absl::StatusOr<std::string> DecompressZstd(absl::string_view compressed,
                                            uint64_t bytes) {
   using Decompress = size_t (*)(void*, size_t, const void*, size_t);
-  // dpkg itself needs this library, so it is present. The headers of
-  // the library need not be installed.
+  // Opens the library by name. dpkg itself needs it, so it is present, but its
+  // headers may be missing.
   void* library = dlopen("libzstd.so.1", RTLD_NOW);
   if (library == nullptr) {
     return absl::UnimplementedError("there is no libzstd.so.1 here");

@@ -1,5 +1,5 @@
-// The embedded file has the kernels that the plans name, for each architecture
-// that the file claims.
+// Tests that the embedded file has the kernels that the plans name, for each
+// architecture that the file claims.
 
 #include "transport/device/kernels/fatbin.h"
 
@@ -47,7 +47,8 @@ class FatbinTest : public testing::Test {
                                 fatbin->size());
   }
 
-  // Returns no images where the file cannot be read; the test is skipped then.
+  // Returns the images of the file. Returns none if the file cannot be read;
+  // the test is then skipped.
   std::vector<Image> Read() {
     auto images = ReadFatbin(fatbin_);
     if (images.ok()) return *std::move(images);
@@ -61,8 +62,8 @@ class FatbinTest : public testing::Test {
 
 TEST_F(FatbinTest, ItIsAlignedAndSmall) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(fatbin_.data()) % 16, 0u);
-  // The size of this file in each library with the kernels. CUDA 13.0 makes
-  // 32,280 bytes.
+  // Limits the size of this file in each library with the kernels. CUDA 13.0
+  // makes 32,280 bytes.
   EXPECT_LT(fatbin_.size(), 64u * 1024);
 }
 
@@ -84,7 +85,8 @@ TEST_F(FatbinTest, EachImageHasTheKernelsThatPlansName) {
   }
 }
 
-// The compiler of the PTX may fuse operations without .rn.
+// Tests that each operation of the PTX has .rn. Without .rn, the compiler of
+// the PTX may fuse operations.
 TEST_F(FatbinTest, ThePtxRoundsEachOperationAndKeepsSubnormals) {
   const std::vector<Image> images = Read();
   if (images.empty()) GTEST_SKIP() << "the fatbin cannot be read here";
@@ -98,7 +100,7 @@ TEST_F(FatbinTest, ThePtxRoundsEachOperationAndKeepsSubnormals) {
   for (const char* absent : {"fma.", ".ftz", "add.f32", "mul.f32", "sub.f32"}) {
     EXPECT_THAT(ptx, Not(HasSubstr(absent)));
   }
-  // A vector is loaded as a whole.
+  // Expects that a vector is loaded by one instruction.
   EXPECT_THAT(ptx, HasSubstr("ld.global.v4"));
   EXPECT_THAT(ptx, HasSubstr("st.global.v4"));
 }

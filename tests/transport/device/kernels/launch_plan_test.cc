@@ -172,7 +172,7 @@ TEST(LaunchPlanTest, CountsThatNoMemoryHoldsAreRefused) {
   EXPECT_THAT(sum.Refusal(), HasSubstr("are too many"));
   sum.count = std::numeric_limits<uint64_t>::max() / 4;
   EXPECT_THAT(sum.Refusal(), HasSubstr("ends after the last address"));
-  // The plan may use the very last bytes.
+  // Expects that a plan may use the very last bytes.
   sum.count = 4;
   sum.output = std::numeric_limits<uint64_t>::max() - 15;
   EXPECT_TRUE(sum.Plan().ok());

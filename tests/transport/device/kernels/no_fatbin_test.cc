@@ -1,4 +1,4 @@
-// A build without CUDA's compiler.
+// Tests a build without CUDA's compiler.
 
 #include <gtest/gtest.h>
 

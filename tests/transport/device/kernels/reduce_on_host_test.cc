@@ -42,7 +42,7 @@ double Bound(const Reduction& reduction, double magnitudes, double exact) {
     bound = bound / static_cast<double>(fan_in) + 0x1p-23 * std::fabs(exact);
   }
   if (reduction.type == ElementType::kF16) {
-    // Subnormal numbers are 2^-24 apart.
+    // Adds half of the distance between subnormal numbers, which is 2^-24.
     bound += std::max(0x1p-11 * std::fabs(exact), 0x1p-25);
   } else if (reduction.type == ElementType::kBf16) {
     bound += 0x1p-8 * std::fabs(exact);
@@ -110,7 +110,8 @@ TEST(ReduceOnHostTest, AMeanIsMultipliedByTheRoundedInverse) {
 }
 
 TEST(ReduceOnHostTest, AProductIsRoundedBeforeItIsAdded) {
-  // The exact rest is 2^-24, which a fused operation would return.
+  // Chooses numbers whose exact result is 2^-24, which a fused operation would
+  // return.
   const float factor = 1 + 0x1p-12f;
   EXPECT_EQ(
       ReduceFloats(Operation::kScaledAdd, {factor}, -(1 + 0x1p-11f), factor),

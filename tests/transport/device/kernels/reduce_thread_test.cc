@@ -69,7 +69,7 @@ TEST(ReduceThreadTest, ALaunchGivesEachBitOfTheReference) {
   EXPECT_GT(with_vectors, 500);
 }
 
-// A single block takes several turns.
+// Tests a launch of a single block, whose threads take several elements each.
 TEST(ReduceThreadTest, FewThreadsDoManyElements) {
   const std::vector<float> input(50001, 1.5f);
   std::vector<float> sum(50001);

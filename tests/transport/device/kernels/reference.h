@@ -30,10 +30,11 @@ inline float ValueOfBfloat16(uint16_t bits) {
   return static_cast<float>(Eigen::numext::bit_cast<Eigen::bfloat16>(bits));
 }
 
-// Sums and products of f32 in double, rounded to f32. The result is correctly
-// rounded: a product is exact in double. A sum that is first rounded to the 53
-// bits of a double, more than twice 24 plus two, and then to 24 bits, equals
-// the result of one rounding (Figueroa, "When is double rounding innocuous?").
+// Returns sums and products of f32, computed in double and rounded to f32. The
+// result is correctly rounded: a product is exact in double. A sum that is
+// first rounded to the 53 bits of a double, more than twice 24 plus two, and
+// then to 24 bits, equals the result of one rounding (Figueroa, "When is double
+// rounding innocuous?").
 inline float Sum(float a, float b) {
   return static_cast<float>(static_cast<double>(a) + static_cast<double>(b));
 }

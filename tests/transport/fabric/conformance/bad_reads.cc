@@ -1,5 +1,5 @@
-// Reads of bytes that are not there. A region comes from the peer, so every
-// field of the region may be nonsense.
+// Tests reads of bytes that are not there. A region comes from the peer, so
+// each of its fields may be wrong.
 
 #include <algorithm>
 #include <cstdint>
@@ -63,7 +63,8 @@ TEST_P(ConformanceBadReads, AtOffsetsThatOverflowFail) {
   }
 }
 
-// The region's offset plus the read's offset overflows to a valid place.
+// Tests regions whose offset plus the read's offset overflows to a valid
+// address.
 TEST_P(ConformanceBadReads, OfRegionsThatOverflowFail) {
   for (uint64_t length : {kSize, ~uint64_t{0}}) {
     RemotePart part = NewPart();
@@ -80,7 +81,8 @@ TEST_P(ConformanceBadReads, OfRegionsFarLargerThanWhatIsExposedFail) {
   ExpectRefused(part, uint64_t{1} << 49, 3);
 }
 
-// The region says how many bytes may be read, even if more bytes are exposed.
+// Tests that a read cannot go beyond its region, even if more bytes are
+// exposed.
 TEST_P(ConformanceBadReads, BeyondANarrowRegionFail) {
   RemotePart part = NewPart();
   part.length = 10;
@@ -97,7 +99,8 @@ TEST_P(ConformanceBadReads, OfAnUnknownKeyFail) {
 }
 
 TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
-  // The keys of both ends may be equal, but the bytes differ.
+  // Exposes a part at the other end, too. The keys of both ends may be equal,
+  // but the bytes differ.
   NewPart();
   const Exposure own = Expose(Side::kB, PayloadOf(RandomBytes(kSize, 2)));
   Target target(one_read());
@@ -108,8 +111,9 @@ TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
   EXPECT_TRUE(target.margins_are_untouched());
 }
 
-// The read ends with an error, or gives the bytes that were exposed, as the
-// fabric's header says. Bytes that were written there later must never appear.
+// Reads a withdrawn region. The read must end with an error, or give the bytes
+// that were exposed, as the fabric's header says. It must never give bytes that
+// were written there later.
 TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   if (!harness_->withdraw_ends_reads()) {
     GTEST_SKIP() << "this fabric stages what it exposes";
@@ -134,7 +138,7 @@ TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   }
 }
 
-// The request is under way when the region is withdrawn.
+// Withdraws the region while the request is under way.
 TEST_P(ConformanceBadReads, OvertakenByWithdrawEndOnceAndNeverWrong) {
   const RemotePart part = NewPart();
   const size_t count = capabilities().max_reads;

@@ -1,4 +1,4 @@
-// The capabilities that an endpoint reports.
+// Tests the capabilities that an endpoint reports.
 
 #include <string>
 
@@ -34,8 +34,8 @@ TEST_P(Conformance, LimitsAreUsable) {
   EXPECT_GT(capabilities().max_reads, 0);
 }
 
-// The session asks for the capabilities at any time, and uses one answer for
-// both directions.
+// Tests that capabilities do not change and are equal at both ends. The session
+// asks for them at any time, and uses one answer for both directions.
 TEST_P(Conformance, CapabilitiesAreConstantAndTheSameAtBothEnds) {
   const Capabilities first = a()->capabilities();
   EXPECT_TRUE(AreEqual(first, b()->capabilities()));

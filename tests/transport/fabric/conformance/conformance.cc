@@ -43,8 +43,8 @@ void Conformance::Connect() {
 }
 
 size_t Conformance::several_chunks() const {
-  // The size is a little more than three chunks, or more where chunks are
-  // short, but small enough to run often.
+  // Returns a little more than three chunks, or more if chunks are short, but
+  // so little that the test can run often.
   const size_t chunk = capabilities().read_chunk_bytes;
   return std::max<size_t>(3 * chunk + chunk / 3, 1000);
 }
@@ -96,7 +96,7 @@ Exposure Conformance::Expose(Side owner, const memory::Payload& payload,
                              size_t max_parts) {
   absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload, max_parts);
   EXPECT_TRUE(exposure.ok()) << exposure.status();
-  // The test can still use the first part of the region.
+  // Returns a region that has a first part, so that the failed test can go on.
   if (!exposure.ok()) return Exposure{RemoteRegion(1), memory::Payload()};
   EXPECT_LE(exposure->region.size(), max_parts);
   for (const RemotePart& part : exposure->region) EXPECT_GT(part.length, 0u);
@@ -126,7 +126,8 @@ void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
       rest.remove_prefix(size);
     }
   }
-  // A device may be silent for longer than Pump() waits, on a busy machine.
+  // Pumps again and again: on a busy machine, a device may be silent for longer
+  // than Pump() waits.
   for (int i = 0; i < 100 && !this->at(reader).under_way.empty(); ++i) Pump();
 }
 

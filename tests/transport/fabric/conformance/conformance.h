@@ -62,9 +62,9 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   // in parallel as the fabric prefers.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Ends an exposure that was read and not loaded, like both sessions.
+  // Ends an exposure that was read and not loaded, as both sessions do.
   void Release(Side owner, const RemoteRegion& region);
-  // Expects that packets and regions pass in both directions.
+  // Expects that packets and regions can pass in both directions.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }
   void Kill(Side side);

@@ -1,4 +1,4 @@
-// The peer does not take the packets that are sent.
+// Tests packets that the peer does not read.
 
 #include <cstdint>
 #include <random>
@@ -19,7 +19,7 @@ TEST_P(Conformance, SendWithoutCreditIsRefusedAndWritableFollows) {
   EXPECT_EQ(at_a().writable, 0);
   Pump();
   EXPECT_GT(at_a().writable, 0);
-  // Exactly the accepted packets have arrived.
+  // Expects that exactly the accepted packets arrive.
   EXPECT_EQ(at_b().packets.size(), taken);
   EXPECT_TRUE(Send(Side::kA, "goes again"));
   Pump();
@@ -48,8 +48,8 @@ TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   }
 }
 
-// The smallest packet fits where the largest does not, until the smallest does
-// not fit either.
+// Sends smaller and smaller packets until none fits. The smallest packet fits
+// where the largest does not.
 TEST_P(Conformance, WhatFitsAfterARefusalArrivesToo) {
   const size_t full = SendUntilRefused(Side::kA);
   size_t small = 0;
@@ -105,8 +105,8 @@ TEST_P(Conformance, NothingIsLostUnderBackPressure) {
   EXPECT_TRUE(at_a().packets == sent[1]);
 }
 
-// The receiver of a large message frees the sender's memory by reading. A read
-// must not wait for the packets of the same end.
+// Tests that a read does not wait for the packets of the same end. The receiver
+// of a large message frees the sender's memory by reading.
 TEST_P(Conformance, ReadsNeedNoCredit) {
   const std::string bytes = RandomBytes(several_chunks(), 3);
   const Exposure exposure = Expose(Side::kB, PayloadOf(bytes));

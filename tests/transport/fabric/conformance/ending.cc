@@ -95,7 +95,7 @@ TEST_P(ConformanceEnding, BothEndsLearnOnceThatTheConnectionIsCut) {
   for (Side side : kSides) ASSERT_NO_FATAL_FAILURE(ExpectEnded(side));
 }
 
-// The owner hears of the end later than the endpoint.
+// Calls an end that is broken, but whose owner has not heard of it yet.
 TEST_P(ConformanceEnding, CallsToABrokenEndHaveNoEventsButTheReadsEnd) {
   StartEverything();
   Kill(Side::kA);

@@ -68,7 +68,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   RemoteRegion unknown = exposure.region;
   unknown[0].key ^= uint64_t{1} << 63;
   a()->Withdraw(unknown);
-  // The key of the peer's region does not name a region of this end.
+  // Withdraws the peer's region, whose key does not name a region of this end.
   b()->Withdraw(exposure.region);
   EXPECT_EQ(ReadWhole(Side::kB, exposure.region).value_or("error"),
             "some bytes");
@@ -77,7 +77,7 @@ TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   ExpectAlive();
 }
 
-// The peer reads from the same end for hours.
+// Exposes and reads often, as the peer of one end does for hours.
 TEST_P(Conformance, MemoryOfRegionsThatWereReadComesBack) {
   constexpr size_t kBytes = 1024 * 1024;
   const std::string bytes = RandomBytes(kBytes, 2);

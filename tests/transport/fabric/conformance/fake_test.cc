@@ -41,7 +41,7 @@ class FakeHarness : public Harness {
     link_.FailNthExpose(ToFake(side), 1);
     return true;
   }
-  // Makes the latest read end first.
+  // Reverses the order in which reads end: the latest read ends first.
   void ReverseReads() {
     for (Side side : kSides) {
       link_.SetReadOrder(ToFake(side),

@@ -58,7 +58,7 @@ TEST_P(ConformanceLoading, BytesAreThoseOfAllPieces) {
   }
 }
 
-// The peer sees the memory itself in which the owner's bytes lie.
+// Tests that the peer sees the owner's memory itself.
 TEST_P(ConformanceLoading, BytesAreNotCopied) {
   const Exposure exposure = Expose(Side::kA, PayloadOf("some bytes"));
   const auto loaded = b()->Load(exposure.region);
@@ -136,7 +136,7 @@ TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
   EXPECT_EQ(TextOf(*loaded), "some bytes");
 }
 
-// Some fabrics share no memory, so the suite may have no case.
+// Allows no case, because some fabrics share no memory.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceLoading);
 INSTANTIATE_TEST_SUITE_P(
     Fabric, ConformanceLoading,

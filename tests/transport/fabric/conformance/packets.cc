@@ -58,8 +58,8 @@ TEST_P(Conformance, PacketOfTheFullSizeArrives) {
   }
 }
 
-// These sizes include those at which a fabric changes its padding or stops to
-// send inline.
+// Sends packets of every small size. The sizes include those at which a fabric
+// changes its padding or stops to send inline.
 TEST_P(Conformance, PacketOfEverySmallSizeArrives) {
   Texts sent;
   for (size_t size = 0; size <= std::min<size_t>(max_packet(), 300); ++size) {
@@ -80,8 +80,8 @@ TEST_P(Conformance, SenderMayChangeItsBufferAfterSend) {
   EXPECT_TRUE(at_b().packets[0] == sent);
 }
 
-// The receiver parses the packet in place. Meanwhile the receiver answers, and
-// the peer continues to send. Neither may write to the packet.
+// Tests that nobody writes to a packet while its receiver parses it in place.
+// Meanwhile the receiver answers, and the peer continues to send.
 TEST_P(Conformance, PacketStaysTheSameUntilItsEventReturns) {
   const size_t size = std::min<size_t>(max_packet(), 5000);
   Texts sent = {RandomBytes(size, 1)};

@@ -1,4 +1,4 @@
-// Payloads of many pieces, exposed in one part or in several.
+// Tests payloads of many pieces, exposed in one part or in several.
 
 #include <algorithm>
 #include <cstdint>
@@ -85,7 +85,7 @@ TEST_P(ConformanceParts, OfManyPiecesAreAllOfThePayload) {
   ExpectAlive();
 }
 
-// A part says how many bytes may be read of it, even if more bytes are exposed
+// Tests that a read cannot go beyond its part, even if more bytes are exposed
 // next to it.
 TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
   const memory::Payload payload = RandomPayload(Side::kA, 10);
@@ -101,7 +101,8 @@ TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
   EXPECT_TRUE(at_b().broken.empty() || !harness_->survives_bad_reads());
 }
 
-// The fabric reads into the program's own memory, and writes no byte outside.
+// Tests that the fabric reads into the program's own memory, and writes no byte
+// outside.
 TEST_P(ConformanceParts, AreReadIntoMemoryOfTheProgram) {
   for (Side owner : kSides) {
     Endpoint* const reader = end(Other(owner));

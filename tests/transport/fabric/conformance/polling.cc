@@ -1,4 +1,4 @@
-// Tests input, and when which side must be rung for it.
+// Tests input, and which side must ring for it, and when.
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -23,7 +23,8 @@ class ConformancePolling : public Conformance {
   void SetUp() override {
     Conformance::SetUp();
     ASSERT_FALSE(HasFatalFailure());
-    // The fabric itself decides whether an end begins armed.
+    // Disarms both ends, because the fabric itself decides whether an end
+    // begins armed.
     for (Side side : kSides) end(side)->SetArmed(false);
   }
 };
@@ -119,7 +120,8 @@ TEST_P(ConformanceDoorbell, RoomForABlockedSenderIsInput) {
   EXPECT_FALSE(a()->HasInput());
 }
 
-// A single Poll() must not take the thread from other connections.
+// Tests that a single Poll() is bounded, so that the thread can serve other
+// connections.
 TEST_P(ConformancePolling, OnePollEndsThoughThePeerKeepsSending) {
   int left = 100 * 1000;
   at_b().on_packet = [&](absl::Span<const uint8_t>) {
@@ -140,7 +142,7 @@ TEST_P(ConformanceDoorbell, ArmedReceiverIsToBeRungOnce) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_TRUE(Rings(Side::kA));
   EXPECT_FALSE(Rings(Side::kA)) << "twice for one packet";
-  // Side B itself requests no doorbell for its peer.
+  // Expects that side B, which has sent nothing, does not ring its peer.
   EXPECT_FALSE(Rings(Side::kB));
 }
 
@@ -152,15 +154,15 @@ TEST_P(ConformanceDoorbell, ReceiverThatPollsIsNotToBeRung) {
   b()->SetArmed(false);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "y"));
   EXPECT_FALSE(Rings(Side::kA));
-  // Side A is armed now. This does not affect side B.
+  // Arms side A, which does not affect side B.
   Pump();
   a()->SetArmed(true);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "z"));
   EXPECT_FALSE(Rings(Side::kA));
 }
 
-// Between the receiver's last poll and its arming, nobody rings. The receiver
-// must look again.
+// Tests input that comes between the receiver's last poll and its arming, when
+// nobody rings. The receiver must look again.
 TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(Rings(Side::kA));
@@ -179,7 +181,8 @@ TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
   }
 }
 
-// The sender sleeps, although it has packets to send.
+// Tests a sender that sleeps although it has packets to send. The receiver must
+// ring it when there is room.
 TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   SendUntilRefused(Side::kA);
   a()->SetArmed(true);
@@ -212,7 +215,8 @@ TEST_P(ConformanceDescriptor, ArmedEndIsWokenByInput) {
   }
 }
 
-// Nobody arms the end again between two wake-ups while all sleep.
+// Tests two wake-ups in a row. Nobody arms the end again between them while all
+// sleep.
 TEST_P(ConformanceDescriptor, StaysArmedAfterAWakeUp) {
   b()->SetArmed(true);
   for (int i = 0; i < 5; ++i) {
@@ -261,7 +265,7 @@ TEST_P(ConformanceDescriptor, NobodyIsToBeRung) {
   EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
-// The test arms as a poller does before it sleeps, without the owner's lock.
+// Arms without the owner's lock, as a poller does before it sleeps.
 TEST_P(ConformancePolling, AnyThreadMayLookForInputAndArm) {
   std::atomic<bool> done{false};
   std::thread other([&] {
@@ -299,7 +303,7 @@ std::vector<FabricCase> FabricsThat(Waking a, Waking b) {
   });
 }
 
-// Each fabric uses only one of the three ways to wake.
+// Allows no case, because each fabric uses only one of the three ways to wake.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePolling);
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePolling,
                          ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,

@@ -79,8 +79,8 @@ class Recorder : public EndpointEvents {
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 
-  // Set by the test around its calls of the endpoint: the reads that have not
-  // ended, and if a call of Read() is running.
+  // The reads that have not ended, and if a call of Read() is running. The test
+  // sets both around its calls of the endpoint.
   std::set<uint64_t> under_way;
   bool within_read = false;
   // The reason for forbidding events now; null if they are allowed.

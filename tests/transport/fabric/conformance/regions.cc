@@ -1,4 +1,4 @@
-// One end exposes bytes, and the other end reads them.
+// Tests bytes that one end exposes and the other end reads.
 
 #include <cstdint>
 #include <memory>
@@ -59,7 +59,8 @@ TEST_P(Conformance, RegionOfManyPiecesIsOne) {
   EXPECT_TRUE(*read == bytes);
 }
 
-// The caller chooses the cookies: any numbers, in any order.
+// Tests concurrent reads whose cookies are any numbers, in any order: the
+// caller chooses them.
 TEST_P(Conformance, ConcurrentReadsEndOnceEach) {
   const size_t chunk = capabilities().read_chunk_bytes;
   const size_t count = capabilities().max_reads;
@@ -94,7 +95,8 @@ TEST_P(Conformance, ReadFromWithinTheEndOfAnotherSucceeds) {
   EXPECT_TRUE(target.text() == bytes);
 }
 
-// The session hands the memory to the application as soon as a read ends.
+// Tests that a destination is left alone once its read has ended, because the
+// session then hands the memory to the application.
 TEST_P(Conformance, DestinationIsNotWrittenToAfterTheReadsEnd) {
   const size_t size = capabilities().read_chunk_bytes;
   const RemotePart part = ExposePart(RandomBytes(size, 6));

@@ -20,13 +20,14 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The size of the arena: sixteen of the largest payloads of the suite. If the
-// arena does not get memory back, the arena soon has too little.
+// The size of the arena, in bytes: sixteen of the largest payloads of the
+// suite. If the arena did not get memory back, it would soon have too little.
 constexpr uint64_t kArenaBytes = 16 * 1024 * 1024;
 
 class ShmHarness : public Harness {
  public:
-  // Returns null, and fails the test, where there is no shared memory.
+  // Returns a harness. Returns null, and fails the test, if there is no shared
+  // memory.
   static std::unique_ptr<Harness> Create(uint32_t ring_bytes) {
     auto harness = absl::WrapUnique(new ShmHarness(ring_bytes));
     std::unique_ptr<shm::Pair> pair =

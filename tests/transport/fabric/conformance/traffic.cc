@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kMaxRegion = 400 * 1000;
 constexpr size_t kRegionBytes = 8 * kMaxRegion;
-// The largest number of bytes on their way, in packets of any size.
+// The number of full packets whose bytes may be on their way, in packets of any
+// size.
 constexpr size_t kFullPackets = 80;
 constexpr int kMaxRounds = 1000 * 1000;
 
@@ -42,7 +43,7 @@ class ConformanceTraffic : public Conformance {
     // The packets that were sent and have not yet arrived.
     std::deque<absl::string_view> packets;
     std::map<uint64_t, Pull> pulls;  // the reads under way, by the region's key
-    // The reads, by cookie.
+    // The reads by cookie.
     std::map<uint64_t, std::pair<uint64_t, size_t>> reads;
     size_t packet_bytes = 0;
     size_t region_bytes = 0;
@@ -84,7 +85,7 @@ class ConformanceTraffic : public Conformance {
     ASSERT_TRUE(packet == AsSpan(from.packets.front()));
     from.packets.pop_front();
     from.packet_bytes += packet.size();
-    // The test need not keep thousands of packets.
+    // Drops the packets that the recorders keep, which the test does not need.
     for (Side side : kSides) at(side).packets.clear();
   }
 

@@ -21,9 +21,9 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// A device works in the background. If nothing arrives for this long, the test
-// assumes that everything was delivered. Many times the time of a packet on an
-// emulated processor.
+// The time without arrivals after which the test assumes that everything was
+// delivered. A device works in the background. Many times the time of a packet
+// on an emulated processor.
 constexpr absl::Duration kQuiet = absl::Milliseconds(30);
 
 class VerbsHarness : public Harness {

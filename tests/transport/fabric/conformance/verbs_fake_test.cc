@@ -25,7 +25,7 @@ namespace {
 // Waits until the event loop has done all of its work.
 void DrainLoop() {
   progress::EventLoop* loop = progress::EventLoop::Get().value();
-  // The first round may cause work for later rounds.
+  // Waits for several rounds, because the first may cause work for later ones.
   for (int round = 0; round < 3; ++round) {
     std::mutex mu;
     std::condition_variable changed;

@@ -12,7 +12,7 @@ namespace fabric {
 namespace conformance {
 namespace {
 
-// The capacity of the wire. About as many bytes as a socket buffer holds.
+// The capacity of the wire, in bytes. About as many as a socket buffer holds.
 constexpr size_t kCapacity = 200 * 1000;
 
 }  // namespace
@@ -24,7 +24,8 @@ size_t MemoryWire::Cut(size_t size) {
 }
 
 size_t MemoryWire::Put(Side from, absl::Span<const uint8_t> bytes) {
-  // Nobody takes the bytes, but the sender does not learn that from sending.
+  // Drops the bytes, which nobody takes. The sender does not learn this from
+  // sending.
   if (closed_[Index(Other(from))]) return bytes.size();
   std::string& to = to_[Index(Other(from))];
   const size_t size = Cut(std::min(bytes.size(), kCapacity - to.size()));

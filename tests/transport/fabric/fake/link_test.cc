@@ -1,4 +1,4 @@
-// Packets, doorbells, and the end of a fake link.
+// Tests packets, doorbells, and the end of a fake link.
 
 #include "transport/fabric/fake/link.h"
 
@@ -60,8 +60,8 @@ class TimedLinkTest : public FakeLinkTest {
     options.now_ns = [now_ns] { return *now_ns; };
     return options;
   }
-  // Steps to the time of the next event, and returns that time. No event is
-  // delivered before.
+  // Steps to the time of the next event, and returns that time. Expects that no
+  // event is delivered before.
   uint64_t StepInTime() {
     EXPECT_GT(link_.NextDue(), now_ns_);
     now_ns_ = link_.NextDue() - 1;

@@ -1,4 +1,5 @@
-// One end of a fake link exposes bytes, and the other end reads or loads them.
+// Tests bytes that one end of a fake link exposes, and the other end reads or
+// loads.
 
 #include <cstdint>
 #include <memory>

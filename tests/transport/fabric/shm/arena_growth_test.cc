@@ -19,7 +19,8 @@
 
 namespace {
 
-// Stops the calls of fallocate(), lets them fail, and counts them.
+// A replacement of fallocate() that stops calls, lets them fail, and counts
+// them.
 class Kernel {
  public:
   int Fallocate(int fd, int mode, off_t offset, off_t size) {

@@ -1,4 +1,4 @@
-// The limit on the size of a process's arenas.
+// Tests the limit on the size of a process's arenas.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -177,7 +177,7 @@ TEST_F(IdleArena, TellsWhoeverWatches) {
   auto watcher = std::make_shared<Watcher>();
   arena_->AddWatcher(watcher);
   for (int i = 0; i < 100; ++i) {
-    // The arena must bear watchers that are destroyed immediately.
+    // Adds watchers that are destroyed immediately, which must do no harm.
     arena_->AddWatcher(std::make_shared<Watcher>());
   }
   for (uint64_t mib : {12, 24}) Use(mib);

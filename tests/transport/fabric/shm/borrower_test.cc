@@ -1,4 +1,4 @@
-// The answers of a borrower of device memory, message by message.
+// Tests the answers of a borrower of device memory, message by message.
 
 #include "transport/fabric/shm/borrower.h"
 
@@ -29,7 +29,7 @@ namespace {
 using Kind = SetupMessage::Kind;
 constexpr uint32_t kId = kDeviceBit | 5;
 
-// Counts the loans that are closed. Reports nothing to the peer.
+// Counts the closed allocations. Reports nothing to the peer.
 class CountingPeer : public BorrowedDevice::Peer {
  public:
   std::shared_ptr<const void> KeepReading() override { return nullptr; }
@@ -117,9 +117,9 @@ TEST_F(BorrowerTest, SaysUnaskedWhatIsClosedAtTheEnd) {
   AwaitClosed(1);
   EXPECT_TRUE(borrower_->OnClosed(kId));
   ExpectClosed(kId);
-  // The peer sends this message before it has heard of the close.
+  // Sends a message as a peer does that has not heard of the close yet.
   Say(Kind::kTakeBack, kId);
-  // The loan comes too late, because the peer was told to stop.
+  // Lends too late: the peer was told to stop.
   Say(Kind::kDevice, kId + 2);
   EXPECT_FALSE(Find(kId + 2).ok());
   EXPECT_TRUE(borrower_->Answer());

@@ -1,4 +1,4 @@
-// Two processes with an endpoint each, of which one dies.
+// A rig of two processes with an endpoint each, of which one dies.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEATH_RIG_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_DEATH_RIG_H_
@@ -64,8 +64,8 @@ class DeathRig : public testing::Test {
   void Kill();
   // Returns the status of waitpid().
   int WaitForPeer();
-  // Lets a forked copy of this process drop the rig, and checks that
-  // `is_intact` holds in the copy and that the connection still works here.
+  // Drops the rig in a forked copy of this process. Checks that `is_intact`
+  // holds in the copy and that the connection still works here.
   void DropInForkedCopy(const std::function<bool()>& is_intact);
 
   std::unique_ptr<ShmFabric> fabric_;

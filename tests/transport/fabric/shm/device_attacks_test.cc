@@ -1,4 +1,5 @@
-// Messages of a hostile peer about device memory. Each costs only its sender.
+// Tests messages of a hostile peer about device memory. Each message must harm
+// only its sender.
 
 #include "tests/transport/fabric/shm/device_attacks.h"
 
@@ -136,7 +137,7 @@ TEST_F(ShmDeviceAttacks, WhoNeverSaidThatItOpensDevicesPassesNone) {
   Connect(kOpensDevices, /*has_devices=*/false);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   ExpectRefused("not opened here");
-  // Feature bits of later releases are ignored.
+  // Sets feature bits of later releases, which must be ignored.
   Connect(~kOpensDevices);
   EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
   Connect(~0u);
@@ -154,7 +155,7 @@ TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
     Say(lie);
     for (int i = 0; i < 10; ++i) EXPECT_FALSE(Load(kId, 0, 65536).ok());
     EXPECT_EQ(CountAnswers(Kind::kDeclined), 1);
-    // Other loans still work.
+    // Expects that other loans still work.
     Lend(kId + 1);
     EXPECT_TRUE(Load(kId + 1).ok());
     Connect(kOpensDevices);
@@ -168,7 +169,7 @@ TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
     pieces.push_back(ours_.Put(std::string(memory::kMinDeviceBytes, 'y')));
   }
-  // The peer never gives its loans back, so the numbers run out.
+  // Never gives loans back, so that their numbers run out.
   for (uint32_t i = 0; i < 2 * kMaxLoans; ++i) {
     (void)attacked->Expose(memory::Payload(pieces[i % pieces.size()]), 1);
   }
@@ -194,13 +195,14 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
     return second.ok() && !IsDeviceId(SegmentOfKey(second->region[0].key));
   }));
   EXPECT_TRUE(attacked->TakesDeviceMemory());
-  // Lending in the other direction still works.
+  // Expects that lending in the other direction still works.
   Lend(kId);
   EXPECT_TRUE(WaitUntil([this] { return Load(kId).ok(); }));
   EXPECT_TRUE(pair_->end.events.broken.empty());
 }
 
-// After nonsense, the peer would not hear a refusal, so nothing is lent either.
+// Tests lending to a peer that has sent nonsense. This side would not receive a
+// refusal of the peer, so it must lend nothing either.
 TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   EXPECT_TRUE(attacked->TakesDeviceMemory());

@@ -23,8 +23,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// CUDA does not define what happens if memory is freed while another process
-// has it open.
+// Tests that memory is freed only after the peer has closed it. CUDA does not
+// define the result otherwise.
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
   std::promise<void> may_close;
@@ -35,8 +35,8 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // The loan is taken back at once, because nobody will lend the memory again.
-  // But the peer's driver is slow.
+  // Waits: the loan is taken back at once, because nobody will lend the memory
+  // again, but the peer's driver is slow.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -94,7 +94,7 @@ TEST_F(ShmDevices, WhatIsIdleIsClosed) {
   Pass(idle);
   const memory::Payload held = Load(Expose(memory::Payload(OnDevice(kMiB, 2))));
   EXPECT_EQ(ours_.open_now(), 2);
-  // The memory is closed after some seconds, though nobody polls.
+  // Expects that the memory is closed after some seconds, though nobody polls.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 1; }));
   EXPECT_EQ(Read(held), Content(kMiB, 2));
 }
@@ -110,7 +110,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
   loaded = absl::InternalError("");
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
-  // The loan was never opened.
+  // Lends an allocation that is never opened.
   Lend(kId + 1);
   Say(About(Kind::kTakeBack, kId + 1));
   EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
@@ -120,8 +120,7 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
 
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   std::promise<void> may_close;
-  // The task holds up the thread that closes allocations which were never
-  // opened.
+  // Holds up the thread that closes allocations which were never opened.
   progress::RunAside(progress::Aside::kMemory,
                      [&] { may_close.get_future().wait(); });
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
@@ -132,7 +131,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   const absl::Status refused = Load(kDeviceBit | 1000);
   EXPECT_TRUE(absl::StrContains(refused.message(), "too much")) << refused;
   may_close.set_value();
-  // Answers are also sent to a peer that sends nothing more.
+  // Expects answers although the peer sends nothing more.
   int closed = 0;
   EXPECT_TRUE(WaitUntil([&] {
     closed += CountAnswers(Kind::kClosed);
@@ -140,8 +139,8 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   }));
 }
 
-// A side continues to read from its peer until the peer says that all memory is
-// closed.
+// Tests that the peer is told of the end only once all its memory is closed.
+// Until then a side may still read it.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
@@ -157,8 +156,8 @@ TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
 }
 
-// The peer neither answers nor hangs up. This side keeps the memory that it has
-// lent to the peer, but only for a limited time.
+// Tests a peer that neither answers nor hangs up. This side keeps the memory
+// that it has lent to the peer, but only for a limited time.
 TEST_F(ShmDeviceAttacks, APeerThatClosesNothingKeepsWhatItWasLentForAWhile) {
   for (const bool hangs_up : {true, false}) {
     {
@@ -208,9 +207,9 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   EXPECT_EQ(ours_.open_now(), 1);
 }
 
-// Five peers that leave together cause more closing than this process accepts
-// at once. Another peer, which has done nothing wrong, must be served again
-// afterwards.
+// Lets five peers leave together, which causes more closing than this process
+// accepts at once. Another peer, which has done nothing wrong, must be served
+// again afterwards.
 TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
@@ -227,13 +226,13 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   EXPECT_EQ(ours_.open_now(), 1);
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   closed.set_value();
-  // The close happens though nobody asks for the messages that came meanwhile.
+  // Expects the close, though nobody asks for the messages that came meanwhile.
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
   EXPECT_TRUE(Load(kId + 1).ok());
 }
 
-// A driver may be slow. The driver's time must not count as work of strangers.
+// Tests a slow driver, whose time must not count as work of strangers.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
   progress::RunAside(progress::Aside::kDevice,
@@ -251,7 +250,8 @@ TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
-// The stuck work would block each connection that depends on the device.
+// Tests that memory of a stuck device is not offered: it would block each
+// connection that depends on the device.
 TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
   memory::FakeDeviceAccess devices;
   Options options;

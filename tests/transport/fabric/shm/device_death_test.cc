@@ -1,4 +1,5 @@
-// Two processes hold device memory of each other, and one of them dies.
+// Tests two processes that hold device memory of each other, when one of them
+// dies.
 
 #include <signal.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ class ShmDeviceDeath : public DeathRig {
     EXPECT_TRUE(endpoint_->TakesDeviceMemory());
     Exchange();
   }
-  // Afterwards, each side holds 1 MiB of the other's memory.
+  // Makes each side hold 1 MiB of the other's memory.
   void Exchange() {
     memory::Bytes piece = devices_.Put(std::string(kMiB, 'p'));
     lent_ = piece.owner;
@@ -70,7 +71,7 @@ TEST_F(ShmDeviceDeath, OfThePeerEndsItsLoansAndClosesWhatItLent) {
   ASSERT_TRUE(PollUntilBroken());
   EXPECT_TRUE(WaitUntil([this] { return lent_.expired(); }));
   EXPECT_FALSE(endpoint_->TakesDeviceMemory());
-  // Memory that is held stays valid.
+  // Expects that held memory stays valid.
   EXPECT_EQ(devices_.Get(held_.pieces()[0].span()), std::string(kMiB, 'c'));
   endpoint_.reset();
   EXPECT_EQ(devices_.open_now(), 1);
@@ -95,7 +96,7 @@ TEST_F(ShmDeviceDeath, PeerClosesAllWhenOurEndIsGone) {
 }
 
 TEST_F(ShmDeviceDeath, ForkedCopyTouchesNothing) {
-  // The copy calls no driver.
+  // Expects that the forked copy calls no driver.
   DropInForkedCopy([this] { return devices_.open_now() == 1; });
   EXPECT_FALSE(lent_.expired());
   Exchange();

@@ -1,4 +1,4 @@
-// The messages of a lender of device memory to its peer, one by one.
+// Tests the messages of a lender of device memory to its peer, one by one.
 
 #include "transport/fabric/shm/device_lender.h"
 
@@ -119,7 +119,7 @@ TEST_F(DeviceLenderTest, TakesBackWhatIsIdle) {
   (void)Receive();
   const uint32_t id = lent->segment_id;
   const absl::Time now = base::SteadyNow();
-  // The memory is lent, and so not idle.
+  // Takes back nothing, because the memory is lent and so not idle.
   lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);
   lent.reset();
   lender_->TakeBackIdle(now + 3 * kDeviceIdleTime - absl::Milliseconds(1));
@@ -218,7 +218,8 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  // The loan was taken back, but the peer does not know yet.
+  // Expects a loan that was taken back, but of which the peer does not know
+  // yet.
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {
@@ -239,15 +240,15 @@ TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
     EXPECT_TRUE(lender_->Decline(id).ok());
   }
   ExpectNotLent(piece, "the peer could not open it");
-  // Only this allocation is not lent. Another allocation may be on another
-  // device, which the peer can open.
+  // Expects that only this allocation is no longer lent. Another allocation may
+  // be on another device, which the peer can open.
   EXPECT_TRUE(lender_->Lend(Put()).has_value());
   (void)Receive();
   EXPECT_EQ(lender_->Describe(), "devices' memory in place");
   const memory::Bytes last = Put();
   EXPECT_TRUE(lender_->Lend(last).has_value());
   (void)Receive();
-  // The memory is still wanted, so it is kept.
+  // Expects that the memory is kept, because it is still in use.
   absl::SleepFor(absl::Milliseconds(2));
   const absl::Time now = base::SteadyNow();
   ExpectNotLent(piece, "the peer could not open it");
@@ -271,7 +272,7 @@ TEST_F(DeviceLenderTest, LendsNothingAfterManyRefusals) {
   ExpectNotLent(Put(), "the peer could not open it");
   lender_->StopUnheard();
   ExpectNotLent(Put(), "the peer could not open it");
-  // The peer closes the memory later, as usual.
+  // Lets the peer close the memory later, as usual.
   lender_->TakeBackIdle(base::SteadyNow() + kDeviceIdleTime);
   int taken_back = 0;
   while (const auto message = Receive()) {
@@ -297,8 +298,8 @@ TEST_F(DeviceLenderTest, KeepsMemoryUntilThePeerHasClosedIt) {
   EXPECT_TRUE(WaitUntil([this] { return devices_.allocated() == 0; }));
 }
 
-// Freeing memory may take long, and the thread that notices the end also serves
-// all timers and set-ups.
+// Tests that memory is freed on another thread. Freeing may take long, and the
+// thread that notices the peer's end also serves all timers and set-ups.
 TEST_F(DeviceLenderTest, WhatIsLentToAPeerThatEndsIsFreedAside) {
   LyingDevices devices;
   Use(&devices);
@@ -357,8 +358,8 @@ TEST_F(DeviceLenderTest, GivesUpOnWhatAPeerDoesNotCloseWhateverElseIsLent) {
   EXPECT_EQ(lender_->count(), 1u) << "a loan of it is out";
 }
 
-// The thread that looks for returned loans must not be the last holder of the
-// memory.
+// Tests that the thread that looks for returned loans is not the last holder of
+// the memory.
 TEST_F(DeviceLenderTest, KeepsWhatIsClosedUntilItsLoanIsBack) {
   auto lent = lender_->Lend(Put());
   const uint32_t id = lent->segment_id;

@@ -44,8 +44,8 @@ TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
   EXPECT_EQ(Read(loaded), Content(100, 1) +
                               Content(kMiB, 2).substr(4097, 300 * kKiB) +
                               Content(5000, 3));
-  // Both processes see one memory at different addresses: the borrower sees a
-  // change.
+  // Changes the owner's memory. The borrower sees the change: both processes
+  // map one memory, at different addresses.
   const std::string changed = Content(300 * kKiB, 9);
   ASSERT_TRUE(theirs_
                   .CopyFromHost(AsBytes(changed),
@@ -183,7 +183,8 @@ TEST_F(ShmDevices, WhatThePeerCannotOpenIsCopiedFromThenOn) {
   ExpectCopied(piece);
   ExpectDescribes(lender(), "devices' memory copied: the peer could not open");
   ExpectDescribes(borrower(), "the peer's copied: no such device here");
-  // A different allocation may be on a different device.
+  // Expects that another allocation is lent, because it may be on another
+  // device.
   ours_.FailOpens(absl::OkStatus());
   EXPECT_TRUE(IsLentInPlace(OnDevice(kMiB, 2)));
   EXPECT_TRUE(lender()->TakesDeviceMemory());
@@ -203,7 +204,7 @@ TEST_F(ShmDevices, APeerThatCannotOpenManyIsLentNoMore) {
   EXPECT_TRUE(WaitUntil([this] { return !lender()->TakesDeviceMemory(); }));
   EXPECT_EQ(ours_.opens(), kMaxDeclinedDevices);
   ExpectCopied(OnDevice(kMiB, 2));
-  // The other direction still works.
+  // Expects that the other direction still works.
   EXPECT_TRUE(borrower()->TakesDeviceMemory());
   EXPECT_TRUE(pair_->listening.events.broken.empty());
 }
@@ -226,7 +227,8 @@ TEST_F(ShmDevices, WhatCannotBeCopiedEitherIsNotLent) {
   const std::weak_ptr<const void> freed = piece.owner;
   const absl::Status refused =
       lender()->Expose(memory::Payload(std::move(piece)), kMany).status();
-  // The path is good: the message takes another way, and fails there.
+  // Expects RESOURCE_EXHAUSTED: the connection still works, so the message is
+  // sent over another fabric, and fails there.
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_TRUE(absl::StrContains(refused.message(), "the device fell off"));
   EXPECT_TRUE(freed.expired());
@@ -249,7 +251,8 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   ExpectCopied(OnDevice(memory::kMinDeviceBytes, 100));
   absl::SleepFor(kDeviceKeepTime);
   Pass(pieces[0]);
-  // The new allocation is lent once the peer has closed another one.
+  // Expects that the new allocation is lent once the peer has closed another
+  // one.
   pieces.push_back(OnDevice(memory::kMinDeviceBytes, 100));
   EXPECT_TRUE(WaitUntil([&] { return IsLentInPlace(pieces.back()); }));
   EXPECT_EQ(ours_.open_now(), static_cast<int>(kMaxPassedDevices));
@@ -260,9 +263,9 @@ TEST_F(ShmDevices, TheLeastRecentlyUsedIsClosedForAnotherOne) {
   EXPECT_TRUE(pair_->connecting.events.broken.empty());
 }
 
-// A step sends several tensors, each in its own allocation, one more than may
-// be open at once. Opening each of them every time would cost more than copying
-// some.
+// Sends several tensors in each step, each in its own allocation, one more than
+// may be open at once. Opening each of them every time would cost more than
+// copying some.
 TEST_F(ShmDevices, ManyInTurnAreNotEachOpenedEachTime) {
   Connect();
   std::vector<memory::Bytes> pieces;

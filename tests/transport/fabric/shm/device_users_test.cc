@@ -40,7 +40,7 @@ TEST(ShmDeviceUsers, NothingIsLentToOtherUsers) {
     EXPECT_FALSE((*endpoint)->TakesDeviceMemory());
     Recorder events;
     (*endpoint)->Start(&events);
-    // The memory stays alive while the other side lends it.
+    // Expects that the memory stays alive while the other side lends it.
     EXPECT_TRUE(WaitUntil([&] {
       (*endpoint)->Poll();
       return !events.broken.empty();

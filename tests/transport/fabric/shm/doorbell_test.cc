@@ -1,4 +1,5 @@
-// Doorbells: how often they ring, and what a peer may pass instead of one.
+// Tests how often doorbells ring, and descriptors that a peer may pass instead
+// of one.
 
 #include "transport/fabric/shm/doorbell.h"
 
@@ -38,7 +39,7 @@ bool SendAndRing(Endpoint* from) {
 
 class ShmDoorbell : public ::testing::Test {
  protected:
-  // The two ends of a connection that have each other's doorbells. `a` sleeps.
+  // Connects two ends that have each other's doorbells. `a` sleeps.
   void SetUp() override {
     pair_ = MakePair(&fabric_, &fabric_);
     ASSERT_NE(pair_, nullptr);
@@ -130,7 +131,7 @@ TEST(ShmFewDescriptors, DoorbellsLeaveThemToPaths) {
   ASSERT_NE(MakePair(&fabric, &fabric), nullptr);
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // Room for a path, but not for a doorbell.
+  // Leaves room for a path, but not for a doorbell.
   const rlimit few = {512, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   const std::unique_ptr<Pair> pair = MakePair(&fabric, &fabric);
@@ -142,7 +143,7 @@ TEST(ShmFewDescriptors, DoorbellsLeaveThemToPaths) {
   EXPECT_TRUE(SendAndRing(end));
 }
 
-// A peer that is the test.
+// A fixture in which the test is the peer.
 class ShmHostileDoorbell : public ::testing::Test {
  protected:
   void Connect(uint32_t features) {
@@ -154,7 +155,8 @@ class ShmHostileDoorbell : public ::testing::Test {
     SetupMessage message;
     message.kind = SetupMessage::Kind::kDoorbell;
     ASSERT_TRUE(SendSetup(pair_->socket.get(), message, fd).ok());
-    // The loop may be past its look for messages in the first turn.
+    // Turns twice, because the loop may be past its look for messages in the
+    // first turn.
     for (int turn = 0; turn < 2; ++turn) {
       std::atomic<bool> ran{false};
       progress::EventLoop::Get().value()->Post([&ran] { ran = true; });
@@ -176,7 +178,7 @@ class ShmHostileDoorbell : public ::testing::Test {
 TEST_F(ShmHostileDoorbell, PeerFromBeforeDoorbellsGetsNone) {
   Connect(0);
   EXPECT_TRUE(end()->wakeup_fds().empty());
-  // Such a peer always writes 1.
+  // Writes 1, as a peer without a doorbell always does.
   PageOf(*pair_->control)->armed.store(1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(SendAndRing(end()));
@@ -200,8 +202,8 @@ TEST_F(ShmHostileDoorbell, PeerWithTheFeatureGetsOne) {
   EXPECT_FALSE(asleep.TakeRing());
 }
 
-// A write to one of these would block, end this process with SIGPIPE, or reach
-// a foreign file.
+// Tests other descriptors: a write to them would block, end this process with
+// SIGPIPE, or reach a foreign file.
 TEST_F(ShmHostileDoorbell, AnythingButAnEventFdIsRefused) {
   int pipe_ends[2];
   int sockets[2];
@@ -238,8 +240,8 @@ TEST_F(ShmHostileDoorbell, EmptiedOneStillRings) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(Ring());
 }
 
-// gRPC closes the descriptors of the parent in the child of a fork. Another one
-// may have the number then.
+// Tests a forked child, in which gRPC closes the parent's descriptors. Another
+// descriptor may have the number then.
 TEST(Doorbell, ChildLeavesTheNumberOpen) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

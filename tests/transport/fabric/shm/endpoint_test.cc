@@ -1,4 +1,4 @@
-// Packets, doorbells and large payloads between two ends.
+// Tests packets, doorbells and large payloads between two ends.
 
 #include "transport/fabric/shm/endpoint.h"
 
@@ -97,8 +97,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   b()->SetArmed(true);
   SleepingEnd sleeping(b());
   EXPECT_TRUE(a()->Poll());
-  // The sender b sleeps until there is room. The owner of a must ring b,
-  // although a has sent nothing.
+  // Expects that the owner of a must ring b, although a has sent nothing: b
+  // sleeps until there is room.
   EXPECT_TRUE(Rings(a(), &sleeping));
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());
@@ -107,7 +107,8 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   EXPECT_TRUE(Send(b(), packet));
 }
 
-// Returns how much memory all mappings of control segments here take.
+// Returns how much memory all mappings of control segments in this process
+// take.
 uint64_t ControlKiB() {
   std::ifstream maps("/proc/self/smaps");
   uint64_t sum = 0;
@@ -133,8 +134,8 @@ TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
     ASSERT_TRUE(a()->Poll());
   };
   for (int i = 0; i < 10000; ++i) exchange("12345678");
-  // Each side has a control segment. Control segments of earlier tests may
-  // still exist for a moment.
+  // Expects a control segment for each side. Control segments of earlier tests
+  // may still exist for a moment.
   EXPECT_TRUE(WaitUntil([] { return ControlKiB() == 2u * (8 + 8); }))
       << ControlKiB();
   exchange(std::string(60000, 'x'));
@@ -179,8 +180,8 @@ TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
     const memory::Bytes& bytes = loaded->pieces()[0];
     EXPECT_EQ(bytes.size, size);
     EXPECT_TRUE(HasPattern(bytes.span(), 7));
-    // The same memory is mapped twice. The two ends exchange bytes without a
-    // copy.
+    // Expects that the two ends map the same memory, and so exchange bytes
+    // without a copy.
     const memory::Bytes& stable = exposure->stable.pieces()[0];
     EXPECT_NE(stable.data, bytes.data);
     const_cast<uint8_t*>(stable.data)[0] = 99;
@@ -302,11 +303,11 @@ TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
   }
 }
 
-// The next tests write words that an honest end never writes.
+// A fixture for words that an honest end never writes.
 class ShmHostileEnd : public ShmEndpointTest {
  protected:
-  // An end whose peer is the test: the test owns the peer's control page and
-  // socket.
+  // Makes an end whose peer is the test: the test owns the peer's control page
+  // and socket.
   void SetUp() override {
     const std::string token = NewTestToken();
     const std::string offer = fabric_->Offer().value();

@@ -1,4 +1,4 @@
-// Processes that fork without exec while they have shared memory.
+// Tests processes that fork without exec while they have shared memory.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -69,7 +69,7 @@ bool WritingKills(uint8_t* data) {
 
 TEST(ShmFork, ChildWritesToPagesOfItsOwn) {
   auto arena = Arena::Create(64 * kMiB);
-  // The two leases lie in two segments.
+  // Takes two leases, which lie in two segments.
   const auto first = LeaseOf(arena, 12 * kMiB, 1);
   const auto second = LeaseOf(arena, 12 * kMiB, 2);
   const Mapping peers = PeersView(*second);
@@ -154,8 +154,8 @@ TEST(ShmFork, ChildOnlyReadsReservedPages) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// Some programs close all descriptors above 2 when they become a daemon, and
-// then reuse the numbers.
+// Tests a segment whose descriptor was closed. Some programs close all
+// descriptors above 2 when they become a daemon, and then reuse the numbers.
 TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   Segment segment = Segment::Create("test", kMiB).value();
   memset(segment.data(), 1, segment.size());
@@ -167,8 +167,8 @@ TEST(ShmFork, ChildOnlyReadsWhatHasLostItsDescriptor) {
   EXPECT_TRUE(IsAll(segment.data(), segment.size(), 1));
 }
 
-// A kernel may not copy memory that an RDMA device has registered into the
-// child. Another mapping may then use these addresses.
+// Tests a kernel that does not copy memory of an RDMA device into the child.
+// Another mapping may then use these addresses.
 TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
   Segment segment = Segment::Create("test", kMiB).value();
   PrivateInChild in_child(segment, /*has_reserved_pages=*/false);
@@ -182,7 +182,7 @@ TEST(ShmFork, WhatTheChildDoesNotHaveStaysUnmapped) {
 TEST(ShmFork, ChildWaitsForNoLockOfItsParents) {
   std::atomic<bool> ends{false};
   std::thread busy([&ends] {
-    // The arenas create and delete segments, and take all their locks.
+    // Creates and deletes segments, which takes all locks of the arenas.
     while (!ends) {
       auto arena = Arena::Create(16 * kMiB);
       for (int i = 0; i < 20; ++i) (void)arena->Allocate(kMiB).value();

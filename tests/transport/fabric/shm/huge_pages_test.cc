@@ -56,7 +56,7 @@ uint64_t AddressSpace() {
 }
 
 TEST(AlignedMapping, PayloadsLieAtHugePagesOnBothSides) {
-  // A single size could be aligned by chance.
+  // Tries several sizes, because a single one could be aligned by chance.
   for (uint64_t size : {kBytes, kBytes + 4096, uint64_t{4096}, 5 * kMiB}) {
     auto segment = Segment::Create("test", size, HugePages::kTransparent);
     ASSERT_TRUE(segment.ok()) << segment.status();

@@ -1,5 +1,5 @@
-// A peer's segments: mapped once, checked where they are used, and unmapped
-// when the peer takes them back.
+// Tests a peer's segments: mapped once, checked where they are used, and
+// unmapped when the peer takes them back.
 
 #include "transport/fabric/shm/lent_segment.h"
 
@@ -103,7 +103,7 @@ TEST(LentSegment, OnlyWhatIsUsedIsLookedThroughByItsUser) {
   EXPECT_TRUE(lent->Check(0, 6 * kMiB).ok());
   EXPECT_TRUE(lent->Check(6 * kMiB, 0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(6 * kMiB - 1, 2)));
-  // This process no longer uses the dishonest peer's memory.
+  // Expects that this process no longer uses the dishonest peer's memory.
   EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(0, 1)));
 }
 
@@ -190,8 +190,8 @@ TEST_F(Lends, TakingBackWhatWasNotLentHarmsNobody) {
   EXPECT_TRUE(peer_->end.events.broken.empty());
 }
 
-// Memory is lent and given back: afterwards both sides have only the first
-// segment again.
+// Lends memory that is given back. Afterwards both sides must have only the
+// first segment again.
 TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   Options options;
   options.arena = Arena::Create(256 * kMiB, HugePages::kOff,
@@ -325,7 +325,8 @@ TEST(LentSegment, WhatWasLetGoOfIsMappedAnew) {
   EXPECT_EQ(two->data()[5 * kMiB], 7);
 }
 
-// The bytes are there at each moment, in the segment or in the copy.
+// Reads while the bytes move from the segment to the copy. They must be there
+// at each moment.
 TEST(LentSegment, ReadersDoNotNoticeTheCopy) {
   for (int round = 0; round < 20; ++round) {
     DeadOwners dead("dead", 2 * kMiB);

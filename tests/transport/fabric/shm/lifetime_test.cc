@@ -71,7 +71,7 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
   memory::Bytes bytes = Lend(4 * kMiB, 9);
   lender().endpoint.reset();
   borrower().endpoint.reset();
-  // Another connection uses up the rest of the arena.
+  // Uses up the rest of the arena by another connection.
   auto other = MakePair(server_.get(), &client_);
   ASSERT_NE(other, nullptr);
   std::vector<Exposure> exposures;
@@ -91,11 +91,11 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
 }
 
 TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
-  // Owners may wait for the return while nothing else happens on the
-  // connection.
+  // Waits without other events on the connection, as an owner of lent memory
+  // may.
   for (int i = 0; i < 3; ++i) {
     memory::Bytes bytes = Lend(kMiB, 6);
-    // Lets the lender look for returned loans when there are none.
+    // Lets the lender look for returned loans while there are none.
     absl::SleepFor(absl::Milliseconds(20));
     EXPECT_EQ(lender_->used(), kMiB);
     bytes = memory::Bytes();
@@ -139,8 +139,8 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
   EXPECT_EQ(lender_->used(), 0u);
 }
 
-// The application's code in an owner's destructor, which may use the connection
-// that lent the memory. A loan can end in two ways.
+// A fixture for an owner's destructor that runs code of the application, which
+// may use the connection that lent the memory. A loan can end in two ways.
 class OwnersCode : public ShmLifetime {
  protected:
   // Lends memory whose owner uses the connection in its destructor, from
@@ -197,7 +197,7 @@ TEST_F(ShmLifetime, LoansThatNobodyLoadedEndWithTheBorrower) {
 
 TEST_F(ShmLifetime, BothSidesWithLoansOutDoNotWaitForEachOther) {
   ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
-  // The client uses the arena of the process.
+  // The arena of the process, which the client uses.
   auto theirs = ArenaFor(geteuid()).value();
   const uint64_t before = theirs->used();
   ASSERT_TRUE(borrower().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
@@ -216,13 +216,14 @@ TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
 }
 
 TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
-  // The process keeps some memory after its first connection: the event loop's,
-  // the listener's, and the arena's first segment. All other memory is
-  // released.
+  // Makes a first connection. The process keeps some memory afterwards: the
+  // event loop's, the listener's, and the arena's first segment. All other
+  // memory must be released.
   (void)Lend(kMiB, 1);
   ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();
-  // Each side has a socket and two doorbells.
+  // The number of descriptors of a pair: each side has a socket and two
+  // doorbells.
   constexpr size_t kOfAPair = 6;
   for (int i = 0; i < 20; ++i) {
     pair_ = MakePair(server_.get(), &client_);

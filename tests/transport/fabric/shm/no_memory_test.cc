@@ -1,4 +1,5 @@
-// The system gives no memory: the caller gets an error, and no process dies.
+// Tests a system without free memory: the caller gets an error, and no process
+// dies.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -39,7 +40,8 @@ uint64_t AddressSpace() {
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// The error comes without SIGXFSZ, which kills by default.
+// Tests the limit of file sizes. The error must come without SIGXFSZ, which
+// kills by default.
 TEST(NoMemory, FileSizeLimitIsAnAnswerWithItsRemedy) {
   ForkedChild child([] {
     Limit(RLIMIT_FSIZE, kMiB);
@@ -61,8 +63,8 @@ TEST(NoMemory, AddressSpaceLimitIsAnAnswerWithItsRemedy) {
   EXPECT_TRUE(child.Join());
 }
 
-// The unmapped page stands for a lack of memory: a page that is not mapped
-// cannot be populated either.
+// Tests a ring that cannot grow. An unmapped page stands for a lack of memory:
+// it cannot be populated either.
 TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
   ForkedChild child([] {
     auto writer = CreateControl(256 * 1024);
@@ -117,7 +119,7 @@ TEST(NoMemory, ArenaThatCannotGrowAsksAgainLater) {
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     limit.rlim_cur = RLIM_INFINITY;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    // The memory is not given back at once, but before long.
+    // Expects that memory is given back, not at once but before long.
     EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(kMiB).status()));
     EXPECT_TRUE(WaitUntil([&] { return arena->Allocate(kMiB).ok(); }));
   });

@@ -1,5 +1,5 @@
-// Checks the cost of lists of parts for the side that reads them, if the
-// numbers in the lists have any size.
+// Tests the cost of lists of parts for the side that reads them, whatever
+// numbers the lists contain.
 
 #include <algorithm>
 #include <cstdio>
@@ -30,9 +30,9 @@ using Kind = SetupMessage::Kind;
 constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kBudget = 1 << 20;
-// A process may map this much in addition to the lent memory: the stacks of
-// threads that start meanwhile, and the 64 MiB of addresses that glibc reserves
-// for the heap of each thread.
+// The bytes that a process may map in addition to the lent memory: the stacks
+// of threads that start meanwhile, and the 64 MiB of addresses that glibc
+// reserves for the heap of each thread.
 constexpr uint64_t kMappedBudget = 512 << 20;
 constexpr uint32_t kIds = 8;
 
@@ -56,7 +56,7 @@ const Segment& SharedSegment() {
   return segment;
 }
 
-// A side that reads, and its peer.
+// The side that reads, and its peer, which attacks with lists of parts.
 class Attack {
  public:
   explicit Attack(Random* random)
@@ -80,7 +80,7 @@ class Attack {
   }
 
  private:
-  // Makes a step. Returns the number of bytes that the peer sent for it.
+  // Makes one step. Returns the number of bytes that the peer sent for it.
   size_t Take() {
     switch (random_->Below(8)) {
       case 0:

@@ -1,4 +1,4 @@
-// Payloads of several pieces, some of which are in the arena. Tests which
+// Tests payloads of several pieces, some of which are in the arena: which
 // pieces are lent in place, which are copied, and when the loan ends.
 
 #include <sys/socket.h>
@@ -151,8 +151,8 @@ TEST_F(ShmParts, PiecesInTheArenaAreLentWhereTheyLie) {
   ExpectInPlace(exposure, 4, *last);
   EXPECT_EQ(exposure.region[0].length, 100u);
   EXPECT_EQ(exposure.region[3].length, 5000u + 4095);
-  // One copy has the 100 bytes, rounded up to a multiple of 64. The other has
-  // the rest.
+  // Expects two copies: one of the 100 bytes, rounded up to a multiple of 64,
+  // and one of the rest.
   EXPECT_EQ(arena()->used() - before, 128u + 9152) << "one copy";
 
   const memory::Payload loaded = Load(exposure.region);
@@ -164,7 +164,7 @@ TEST_F(ShmParts, PiecesInTheArenaAreLentWhereTheyLie) {
   const absl::Span<const uint8_t> copied = loaded.pieces()[3].span();
   EXPECT_TRUE(HasPattern(copied.first(5000), 4));
   EXPECT_TRUE(HasPattern(copied.subspan(5000), 5));
-  // The same memory is mapped twice.
+  // Changes the owner's memory, which the peer has mapped too.
   last->data()[7] = 99;
   EXPECT_EQ(loaded.pieces()[4].data[7], 99);
 }
@@ -293,7 +293,7 @@ TEST_F(ShmParts, WithoutRoomForACopyNothingIsLent) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_EQ(loans(), 0u);
   EXPECT_EQ(arena()->used(), 60 * kMiB);
-  // Pieces that lie in the arena need no further memory.
+  // Expects that pieces in the arena need no further memory.
   const Exposure exposure = Expose(in_place);
   EXPECT_EQ(exposure.region.size(), 2u);
   EXPECT_EQ(arena()->used(), 60 * kMiB);

@@ -1,4 +1,4 @@
-// The peer is another process, and that process dies.
+// Tests a peer that is another process, and dies.
 
 #include <signal.h>
 #include <unistd.h>
@@ -58,7 +58,7 @@ TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
   ASSERT_EQ(events_.broken.size(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
   EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
-  // Memory that was loaded from the dead peer stays valid.
+  // Expects that memory of the dead peer that was loaded stays valid.
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_.reset();
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
@@ -81,7 +81,8 @@ uint64_t MappedOfPeers() {
   return bytes;
 }
 
-// The peer's arena has at least 16 MiB.
+// Tests how much of the dead peer's memory stays mapped. The peer's arena has
+// at least 16 MiB.
 TEST_F(ShmPeerDeath, OnlyWhatIsHeldOfTheDeadStays) {
   ASSERT_NO_FATAL_FAILURE(Exchange());
   EXPECT_GE(MappedOfPeers(), 16 * kMiB);
@@ -104,7 +105,7 @@ TEST_F(ShmPeerDeath, OnlyWhatIsHeldStaysIfThePeerDiesLongAfterTheEnd) {
 
 TEST_F(ShmPeerDeath, AfterOurEndIsGoneLoansComeBackToo) {
   ASSERT_NO_FATAL_FAILURE(Exchange());
-  // A stopped peer cannot give anything back itself.
+  // Stops the peer, so that it cannot give anything back itself.
   kill(peer(), SIGSTOP);
   endpoint_.reset();
   EXPECT_EQ(arena_->used(), 4 * kMiB);

@@ -1,5 +1,5 @@
-// Words that were overwritten end the ring. The ring never yields a packet that
-// was not sent.
+// Tests shared words that were overwritten. They must end the ring, which never
+// yields a packet that was not sent.
 
 #include <cstdint>
 #include <deque>
@@ -17,7 +17,8 @@ namespace {
 
 TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   std::string got;
-  // Fills the ring more than once, so that every place in it has held a packet.
+  // Sends through the whole ring more than once, so that every place in it has
+  // held a packet.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Send(std::string(120, 'm')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kPacket);
@@ -28,7 +29,7 @@ TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
     page->head = head + more;
     EXPECT_EQ(Receive(&got), Got::kBroken) << more;
   }
-  // The next packet makes the word right again.
+  // Sends a packet, which makes the word right again.
   ASSERT_EQ(Send("next"), Sent::kSent);
   EXPECT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(got, "next");
@@ -45,7 +46,8 @@ TEST_F(RingTest, TailThatIsNonsenseIsFoundWhereTheRingIsEmpty) {
   }
 }
 
-// A wrong tail makes the writer overwrite packets that were not read.
+// Tests a wrong tail, which makes the writer overwrite packets that were not
+// read.
 TEST_F(RingTest, WhatWasWrittenOverBreaks) {
   std::string got;
   const std::string packet(504, 'm');

@@ -41,7 +41,8 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
   std::string got;
   ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_TRUE(sender_.RoomHasCome());
-  // A smaller packet that fits meanwhile does not end the sender's waiting.
+  // Sends a smaller packet, which fits meanwhile. The sender must still wait
+  // for the larger one.
   EXPECT_EQ(Send("small"), Sent::kSent);
   EXPECT_TRUE(receiver_.PeerWaits());
   sender_.StopWaiting();
@@ -51,7 +52,7 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
 
 TEST_F(RingTest, RingIsFilledToTheLastByte) {
   GrowRing();
-  // The packet takes 1024 bytes with its header.
+  // A packet that takes 1024 bytes with its header.
   const std::string packet(1016, 'm');
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
     ASSERT_EQ(Send(packet), Sent::kSent);
@@ -80,7 +81,7 @@ TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
 }
 
 TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
-  // The ring grows when its head is at different places, in each part of the
+  // Lets the ring grow at different positions of its head, in each part of the
   // larger ring.
   for (uint64_t start = 0; start < 2 * kRingBytes; start += 8 * 263) {
     Fresh fresh;
@@ -116,7 +117,8 @@ TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
   }
   sender_.StopWaiting();
   EXPECT_EQ(Send(large), Sent::kFull);
-  // The head is at the end of the part, so the whole part must be empty.
+  // Takes packets until the whole part is empty. Only then can the ring grow,
+  // because the head is at the part's end.
   std::string got;
   for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
     EXPECT_FALSE(sender_.RoomHasCome()) << i;
@@ -146,7 +148,7 @@ TEST_F(RingTest, RingThatWasFullGrowsWithTheNextPacketThatHasRoomForIt) {
 TEST_F(RingTest, HostileGrowthBreaks) {
   std::string got;
   WriteLength(kGrown);
-  // The head does not reach the new part.
+  // Claims a head that does not reach the new part.
   PageOf(writer_)->head.store(kFirstRingBytes - 8);
   EXPECT_EQ(Receive(&got), Got::kBroken);
   PageOf(writer_)->head.store(kFirstRingBytes);
@@ -170,11 +172,12 @@ TEST_F(RingTest, PeerThatSaysItHasGrownAndHasNotHarmsNobody) {
   PageOf(writer_)->head.store(kFirstRingBytes + 60008);
   ASSERT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
   std::string got;
-  // The reader has created the new part, which has zeros and no packet.
+  // Expects a broken ring: the reader has created the new part, which has zeros
+  // and no packet.
   EXPECT_EQ(Receive(&got), Got::kBroken);
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
   WriteLength(60008, kFirstRingBytes);
-  // The packet is longer than the rest of the ring.
+  // Expects a broken ring: the packet is longer than the rest of it.
   EXPECT_EQ(Receive(&got), Got::kBroken);
 }
 

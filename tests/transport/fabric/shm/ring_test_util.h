@@ -50,7 +50,7 @@ class RingTest : public ::testing::Test {
     EXPECT_EQ(fstat(writer_.fd(), &status), 0);
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
-  // Functions that write a hostile peer's bytes.
+  // The functions below write a hostile peer's bytes.
   uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
   void WriteLength(uint32_t length, uint64_t position = 0) {
     const RingHeader header = RingHeaderAt(position, length);
@@ -82,7 +82,7 @@ class RingTest : public ::testing::Test {
     }
   }
 
-  // The position of the next packet, regardless of the page.
+  // The position of the next packet, which the test counts without the page.
   uint64_t read_ = 0;
   Segment writer_;
   Segment reader_;

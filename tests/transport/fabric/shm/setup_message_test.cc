@@ -44,7 +44,7 @@ struct SocketPair {
   base::UniqueFd b;
 };
 
-// While this object lives, the process gets no more descriptors.
+// Keeps the process from getting descriptors, while the object lives.
 class NoDescriptors {
  public:
   explicit NoDescriptors(int any_fd) {

@@ -149,8 +149,7 @@ TEST_F(ShmSetup, CancelledListenIsForgotten) {
   EXPECT_FALSE(outcome.finished());
 }
 
-// The test cancels on the thread that reports, so no report can be under way
-// then.
+// Cancels on the thread that reports, so that no report can be under way.
 TEST_F(ShmSetup, CancelledConnectIsNotReported) {
   const SocketAddress silent{NewSocketName().value(), ""};
   base::UniqueFd socket = ListenAt(silent).value();
@@ -171,7 +170,7 @@ TEST_F(ShmSetup, CancelledConnectIsNotReported) {
     }
     pending = fabric.Connect(offers[1], NewTestToken(), last.callback());
   });
-  // The last attempt has the same limit, and began after the others.
+  // The last attempt has the same time limit, and began after the others.
   EXPECT_TRUE(absl::IsDeadlineExceeded(last.Take().status()));
   EXPECT_EQ(*reported, 0);
   ExpectStillWorks();
@@ -185,7 +184,7 @@ TEST_F(ShmSetup, ListenEndsInTime) {
 }
 
 TEST_F(ShmSetup, SilentListenerEndsInTime) {
-  // A socket that accepts and sends nothing.
+  // Makes a socket that accepts and sends nothing.
   const SocketAddress address{NewSocketName().value(), ""};
   base::UniqueFd socket = ListenAt(address).value();
   ShmFabric fabric(Short());
@@ -251,7 +250,7 @@ TEST_F(ShmSetup, FloodOfHalfOpenConnectionsIsBounded) {
     return count;
   };
   EXPECT_TRUE(WaitUntil([&] { return closed() >= 12; }));
-  // The other connections time out, and then there is room again.
+  // Waits until the other connections time out, which makes room again.
   EXPECT_TRUE(WaitUntil([&] { return closed() == 20; }));
   EXPECT_NE(MakePair(&fabric, &client_), nullptr);
 }

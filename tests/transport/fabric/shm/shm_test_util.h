@@ -44,7 +44,8 @@ class Outcome {
   bool finished() const;
 
  private:
-  // Not absl's notification, whose locks ThreadSanitizer does not see.
+  // The state of the notification. Not absl::Notification, whose locks
+  // ThreadSanitizer does not see.
   struct State {
     std::mutex mu;
     std::condition_variable changed;
@@ -113,7 +114,7 @@ std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening,
 // Waits for the doorbell of one end, as the end's owner does.
 class SleepingEnd {
  public:
-  // `end` has a doorbell, and outlives this object.
+  // Watches `end`, which has a doorbell, and outlives this object.
   explicit SleepingEnd(Endpoint* end);
   // Returns true if the doorbell has rung since the last call.
   bool TakeRing();

@@ -92,8 +92,8 @@ TEST_F(SocketFile, ConnectsAndGoesWithItsFabric) {
 
 TEST_F(SocketFile, GoesWithItsProcess) {
   ForkedChild child([this] {
-    // Never destroyed, like the fabric of a process. Static, so that no leak is
-    // reported.
+    // The fabric is never destroyed, like that of a process. Static, so that no
+    // leak is reported.
     static auto* const fabric = new ShmFabric(options_);
     EXPECT_TRUE(fabric->Offer().ok());
     EXPECT_EQ(Names().size(), 1u);
@@ -114,7 +114,7 @@ TEST_F(SocketFile, StaysWhenAForkedChildOfItsProcessEnds) {
 
 TEST_F(SocketFile, OneOfAKilledProcessIsRemovedByTheNext) {
   const std::string old = Dead(60);
-  // The owner of a young socket may still begin to listen.
+  // Makes a young socket, whose owner may still begin to listen.
   const std::string young = Dead(0);
   ShmFabric living(options_);
   ASSERT_TRUE(living.Offer().ok());

@@ -1,4 +1,5 @@
-// Closing a stranger's descriptor may block, but must not block other work.
+// Tests that other work goes on while the closing of a stranger's descriptor
+// blocks.
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -93,7 +94,7 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
     EXPECT_TRUE(WaitUntil([this] { return Serves(); }));
   }
-  // Returns true if the server still accepts a connection. More callers may
+  // Returns true if the server still accepts a connection. More clients may
   // wait than it accepts.
   bool Serves() {
     const std::string token = NewTestToken();
@@ -137,8 +138,8 @@ TEST_F(Strangers, SocketThatNobodyReceives) {
   {
     HeldLoop held;
     auto memory = Segment::Create("test", 4096);
-    // The first message makes the server refuse the connection. The second
-    // message stays in the socket.
+    // Sends two messages. The first makes the server refuse the connection, and
+    // the second stays in the socket.
     SendWith(socket.get(), "x", {memory->fd()});
     SendWith(socket.get(), "y", {lingering_->fd()});
     lingering_->LetGo();
@@ -206,7 +207,8 @@ TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
   ExpectLoopMovesOn();
 }
 
-// A connection whose closing is stuck leaves the other closing threads free.
+// Tests that a connection whose closing is stuck leaves the other closing
+// threads free.
 TEST_F(Strangers, OneThatCannotBeClosedLeavesTheRest) {
   TakeAThread(server_.Offer().value(), lingering_.get());
   auto memory = Segment::Create("test", 4096);
@@ -220,9 +222,9 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   std::vector<Lingering> more(progress::kMostClosingThreads - 1);
   TakeAThread(offer, lingering_.get());
   for (Lingering& each : more) TakeAThread(offer, &each);
-  // The server refuses each connection, and cannot close any. On a busy machine
-  // this takes many rounds: while nobody accepts, only the backlog takes
-  // connections.
+  // Connects until the server stops accepting. It refuses each connection, and
+  // cannot close any. On a busy machine this takes many rounds: while nobody
+  // accepts, only the backlog takes connections.
   size_t refused = 0;
   const auto flood = [&] {
     for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {
@@ -238,8 +240,8 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   flood();
   EXPECT_GT(refused, 0u);
   ExpectLoopMovesOn();
-  // The limit counts the connections that the loop accepts at once, and those
-  // that may be half-open.
+  // Limits the descriptors: the loop accepts a number of connections at once,
+  // and some may be half-open.
   EXPECT_LT(CountFds(), before + progress::kManyTasksAside + 70);
 }
 

@@ -41,7 +41,8 @@ TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
   EXPECT_NE(first->place().segment_id, second->place().segment_id);
-  // Memory that one user's peers could read is not reused for another user.
+  // Expects that memory which one user's peers could read is not reused for
+  // another user.
   const uint32_t of_one = first->place().segment_id;
   first.reset();
   auto third = other->Allocate(kMiB).value();
@@ -118,8 +119,8 @@ TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
   b()->Withdraw(region);
 }
 
-// The pieces become parts of the copy, so that the peer can put each piece
-// where it wants.
+// Tests a payload of several pieces. They become parts of the copy, so that the
+// peer can put each piece where it wants.
 TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOneCopy) {
   auto lease = arena_->Allocate(kMiB).value();
   memory::Payload payload = PatternPayload(kMiB, 3);
@@ -149,7 +150,7 @@ TEST_F(ShmCopied, OneSideThatCopiesIsEnough) {
   }
 }
 
-// Two processes; the child runs as another user.
+// A fixture of two processes; the child runs as another user.
 class ShmUsers : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -249,7 +250,7 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
       absl::StrCat("ring 256 KiB, copied: another user (uid ", kOtherUid, ")"));
   auto others = ArenaFor(kOtherUid).value();
   Lend(end.get(), 20 * kMiB, 2);
-  // The memory is only in the other user's arena.
+  // Expects that the memory is only in the other user's arena.
   EXPECT_EQ(own_->used(), 0u);
   EXPECT_EQ(others->used(), 20 * kMiB);
   ReadLent(end.get(), kMiB, 1);
@@ -291,7 +292,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
     hello.size = 256 * 1024;
     hello.token = token_;
     ASSERT_TRUE(SendSetup(socket.get(), hello, control->fd()).ok());
-    // The server passes the control segment, then one of the arena's segments.
+    // Receives the control segment, and then one of the arena's segments.
     for (int i = 0; i < 2; ++i) {
       absl::StatusOr<ReceivedSetup> received;
       EXPECT_TRUE(WaitUntil([&] {
@@ -299,7 +300,8 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
         return !absl::IsNotFound(received.status());
       }));
       ASSERT_TRUE(received.ok()) << received.status();
-      // The server says that it copies, although the peer did not say so.
+      // Expects that the server says that it copies, although the peer did not
+      // say so.
       EXPECT_EQ(received->message.copies, i == 0);
       ExpectReadOnly(received->fd.get(), 4096);
     }
@@ -312,7 +314,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
 
 TEST_F(ShmUsers, OtherUserMayBeNobody) {
   ForkedChild child([this] {
-    // The overflow uid, which is the uid of a real user here.
+    // Takes the overflow uid, which is the uid of a real user here.
     BecomeUser(65534);
     ShmFabric fabric;
     Outcome outcome;
@@ -349,7 +351,7 @@ TEST_F(ShmPrivate, ConnectingSideRefusesAnotherUserWithTheReason) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("promises privacy"));
   });
   EXPECT_TRUE(child.Join());
-  // The client sent nothing there, not even the token.
+  // Expects that the client sent nothing there, not even the token.
   EXPECT_FALSE(listened_.finished());
 }
 
@@ -359,7 +361,7 @@ TEST_F(ShmPrivate, ListeningSideClosesAtOnce) {
   ForkedChild child([&offer] {
     BecomeUser(kOtherUid);
     base::UniqueFd socket = RawConnect(offer);
-    // The server closes long before the time of the set-up is over.
+    // Expects that the server closes long before the set-up times out.
     const absl::Time start = absl::Now();
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     EXPECT_LT(absl::Now() - start, absl::Seconds(1));

@@ -1,4 +1,4 @@
-// The units that an endpoint writes, and when it writes them.
+// Tests the units that an endpoint writes, and when it writes them.
 
 #include "transport/fabric/tcp/endpoint.h"
 
@@ -54,8 +54,8 @@ TEST_F(TcpEndpointTest, SmallUnitsThatWaitLeaveInOneWriteAndInOrder) {
   EXPECT_EQ(pipe_.writes(), 1);
   (void)TakeWrite();
   EXPECT_EQ(pipe_.writes(), 2);
-  // One system call copies the single piece, regardless of the number of its
-  // units.
+  // Expects a single piece, which one system call copies, regardless of the
+  // number of units.
   EXPECT_EQ(pipe_.left().size(), 1u);
   const std::vector<Unit> units = SplitUnits(TakeWrite());
   ASSERT_EQ(units.size(), 5u);
@@ -76,8 +76,8 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
   EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
 }
 
-// With a longer queue, the session could not merge the waiting frames with
-// later frames.
+// Tests the limit of the queue. With a longer queue, the session could not
+// merge the waiting frames with later frames.
 TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   const std::string packet(1000, 'm');
@@ -115,8 +115,8 @@ TEST_F(TcpEndpointTest, DoorbellsThatWaitAreOne) {
   EXPECT_FALSE(pipe_.writing());
 }
 
-// Otherwise the peer would sleep although more was sent after the first
-// doorbell was written.
+// Rings again while the first doorbell is being written. Otherwise the peer
+// would sleep although more was sent afterwards.
 TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
   endpoint_->RingDoorbell();
   ASSERT_TRUE(pipe_.writing());

@@ -99,8 +99,8 @@ TEST(UnitHeader, ErrorNamesTypeAndLength) {
   EXPECT_EQ(status.message(), "malformed unit on tcp: type 9, length 70000");
 }
 
-// Any 16 bytes are refused, or equal the encoding of the header that they parse
-// to.
+// Parses any 16 bytes. They must be refused, or equal the encoding of the
+// parsed header.
 TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
   std::mt19937_64 random(3);
   int parsed = 0;
@@ -108,7 +108,7 @@ TEST(UnitHeader, WhateverParsesEncodesToTheSameBytes) {
     std::string bytes =
         Encode(UnitHeader{static_cast<uint32_t>(random() % 30),
                           static_cast<UnitType>(random() % 7), random()});
-    // Most headers are damaged in one byte, since hardly any random bytes would
+    // Damages one byte of most headers, since hardly any random bytes would
     // parse.
     bytes[random() % bytes.size()] = static_cast<char>(random());
     const auto header = ParseUnitHeader(AsSpan(bytes).data());

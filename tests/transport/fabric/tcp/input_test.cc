@@ -132,7 +132,7 @@ TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, "123456"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, std::string(1048576, 'x')),
                kData);
-  // The peer does not know the owner's cookie.
+  // Sends a cookie that the owner gave, which an honest peer does not know.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 100, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadError, 3, ""),
                "tcp: an answer without a read");
@@ -165,8 +165,8 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// The owner may have withdrawn the region meanwhile, so the peer did nothing
-// wrong.
+// Reads a region that is not there. The owner may have withdrawn it meanwhile,
+// so the peer did nothing wrong.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},
@@ -190,8 +190,8 @@ TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   }
 }
 
-// Any bytes lead to events and answers, or to the break. Each read ends at most
-// once.
+// Damages the stream. Any bytes must lead to events and answers, or to the
+// break. Each read must end at most once.
 TEST_F(TcpInput, DamageBreaksAtMostOnce) {
   std::mt19937_64 random(17);
   int broke = 0;

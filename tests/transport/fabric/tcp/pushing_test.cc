@@ -1,4 +1,5 @@
-// An endpoint sends the first chunk of a region before the peer asks for it.
+// Tests an endpoint that sends the first chunk of a region before the peer asks
+// for it.
 
 #include <cstdint>
 #include <memory>
@@ -110,7 +111,7 @@ TEST_F(TcpPushing, ReaderAsksForNothingAndGetsIt) {
   std::string into(5, '.');
   ReadOf(1, 5, 0, &into, 42);
   EXPECT_FALSE(pipe_.writing());
-  // The unit may come in any pieces.
+  // Delivers the unit in any pieces.
   const std::string unit = Push(1, "bytes");
   for (char byte : unit) Receive(std::string(1, byte));
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
@@ -129,8 +130,8 @@ TEST_F(TcpPushing, PushThatNobodyWaitsForIsDroppedAndReadLater) {
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
 }
 
-// Nobody waits for a message that was refused, or whose stream ended, while
-// reads of later messages wait.
+// Tests a push for which nobody waits, because the message was refused or its
+// stream has ended. Reads of later messages must go on waiting.
 TEST_F(TcpPushing, PushThatNobodyWaitsForLeavesLaterReadsWaiting) {
   std::string into(5, '-');
   ReadOf(2, 5, 0, &into, 6);
@@ -161,7 +162,7 @@ TEST_F(TcpPushing, ReadsThatWaitEndWithTheStream) {
   EXPECT_EQ(events_.Take(), (Lines{"read 42 failed", "broken"}));
 }
 
-// The pushes come from a peer that breaks the rules.
+// Tests pushes of a peer that breaks the rules.
 TEST_F(TcpPushing, BadPushesBreakTheConnection) {
   const std::vector<std::string> bad = {
       Push(2, "bytes") + Push(2, "bytes"),  // the same region twice

@@ -46,7 +46,8 @@ TEST_F(ReadTableTest, RequestedReadsAreFoundByTheirNumbers) {
   EXPECT_TRUE(table_.empty());
 }
 
-// Numbers of reads and keys of pushes do not meet, whatever the peer sends.
+// Tests that a push never answers a requested read, whatever the peer sends:
+// their numbers are separate.
 TEST_F(ReadTableTest, PushDoesNotAnswerARequestedRead) {
   const uint64_t number = table_.Request({absl::MakeSpan(into_), kCookie});
   EXPECT_EQ(table_.Find({5, UnitType::kPush, number}), nullptr);

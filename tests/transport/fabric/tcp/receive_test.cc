@@ -35,7 +35,8 @@ class TcpReceive : public TcpEndpointTest {
               0);
     here_ = base::UniqueFd(ends[0]);
     peer_ = base::UniqueFd(ends[1]);
-    // Holds the largest input of these tests.
+    // The size of the socket buffer, in bytes, which holds the largest input of
+    // these tests.
     const int room = 4 * 1024 * 1024;
     EXPECT_EQ(
         setsockopt(peer_.get(), SOL_SOCKET, SO_SNDBUF, &room, sizeof room), 0);
@@ -86,7 +87,8 @@ TEST_F(TcpReceive, NothingIsNoErrorAndTheEndIs) {
   EXPECT_EQ(events_.Take(), Lines()) << "only the owner ends the endpoint";
 }
 
-// A call that copied would receive no more than a buffer.
+// Expects that one call fills the whole memory of a read. A call that copied
+// would receive no more than a buffer.
 TEST_F(TcpReceive, OneCallFillsTheWholePlaceOfARead) {
   std::mt19937 random(1);
   for (const bool is_push : {false, true}) {

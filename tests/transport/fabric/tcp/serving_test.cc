@@ -96,7 +96,7 @@ TEST_F(TcpServing, AnswerIsTheBytesThatWereAskedFor) {
   EXPECT_EQ(events_.Take(), Lines{});
 }
 
-// The bytes reach the socket from the application's slices.
+// Tests that the bytes reach the socket from the application's slices.
 TEST_F(TcpServing, ServedBytesAreNotCopied) {
   memory::Block block = memory::AllocateBlock(kMiB).value();
   const memory::Payload payload(block.AsBytes());
@@ -164,7 +164,8 @@ TEST_F(TcpServing, PacketsAndAnswersAlternateInOneStream) {
   EXPECT_EQ(answers, "abcdefghij");
 }
 
-// A session reads many messages at once, each in several chunks.
+// Reads more than 64 MiB at once. A session reads many messages at once, each
+// in several chunks.
 TEST_F(TcpServing, HonestPeerMayReadMoreThan64MiBAtOnce) {
   ExpectServed(256, 256 * kKiB);
 }
@@ -173,15 +174,15 @@ TEST_F(TcpServing, HonestPeerMayReadMuchMoreThan64MiBAtOnce) {
   ExpectServed(400, 256 * kKiB);
 }
 
-// A session has at most this much under way: 64 MiB of the smallest messages
-// that are announced.
+// Starts as many reads as a session may have under way: 64 MiB of the smallest
+// messages that are announced.
 TEST_F(TcpServing, HonestPeerMayHaveMoreThanAThousandReads) {
   ExpectServed(1400, 49 * kKiB);
 }
 
 TEST_F(TcpServing, LargestReadIsServed) { ExpectServed(3, kMiB); }
 
-// A packet waits for a bounded part of the answers.
+// Tests that a packet waits only for a bounded part of the answers.
 TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
@@ -195,7 +196,8 @@ TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   EXPECT_LE(before, 2 * kMiB);
 }
 
-// Answers that the peer has yet to read must not keep packets out of the queue.
+// Tests that answers which the peer has yet to read do not keep packets out of
+// the queue.
 TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromPackets) {
   const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
@@ -220,8 +222,8 @@ TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   }
 }
 
-// The peer reads no answers. The memory that this end keeps for it must be
-// limited.
+// Tests a peer that reads no answers. The memory that this end keeps for it
+// must be limited.
 TEST_F(TcpServing, PeerThatOnlyAsksIsCutOff) {
   for (uint64_t key : {1, 2}) {  // a region that exists, and one that does not
     for (uint32_t size : {1, 1024 * 1024}) {

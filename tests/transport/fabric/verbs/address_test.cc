@@ -1,4 +1,4 @@
-// Addresses, and the text by which a peer learns them.
+// Tests addresses, and the text by which a peer learns them.
 
 #include "transport/fabric/verbs/address.h"
 

@@ -93,8 +93,8 @@ class ApplicationMemoryDeviceTest : public VmTest {
     EXPECT_TRUE(exposure.ok()) << exposure.status();
     return exposure.value_or(Exposure{RemoteRegion(1), {}});
   }
-  // Returns the bytes that the client reads. The memory is exposed in place,
-  // and is withdrawn afterwards.
+  // Exposes the bytes in place, and withdraws them afterwards. Returns the
+  // bytes that the client reads.
   std::string Pass(const memory::Bytes& bytes) {
     const std::weak_ptr<const void> owner = bytes.owner;
     Exposure exposure = Expose(memory::Payload(bytes));
@@ -105,8 +105,7 @@ class ApplicationMemoryDeviceTest : public VmTest {
   }
   void Withdraw(const RemoteRegion& region) {
     server_->Withdraw(region);
-    // Every operation before this packet has ended when the peer has the
-    // packet.
+    // Sends a packet. When the peer has it, every earlier operation has ended.
     const size_t before = client_.events.packets.size();
     EXPECT_TRUE(Ends::Send(server_, "withdrawn"));
     EXPECT_TRUE(
@@ -158,8 +157,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_TRUE(Pass(memory.Part(1000, 20000)) == All('b', 20000));
 }
 
-// The program replaces pages while the peer still reads the old pages. The peer
-// must get the old bytes, and the next message the new bytes.
+// Replaces pages while the peer still reads the old pages. The peer must get
+// the old bytes, and the next message the new bytes.
 TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -172,8 +171,8 @@ TEST_F(ApplicationMemoryDeviceTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_TRUE(ReadAll(before.region) == All('a'));
 }
 
-// A program must not do this. The test shows that the other tests would notice
-// old bytes.
+// Replaces pages of declared memory, which a program must not do. The peer then
+// gets old bytes, which shows that the other tests would notice them.
 TEST_F(ApplicationMemoryDeviceTest, BrokenPromiseSendsOldBytes) {
   Mapping memory(kMiB);
   memory.Fill('a');
@@ -203,8 +202,8 @@ TEST_F(ApplicationMemoryDeviceTest, LeastRecentlyUsedIsEvicted) {
   ExpectCounters(/*hits=*/1, /*misses=*/6, /*evictions=*/4, /*mib=*/2);
 }
 
-// Each of the largest 32 parts has its own key. The parts between them are
-// copied.
+// Exposes more pieces than an exposure has windows. Each of the largest 32
+// parts has its own key, and the parts between them are copied.
 TEST_F(ApplicationMemoryDeviceTest, ManyPartsLieWhereTheyWere) {
   constexpr int kParts = 15;
   Mapping memory(kParts * kLeast);

@@ -39,8 +39,8 @@ class ApplicationMemoryTest : public testing::Test {
   std::unique_ptr<StableMemory> Declare() {
     return StableMemory::Declare(memory_->data(), kLarge).value();
   }
-  // Returns the bytes that the client reads. The memory is exposed in place,
-  // and is withdrawn afterwards.
+  // Exposes the payload in place, and withdraws it afterwards. Returns the
+  // bytes that the client reads.
   std::string Pass(const memory::Payload& payload) {
     absl::StatusOr<Exposure> exposure = ends_->server->Expose(payload, 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
@@ -77,8 +77,8 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewIsNeverSentStale) {
   EXPECT_EQ(Pass(memory_->Slice()), All('b'));
 }
 
-// The program replaces pages while the peer still reads the old pages. The peer
-// must get the old bytes, and the next message the new bytes.
+// Replaces pages while the peer still reads the old pages. The peer must get
+// the old bytes, and the next message the new bytes.
 TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   auto declared = Declare();
   const Exposure before = ends_->server->Expose(memory_->Slice(), 1).value();
@@ -89,9 +89,9 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   EXPECT_EQ(ends_->ReadAll(&ends_->client, before.region), All('a'));
 }
 
-// A program must not do this: it breaks its promise, and old bytes are sent.
-// The test also shows that simulated devices distinguish new pages from old
-// ones.
+// Replaces pages of declared memory, which a program must not do: the peer then
+// gets old bytes. This also shows that simulated devices distinguish new pages
+// from old ones.
 TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice()), All('a'));
@@ -122,7 +122,8 @@ TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Declared memory is registered even for a part that would otherwise be copied.
+// Tests a small part of declared memory. It is registered, although a part of
+// other memory would be copied.
 TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));
@@ -150,7 +151,7 @@ TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Received memory is sent on from its place.
+// Sends received memory on from its place.
 TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   memory::Block block = ends_->server->AllocateForRead(kLarge).value();
   std::memset(block.data.get(), 'r', kLarge);
@@ -159,9 +160,8 @@ TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// The pool has no room, so the data is read into heap memory. The heap memory
-// is registered once for all chunks, and for the next message if that comes
-// soon.
+// Reads into heap memory, because the pool has no room. The heap memory is
+// registered once for all chunks, and for the next message if that comes soon.
 TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
   Options options;
   options.read_bytes = 600 * 1024;

@@ -1,5 +1,5 @@
-// Events of the connection manager reach the handler that they concern, or no
-// handler.
+// Tests that events of the connection manager reach the handler that they
+// concern, or no handler.
 
 #include "transport/fabric/verbs/cm_channel.h"
 
@@ -60,8 +60,8 @@ class CmChannelTest : public testing::Test {
     ASSERT_EQ(verbs_.BindAddr(listener_.get(), Generic(&at)), 0);
     ASSERT_EQ(verbs_.Listen(listener_.get(), 0), 0);
   }
-  // Connects up to the request, which says `text`. The handler of the caller
-  // gets the caller's events.
+  // Connects up to the request, whose private data is `text`. The caller's
+  // events reach the caller's handler.
   struct Caller {
     CmId id;
     ProtectionDomain pd;
@@ -129,7 +129,7 @@ TEST_F(CmChannelTest, EventsForNobodyAreAcknowledgedAndDropped) {
   Resolve(orphan);
   Resolve(loose);
   EXPECT_TRUE(forgotten->events.empty());
-  // The identifiers of both end without waiting.
+  // Ends both identifiers here, without waiting.
 }
 
 TEST_F(CmChannelTest, HandlerMayEndItsIdentifier) {

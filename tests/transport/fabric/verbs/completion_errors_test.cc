@@ -1,4 +1,5 @@
-// Ends of a connection: a request fails, the peer goes, or the device goes.
+// Tests the ends of a connection: a request fails, the peer goes, or the device
+// goes.
 
 #include <memory>
 #include <string>
@@ -15,7 +16,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Work of every kind is under way at the client, and the network holds it.
+// Two ends with work of every kind under way at the client, which the network
+// holds.
 class BusyEnds {
  public:
   explicit BusyEnds(Options options = {}) : ends(DeviceOptions(), options) {
@@ -26,7 +28,7 @@ class BusyEnds {
             ->region[0];
     const RemoteRegion small =
         ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')), 1)->region;
-    // The payload has its own region.
+    // Exposes a payload that has its own region.
     EXPECT_TRUE(
         ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l')), 1)
             .ok());
@@ -64,7 +66,7 @@ class BusyEnds {
     ends.Close();
     EXPECT_EQ(ends.CountOfConnections(), 0);
   }
-  // Expects that the end still answers calls, but does nothing.
+  // Expects that the end still answers calls, but does no work.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
     EXPECT_FALSE(
@@ -157,8 +159,8 @@ TEST(EndingTest, WhatThePeerSentBeforeItWentIsDelivered) {
 
 TEST(EndingTest, PeersQueuePairGoneWithoutAWordIsNoticedByTheNextRequest) {
   BusyEnds busy;
-  // The network holds back all messages, including the goodbye. The other
-  // requests fail first.
+  // Kills the server. The network holds back all messages, including the
+  // goodbye, so the other requests fail first.
   busy.ends.server.endpoint.reset();
   busy.ends.api->Release();
   ASSERT_TRUE(busy.ends.ExchangeUntil(
@@ -189,7 +191,8 @@ TEST(EndingTest, EventOfTheEndMayDestroyTheEndpoint) {
   EXPECT_EQ(busy.ends.client.endpoint, nullptr);
 }
 
-// No completion and no event arrives, so only a clock can tell.
+// Tests a device from which no completion and no event arrives, so that only a
+// clock can tell.
 TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -205,7 +208,8 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
-// All buffers are in use, so no request can be sent to check the device.
+// Tests the same while all buffers are in use, so that no request can be sent
+// to check the device.
 TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);
@@ -220,7 +224,8 @@ TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
   ends.api->RestoreLink("client", "server");
 }
 
-// The device has done all of its work, but the peer grants no credits.
+// Tests a device that has done all of its work, while the peer grants no
+// credits.
 TEST(EndingTest, PeerThatDoesNotPollIsNoBlackHole) {
   Options options;
   options.completion_timeout = absl::Milliseconds(200);

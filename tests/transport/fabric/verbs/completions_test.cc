@@ -78,7 +78,8 @@ TEST_F(CompletionsTest, LookingTakesNothingAway) {
   EXPECT_TRUE(completions_->HasInput());
   Post(IBV_WR_RDMA_WRITE);
   ibv_wc wc[8];
-  // Completions that have come since belong to the next call.
+  // Takes the earlier completions only. Those that have come since belong to
+  // the next call.
   ASSERT_EQ(completions_->Take(wc, 8), 2);
   EXPECT_TRUE(completions_->HasInput());
   ASSERT_EQ(completions_->Take(wc + 2, 6), 1);
@@ -116,7 +117,7 @@ TEST_F(CompletionsTest, ClearingArmsAgain) {
     ASSERT_FALSE(wakes()) << round;
   }
   completions_->SetArmed(false);
-  // The device was armed once more, and will report once more.
+  // Expects one more report, because the device was armed once more.
   Post();
   completions_->ClearWakeup();
   ibv_wc wc[8];
@@ -150,7 +151,8 @@ TEST_F(CompletionsTest, WakingNeedsNoDevice) {
   EXPECT_FALSE(wakes());
 }
 
-// TearDown() checks that the device found no misuse.
+// Tests that events are acknowledged: TearDown() checks that the device found
+// no misuse.
 TEST_F(CompletionsTest, EventsAreAcknowledgedBeforeTheEnd) {
   completions_->SetArmed(true);
   ibv_wc wc[4];

@@ -1,5 +1,5 @@
-// Two sides that send at random never overrun each other, and never run out of
-// credits for good.
+// Tests two sides that send at random. They must never overrun each other, and
+// never run out of credits for good.
 
 #include "transport/fabric/verbs/credits.h"
 
@@ -36,8 +36,8 @@ class Link {
     side.credits.OnReceived();
     return true;
   }
-  // Grants credits, like the end of a Poll(). Returns false if there is nothing
-  // to grant.
+  // Grants credits, as the end of a Poll() does. Returns false if there is
+  // nothing to grant.
   bool Grant(int from) {
     const Credits& credits = sides_[from].credits;
     if (!credits.MustGrant() || !credits.MaySend()) return false;
@@ -82,7 +82,7 @@ TEST(CreditsTest, RandomTrafficNeitherOverrunsNorRunsDry) {
     const auto below = [&](int n) { return static_cast<int>(random() % n); };
     Link link(static_cast<uint16_t>(4 + below(20)),
               static_cast<uint16_t>(4 + below(20)));
-    // The sides send at different rates.
+    // Lets the sides send at different rates.
     const int share = 1 + below(9);
     for (int step = 0; step < 2000; ++step) {
       const int side = below(10) < share ? 0 : 1;

@@ -116,7 +116,7 @@ TEST_F(VerbsDestinationsTest, MemoryOfWhichAPartIsDeclaredIsRefused) {
   EXPECT_EQ(Prepare(kLarge), nullptr);
 }
 
-// A READ that is under way keeps the registration.
+// Tests that a READ under way keeps the registration.
 TEST_F(VerbsDestinationsTest, ReadOutlivesWhatWasPrepared) {
   const std::string text(kLeast, 'x');
   const auto exposure = ends_.server->Expose(Ends::PayloadOf(text), 1).value();

@@ -93,7 +93,7 @@ TEST_F(DeviceTest, PortIsLookedAt) {
   EXPECT_TRUE(absl::StrContains(NotFound(), "port 2"));
 }
 
-// Each address has two entries, one of each type.
+// Selects among two entries of each address, one of each type.
 TEST_F(DeviceTest, GidIndexSelectsTheAddress) {
   options_.gid_index = 1;
   EXPECT_EQ(Found(), (Texts{"10.0.0.1", "10.0.0.2"}));
@@ -150,8 +150,8 @@ TEST_F(DeviceTest, TrafficClassIsRefusedAloudTheTimeoutIsNot) {
   const std::vector<BoundId> bound = Bind().value();
   options_.traffic_class = 104;
   EXPECT_TRUE(SetIdOptions(&verbs_, bound[0].id.get(), options_).ok());
-  // The first option is the acknowledgement timeout, which old kernels do not
-  // know.
+  // Fails the first option, the acknowledgement timeout, which old kernels do
+  // not know.
   verbs_.FailNext(Call::kSetOption, ENOSYS);
   EXPECT_TRUE(SetIdOptions(&verbs_, bound[0].id.get(), options_).ok());
   verbs_.FailNext(Call::kSetOption, EPERM, /*after=*/1);

@@ -37,7 +37,7 @@ class Recorder : public EndpointEvents {
     ++writable;
   }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
-    // A dead endpoint answers a Read() immediately.
+    // Allows an event within Read(): a dead endpoint answers immediately.
     if (!within_read) CheckAlive();
     EXPECT_TRUE(reads.emplace(cookie, status).second) << "ended twice";
     if (on_read_done) on_read_done(cookie);

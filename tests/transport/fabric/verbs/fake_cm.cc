@@ -98,7 +98,8 @@ int FakeCm::DestroyId(rdma_cm_id* id) {
   if (own->state == FakeIdState::kRequested) {
     RefuseRequest(own->peer, own->device, /*reason=*/28);
   }
-  // The reason is a timeout: the kernel reports that when a side gives up.
+  // Refuses with the reason "timeout" (4), which the kernel reports when a side
+  // gives up.
   if (own->state == FakeIdState::kConnecting) {
     RefuseRequest(own->peer, own->device, /*reason=*/4);
   }
@@ -241,8 +242,8 @@ int FakeCm::ResolveAddr(rdma_cm_id* id, const sockaddr* source,
   std::memcpy(&id->route.addr.dst_storage, destination, SizeOf(destination));
   own->state = FakeIdState::kAddrQuery;
   FakeDevice* const target = network_->devices.FindByAddress(destination);
-  // Without a source, a local destination is reached over its own device, as in
-  // Linux.
+  // Chooses the destination's own device if there is no source and the
+  // destination is local, as Linux does.
   FakeDevice* const from = own->device != nullptr ? own->device : target;
   if (target == nullptr) {
     own->state = FakeIdState::kBound;

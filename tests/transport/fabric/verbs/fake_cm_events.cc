@@ -22,7 +22,7 @@ void FakeCm::DestroyChannel(rdma_event_channel* channel) {
   if (!network_->ledger.IsAlive("rdma_event_channel", channel)) return;
   auto* const own = static_cast<FakeEventChannel*>(channel);
   if (own->ids > 0) {
-    // The channel is kept alive, since its ids still point to it.
+    // Keeps the channel alive, since its ids still point to it.
     network_->ledger.Misused("rdma_destroy_event_channel before its ids");
     return;
   }
@@ -82,7 +82,8 @@ int FakeCm::Ack(rdma_cm_event* event) {
   if (!network_->ledger.IsAlive("rdma_cm_event", event)) return EINVAL;
   auto* const own = static_cast<FakeCmEvent*>(event);
   for (const auto& entry : ids_) {
-    // An owner that was destroyed too early has been reported already.
+    // Skips an owner that was destroyed too early, which has been reported
+    // already.
     if (entry.second == own->owner) --own->owner->unacked;
   }
   network_->ledger.Ended(event);

@@ -1,5 +1,5 @@
-// The fake connection manager reports the events of librdmacm, in the same
-// order.
+// Tests that the fake connection manager reports the events of librdmacm, in
+// the same order.
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// A fake device reports the options that it was made with, and behaves
-// accordingly.
+// Tests that a fake device reports the options that it was made with, and
+// behaves accordingly.
 
 #include <arpa/inet.h>
 

@@ -39,7 +39,8 @@ bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
   return address - outer_address <= outer_length - length;
 }
 
-// Returns other memory, which the device uses instead of the GPU's memory.
+// Returns other memory, which a device that misses the GPU's memory uses
+// instead.
 void* Elsewhere(FakeMr* mr) {
   mr->elsewhere.assign(mr->length, 0);
   return mr->elsewhere.data();
@@ -70,9 +71,9 @@ bool IsReadable(const void* address, size_t length) {
   return true;
 }
 
-// The flags that Linux accepts for a dmabuf. All others, such as the flag for
-// binding windows, are refused with EINVAL (UVERBS_METHOD_REG_DMABUF_MR in
-// uverbs_std_types_mr.c).
+// The access flags that Linux accepts for a dmabuf. All others, such as the
+// flag for binding windows, are refused with EINVAL
+// (UVERBS_METHOD_REG_DMABUF_MR in uverbs_std_types_mr.c).
 constexpr int kDmabufAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
@@ -161,8 +162,8 @@ int FakeMemory::Add(ibv_pd* pd, uint64_t address, size_t length, int access,
   mr->addr = reinterpret_cast<void*>(address);
   mr->length = length;
   mr->access = access;
-  // The two keys differ, as they may on a device, so that a test notices if one
-  // is used instead of the other.
+  // Gives the region two different keys, as a device may, so that a test
+  // notices if one is used instead of the other.
   mr->lkey = NextKey();
   mr->rkey = NextKey();
   by_lkey_[mr->lkey] = mr.get();

@@ -53,7 +53,7 @@ class FakeMemory {
   int CountBound() const;
 
  private:
-  // Registers memory after the checks.
+  // Registers memory. Called after the checks.
   int Add(ibv_pd* pd, uint64_t address, size_t length, int access,
           FakeMr* region, ibv_mr** made);
   // Returns a key: three bytes of index, and one byte that the owner chooses.

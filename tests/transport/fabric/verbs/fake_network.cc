@@ -11,7 +11,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// A device may leave any number in the opcode of a failed completion.
+// The opcode of a failed completion, in which a device may leave any number.
 constexpr auto kNoOpcode = static_cast<ibv_wc_opcode>(0x6f);
 
 ibv_wc_opcode CompletedAs(ibv_wr_opcode opcode) {
@@ -71,8 +71,8 @@ void FakeNetwork::Run() {
 }
 
 bool FakeNetwork::Step() {
-  // Candidates, by age: messages of the connection manager (no queue pair), and
-  // the oldest request of each queue pair.
+  // The candidates, by age: messages of the connection manager (no queue pair),
+  // and the oldest request of each queue pair.
   std::vector<std::pair<uint64_t, uint32_t>> candidates;
   for (const Message& message : messages_) {
     if (faults.IsUp(message.from, message.to)) {
@@ -133,10 +133,11 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
   }
-  // The peer's owner has not taken the event that connects the queue pair.
+  // Waits until the peer's owner has taken the event that connects the queue
+  // pair.
   if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
-  // The peer takes a packet out of sequence for a duplicate, or waits for the
-  // packet before it.
+  // Drops the packet: the peer takes a packet out of sequence for a duplicate,
+  // or waits for the packet before it.
   if (peer->receive_psn != qp->send_psn) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;
@@ -265,8 +266,8 @@ void FakeNetwork::DoReceive(FakeQp* qp, const FakeSend& work, FakeQp* peer) {
       answer = IBV_WC_REM_ACCESS_ERR;
     }
   }
-  // The receiver completes first: its completion is there when the sender's
-  // comes.
+  // Completes at the receiver first, so that its completion is there when the
+  // sender's comes.
   CompleteReceive(peer, receive, wc,
                   (work.wr.send_flags & IBV_SEND_SOLICITED) != 0);
   if (answer == IBV_WC_REM_ACCESS_ERR) ReportAccessError(peer);

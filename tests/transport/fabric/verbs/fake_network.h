@@ -1,4 +1,5 @@
-// A fake network below the connection manager, and the order of its events.
+// Simulates a network below the connection manager, and the order of its
+// events.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
@@ -45,7 +46,7 @@ class FakeNetwork {
   // Runs `deliver` in order, once the link between the two is up.
   void Send(const FakeDevice* from, const FakeDevice* to,
             std::function<void()> deliver);
-  // Does the oldest possible work. Returns false if there is none.
+  // Does the oldest work that is possible. Returns false if there is none.
   bool Step();
   // Does all work, unless held.
   void Run();

@@ -54,7 +54,8 @@ struct FakeMapping {
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
-  // The bytes of the pinned pages, once other pages are mapped there.
+  // The old bytes of the pinned pages, once other pages are mapped at their
+  // addresses.
   std::vector<uint8_t> old_pages;
   // The CPU's address of the memory, if it belongs to a GPU.
   uint8_t* gpu = nullptr;
@@ -63,7 +64,7 @@ struct FakeMr : ibv_mr {
 };
 
 struct FakeMw : ibv_mw {
-  // The device's key; ibv_mw::rkey belongs to the caller.
+  // The window's key in the device; ibv_mw::rkey belongs to the caller.
   uint32_t key = 0;
   FakeMr* region = nullptr;  // Null if not bound.
   uint32_t qp_num = 0;
@@ -80,7 +81,8 @@ struct FakeCompChannel : ibv_comp_channel {
 
 struct FakeCompletion {
   ibv_wc wc;
-  // For a send: polling the completion frees the queue's slots up to `slot`.
+  // True for a send. Polling the completion of a send frees the queue's slots
+  // up to `slot`.
   bool is_send = false;
   uint64_t slot = 0;
 };
@@ -118,11 +120,12 @@ struct FakeSend {
 };
 
 struct FakeQp : ibv_qp {
-  // Made by libibverbs. The owner makes all state changes.
+  // True if libibverbs made the queue pair, whose owner then makes all state
+  // changes.
   bool is_raw = false;
   uint32_t send_psn = 0;
   uint32_t receive_psn = 0;
-  // The rights of peers. The connection manager grants all rights.
+  // The access rights of peers. The connection manager grants all rights.
   unsigned access = ~0u;
   ibv_qp_init_attr init = {};
   uint64_t posted = 0;
@@ -171,7 +174,8 @@ struct FakeId : rdma_cm_id {
 };
 
 struct FakeCmEvent : rdma_cm_event {
-  // The owner's destruction waits for the acknowledgement.
+  // The owner of the event. Its destruction waits for the event's
+  // acknowledgement.
   FakeId* owner = nullptr;
   std::string private_data;
   // Runs the actions of librdmacm when the event is taken.

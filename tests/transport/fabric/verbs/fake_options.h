@@ -18,7 +18,7 @@ namespace verbs {
 // One device with one port. The defaults are those of Soft-RoCE on Linux 6.1.
 struct DeviceOptions {
   std::string name;
-  // IPv4 or IPv6, in inet_pton's format; unique in the network.
+  // The addresses, IPv4 or IPv6, in inet_pton's format. Unique in the network.
   std::vector<std::string> addresses;
   int link_layer = IBV_LINK_LAYER_ETHERNET;
   // The GID types; each address has one GID of each type. For InfiniBand, set
@@ -39,11 +39,11 @@ struct DeviceOptions {
   uint64_t memlock_bytes = uint64_t{1} << 40;
   // If false, AllocMw returns EOPNOTSUPP.
   bool has_windows = true;
-  // False as in Soft-RoCE: a key gives access to the window's whole region.
+  // If false, as in Soft-RoCE, a key gives access to the window's whole region.
   bool enforce_window_range = true;
-  // Other broken promises of windows, if false: a key is valid through any
-  // queue pair, or after its invalidation; a region's own key is valid without
-  // access rights; READs return zeros.
+  // If false, windows break another promise: a key is valid through any queue
+  // pair, or after its invalidation; a region's own key is valid without access
+  // rights; READs return zeros.
   bool enforce_window_queue_pair = true;
   bool enforce_invalidation = true;
   bool enforce_region_access = true;
@@ -60,7 +60,7 @@ struct DeviceOptions {
   // Simulates the kernel's peer-memory module, if there is one.
   std::function<uint8_t*(const void* address, size_t size)> peer_memory =
       nullptr;
-  // Failures of registered GPU memory, if false: windows cannot be bound; reads
+  // If false, registered GPU memory has a fault: windows cannot be bound; reads
   // from it return zeros; reads into it go elsewhere.
   bool binds_gpus = true;
   bool reads_gpus = true;

@@ -136,7 +136,8 @@ void FakeQueuePairs::Destroy(FakeQp* qp) {
   if (qp->unacked_async > 0) {
     ledger_->Misused("rdma_destroy_qp with unacknowledged async events hangs");
   }
-  // IBTA 11.2.5.4 calls this an error; Soft-RoCE of Linux 6.1 hangs.
+  // Reports a queue pair with bound windows. IBTA 11.2.5.4 calls its
+  // destruction an error; Soft-RoCE of Linux 6.1 hangs.
   if (memory_->UnbindAll(qp->qp_num) > 0) {
     ledger_->Misused("rdma_destroy_qp with a window bound through it");
   }
@@ -208,8 +209,8 @@ int FakeQueuePairs::Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   if (static_cast<FakeQp*>(qp)->is_raw) {
     return ModifyRaw(static_cast<FakeQp*>(qp), attr, mask);
   }
-  // Only the connection manager makes other transitions. The attributes that
-  // RTS allows to change have no effect here.
+  // Accepts attributes without effect here, which RTS allows to change. Only
+  // the connection manager makes other transitions.
   const int harmless = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |
                        IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE;
   if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_ERR) {

@@ -1,4 +1,4 @@
-// Queue pairs without a connection manager.
+// Simulates queue pairs without a connection manager.
 
 #include <cerrno>
 
@@ -9,8 +9,8 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// The attributes that each transition of a reliable connection needs (IBTA
-// 11.2.5.2).
+// The attributes that the transition to INIT needs for a reliable connection
+// (IBTA 11.2.5.2). The other transitions follow.
 constexpr int kToInit =
     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 constexpr int kToRtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |

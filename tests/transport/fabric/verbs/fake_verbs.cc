@@ -160,7 +160,7 @@ int FakeVerbs::Ran(int result) {
   return result;
 }
 
-// The functions of the connection manager.
+// The functions below are the connection manager's.
 
 rdma_event_channel* FakeVerbs::CreateEventChannel() {
   std::unique_lock<std::mutex> lock(mu_);
@@ -262,7 +262,7 @@ int FakeVerbs::CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 void FakeVerbs::DestroyQp(rdma_cm_id* id) {
   std::unique_lock<std::mutex> lock(mu_);
-  // Waits as DestroyId() does.
+  // Waits for acknowledgements, as DestroyId() does.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
     return !network_->queue_pairs.AwaitsAsyncAck(id->qp, self);

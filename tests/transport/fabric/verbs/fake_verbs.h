@@ -43,8 +43,8 @@ class FakeVerbs : public Api {
   // Does all work, and does later posts immediately.
   void Release();
 
-  // Faults. After `after` further calls of this kind, makes one call fail with
-  // `error_number`, by the call's own convention and without effect.
+  // Makes one call of this kind fail, after `after` further calls, with
+  // `error_number`. The call fails by its own convention and has no effect.
   void FailNext(Call call, int error_number, int after = 0);
   // Returns the number of requested failures that have not happened yet.
   size_t failures_to_come();
@@ -142,10 +142,11 @@ class FakeVerbs : public Api {
  private:
   // Returns the error number with which `call` must fail, or 0.
   int Fault(Call call);  // under mu_, like Ran()
-  // Returns `result`, once all work that it has started is done.
+  // Returns `result` once all work that the call has started is done.
   int Ran(int result);
 
-  // Not absl's mutex, whose locks ThreadSanitizer does not see.
+  // Guards all members. Not absl::Mutex, whose locks ThreadSanitizer does not
+  // see.
   std::mutex mu_;                         // guards all
   std::condition_variable acknowledged_;  // an event was acknowledged
   const std::unique_ptr<FakeNetwork> network_;

@@ -1,4 +1,4 @@
-// The half of FakeVerbs that is libibverbs.
+// Implements the half of FakeVerbs that is libibverbs.
 
 #include <cerrno>
 #include <chrono>
@@ -274,7 +274,7 @@ ibv_qp* FakeVerbs::IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
 int FakeVerbs::IbvDestroyQp(ibv_qp* qp) {
   std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kIbvDestroyQp)) return fault;
-  // Waits as DestroyQp() does.
+  // Waits for acknowledgements, as DestroyQp() does.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, qp, self] {
     return !network_->queue_pairs.AwaitsAsyncAck(qp, self);

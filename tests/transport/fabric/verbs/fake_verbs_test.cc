@@ -1,5 +1,5 @@
-// The simulated network does the work of devices, and refuses the requests that
-// devices refuse.
+// Tests that the simulated network does the work of devices, and refuses the
+// requests that devices refuse.
 
 #include "tests/transport/fabric/verbs/fake_verbs.h"
 
@@ -95,7 +95,8 @@ TEST_F(ConnectedTest, UnregisteredLocalMemoryBreaksTheQueuePair) {
   pair_->Post(client_, IBV_WR_RDMA_WRITE, part, At(*server_),
               server_->mr->rkey);
   EXPECT_EQ(Only(client_).status, IBV_WC_LOC_PROT_ERR);
-  // Later requests are flushed, signalled or not.
+  // Posts requests that are flushed, signalled or not, because they come after
+  // a failure.
   pair_->Post(client_, IBV_WR_SEND, FakePair::Part(*client_), 0, 0, 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
 }
@@ -219,7 +220,8 @@ TEST_F(WindowTest, BoundWindowIsNotBoundAgain) {
 TEST_F(WindowTest, WindowIsBoundByTheKeyThatItHas) {
   ASSERT_EQ(pair_->Post(server_, IBV_WR_LOCAL_INV, {}, 0, key_), 0);
   (void)pair_->Poll(server_);
-  // Soft-RoCE compares the key in the caller's structure with its own.
+  // Puts the window's new key into the caller's structure, which Soft-RoCE
+  // compares with its own.
   mw_->rkey = ibv_inc_rkey(key_);
   pair_->BindWindow(server_, mw_, 0, 64);
   EXPECT_EQ(Only(server_).status, IBV_WC_MW_BIND_ERR);
@@ -288,7 +290,7 @@ TEST_F(ConnectedTest, DisconnectFlushesHereAndIsToldThere) {
   ASSERT_EQ(pair_->verbs.Disconnect(client_->id), 0);
   EXPECT_EQ(Only(client_).status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(pair_->NextEvent(server_), RDMA_CM_EVENT_DISCONNECTED);
-  // The peer's queue pair does not know of the end before it tries to send.
+  // Sends from the peer, whose queue pair does not know of the end before.
   pair_->Post(server_, IBV_WR_SEND, FakePair::Part(*server_));
   EXPECT_EQ(Only(server_).status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(pair_->NextEvent(client_), -1);

@@ -133,11 +133,10 @@ TEST_F(GpuDestinationsTest, LittleMemoryIsNoDestination) {
   EXPECT_NE(Prepare(gpu_.Put(Text(memory::kMinDeviceBytes))), nullptr);
 }
 
-// A READ that is under way keeps the registration.
+// Tests that a READ under way keeps the registration.
 TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   Open();
-  // A registration is not kept if the memory has no identity that Share() can
-  // give.
+  // Makes the memory anonymous, so that its registration is not kept.
   gpu_.FailShares(absl::FailedPreconditionError("of a pool"));
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   auto prepared = Prepare(into);
@@ -155,7 +154,7 @@ TEST_F(GpuDestinationsTest, ReadOutlivesWhatWasPrepared) {
   EXPECT_TRUE(ends_->api->misuse().empty());
 }
 
-// A READ cannot write to GPU memory that nobody has prepared.
+// Tests a READ into GPU memory that nobody has prepared, which must fail.
 TEST_F(GpuDestinationsTest, ReadIntoMemoryThatIsNotPreparedFails) {
   Open();
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));

@@ -1,5 +1,5 @@
-// Peers read GPU memory in place if the device reaches it. Otherwise the bytes
-// go through the host, and the connection reports the reason.
+// Tests that peers read GPU memory in place if the device reaches it. Otherwise
+// the bytes go through the host, and the connection reports the reason.
 
 #include "transport/fabric/verbs/gpu_direct.h"
 
@@ -37,8 +37,8 @@ TEST_F(GpuDirectTest, ByPeerMemoryIsReadWhereItLies) {
       << server()->Describe();
 }
 
-// Windows on a region that is kept cost less than a new region for each
-// message.
+// Tests a device with both ways. Windows on a region that is kept cost less
+// than a new region for each message.
 TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -53,7 +53,8 @@ TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
       << client()->Describe();
 }
 
-// No window can be bound to the region through which the memory was received.
+// Sends memory that was received through a region to which no window can be
+// bound.
 TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -68,7 +69,7 @@ TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
   EXPECT_EQ(in_place, 1u);
 }
 
-// A way that does not work is tried three times.
+// Tests that a way that does not work is tried three times.
 TEST_F(GpuDirectTest, StagedWhereThereIsNoWay) {
   DeviceOptions device;
   device.has_dmabuf = false;
@@ -182,7 +183,7 @@ TEST_F(GpuDirectTest, OfSeveralPiecesEachGoesItsWay) {
   EXPECT_EQ(in_place, 2u);
 }
 
-// One byte less memory than the limit, so a copy costs less.
+// Sends one byte less than the limit from which copying costs more.
 TEST_F(GpuDirectTest, LittleMemoryIsStaged) {
   Open();
   size_t in_place = 0;
@@ -205,8 +206,8 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   ExpectStaged(1);
 }
 
-// With dmabuf each message has a region, which costs as much as copying some
-// MiB.
+// Tests little memory with dmabuf. Each message has a region, which costs as
+// much as copying some MiB.
 TEST_F(GpuDirectTest, ByDmabufLittleIsCopied) {
   least_alone_ = kGpuTestBytes + 1;
   Open();
@@ -273,8 +274,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
-// Memory that no RDMA device reaches, such as another process's, proves nothing
-// about this process's own memory.
+// Tests memory that no RDMA device reaches, such as another process's. It
+// proves nothing about this process's own memory.
 TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   Open(WithPeerMemory());
   memory::FakeDeviceAccess foreign;
@@ -292,7 +293,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// The same holds for memory on the same GPU.
+// Tests the same with memory on the same GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

@@ -22,7 +22,7 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // The connection survives the failure.
+  // True if the connection survives the failure.
   bool goes_on = false;
   // True if the call ends an object. After the failure the object still exists,
   // so objects cannot be counted.
@@ -82,7 +82,7 @@ class Talker {
     bool came = false;
     const auto prepared = ends_->client->PrepareToRead({data, into.size, gpu_});
     if (prepared != nullptr) {
-      // A dead end answers within the call.
+      // Allows events within the call, because a dead end answers there.
       ends_->client.events.within_read = true;
       ends_->client->Read(exposure->region[0], 0, {data, kSize}, ++cookie_);
       ends_->client.events.within_read = false;
@@ -138,7 +138,7 @@ int GpuFailure::FailEachTime(const Injection& injection, bool has_peermem) {
     const bool came = ends.api->failures_to_come() == 0;
     ends.Close();
     if (!came || HasFailure()) return after;
-    // An earlier failure does not hinder later calls.
+    // Connects again, which an earlier failure must not hinder.
     EXPECT_TRUE(ends.Connect().ok());
     EXPECT_EQ(Talker(&ends, &gpu).Talk(), Talker::kMessages);
     if (HasFailure()) return after;
@@ -179,8 +179,9 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                            return std::string(info.param.name);
                          });
 
-// Makes the device end a request with an error. Only a request of a trial may
-// fail without costing the connection. The next connection must work.
+// Makes the device end a request with an error. A failed request of a trial
+// must not cost the connection, but any other may. The next connection must
+// work.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);
@@ -193,7 +194,7 @@ void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   const int passed = talker.Talk();
   EXPECT_EQ(talker.is_over(),
             passed < Talker::kMessages || !ends.server.events.broken.empty());
-  // The failure may still happen later, once.
+  // Counts a failure that happens later.
   int later = 0;
   for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
     ends.Close();

@@ -75,7 +75,8 @@ TEST_F(GpuKeysTest, NothingBehindTheBytesIsReached) {
   EXPECT_FALSE(CanRead(part));
 }
 
-// Any connection of the device could use the key if its peer knew the address.
+// Tests that a peer cannot guess the address: any connection of the device
+// could use the key with it.
 TEST_F(GpuKeysTest, AddressCannotBeGuessed) {
   std::set<uint64_t> addresses = {reinterpret_cast<uint64_t>(bytes_.data)};
   for (int i = 0; i < 20; ++i) {

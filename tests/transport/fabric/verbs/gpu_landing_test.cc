@@ -1,4 +1,4 @@
-// A session reads a message. Some parts are written to GPU memory.
+// Tests a message of which a session reads some parts into GPU memory.
 
 #include <algorithm>
 #include <cstdint>

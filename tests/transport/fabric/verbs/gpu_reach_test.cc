@@ -15,7 +15,7 @@ namespace {
 
 class GpuReachTest : public testing::Test {
  protected:
-  // Makes only the ways in `works_` work. Records the ways that are tried.
+  // Registers by the ways in `works_` only. Records the ways that are tried.
   absl::Status Register(GpuUse use) { return RegisterBy(&reach_, use); }
   absl::Status RegisterBy(GpuReach* reach, GpuUse use) {
     tried_.clear();

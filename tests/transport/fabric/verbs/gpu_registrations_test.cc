@@ -60,7 +60,7 @@ class GpuRegistrationsTest : public testing::Test {
     auto* const data = const_cast<uint8_t*>(bytes.data);
     return all_->GetToReceive({data, bytes.size, &gpu_}, kUnnamed);
   }
-  // Finds out the way of registering, with a part of the first allocation.
+  // Registers a part of the first allocation, so that the way is known.
   void FindWay() { Get(Allocate(1)); }
   void Forget() { all_->OnTick(base::SteadyNow() + keeping_.idle); }
   int regions() { return verbs_.counts().mrs; }
@@ -87,7 +87,8 @@ TEST_F(GpuRegistrationsTest, RegionOfTheAllocationServesAllItsParts) {
   EXPECT_EQ(all_->counters().hits, 2u);
 }
 
-// The region covers the wanted bytes, in whole pages of the GPU.
+// Tests that a region of a large allocation covers only the wanted bytes, in
+// whole pages of the GPU.
 TEST_F(GpuRegistrationsTest, OfALargeAllocationPartsAreRegistered) {
   FindWay();
   const Bytes bytes = Allocate(33);  // above half of the budget
@@ -113,7 +114,8 @@ TEST_F(GpuRegistrationsTest, WhatNobodyUsesEndsAfterAWhile) {
   EXPECT_EQ(all_->counters().kept_bytes, 0u);
 }
 
-// A region in use for long does not keep regions that were used after it.
+// Tests that a region in use for long does not keep regions that were used
+// after it.
 TEST_F(GpuRegistrationsTest, WhatIsIdleEndsThoughAnOlderOneIsUsed) {
   const Bytes bytes[] = {Allocate(1), Allocate(1), Allocate(1)};
   const SharedRegistration used = Get(bytes[0]);
@@ -181,7 +183,8 @@ TEST_F(GpuRegistrationsTest, RegionThatIsOvertakenEndsWithItsLastUser) {
   EXPECT_EQ(Get(bytes), now);
 }
 
-// The GPU's window to the bus may be full of regions that are kept.
+// Tests a GPU whose window to the bus is full of kept regions. They must make
+// room.
 TEST_F(GpuRegistrationsTest, WhatIsKeptMakesRoom) {
   FindWay();
   Get(Allocate(1));
@@ -257,9 +260,9 @@ TEST_F(GpuRegistrationsTest, ManyThreadsAtOnce) {
   EXPECT_EQ(regions(), 0);
 }
 
-// Memory is allocated, freed, requested and forgotten at random. A region
-// always leads to the bytes of its caller, and no more regions are kept than
-// allowed.
+// Allocates, frees, requests and forgets memory at random. A region must always
+// lead to the bytes of its caller, and no more regions than allowed may be
+// kept.
 TEST_F(GpuRegistrationsTest, RandomUse) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);

@@ -1,5 +1,5 @@
-// Owners end their objects once and in order. If an object cannot be created,
-// the error gives the reason.
+// Tests that owners end their objects once and in order, and that a failed
+// creation gives the reason.
 
 #include "transport/fabric/verbs/handles.h"
 
@@ -90,7 +90,7 @@ TEST_F(HandlesTest, FailureGivesCodeOperationDeviceAndRemedy) {
   }
 }
 
-// Libraries, kernels and drivers that do not know the call return these errors.
+// Tests the errors of libraries, kernels and drivers that do not know the call.
 TEST_F(HandlesTest, DmabufThatIsUnknownIsUnimplemented) {
   for (const int error_number : {EOPNOTSUPP, EPROTONOSUPPORT, ENOSYS, ENOTTY}) {
     verbs_.FailNext(Call::kRegDmabufMr, error_number);

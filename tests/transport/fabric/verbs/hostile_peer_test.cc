@@ -1,4 +1,4 @@
-// A peer that knows the token, and breaks every rule from then on.
+// Tests a peer that knows the token, and breaks every rule from then on.
 
 #include <cerrno>
 #include <memory>
@@ -116,7 +116,8 @@ TEST_F(HostilePeerTest, AllTheCreditsOfANumberEndIt) {
   ExpectEnd(absl::StatusCode::kDataLoss);
 }
 
-// Packets for which no receive is posted wait at the sender's device.
+// Tests a flood of packets. Packets for which no receive is posted wait at the
+// sender's device.
 TEST_F(HostilePeerTest, FloodWaitsForReceives) {
   int taken = 0;
   for (int i = 0; i < 40; ++i) {
@@ -161,8 +162,8 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
   }
 }
 
-// The peer guesses keys that this side uses internally: those of regions under
-// the windows.
+// Tests a peer that guesses keys which this side uses internally: those of
+// regions under the windows.
 TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -179,8 +180,8 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
   EXPECT_EQ(refused, 40);
 }
 
-// The peer may invalidate a window itself. A later withdrawal then fails in the
-// device, which ends the connection and nothing else.
+// Tests a peer that invalidates a window itself. A later withdrawal then fails
+// in the device, which may end the connection and nothing else.
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
   const RemotePart part =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
@@ -189,15 +190,15 @@ TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
       IBV_WC_SUCCESS);
   ends_->Exchange();
   server()->Withdraw({part});
-  // After four more requests the device reports completions.
+  // Sends four more requests, after which the device reports completions.
   for (int i = 0; i < 5; ++i) (void)Ends::Send(server(), "x");
   ends_->Exchange();
   EXPECT_LE(events().broken.size(), 1u);
 }
 
 TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
-  // One key belongs to the region that was registered right before the window.
-  // The other key does not exist.
+  // Tries two keys: that of the region that was registered right before the
+  // window, and a key that does not exist.
   for (const uint32_t distance : {uint32_t{0} - 3 * 256, uint32_t{1} << 20}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
     const RemotePart part =

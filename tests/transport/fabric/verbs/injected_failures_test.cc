@@ -62,7 +62,7 @@ bool Talk(Ends* ends) {
       absl::StatusOr<Exposure> exposure = from->Expose(payload, 100);
       if (!exposure.ok()) continue;
       const std::string got = ends->ReadAll(&to, exposure->region);
-      // A read fails with an error, or gives the bytes.
+      // Allows a failed read. A read that succeeds must give the bytes.
       EXPECT_TRUE(got.empty() || got == TextOf(payload));
       from->Withdraw(exposure->region);
       ends->Exchange();
@@ -116,7 +116,7 @@ TEST_P(InjectedFailure, GivesAnErrorOrWorksAndLeavesNothingBehind) {
       EXPECT_TRUE(status.ok()) << "nothing had failed: " << status;
       continue;
     }
-    // An earlier failure does not hinder later calls.
+    // Connects again, which an earlier failure must not hinder.
     const absl::Status later = ends.Connect();
     EXPECT_TRUE(later.ok()) << later;
     if (later.ok()) {
@@ -159,7 +159,7 @@ const Injection kInjections[] = {
     {"Accept", Call::kAccept, EINVAL},
     {"Reject", Call::kReject, EINVAL},
     {"Disconnect", Call::kDisconnect, EINVAL},
-    // These failures cannot be repaired, but must not cause others.
+    // Failures that cannot be repaired, but must not cause others.
     {"DeallocPd", Call::kDeallocPd, EBUSY, true},
     {"DeregMr", Call::kDeregMr, EBUSY, true},
     {"DeallocMw", Call::kDeallocMw, EBUSY, true},

@@ -1,5 +1,5 @@
-// The libraries open, or the error says what is missing, on a machine without a
-// device.
+// Tests that the libraries open, or that the error says what is missing, on a
+// machine without a device.
 
 #include "transport/fabric/verbs/library.h"
 

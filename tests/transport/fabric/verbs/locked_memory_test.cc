@@ -1,4 +1,4 @@
-// The limit on locked memory, and the check whether the limit is high enough.
+// Tests the limit on locked memory, and the check whether it is high enough.
 
 #include "transport/fabric/verbs/locked_memory.h"
 
@@ -38,7 +38,7 @@ bool LimitIsSeen(uint64_t bytes) {
 TEST(LockedMemoryTest, LimitIsTheSystems) {
   rlimit limit = {};
   ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &limit), 0);
-  // A process may always lower its limit.
+  // Lowers the limit, which a process may always do.
   EXPECT_TRUE(LimitIsSeen(limit.rlim_max < 65536 ? limit.rlim_max : 65536));
 }
 

@@ -1,4 +1,4 @@
-// The header before each packet, byte by byte.
+// Tests the header before each packet, byte by byte.
 
 #include "transport/fabric/verbs/packet.h"
 

@@ -1,5 +1,5 @@
-// Checks the cost of lists of parts for the reader, over simulated devices, if
-// the numbers in the lists have any size.
+// Tests the cost of lists of parts for the reader, over simulated devices,
+// whatever numbers the lists contain.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,8 +23,8 @@ using fuzz::Random;
 
 constexpr uint64_t kPartBytes = 24;  // the size of a part on the wire
 constexpr size_t kExposed = 100 * 1000;
-// The memory that the reader may hold, of which the simulated devices have a
-// second copy.
+// Limits the memory that the reader may hold, in bytes. The simulated devices
+// have a second copy.
 constexpr uint64_t kBudget = 1 << 20;
 constexpr size_t kReadBytes = 4096;
 
@@ -81,7 +81,8 @@ class Attack {
       case 2:
         part->length = random_->Number(64);
         break;
-      // The end of the part lies in the exposed bytes, since the sum wraps.
+      // Makes the sum wrap, so that the end of the part lies in the exposed
+      // bytes.
       default:
         part->length = random_->Number(64);
         part->offset += random_->Below(kExposed) - part->length;
@@ -133,7 +134,8 @@ TEST(VerbsPartsBounds, EachListCostsInProportionToItsBytes) {
   EXPECT_GT(lists, runs);
 }
 
-// Each case has one wrong number. The device must never see the request.
+// Tests reads with one wrong number each. The device must never see the
+// request.
 TEST(VerbsPartsBounds, ReadBeyondAPartIsRefused) {
   constexpr size_t kBytes = 100;
   constexpr uint64_t kLength = 1000;

@@ -1,5 +1,5 @@
-// Payloads of several pieces: which are exposed in place, their keys, and the
-// end of the exposure.
+// Tests payloads of several pieces: which are exposed in place, their keys, and
+// the end of the exposure.
 
 #include <cerrno>
 #include <cstring>
@@ -220,7 +220,8 @@ TEST_F(PartsTest, OnePartIsOneCopy) {
   ExpectReadable(exposure.region);
 }
 
-// A receiver can then put each piece where it wants.
+// Tests that long pieces of a copy are parts, so that a receiver can put each
+// piece where it wants.
 TEST_F(PartsTest, LongPiecesOfACopyArePartsOfTheirOwn) {
   for (size_t size : {size_t{1}, kLeast, size_t{2}, size_t{3}, 2 * kLeast}) {
     AppendHeap(size, 'a' + payload_.pieces().size());
@@ -243,13 +244,14 @@ TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
     const Exposure exposure = Expose(/*max_parts=*/512);
     EXPECT_LE(counts().bound_mws, 32);
     EXPECT_EQ(KeysOf(exposure.region).size(), 32u);
-    // Pieces that are copied are parts, too.
+    // Expects a part for each piece, even if it is copied.
     EXPECT_EQ(exposure.region.size(), static_cast<size_t>(pieces));
     ExpectReadable(exposure.region);
   }
 }
 
-// The bytes between two copies lie within the window of the copies.
+// Tests the bytes between two copies, which lie within the window of the
+// copies.
 TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   // Sends other payloads, which reuse the memory.
   for (int i = 0; i < 200; ++i) {
@@ -269,7 +271,8 @@ TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
   EXPECT_EQ(seen.find('S'), std::string::npos) << seen;
 }
 
-// The device is busy: the queue has less and less room, until it is full.
+// Exposes while the device is busy: the queue has less and less room, until it
+// is full.
 TEST_F(PartsTest, FullQueueTakesFewerPartsAndThenNothing) {
   AppendFiveParts();
   ends_->api->Hold();
@@ -312,7 +315,7 @@ TEST_F(PartsTest, WindowThatCannotBeMadeLeavesNothingBehind) {
     if (!any) break;
     ends_->Exchange();
     EXPECT_EQ(counts().bound_mws, 0);
-    // An earlier failure does not hinder later calls.
+    // Exposes again, which an earlier failure must not hinder.
     Exposure exposure = Expose();
     EXPECT_EQ(exposure.region.size(), 6u);
     ExpectReadable(exposure.region);

@@ -1,4 +1,4 @@
-// The pool of registered memory: its growth, its limit, and its owners.
+// Tests the pool of registered memory: its growth, its limit, and its owners.
 
 #include "transport/fabric/verbs/pool.h"
 

@@ -1,4 +1,4 @@
-// The first bytes of a connection, and the proofs in them.
+// Tests the first bytes of a connection, and the proofs in them.
 
 #include "transport/fabric/verbs/private_data.h"
 
@@ -37,7 +37,7 @@ std::string WithByte(std::string bytes, size_t at, char value) {
   return bytes;
 }
 
-// The bytes were computed by another implementation, Python's hmac.
+// Compares with bytes that another implementation, Python's hmac, has computed.
 TEST(PrivateDataTest, GoldenBytes) {
   EXPECT_EQ(absl::BytesToHexString(SomeRequest()),
             "505652420100100008000000"  // "PVRB", 1, 16, 8, 0
@@ -151,7 +151,7 @@ TEST(PrivateDataTest, ProofIsBoundToTokenAndQueuePairs) {
 }
 
 TEST(PrivateDataTest, RequestIsNoAnswer) {
-  // A listener cannot prove itself by sending the request back.
+  // Tests a listener that sends the request back, which proves nothing.
   const std::string request = SomeRequest();
   const std::string reflected = request.substr(0, kHeadBytes) +
                                 request.substr(kHeadBytes + kTokenNameBytes);

@@ -1,4 +1,4 @@
-// The bytes that a peer can read, and until when.
+// Tests the bytes that a peer can read, and until when.
 
 #include <cerrno>
 #include <memory>
@@ -96,7 +96,7 @@ TEST_F(ReadKeysTest, SmallPayloadIsCopied) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
 }
 
-// A read-only mapping cannot be registered.
+// Tests a read-only mapping, which cannot be registered and must be copied.
 TEST_F(ReadKeysTest, ReadOnlyMemoryIsCopied) {
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
   ends_->api->FailNext(Call::kRegMr, EFAULT);
@@ -144,7 +144,8 @@ TEST_F(ReadKeysTest, WithoutWindowsPayloadsAreStaged) {
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
   EXPECT_EQ(counts().mrs, before + 1) << "the pool's segment";
   server()->Withdraw(exposure.region);
-  // If a device repeats a read late, that must not cost the connection.
+  // Reads late, as a device may that repeats a READ. This must not cost the
+  // connection.
   (void)Read(exposure.region);
   EXPECT_TRUE(server().events.broken.empty());
   const Exposure next = Expose(std::string(500, 'y'));
@@ -199,8 +200,9 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
   EXPECT_TRUE(client().events.broken.empty());
 }
 
-// The queue is full, so the invalidation waits. When an event requests another
-// window, there is room again, but the first window is still bound.
+// Tests a window whose invalidation waits, because the queue is full. When an
+// event requests another window, there is room again, but the first window is
+// still bound.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   const RemotePart there =
       client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];

@@ -1,4 +1,4 @@
-// The buffers that are posted to receive packets.
+// Tests the buffers that are posted to receive packets.
 
 #include "transport/fabric/verbs/receives.h"
 
@@ -41,7 +41,7 @@ class ReceivesTest : public testing::Test {
 TEST_F(ReceivesTest, AllArePostedFromTheStart) {
   auto receives = Create();
   ASSERT_TRUE(receives.ok()) << receives.status();
-  // The queue has room for exactly that many receives.
+  // Posts one receive more than the queue has room for.
   const absl::Status more = (*receives)->Post(0);
   EXPECT_EQ(more.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(more.message().find("post a receive on mlx5_0"),

@@ -112,9 +112,9 @@ TEST_F(RegistrationCacheTest, OtherMemoryIsRegisteredForItsUsersOnly) {
   EXPECT_EQ(cache_->counters().kept_bytes, 0u);
 }
 
-// The first user releases its bytes, while the second user uses only part of
-// them. The rest may not be freed yet, because a third user could get the
-// region.
+// Tests that a region holds the memory that it covers. The first user releases
+// its bytes, while the second uses only part of them. The rest may not be freed
+// yet, because a third user could get the region.
 TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -129,7 +129,8 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
-// The owner may wait for the memory while others continue to send parts of it.
+// Tests an owner that waits for the memory while others continue to send parts
+// of it.
 TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<int> watched = owner;
@@ -253,7 +254,8 @@ TEST_F(RegistrationCacheTest, FailureIsTheDevices) {
   verbs_.FailNext(Call::kRegMr, EFAULT);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kInternal);
-  // The cache drops unused regions and tries again. There are none to drop.
+  // Fails while no unused region is left that the cache could drop before it
+  // tries again.
   verbs_.FailNext(Call::kRegMr, ENOMEM);
   EXPECT_EQ(cache_->Get(Pages(0), kAccess).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -267,7 +269,8 @@ TEST_F(RegistrationCacheTest, ThreadsDeclareUseAndEnd) {
       for (int round = 0; round < 300; ++round) {
         auto declared = Declare(t * 8, 8);
         auto used = Get(Pages(t * 8 + 1));
-        // Memory that belongs to another thread, and may be freed at any time.
+        // The offset of memory that belongs to another thread, and may be freed
+        // at any time.
         const size_t other = (t + 1) % 4 * 8;
         (void)cache_->Find(Pages(other), kAccess);
         if (round % 2 == 0) used.reset();

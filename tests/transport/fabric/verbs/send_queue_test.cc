@@ -1,4 +1,5 @@
-// Requests leave in order, end in order, and are signalled now and then.
+// Tests that requests leave in order, end in order, and are signalled now and
+// then.
 
 #include "transport/fabric/verbs/send_queue.h"
 

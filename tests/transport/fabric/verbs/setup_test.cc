@@ -1,4 +1,4 @@
-// Connections that are made, refused and given up.
+// Tests connections that are made, refused and given up.
 
 #include <cerrno>
 #include <memory>
@@ -132,7 +132,7 @@ TEST_F(SetupTest, GarbageIsRefused) {
   EXPECT_TRUE(Connect(Offer()).ok());
 }
 
-// Each peer knows a token and asks, but never says that it is ready.
+// Tests peers that know a token and ask, but never say that they are ready.
 TEST_F(SetupTest, HalfOpenConnectionsAreBounded) {
   Options options = Patient(absl::Milliseconds(300));
   options.max_half_open = 3;
@@ -149,7 +149,7 @@ TEST_F(SetupTest, HalfOpenConnectionsAreBounded) {
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(peers[i]->CallProperly(absl::StrCat("token ", i)), -1);
   }
-  // The requests arrive; the answers behind them wait in the network.
+  // Delivers the requests; the answers behind them wait in the network.
   for (int i = 0; i < 5; ++i) {
     api()->Step();
     DrainLoop();
@@ -212,7 +212,7 @@ TEST_F(SetupTest, NextAddressIsTriedAfterADeadOne) {
   }
 }
 
-// The answer shows that the listener does not know the token.
+// Tests a listener whose answer shows that it does not know the token.
 TEST_F(SetupTest, AnswerWithoutProofIsRefused) {
   rdma_event_channel* const events = api()->CreateEventChannel();
   rdma_cm_id* listener = nullptr;

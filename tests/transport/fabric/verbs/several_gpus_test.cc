@@ -1,4 +1,4 @@
-// An RDMA device that reaches one GPU may not reach another one, behind another
+// Tests a device that reaches one GPU but not another one, behind another
 // switch or IOMMU.
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Two connections between the same devices: which objects they share, and that
-// neither reaches the other's memory.
+// Tests two connections between the same devices: which objects they share, and
+// that neither reaches the other's memory.
 
 #include <memory>
 #include <string>
@@ -109,7 +109,7 @@ TEST_F(SharedDomainTest, KeyOfOneIsRefusedToTheOther) {
   }
 }
 
-// Many peers read the same memory.
+// Tests a payload that many peers read. It must be registered once.
 TEST_F(SharedDomainTest, PayloadForBothIsRegisteredOnce) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(OpenSecond());

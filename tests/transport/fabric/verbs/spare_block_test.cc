@@ -20,8 +20,8 @@ bool IsStable(const void* data) {
   return memory::FindStable(data, 1) != nullptr;
 }
 
-// Allocates, fills and frees a block. Returns the block's address: a block that
-// is not kept is not stable any more.
+// Allocates, fills and frees a block. Returns the block's address. If the block
+// is not kept, its memory is not stable any more.
 const void* Use(SpareBlock* spare, size_t size) {
   const auto block = spare->Allocate(size);
   EXPECT_TRUE(block.ok()) << block.status();
@@ -54,7 +54,8 @@ TEST(SpareBlockTest, SmallMessagesDoNotHoldLargeMemory) {
   const void* const large = Use(spare.get(), kSize);
   const void* const small = Use(spare.get(), kSize / 2 - 1);
   EXPECT_NE(small, large);
-  // The large block was more expensive to allocate than the small block.
+  // Expects that the large block is kept, because it was more expensive to
+  // allocate.
   EXPECT_FALSE(IsStable(small));
   EXPECT_EQ(Use(spare.get(), kSize), large);
 }

@@ -1,4 +1,4 @@
-// Each answer of a device has a status that says something.
+// Tests that each answer of a device has a status with a useful text.
 
 #include "transport/fabric/verbs/status.h"
 
@@ -19,7 +19,7 @@ TEST(StatusTest, SuccessIsOk) {
 }
 
 TEST(StatusTest, EveryOtherCompletionIsAnErrorWithAMessage) {
-  // The last number is beyond the numbers of this header, like a number from a
+  // Tries all numbers, and one beyond those of this header, like that of a
   // newer library.
   for (int i = IBV_WC_SUCCESS + 1; i <= IBV_WC_TM_RNDV_INCOMPLETE + 1; ++i) {
     const absl::Status status = CompletionStatus(static_cast<ibv_wc_status>(i));

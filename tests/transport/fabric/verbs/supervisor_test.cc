@@ -1,4 +1,4 @@
-// The owners that hear of a device's events and of time.
+// Tests which owners hear of a device's events and of time.
 
 #include "transport/fabric/verbs/supervisor.h"
 
@@ -98,7 +98,7 @@ TEST_F(SupervisorTest, TimeIsToldWhileThereIsAnybody) {
   while (ward->ticks < 2 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(ward->ticks, 2);
   ward.reset();
-  // A ward that comes after a pause also gets ticks.
+  // Adds a ward after a pause. It must get ticks, too.
   auto late = NewWard(other_);
   while (late->ticks < 1 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(late->ticks, 1);

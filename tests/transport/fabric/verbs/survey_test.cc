@@ -1,4 +1,4 @@
-// A survey reports the state that a connection will find.
+// Tests that a survey reports the state that a connection will find.
 
 #include "transport/fabric/verbs/survey.h"
 

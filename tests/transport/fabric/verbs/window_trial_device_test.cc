@@ -73,7 +73,8 @@ TEST_F(WindowTrialDeviceTest, SoftRoceIsFoundOutEachTime) {
   EXPECT_EQ(Descriptors(), before);
 }
 
-// Tests of windows on Soft-RoCE rely on this.
+// Tests that Soft-RoCE fails only in the range. Tests of windows on Soft-RoCE
+// rely on this.
 TEST_F(WindowTrialDeviceTest, ItFailsInNothingButTheRange) {
   for (int i = 0; i < 10; ++i) {
     for (const BoundId& id : bound_) ExpectForgiven(id);

@@ -1,4 +1,4 @@
-// The trial must trust devices that keep the promises of windows, and no
+// Tests that the trial trusts devices that keep the promises of windows, and no
 // others.
 
 #include "transport/fabric/verbs/window_trial.h"
@@ -52,7 +52,7 @@ TEST(WindowTrialTest, SoIsOneOfInfiniBand) {
   DeviceOptions options = Good();
   options.link_layer = IBV_LINK_LAYER_INFINIBAND;
   options.gid_types = {IBV_GID_TYPE_IB};
-  // The trial must not take the address of another device for its own.
+  // Adds a device, whose address the trial must not take for its own.
   DeviceOptions other = options;
   other.name = "mlx5_1";
   other.addresses = {"10.0.0.2"};
@@ -82,7 +82,7 @@ TEST_P(UntrustedDevice, IsFoundOut) {
 const Fault kFaults[] = {
     {"WithoutWindows", [](DeviceOptions* o) { o->has_windows = false; },
      absl::StatusCode::kUnimplemented, "no memory windows of type 2"},
-    // Soft-RoCE has this fault.
+    // The fault of Soft-RoCE.
     {"Range", [](DeviceOptions* o) { o->enforce_window_range = false; },
      absl::StatusCode::kPermissionDenied, "reads reach beyond a window"},
     {"Invalidation", [](DeviceOptions* o) { o->enforce_invalidation = false; },
@@ -129,15 +129,16 @@ TEST(WindowTrialTest, ReadBeyondTheRangeThatFailsSomehowIsNotForgiven) {
           .status()));
 }
 
-// A device that refuses everything has not kept the promise either.
+// Tests a device that refuses everything, and so does not keep the promise
+// either.
 TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
   FakeVerbs verbs;
   verbs.CompleteNext(IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(Try(&verbs, Good()).message(), "windows cannot be read");
 }
 
-// The second read reaches beyond the range: the device must refuse it, and not
-// fail in another way.
+// Fails the second read, which reaches beyond the range. The device must refuse
+// it, and not fail in another way.
 TEST(WindowTrialTest, ReadThatFailsForAnotherReasonIsNoTrust) {
   for (const ibv_wc_status status :
        {IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR}) {
@@ -234,7 +235,7 @@ TEST(DevicesTest, WhatProvesNothingIsTriedAgainAFewTimes) {
   }
 }
 
-// A change of the rule also drops the results of earlier trials.
+// Tests that a change of the rule also drops the results of earlier trials.
 TEST(DevicesTest, WhatATestForgivesIsForgottenAfterIt) {
   FakeVerbs verbs;
   DeviceOptions options = Good();
