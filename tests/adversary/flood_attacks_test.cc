@@ -1,5 +1,5 @@
-// Floods of valid frames, from peers that read and from peers that do not, and
-// frames that are expensive for the victim.
+// Tests floods of valid frames, from peers that read and from peers that do
+// not, and frames that are expensive for the victim.
 
 #include <cstdint>
 #include <string>
@@ -147,7 +147,8 @@ void DeferAndReset(Victim* victim) {
   constexpr int kEach = 60000;
   std::unique_ptr<Peer> peer = Listening(victim);
   uint64_t id = 0;
-  // Enough that the victim reads nothing else in the meantime.
+  // Announces enough messages that the victim reads nothing else in the
+  // meantime.
   for (int i = 0; i < 16; ++i) {
     const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Unread"));
     ++id;

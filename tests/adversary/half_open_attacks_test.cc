@@ -1,5 +1,5 @@
-// Peers that start a connection and then fall silent, to use up the places for
-// half-open connections.
+// Tests peers that start a connection and then fall silent, to use up the
+// places for half-open connections.
 
 #include <sys/resource.h>
 
@@ -66,7 +66,8 @@ void OfferShmAndStayAway(Victim* victim) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (int i = 0; i < kIdle; ++i) {
     peers.push_back(victim->TrySession(ShmHello()));
-    // The last peers are refused, or must wait until the first peers have gone.
+    // Stops when a peer is refused: the last peers must wait until the first
+    // peers have gone.
     if (peers.back() == nullptr) break;
   }
   ASSERT_GE(peers.size(), size_t{kPlaces});

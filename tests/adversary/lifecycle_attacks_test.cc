@@ -1,4 +1,4 @@
-// Connections that end at the worst moment, or never become usable.
+// Tests connections that end at the worst moment, or never become usable.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Log lines that a peer can cause.
+// Tests the log lines that a peer can cause.
 
 #include <string>
 

@@ -1,4 +1,5 @@
-// Peers that make their victim hold data that is never fetched, read or ended.
+// Tests peers that make their victim hold data that is never fetched, read or
+// ended.
 
 #include <algorithm>
 #include <string>
@@ -12,7 +13,7 @@ namespace penstock::adversary {
 namespace {
 
 constexpr uint64_t kMessage = 1 << 20;
-// The channel's default limit of a message.
+// The channel's default limit of a message, in bytes.
 constexpr uint64_t kLargest = 4 << 20;
 
 std::string Reply(int count, uint64_t size) {
@@ -45,7 +46,8 @@ void LeaveRepliesUnreleased(Victim* victim) {
   std::unique_ptr<Peer> peer = victim->NewSession();
   for (int i = 0; i < kReplies; ++i) {
     OpenReplying(peer.get(), 1, kMessage);
-    // A victim at its limit accepts no further call.
+    // Returns if the victim accepts no further call, because it is at its
+    // limit.
     if (!peer->Await(type::kTrailers, 4 * kStall).has_value()) return;
   }
 }
@@ -183,7 +185,7 @@ void AnnounceUnread(Victim* victim) {
     peer->Send(
         FrameOf(type::kAnnounce, stream, Announcement(id, kLargest, id)));
   }
-  // Answer the victim's reads, which stop at some point.
+  // Answers the victim's reads, which stop at some point.
   while (absl::optional<Peer::Received> received = peer->NextIfAny(kStall)) {
     if (received->unit != unit::kRead) continue;
     peer->SendUnit(unit::kReadData, received->cookie,

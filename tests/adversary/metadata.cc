@@ -77,10 +77,10 @@ std::vector<std::string> OddEntries() {
       const std::string entry = Known(key, value);
       blocks.push_back(entry);
     }
-    // The entry twice: with equal values, and with different values.
+    // Adds the entry twice: with equal values, and with different values.
     blocks.push_back(absl::StrCat(Known(key, "0"), Known(key, "0")));
     blocks.push_back(absl::StrCat(Known(key, U64(1)), Known(key, U64(2))));
-    // A truncated entry.
+    // Adds a truncated entry.
     blocks.push_back(U8(key));
     blocks.push_back(absl::StrCat(U8(key), U32(UINT32_MAX), "v"));
   }
@@ -113,7 +113,7 @@ std::vector<std::string> LackingRequests() {
     }
     blocks.push_back(rest);
     for (const std::string& odd : OddValues()) {
-      // Keys of numbered entries. Pairs have the keys 3, 5, 6 and 7.
+      // The keys of numbered entries. Pairs have the keys 3, 5, 6 and 7.
       constexpr int kKeys[] = {1, 2, 3, 5, 6, 7};
       blocks.push_back(rest + Known(kKeys[left_out], odd));
     }

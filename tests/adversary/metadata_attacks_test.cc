@@ -1,4 +1,5 @@
-// Metadata that no gRPC sends. The worst allowed effect is the end of the call.
+// Tests metadata that no gRPC sends. The worst allowed effect is the end of the
+// call.
 
 #include <functional>
 #include <string>
@@ -131,7 +132,7 @@ void InTrailersOnly(Peer* peer, const std::string& block, uint32_t stream) {
   peer->SendLong(FrameOf(type::kTrailers, stream, block));
 }
 
-// Blocks that killed servers and clients at b924bfc.
+// Returns blocks that killed servers and clients at b924bfc.
 Blocks WithoutIdentity() {
   Blocks blocks;
   for (uint64_t set : {0ull, 2ull, 4ull, 6ull, 0x80000000ull, ~0ull << 1}) {

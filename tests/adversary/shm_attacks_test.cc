@@ -1,4 +1,4 @@
-// Attacks through the set-up of shared memory.
+// Tests attacks through the set-up of shared memory.
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -123,8 +123,8 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
-  // A disconnected peer uses up a place until the victim notices
-  // (docs/security.md).
+  // Tries for a while: a disconnected peer uses up a place until the victim
+  // notices (docs/security.md).
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until &&
          !Echo(NewChannel(victim->port(), RequireShm()).get(), 8).ok()) {

@@ -1,5 +1,5 @@
-// A server that disappears during the set-up of shared memory, or during a call
-// over it: after each step, in each way.
+// Tests a server that disappears during the set-up of shared memory, or during
+// a call over it: after each step, in each way.
 
 #include <string>
 

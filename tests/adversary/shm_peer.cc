@@ -81,7 +81,8 @@ std::string SocketName(const Hello& hello) {
 
 Hello ShmHello() {
   Hello hello;
-  // A server ignores the text of a client's offer.
+  // Offers shm without a socket, because a server ignores the text of a
+  // client's offer.
   hello.offers = {{true, "shm", "a client listens nowhere"}};
   return hello;
 }

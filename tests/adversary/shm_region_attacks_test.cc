@@ -1,4 +1,4 @@
-// Announcements of messages in shared memory that is not as described.
+// Tests announcements of messages in shared memory that is not as described.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -51,8 +51,8 @@ struct Called {
 
 // Returns true if an answer is in the ring, after the call's own frames.
 bool HasAnswered(const Called& called) {
-  // The victim's credit for a message of a tebibyte takes 256 frames, for which
-  // the ring grows.
+  // Returns true if the ring has grown: the victim's credit for a message of a
+  // tebibyte takes 256 frames.
   if (called.memory->Load(page::kHead) > page::kFirstRingBytes) return true;
   for (const Frame& frame : called.memory->Frames()) {
     if (frame.type == type::kRelease || frame.type == type::kReset) return true;
@@ -121,13 +121,13 @@ std::vector<std::string> OddParts() {
   return {
       Parts({part, Part(kKey, 50, kPart)}),        // the parts overlap
       Parts(std::vector<std::string>(512, part)),  // the same part 512 times
-      // The parts belong to two loans.
+      // Parts of two loans.
       Parts({part, Part(kKey + 1, kPart, kPart)}),
       Parts({part, beyond}),
       Parts({beyond, part}),
       Parts({part, elsewhere}),  // a segment that is not lent
       Parts({part, Part(kKey, UINT64_MAX - 10, kPart)}),
-      // The parts are longer than the message.
+      // Parts that are longer than the message.
       AnnouncementOf(1, 200,
                      {Region(1, {Part(kKey, 0, 100), Part(kKey, 100, 100)})}),
   };
@@ -179,8 +179,8 @@ void AnnounceWhatIsNotThere(Victim* victim) {
     called.socket->Send(
         SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""), {fd});
     Announce(&called, Whole(500000, 1, kKey, 100000));
-    // If the victim had accepted this memory, the memory would disappear during
-    // use.
+    // Truncates the memory. If the victim had accepted it, the memory would
+    // disappear during use.
     (void)!ftruncate(fd, 0);
     EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
     ASSERT_TRUE(victim->process()->IsAlive());

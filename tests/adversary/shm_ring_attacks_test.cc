@@ -1,5 +1,5 @@
-// Nonsense over a shm path in use: in the path's ring, in its control page and
-// in lent memory.
+// Tests nonsense over a shm path in use: in the path's ring, in its control
+// page and in lent memory.
 
 #include <cstring>
 #include <functional>

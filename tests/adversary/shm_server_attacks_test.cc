@@ -1,5 +1,5 @@
-// A hostile server that offers shared memory: attacks through the set-up of its
-// clients.
+// Tests a hostile server that offers shared memory: attacks through the set-up
+// of its clients.
 
 #include <sys/socket.h>
 #include <sys/un.h>

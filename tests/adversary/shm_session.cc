@@ -26,8 +26,7 @@ int LingeringSocket() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   (void)!connect(fd, reinterpret_cast<sockaddr*>(&address), size);
-  // The other end stays in the listener's queue, because the listener stays
-  // open.
+  // Leaves the other end in the queue of the listener, which stays open.
   const std::string bytes(1 << 20, 'u');
   while (send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
   }
@@ -133,7 +132,7 @@ ShmServer::ShmServer(Victim* victim, Moment moment)
 bool AwaitPathLost(Peer* peer) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
   while (std::chrono::steady_clock::now() < until) {
-    // A doorbell makes the victim poll its path.
+    // Rings the doorbell, which makes the victim poll its path.
     if (!peer->SendUnit(unit::kDoorbell, 0, "")) return false;
     const absl::optional<Peer::Received> received =
         peer->NextIfAny(std::chrono::milliseconds(20));

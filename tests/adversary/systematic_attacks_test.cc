@@ -1,5 +1,5 @@
-// Each type of frame and unit, in each state of a session, with extreme values
-// in each field. Also random sequences of such frames.
+// Tests each type of frame and unit, in each state of a session, with extreme
+// values in each field, and random sequences of such frames.
 
 #include <chrono>
 #include <cstdio>
@@ -85,7 +85,7 @@ void SendEachVariant(Victim* victim, State state, size_t step) {
       if (count++ % step != 0) continue;
       Session session = Reach(victim, state);
       Frame sent = frame;
-      // Sequence numbers are relative to the next number of this session.
+      // Makes sequence numbers relative to the next number of this session.
       if (sent.sequence == uint64_t{1}) {
         sent.sequence = session.peer->sequence_of_next();
       }

@@ -55,7 +55,8 @@ int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* size,
 
 std::unique_ptr<Tls> Tls::Create(bool is_client, int socket,
                                  const Identity& identity) {
-  // OpenSSL writes without MSG_NOSIGNAL, even to victims that have hung up.
+  // Ignores SIGPIPE: OpenSSL writes without MSG_NOSIGNAL, even to victims that
+  // have hung up.
   signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<Tls> tls(new Tls());
   tls->context_.reset(SSL_CTX_new(TLS_method()));

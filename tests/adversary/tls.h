@@ -32,7 +32,7 @@ class Tls {
   // call would block.
   ssize_t Send(absl::string_view bytes);
   ssize_t Receive(char* into, size_t size);
-  // Announces the end of the data.
+  // Tells the other side that no more data follows.
   void Finish();
 
  private:

@@ -1,6 +1,6 @@
-// Attacks on TLS records, by a peer with a valid certificate that is hostile
-// after the handshake. Attacks inside the records are rows UnderTls() of the
-// other files.
+// Tests attacks on TLS records, by a peer with a valid certificate that is
+// hostile after the handshake. Attacks inside the records are rows UnderTls()
+// of the other files.
 
 #include <string>
 

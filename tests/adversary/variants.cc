@@ -58,7 +58,7 @@ std::vector<std::string> OddAnnouncements() {
     payloads.push_back(
         AnnouncementOf(1, 100, {Region(path, {Part(1, UINT64_MAX, 100)})}));
   }
-  // Parts that are empty, or do not match the message.
+  // Adds parts that are empty, or do not match the message.
   for (uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{50}, uint64_t{99},
                           uint64_t{1} << 63, UINT64_MAX}) {
     const std::string part = Part(1, 0, length);
@@ -67,7 +67,7 @@ std::vector<std::string> OddAnnouncements() {
     payloads.push_back(
         AnnouncementOf(1, 100, {Region(0, {Part(1, 0, 100), part})}));
   }
-  // More parts than the region has, and more than are allowed.
+  // Adds more parts than the region has, and more than are allowed.
   for (size_t parts : {0, 2, 512, 513, 65535}) {
     payloads.push_back(AnnouncementOf(
         1, parts, {Region(0, std::vector<std::string>(parts, Part(1, 0, 1)))}));
@@ -228,7 +228,7 @@ std::vector<std::string> UnitVariants(uint8_t type) {
     for (uint32_t length : {0, 1, 19, 20, 21, 65536, 65537}) {
       const std::string body(length, '\0');
       units.push_back(Unit(type, cookie, body));
-      // The body is added elsewhere, or never comes.
+      // Adds only the header. The body is added elsewhere, or never comes.
       units.push_back(UnitHeader(length, type, cookie));
     }
     for (uint32_t length : {262144u, 262145u, 1048576u, 1048577u, UINT32_MAX}) {
@@ -256,7 +256,7 @@ Frame RandomFrame(std::mt19937* random) {
   const uint32_t stream = 1 + (*random)() % 5;
   const std::vector<Frame> variants = Variants(type, stream, 1);
   Frame frame = variants[(*random)() % variants.size()];
-  // A wrong number ends most sessions, so most numbers must be right.
+  // Keeps most sequence numbers right, because a wrong one ends most sessions.
   if ((*random)() % 16 != 0) frame.sequence = absl::nullopt;
   if ((*random)() % 16 != 0) frame.ack = absl::nullopt;
   if ((*random)() % 16 != 0) frame.length = absl::nullopt;

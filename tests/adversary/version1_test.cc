@@ -1,6 +1,6 @@
-// Peers that speak only version 1 of the protocol, like all builds up to commit
-// 6abe3f4, against the current code. The tests use recorded bytes of such
-// peers, and a small implementation.
+// Tests peers that speak only version 1 of the protocol, like all builds up to
+// commit 6abe3f4, against the current code. Uses recorded bytes of such peers,
+// and a small implementation.
 
 #include <algorithm>
 #include <chrono>
@@ -121,7 +121,7 @@ class AllMethods final : public grpc::CallbackGenericService {
   Service service_;
 };
 
-// The current server, and a peer with version 1.
+// A fixture of the current server, and a peer with version 1.
 class Version1Client : public ::testing::Test {
  protected:
   Version1Client() {
@@ -260,7 +260,8 @@ TEST_F(Version1Client, SendsAndReceivesMessagesOfAllSizes) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// Announces one part per path, regardless of the number of slices.
+// Tests that one part per path is announced, regardless of the number of
+// slices.
 TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   ASSERT_TRUE(peer_->Negotiate());
   ASSERT_TRUE(peer_->Greet(ShmHello()));
@@ -284,7 +285,7 @@ TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
   EXPECT_TRUE(peer_->Finish());
 }
 
-// The current client, which calls a peer with version 1.
+// A fixture of the current client, which calls a peer with version 1.
 class Version1Server : public ::testing::Test {
  protected:
   // Makes a call, answered by `serve` with a peer that has negotiated.

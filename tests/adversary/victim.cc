@@ -23,11 +23,12 @@ constexpr double kSecondsPerByte = 50e-9;
 constexpr double kSecondsPerFrame = 5e-6;
 constexpr double kSecondsPerConnection = 5e-3;
 constexpr double kSecondsPerCall = 1e-3;
-// One line for the beginning of a connection, and one line for an abnormal end.
+// Limits the log bytes per connection: one line for the beginning, and one line
+// for an abnormal end.
 constexpr uint64_t kLogPerConnection = 500;
-// Descriptors of connections that come and go.
+// The number of descriptors that connections which come and go may take.
 constexpr int kDescriptorSlack = 64;
-// The allowance for a busy machine.
+// The additional time that is allowed, because the machine may be busy.
 constexpr std::chrono::seconds kLateness(5);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -256,7 +257,8 @@ void Victim::CheckMemory(const Limits& limits) {
   const uint64_t peak = std::max(memory_, process::PeakBytes(process_->pid()));
   const double grown = Mebibytes(peak - memory_);
   ::testing::Test::RecordProperty("grown_mib", static_cast<int>(grown));
-  // The sanitizers' own memory is many times that of the program.
+  // Skips the check with a sanitizer, whose own memory is many times that of
+  // the program.
   if (kIsInstrumented) return;
   EXPECT_LE(grown, Mebibytes(limits.memory))
       << "MiB of memory, for " << Mebibytes(traffic_.bytes) << " MiB sent";

@@ -10,7 +10,7 @@
 //       "ended CODE SECONDS MESSAGE" for each call to HOSTILE that has ended
 //       since, and then "checked CALLS CONNECTIONS FAILURE"
 //
-// With the identity in the environment (security.h), all connections use TLS.
+// All connections use TLS if the environment has the identity (security.h).
 //
 // The process ends with its input, or with the process that started it.
 

@@ -173,7 +173,7 @@ std::string Literal(absl::string_view key, absl::string_view value) {
 }
 
 std::string RequestMetadata(absl::string_view path) {
-  // ":method POST", ":scheme http", "content-type application/grpc",
+  // Appends ":method POST", ":scheme http", "content-type application/grpc" and
   // "te trailers".
   return absl::StrCat(Known(key::kPath, path), Known(key::kAuthority, "victim"),
                       U8(128), U8(129), U8(131), U8(132));

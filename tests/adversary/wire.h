@@ -21,7 +21,8 @@ std::string U32(uint64_t number);
 std::string U64(uint64_t number);
 uint64_t Number(absl::string_view bytes);
 
-// Numbers instead of enumerations, because an attack may use any value.
+// Types of units. Numbers instead of enumerations, because an attack may use
+// any value.
 namespace unit {
 constexpr uint8_t kPacket = 1;
 constexpr uint8_t kDoorbell = 2;
@@ -81,7 +82,8 @@ struct Frame {
   uint16_t zero = 0;
   uint32_t stream = 0;
   uint32_t aux = 0;
-  // The sending peer fills in the right values of unset fields.
+  // The fields that the sending peer sets to the right values if they are
+  // unset.
   absl::optional<uint64_t> sequence;
   absl::optional<uint64_t> ack;
   absl::optional<uint32_t> length;
@@ -116,7 +118,7 @@ absl::optional<Hello> ParseHello(absl::string_view bytes);
 // Returns the announcement of a message of `length` bytes on the lifeline, as
 // region `key`.
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
-// Returns the same for version 1.
+// Returns the same announcement in the encoding of version 1.
 std::string AnnouncementV1(uint64_t id, uint64_t length, uint64_t key);
 // Returns a part of a region, a region, and an announcement of regions.
 std::string Part(uint64_t key, uint64_t offset, uint64_t length);

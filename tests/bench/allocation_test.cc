@@ -25,7 +25,7 @@ void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 namespace penstock::bench {
 namespace {
 
-// The first calls allocate memory that later calls reuse.
+// The number of first calls, which allocate memory that later calls reuse.
 constexpr int kWarmUp = 1000;
 
 TEST(Allocation, CountsThoseOfTheSetUp) {
@@ -35,7 +35,8 @@ TEST(Allocation, CountsThoseOfTheSetUp) {
   EXPECT_GT(allocations, before);
 }
 
-// Sent data is kept until its acknowledgement, here after 64 KiB.
+// Tests messages without an answer. Sent data is kept until its
+// acknowledgement, here after 64 KiB.
 TEST(Allocation, FewForManyUnansweredMessages) {
   SessionPair pair;
   ASSERT_TRUE(pair.status().ok()) << pair.status();

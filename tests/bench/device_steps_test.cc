@@ -1,4 +1,4 @@
-// bench/tensors with two simulated devices: checks bytes, not times.
+// Tests bench/tensors with two simulated devices: checks bytes, not times.
 
 #include "bench/tensors/device_steps.h"
 
@@ -54,7 +54,8 @@ TEST_F(DeviceSteps, AReceiverHasTheBytesInMemoryOfItsOwn) {
       EXPECT_EQ(received->sum, received->has_sum ? sum : 0);
     }
   }
-  // A message with one more tensor than the last one, and a truncated message.
+  // Makes a message with one more tensor than the last one, and a truncated
+  // message.
   there_.tensors.push_back({"d", there_.tensors[0].tensor});
   EXPECT_EQ(receiver.Receive(*tensor::Encode(there_, kReadBack))->sum,
             *SumAnywhere(there_));

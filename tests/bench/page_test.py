@@ -139,7 +139,7 @@ class PageTest(unittest.TestCase):
                 self.assertGreater(in_plot, 30, name)
             else:
                 self.assertEqual(in_legend + in_plot, 0, name)
-        # The axes and their marks are dark.
+        # Counts the pixels of the axes and their marks, which are dark.
         dark = sum(max(pixel) < 160 for pixel in picture.pixels(*box))
         self.assertGreater(dark, 200)
 
@@ -169,7 +169,7 @@ class PageTest(unittest.TestCase):
 
 
 def report_skipped():
-    """Says so in the report that tools/test counts."""
+    """Writes the reason into the report that tools/test counts."""
     report = os.environ.get("XML_OUTPUT_FILE")
     if report:
         pathlib.Path(report).write_text(

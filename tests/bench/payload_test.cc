@@ -77,8 +77,7 @@ TEST(PayloadTest, AnyChangedByteIsFound) {
 
 TEST(PayloadTest, AnyMissingTailIsFound) {
   const std::string good = Bytes(MakePayload(45, kSeed));
-  // A truncated message is a valid, shorter message, so the check compares the
-  // length.
+  // Compares lengths, because a truncated message is a valid, shorter message.
   const grpc::ByteBuffer shorter = Split(good.substr(0, 40), 40);
   EXPECT_FALSE(CheckReply(shorter, 45, ReplySeed(kSeed)).ok());
 }

@@ -36,7 +36,7 @@ class PlotTest(unittest.TestCase):
 
     def test_a_line_for_each_transport_with_its_name(self):
         rows = [row(name, size) for size in SIZES for name in ("tcp", "shm")]
-        # A row without a measurement has no time.
+        # Adds a row without a measurement, and so without a time.
         rows.append({"transport": "verbs", "api": "sync", "bytes": 8})
         for what in ("latency", "bandwidth"):
             done = self.plot(rows, f"--what={what}", "--title=A & B")

@@ -36,7 +36,7 @@ for kind in '' --sparse; do
     --rounds=1 $kind)
   grep -q 'slowed: median' <<<"$said"
 done
-# The benchmarks remove their files, and refuse unknown flags.
+# Checks that the benchmarks remove their files, and refuse unknown flags.
 [[ -z $(ls -A "$folder") ]]
 for wrong in 'optimizers --rounds=0' 'compression --ratio=0' 'sparse/sparse --batch=0' \
   'checkpoint/checkpoint --folder=/no/such/folder' \

@@ -1,4 +1,4 @@
-// Recordings above the limits of a replay.
+// Tests recordings above the limits of a replay.
 
 #include <zlib.h>
 
@@ -39,7 +39,7 @@ std::string CallAt(size_t id, size_t client, size_t at) {
                       "\"status\":0}\n");
 }
 
-// Calls like a server whose clients come and go for days.
+// Tests the calls of a server whose clients come and go for days.
 TEST(RecordingLimitsTest, ManyClientsShareConnections) {
   const std::string path = PathOf("clients");
   std::string text = kHeader;

@@ -1,5 +1,5 @@
-// A replay with a failing call ends with an error, regardless of its other
-// clients.
+// Tests a replay with a failing call. It must end with an error, regardless of
+// its other clients.
 
 #include <memory>
 #include <string>

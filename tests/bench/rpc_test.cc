@@ -1,4 +1,4 @@
-// The benchmark program: processes, transports, APIs and exit codes.
+// Tests the benchmark program: processes, transports, APIs and exit codes.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -163,11 +163,13 @@ TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
   const nlohmann::json cells = ReadJson(path);
   ASSERT_EQ(cells.size(), 2u * 3);
   for (const auto& cell : cells) {
-    // A connection has buffers at both ends, but less than a megabyte.
+    // Expects more than 1 KiB and less than a megabyte: a connection has
+    // buffers at both ends.
     EXPECT_GT(cell["kib_per_channel"], 1) << cell;
     EXPECT_LT(cell["kib_per_channel"], 1024) << cell;
     EXPECT_GE(cell["cpu_percent"], 0) << cell;
-    // Far above the goal, but low enough to detect a thread that never sleeps.
+    // Allows far more than the goal, but little enough to detect a thread that
+    // never sleeps.
     EXPECT_LT(cell["cpu_percent"], 90) << cell;
   }
 }
@@ -188,8 +190,8 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
-// With this setting, glibc allocates each megabyte from the system, which
-// clears its 256 pages one by one.
+// Makes glibc allocate each megabyte from the system, which clears its 256
+// pages one by one.
 TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   const std::string path = testing::TempDir() + "/faults.json";
   setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536", 1);
@@ -210,8 +212,8 @@ TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
   }
 }
 
-// The times must be those of the tiny calls, and the MB/s those of the large
-// calls.
+// Mixes tiny and large calls. The times must be those of the tiny calls, and
+// the MB/s those of the large calls.
 TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
   const std::string path = testing::TempDir() + "/beside.json";
   ASSERT_EQ(

@@ -1,4 +1,4 @@
-// The data, the sum and the program of bench/tensors.
+// Tests the data, the sum and the program of bench/tensors.
 
 #include <sys/wait.h>
 #include <unistd.h>

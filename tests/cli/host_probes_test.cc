@@ -44,7 +44,7 @@ TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
   const Finding found = Only(ProbeSharedMemory(*host), "trial");
   EXPECT_EQ(found.level, Level::kProblem);
   EXPECT_NE(found.remedy.find("mount -t proc"), std::string::npos);
-  // A fabric that the settings disable is no problem.
+  // Disables a fabric by the settings, which is no problem.
   host->settings->shm_sharing = ShmSharing::kOff;
   EXPECT_EQ(PathOf(JudgePaths(*host), "shm")->text, "PENSTOCK_SHM_SHARING=off");
   EXPECT_FALSE(Mentions(ProbeSharedMemory(*host), "boot_id"));
@@ -118,7 +118,8 @@ TEST(MemoryLimitProbeTest, Version1HasItsOwnFiles) {
   EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kNote);
 }
 
-// By default the arena is a quarter of the limit, at most 1 GiB.
+// Tests a memory limit that leaves the arena less than its default. By default
+// the arena is a quarter of the limit, at most 1 GiB.
 TEST(MemoryLimitProbeTest, ALimitThatLeavesTheArenaLessThanItsDefaultIsNoted) {
   FakeHost host;
   host.Write("/proc/self/cgroup", "0::/a\n");

@@ -26,8 +26,8 @@ int InChild(Body body) {
   return status;
 }
 
-// The program `timeout` signals the process, and then the process's group. The
-// process gets the signal twice.
+// Tests a signal that comes twice at once. The program `timeout` signals the
+// process, and then the process's group.
 TEST(InterruptTest, TheSameSignalTwiceAtOnceIsRememberedOnly) {
   for (const int number : {SIGTERM, SIGINT}) {
     EXPECT_EQ(InChild([number] {

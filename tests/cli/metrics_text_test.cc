@@ -1,4 +1,4 @@
-// Parsing and comparing the metrics of a process, for penstock top.
+// Tests parsing and comparing the metrics of a process, for penstock top.
 
 #include "cli/top/metrics_text.h"
 
@@ -61,7 +61,7 @@ TEST(MetricsTextTest, QuantilesAreOfWhatWasObservedInBetween) {
   EXPECT_EQ(QuantileBetween(at(0, 0, 0), at(99, 99, 100), 0.99), 1);
   EXPECT_TRUE(std::isinf(QuantileBetween(at(0, 0, 0), at(9, 9, 10), 0.99)));
   EXPECT_EQ(QuantileBetween(at(5, 5, 5), at(5, 5, 5), 0.5), 0);
-  // After a restart, all observations count as new.
+  // Counts all observations as new after a restart.
   EXPECT_EQ(QuantileBetween(at(50, 50, 50), at(0, 3, 3), 0.5), 2);
   EXPECT_EQ(QuantileBetween({}, {}, 0.5), 0);
 }
@@ -92,7 +92,7 @@ TEST(ViewTest, RatesAreDifferencesOverTime) {
   EXPECT_NE(text.find("shm              1     1000 "), std::string::npos)
       << text;
   EXPECT_NE(text.find("fast paths lost: 1 (0/s)"), std::string::npos) << text;
-  // A peer's name is escaped before it reaches the terminal.
+  // Expects that a peer's name is escaped before it reaches the terminal.
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(ViewJson(After(10, 1000), After(12, 3000), absl::UnixEpoch())
                 .find('\x1b'),
@@ -113,7 +113,7 @@ TEST(ViewTest, NarrowTerminalsGetTheColumnsThatFit) {
     }
     EXPECT_EQ(text.find("no room for: ") == std::string::npos, width == 109)
         << text;
-    // The most important columns are always shown.
+    // Expects that the most important columns are always shown.
     for (const char* part : {"sent B/s", "peer", "call p50"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << text;
     }

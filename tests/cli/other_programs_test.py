@@ -25,7 +25,8 @@ print("answered", *sys.argv[2:])
 """
 
 
-# Sends the given number of messages, which may be wrong for the method.
+# A program that sends the given number of messages, which may be wrong for the
+# method.
 SENDER = """
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
@@ -86,12 +87,13 @@ class RunTest(CommandTest):
         self.assertEqual(run("run", "sh", "-c", "exit 7").returncode, 7)
         self.assertEqual(run("run", "sh", "-c", "kill -TERM $$").returncode,
                          -signal.SIGTERM)
-        # SIGPIPE has its default effect in the program.
+        # Expects that SIGPIPE has its default effect in the program.
         self.assertEqual(run("run", "sh", "-c", "kill -PIPE $$").returncode,
                          -signal.SIGPIPE)
 
     def test_signals_are_ignored_and_blocked_as_they_were(self):
-        """Sets the signals like a service manager, nohup or a shell."""
+        """Tests a command whose parent ignores or blocks some signals, as a
+        service manager, nohup or a shell does."""
         def signals(*command, ignored, blocked):
             def set_up():
                 for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT):
@@ -243,7 +245,7 @@ class PsTest(CommandTest):
     def test_why_it_cannot_listen_is_said(self):
         port = self.serve().rpartition(":")[2]
         done = run("ps", "serve", f"--listen=127.0.0.1:{port}", "--workers=1")
-        # gRPC logs first. The reason follows.
+        # Expects the reason, after a line of gRPC's log.
         self.assertEqual(done.returncode, 1)
         self.assertIn("penstock ps serve: cannot listen on "
                       f"127.0.0.1:{port}: the port is in use", done.stderr)
@@ -292,7 +294,7 @@ class TopTest(CommandTest):
                 (path,) = view["paths"]
                 self.assertEqual(path["path"], "shm")
                 (connection,) = view["connections"]
-                # Both show the same numbers, except for rounding.
+                # Expects the same numbers in both outputs, except for rounding.
                 self.assertAlmostEqual(
                     connection["bytes_sent_per_second"] /
                     max(1, path["bytes_sent_per_second"]), 1, delta=0.9)
@@ -302,7 +304,8 @@ class TopTest(CommandTest):
         with Calls(self.serve()) as client:
             self.until_it_answers(str(client.pid), "--count=1")
             done = run("top", str(client.pid), "-n1", "--json")
-            # The connection may have begun over TCP just before.
+            # Considers all paths, because the connection may have begun over
+            # TCP just before.
             called = [path for path in json.loads(done.stdout)["paths"]
                       if path["call_p50_seconds"]]
             self.assertTrue(called, done.stdout)

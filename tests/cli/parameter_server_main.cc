@@ -42,7 +42,8 @@ void Check(const absl::Status& status, const char* what) {
 Model SomeModel(int tables) {
   Model model;
   model.tables.push_back(DenseTable("kernel", {2, 3}, kStaleness));
-  // A name that would control a terminal. Prometheus' format escapes it.
+  // Adds a table whose name would control a terminal. Prometheus' format
+  // escapes the name.
   model.tables.push_back(SparseTable("us\x1b[31m\"ers", 4, kStaleness));
   for (int i = 2; i < tables; ++i) {
     model.tables.push_back(
@@ -100,7 +101,7 @@ void Train(Server* server, const Flags& flags) {
   for (const WorkerId& worker : {fast, slow}) {
     Check(server->Join(view, worker).status(), "join");
   }
-  // The only dense table is small, and belongs to the first server.
+  // Gives the only dense table, which is small, to the first server.
   const bool is_first = flags.server == 0;
   Check(server
             ->Initialize(view, fast,

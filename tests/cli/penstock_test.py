@@ -55,8 +55,8 @@ class CommandTest(unittest.TestCase):
     def check(self, done, code):
         self.assertEqual(done.returncode, code, (done.stdout, done.stderr))
         for text in (done.stdout or "", done.stderr):
-            # The output has no stack trace, no log of gRPC or Penstock, and no
-            # colours.
+            # Checks that the output has no stack trace, no log of gRPC or
+            # Penstock, and no colours.
             self.assertNotRegex(text, r"terminate called|\.cc:\d|" + "\x1b")
 
     def serve(self, *arguments, port=0, env=None):
@@ -191,7 +191,7 @@ class UsageTest(CommandTest):
                              run(*words, "--help").stdout)
         self.check(run("help", "ping"), 0)
         self.assertEqual(run("help", "help").stdout, run("--help").stdout)
-        # Help does not run the program that follows.
+        # Expects that help does not run the program that follows.
         self.assertEqual(run("help", "run", "echo", "x").stdout,
                          run("run", "--help").stdout)
 
@@ -333,7 +333,7 @@ class DoctorTest(CommandTest):
                     {"PENSTOCK_FABRICS": "tcp,shm"},
                     {"PENSTOCK_FABRICS": "verbs"}):
             self.assertFalse(self.verdict(env=env)["usable"], env)
-        # The size limit leaves no room for a ring.
+        # Limits the size of files, so that there is no room for a ring.
         self.assertFalse(self.verdict(preexec_fn=lambda: resource.setrlimit(
             resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))["usable"])
 
@@ -491,8 +491,8 @@ class OutputTest(CommandTest):
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         taken, end = "/", time.monotonic() + LIMIT
-        # Before main(), descriptor 1 may be a file that is being loaded or
-        # probed, or nothing.
+        # Waits until descriptor 1 is /dev/null. Before main(), it may be a file
+        # that is being loaded or probed, or nothing.
         while taken != "/dev/null" and time.monotonic() < end:
             try:
                 if "penstock" in os.readlink(f"/proc/{server.pid}/exe"):
@@ -612,7 +612,7 @@ class PingTest(CommandTest):
                            "--sizes=8,1MiB")
         self.assertEqual(report["path"], "http2")
         self.assertIn("UNIMPLEMENTED", report["calls"])
-        # Nobody reads the payload, so its size is not measured.
+        # Expects no other size, because nobody reads the payload.
         self.assertEqual([s["bytes"] for s in report["sizes"]], [0])
 
     def test_a_stock_servers_health_service_gets_the_payload(self):
@@ -855,7 +855,8 @@ class ProbeTest(CommandTest):
             server.listen()
             setting = f"PENSTOCK_METRICS={server.getsockname()[1]}"
             said = self.probe(dict([setting.split("=")]))
-        # The output still shows that the environment has the setting.
+        # Expects that the output still shows that the environment has the
+        # setting.
         self.assertIn(setting, said)
 
     def test_they_write_to_none_of_the_servers_files(self):
@@ -953,7 +954,7 @@ class ServeTest(CommandTest):
 
 
 class TlsTest(CommandTest):
-    """The server has a self-signed certificate for "localhost"."""
+    """Tests a server with a self-signed certificate for "localhost"."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-// Percentiles of many times, and their display.
+// Tests percentiles of many times, and their display.
 
 #include "cli/ping_table.h"
 

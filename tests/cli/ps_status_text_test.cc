@@ -1,4 +1,4 @@
-// The tables in the output of `penstock ps status`.
+// Tests the tables in the output of `penstock ps status`.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

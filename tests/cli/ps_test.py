@@ -44,7 +44,7 @@ class StatusTest(ServersTest):
         done = self.status(address)
         self.check(done, 0)
         self.assertRegex(done.stdout, rf"\n{address} +serves +\d+ +2/2 ")
-        # The first server is the slow one.
+        # Expects the slow worker first.
         self.assertRegex(done.stdout, r"\n +1 +0 +3 *\n +0 +3 +0 *\n")
         self.assertRegex(done.stdout, r"\nkernel +dense ")
         self.assertRegex(done.stdout, r'\nus\\x1b\[31m"ers +sparse ')
@@ -190,7 +190,8 @@ class CheckpointTest(ServersTest):
         self.assertEqual(done.stdout, "")
         self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")
         self.assertIn(said, done.stderr)
-        # The text names the command once, and has no name of gRPC's.
+        # Expects that the text names the command once, and has no name of
+        # gRPC's.
         self.assertNotRegex(done.stderr, "checkpoint: checkpoint|/penstock.ps")
 
     def test_servers_in_any_order_write_one_that_is_good(self):
@@ -243,7 +244,7 @@ class CheckpointTest(ServersTest):
             shown += terminal.read(4096).decode()
         self.assertEqual(command.returncode, 0)
         self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n")
-        # The bar is below the earlier lines, and is removed in the end.
+        # Expects the bar below the earlier lines, and its removal in the end.
         self.assertRegex(shown, r"\Astep 3: writes all of it\r\n\r\[#{40}\]")
         self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
 

@@ -1,4 +1,4 @@
-// The doctor's findings on working and broken RDMA devices.
+// Tests the doctor's findings on working and broken RDMA devices.
 
 #include <string>
 

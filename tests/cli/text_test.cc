@@ -1,4 +1,4 @@
-// Parsing and formatting of sizes, times and lines.
+// Tests parsing and formatting of sizes, times and lines.
 
 #include <fcntl.h>
 #include <signal.h>

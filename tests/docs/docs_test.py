@@ -60,7 +60,7 @@ def sources(root):
                 "penstock", "preload", "ps", "python", "tensor_service",
                 "tests", "third_party", "tools", "transport"):
         for path in sorted((root / top).glob("**/*")):
-            # The tests of documents invent some names.
+            # Skips the tests of documents, which invent some names.
             if path.parent == root / "tests/docs":
                 continue
             if path.is_file() and (path.name == "BUILD" or path.suffix in (
@@ -140,10 +140,11 @@ def functions(root):
 
 
 class SettingsTest(unittest.TestCase):
-    """//tests/transport/settings:document_test has the rest."""
+    """Checks the variables that documents name.
+    //tests/transport/settings:document_test has the rest."""
 
     def test_there_are_settings(self):
-        # A failure here means that the pattern is out of date, not a document.
+        # Fails if the pattern is out of date; the document may be right.
         self.assertLessEqual({"PENSTOCK_POLICY", "PENSTOCK_LOG"},
                              settings(ROOT))
 
@@ -379,8 +380,7 @@ class SecurityTest(unittest.TestCase):
             *claims(text_of(ROOT / "SECURITY.md"), "What is protected today")]
 
     def test_there_are_claims(self):
-        # A failure here means that the pattern is out of date, not the
-        # document.
+        # Fails if the pattern is out of date; the document may be right.
         self.assertGreater(len(self.claims), 30)
 
     def test_every_claim_names_a_test(self):

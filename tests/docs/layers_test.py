@@ -31,7 +31,7 @@ class Package:
         self.default_visibility = ["//visibility:private"]
         tree = ast.parse(text)
         nodes = list(ast.walk(tree))
-        # Loaded constants become lists.
+        # Makes loaded constants lists.
         scope = {node.id: [] for node in nodes if isinstance(node, ast.Name)
                  and not hasattr(builtins, node.id)}
         scope.update({node.func.id: self.rule(node.func.id) for node in nodes
@@ -195,7 +195,8 @@ class VisibilityTest(unittest.TestCase):
                                              rules), self.behind(layer))
 
     def behind(self, layer):
-        """A library of public headers is linked from its implementation, and
+        """Returns the layers that a library may use without including them. A
+        library of public headers is linked from its implementation, and
         includes nothing of it."""
         folder = layer.rpartition("/")[0]
         if folder == "tensor_service" and layer != "tensor_service/cuda":

@@ -13,7 +13,7 @@ FAQ = ROOT / "docs/faq.md"
 FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
 # The FAQ quotes the doctor as well.
 DOCTOR = "cli/doctor"
-# Users see all statuses of these files.
+# The files whose statuses users see, all of them.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
                 "transport/connection/session_setup.cc",
@@ -37,8 +37,8 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
                 "ps/tls.cc",
                 "preload/python.c",
                 "preload/check_program.cc")
-# Calls that log text from elsewhere and add no words. The table has the other
-# log lines of these files.
+# The number of calls, by file, that log text from elsewhere and add no words.
+# The table has the other log lines of these files.
 WITHOUT_WORDS = {
     "transport/grpc/server_negotiator.cc": 2,
     "transport/start_monitoring.cc": 3,
@@ -57,7 +57,7 @@ CALL = re.compile(r"(?:\b(?:LogWarning|LogError|WarnOfStranger)|\.Warning)\(")
 STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say|refused)\(")
 # A message that a function of the stub, which is in C, returns as text.
 TEXT = re.compile(r"\breturn (?=\")")
-# A shorter text has no words.
+# The shortest text that counts. A shorter text has no words.
 SHORTEST = 6
 
 

@@ -1,5 +1,6 @@
-// The pool of a program that allocates before it connects also uses the pages
-// of the setting. A separate program, because the setting is read once.
+// Tests the pool of a program that allocates before it connects. It must use
+// the pages of the setting, too. A separate program, because the setting is
+// read once.
 
 #include <cstdlib>
 
@@ -14,7 +15,7 @@ namespace {
 
 class AllocatorPagesTest : public ServiceTest {};
 
-// Must hold whether or not the machine has reserved huge pages.
+// Tests the pages, whether or not the machine has reserved huge pages.
 TEST_P(AllocatorPagesTest, PoolHasThePagesOfTheSetting) {
   fabric::shm::KernelPagesLock lock;
   ASSERT_EQ(setenv("PENSTOCK_SHM_HUGE_PAGES", "reserved", 1), 0);

@@ -117,7 +117,8 @@ TEST_P(AllocatorTest, MessageIsTheBufferOverShmAndACopyOverTcp) {
   service_.Set(grpc::ByteBuffer(&slice, 1));
   const grpc::Slice got = Fetch();
   ASSERT_TRUE(IsFilled(got, kBytes, 7));
-  // A forbidden write shows whether the memory is shared.
+  // Writes to the buffer, which is forbidden, to see whether the memory is
+  // shared.
   buffer.data()[kBytes / 2] = 8;
   EXPECT_EQ(got.begin()[kBytes / 2], GetParam() == Fabric::kShm ? 8 : 7);
 }
@@ -149,8 +150,8 @@ TEST_P(AllocatorTest, BufferIsSharedUntilThePeerHasLetGo) {
     EXPECT_EQ(buffer.is_shared(), GetParam() == Fabric::kShm);
     EXPECT_TRUE(IsFilled(got, kBytes, 7));
   }
-  // Both sides have dropped the slice. The peer's release arrives with one of
-  // the next messages.
+  // Waits until both sides have dropped the slice. The peer's release arrives
+  // with one of the next messages.
   const auto end = In(kPatience);
   while (buffer.is_shared() && std::chrono::system_clock::now() < end) {
     ASSERT_EQ(Fetch().size(), 5u);

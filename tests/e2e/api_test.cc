@@ -1,4 +1,4 @@
-// All pairs of gRPC's client and server APIs, over each path.
+// Tests all pairs of gRPC's client and server APIs, over each path.
 
 #include <memory>
 #include <string>
@@ -42,7 +42,7 @@ class ApiTest : public testing::TestWithParam<Apis>, public Stack {
     EXPECT_EQ(unary.sizes, std::vector<size_t>{size});
   }
 
-  // Sizes of small, then announced, then small messages.
+  // The sizes of the messages: first small, then announced, then small again.
   const std::vector<size_t> sizes_ = {0, 10, 20000, 300000, 1, 60000, 5};
   std::unique_ptr<ApiServer> service_;
   std::unique_ptr<TestService::Stub> stub_;

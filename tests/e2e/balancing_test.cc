@@ -1,5 +1,5 @@
-// One channel to two servers: gRPC's load balancing policies, and calls after
-// the death of one server.
+// Tests one channel to two servers: gRPC's load balancing policies, and calls
+// after the death of one server.
 
 #include <atomic>
 #include <chrono>

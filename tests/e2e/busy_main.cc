@@ -290,7 +290,7 @@ int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
   return Measure(time, [&]() -> std::string {
     Call call;
     RawStream stream(channel, &call, "/grpc.health.v1.Health/Check");
-    // An empty request asks for the whole server's health.
+    // Writes an empty request, which asks for the whole server's health.
     if (!stream.Write("") || !stream.WritesDone()) return "not sent";
     const std::string serving("\x08\x01");  // a response with status SERVING
     const auto answer = stream.Read();

@@ -1,6 +1,7 @@
-// A server that clients keep busy over shared memory must also serve others:
-// new clients of all kinds, health checks and metrics scrapes. They may wait
-// about as long as with a stock server under the same load in the same run.
+// Tests that a server which clients keep busy over shared memory also serves
+// others: new clients of all kinds, health checks and metrics scrapes. They may
+// wait about as long as with a stock server under the same load in the same
+// run.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -102,7 +103,7 @@ TEST_P(BusyServerTest, AnswersOthersAsAStockServerDoes) {
   ASSERT_GT(stock, 0);
   const auto expect_answers = [stock](const char* what, int64_t median) {
     EXPECT_GT(median, 0) << what;
-    // The bound is loose, because the machine may have had other work during
+    // Uses a loose bound, because the machine may have had other work during
     // one of the two runs.
     EXPECT_LT(median, 20 * stock + 20000) << what << "; stock: " << stock;
   };

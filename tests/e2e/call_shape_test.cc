@@ -1,5 +1,5 @@
-// The beginning and the end of calls: deadlines, half-closes, corked and last
-// messages.
+// Tests the beginning and the end of calls: deadlines, half-closes, corked and
+// last messages.
 
 #include <chrono>
 #include <future>
@@ -42,7 +42,8 @@ TEST_P(CallShapeTest, DeadlineOfTheClientIsTheServersToo) {
   call.set_deadline(deadline);
   Empty response;
   ASSERT_TRUE(stub_->EmptyCall(&call, Empty(), &response).ok());
-  // A deadline is sent as the remaining time, with few digits.
+  // Allows a difference: a deadline is sent as the remaining time, with few
+  // digits.
   EXPECT_LT(seen - deadline, milliseconds(500));
   EXPECT_LT(deadline - seen, milliseconds(500));
   ExpectTraffic(1, 1);
@@ -96,8 +97,8 @@ TEST_P(PropagationTest, DeadlinePassesOnToCallsOfTheServer) {
             grpc::StatusCode::DEADLINE_EXCEEDED);
   auto inner = inner_ended_.get_future();
   ASSERT_EQ(inner.wait_for(kPatience), std::future_status::ready);
-  // The inner call ends by its own deadline, or because the outer call has
-  // ended.
+  // Accepts both ends of the inner call: by its own deadline, or because the
+  // outer call has ended.
   const grpc::StatusCode code = inner.get();
   EXPECT_TRUE(code == grpc::StatusCode::DEADLINE_EXCEEDED ||
               code == grpc::StatusCode::CANCELLED)

@@ -1,5 +1,5 @@
-// Certificates that are replaced while both sides run. Existing connections
-// stay; new ones use the new certificates.
+// Tests certificates that are replaced while both sides run. Existing
+// connections stay; new ones use the new certificates.
 
 #include <chrono>
 #include <cstdlib>
@@ -83,7 +83,8 @@ class CertificateReloadTest : public StackTest {
   void SetUp() override {
     ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
     const char* parent = std::getenv("TEST_TMPDIR");
-    // Not removed at the end, because the watchers outlive the test.
+    // Makes a folder that is not removed at the end, because the watchers
+    // outlive the test.
     folder_ = std::filesystem::path(parent == nullptr ? "/tmp" : parent) /
               testing::UnitTest::GetInstance()->current_test_info()->name();
     for (const char* side : {"server", "client"}) {
@@ -160,7 +161,7 @@ TEST_P(CertificateReloadTest, NewConnectionsUseTheNewCertificates) {
   of_client_->Replace(TestCertificates()->server);
   ExpectSoon("client.test", "penstock.test");
   EXPECT_EQ(NameBy(ChannelTo("penstock.test")), "");
-  // The existing connection still has its original certificates.
+  // Expects that the existing connection still has its original certificates.
   EXPECT_EQ(NameBy(old), "client.test");
   ExpectTraffic(*old, 2, 2);
 }
@@ -177,7 +178,7 @@ TEST_P(CertificateReloadTest, CertificateThatNobodyTrustsIsRefusedFromThenOn) {
   ExpectSoon("penstock.test", "client.test");
 }
 
-// Covers only some paths, because the watchers take seconds.
+// Tests only some paths, because the watchers take seconds.
 INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest, EachPenstockPath(),
                          PathName());
 

@@ -1,4 +1,5 @@
-// The description of a connection in channelz: the same over each path.
+// Tests the description of a connection in channelz, which must be the same
+// over each path.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Many calls on one connection, none of which blocks another.
+// Tests many calls on one connection, none of which may block another.
 
 #include <future>
 #include <memory>
@@ -34,7 +34,7 @@ class ManyStreamsTest : public StackTest {
 TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
   constexpr size_t kStreams = 200;
   constexpr size_t kRounds = 5;
-  // Some messages are small, some are announced.
+  // Makes some messages small, and some announced.
   const auto size_of = [](size_t i) { return i % 7 == 0 ? 70000 : 10 * i; };
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::unique_ptr<RawStream>> streams;

@@ -1,5 +1,5 @@
-// Compressed messages that exceed the receiver's limit when decompressed: a
-// megabyte may stand for a gigabyte, which nobody may allocate.
+// Tests compressed messages that exceed the receiver's limit when decompressed.
+// A megabyte may stand for a gigabyte, which nobody may allocate.
 
 #include <sys/resource.h>
 
@@ -154,7 +154,8 @@ TEST_P(DecompressionTest, WhatComesIsWhatWasSent) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-// Lifting the limit for tensors does not lift the limit for decompression.
+// Tests a service of tensors, whose lifted limit must not lift the limit for
+// decompression.
 TEST_P(DecompressionTest, ServicesOfTensorsHaveALimitForThatToo) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder);
@@ -184,7 +185,8 @@ TEST_P(DecompressionTest, ClientsOfTensorsHaveALimitForThatToo) {
   StopServing(std::chrono::seconds(1));
 }
 
-// Any length is accepted if its sender has sent enough bytes for it.
+// Tests messages that become a few times as long. Any length is accepted if its
+// sender has sent enough bytes for it.
 TEST_P(DecompressionTest, WhatBecomesAFewTimesAsLongIsTaken) {
   ServeEcho([](grpc::ServerBuilder* builder) {
     tensor::AllowUnlimitedMessages(builder, /*max_decompressed_bytes=*/1000);

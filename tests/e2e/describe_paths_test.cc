@@ -112,7 +112,7 @@ TEST_P(DescribePathsTest, AServerThatShutsDownIsDescribedToItsEnd) {
   server()->Shutdown(In(std::chrono::seconds(0)));
   done = true;
   for (std::thread& thread : threads) thread.join();
-  // A stock connection is closed after the shutdown.
+  // Waits for a stock connection, which is closed only after the shutdown.
   const auto end = In(kPatience);
   while (!DescribePaths(*server()).empty()) {
     ASSERT_LT(std::chrono::system_clock::now(), end);

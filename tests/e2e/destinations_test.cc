@@ -1,5 +1,5 @@
-// penstock::Destinations: the locations of an answer's parts, and the end of
-// writes to the memory, over every path.
+// Tests penstock::Destinations over every path: the locations of an answer's
+// parts, and the end of writes to the memory.
 
 #include "penstock/destinations.h"
 
@@ -225,8 +225,8 @@ TEST_P(DestinationsTest, OwnerIsHeldUntilTheAnswerIsDropped) {
     EXPECT_TRUE(IsIn(answer_, *memory));
   }
   answer_.Clear();
-  // Another gRPC thread may hold the call, and with the call the memory, for a
-  // moment.
+  // Waits: another gRPC thread may hold the call, and with the call the memory,
+  // for a moment.
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();

@@ -1,5 +1,5 @@
-// Connections over tcp get a second descriptor of their socket with the first
-// large message, if the socket's bytes are the session's.
+// Tests that connections over tcp get a second descriptor of their socket with
+// the first large message, if the socket's bytes are the session's.
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -82,7 +82,7 @@ TEST_F(DirectReceiveTest, BeginsWithTheFirstLargeMessageAndEndsWithTheChannel) {
   Echo(3 * kLarge);
   EXPECT_EQ(DoubledSockets(), 2);
   End();
-  // gRPC releases connections on its own threads.
+  // Waits, because gRPC releases connections on its own threads.
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (DoubledSockets() > 0 && std::chrono::steady_clock::now() < end) {
     std::this_thread::yield();

@@ -1,5 +1,5 @@
-// Servers that shut down while calls keep coming. No accepted call is lost, and
-// rejected calls are made elsewhere.
+// Tests servers that shut down while calls keep coming. No accepted call may be
+// lost, and rejected calls must be made elsewhere.
 
 #include <atomic>
 #include <chrono>
@@ -155,14 +155,14 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
   load.Add([&stub] {
     Call call;
     auto stream = stub->FullDuplexCall(&call);
-    // A client that continues after a failed write may exceed gRPC's retry
-    // buffer, and then gets no other attempt.
+    // Sends messages of some sizes. A client that continues after a failed
+    // write may exceed gRPC's retry buffer, and then gets no other attempt.
     for (size_t size : {8, 300000, 8}) {
       if (!PingPong(stream.get(), size)) break;
     }
     stream->WritesDone();
-    // gRPC may repeat a failed write on another connection. The status then
-    // waits until somebody has read the answer.
+    // Leaves an answer unread. gRPC may repeat a failed write on another
+    // connection. The status then waits until somebody has read the answer.
     StreamingOutputCallResponse unread;
     while (stream->Read(&unread)) continue;
     return stream->Finish();
@@ -176,7 +176,7 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
 }
 
 TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
-  // Long enough to establish and use a connection.
+  // The maximum age of a connection, long enough to establish and use it.
   const int max_age_ms = kPatience > std::chrono::seconds(10) ? 300 : 30;
   Backend server(GetParam(), max_age_ms);
   auto stub = TestService::NewStub(server.stack()->channel());
@@ -184,8 +184,8 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  // The one channel makes a new connection when the server ends the previous
-  // one.
+  // Waits for new connections: the one channel makes one when the server ends
+  // the previous one.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
 }
@@ -211,12 +211,13 @@ TEST_P(DrainTest, WithoutRetriesNoMoreCallsAreLostThanOverStock) {
   const int stock = LostWithoutRetries(Path::kStock);
   const int ours = LostWithoutRetries(GetParam());
   std::cout << "lost: " << ours << ", over stock: " << stock << std::endl;
-  // A thread may lose its core for longer than a connection lasts.
+  // Allows a few more losses: a thread may lose its core for longer than a
+  // connection lasts.
   EXPECT_LE(ours, stock + 10);
 }
 
-// Stock HTTP/2 loses calls here: gRPC's server cancels calls that come between
-// the beginning of its shutdown and the GOAWAY.
+// Tests only Penstock's paths. Stock HTTP/2 loses calls here: gRPC's server
+// cancels calls that come between the beginning of its shutdown and the GOAWAY.
 INSTANTIATE_TEST_SUITE_P(Over, DrainTest, EachPenstockPath(), PathName());
 
 }  // namespace

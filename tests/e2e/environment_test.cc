@@ -1,4 +1,4 @@
-// Valid and invalid values of PENSTOCK_*, each in a separate process.
+// Tests valid and invalid values of PENSTOCK_*, each in a separate process.
 
 #include <memory>
 #include <string>
@@ -170,7 +170,7 @@ TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
       output);
 }
 
-// Must hold whether or not the machine has reserved huge pages.
+// Tests the setting, whether or not the machine has reserved huge pages.
 TEST_F(EnvironmentTest, HugePagesAreReservedOnesIfThatIsWanted) {
   fabric::shm::KernelPagesLock lock;
   const Lines wanted = LinesWith(

@@ -219,7 +219,7 @@ TEST_F(CrowdTest, ServerServesThoseThatComeAtOnce) {
   ExpectShmAgain();
 }
 
-// The first channels have paths before all others connect at once.
+// Gives the first channels paths before all others connect at once.
 TEST_F(CrowdTest, PathsGiveWayToConnections) {
   for (size_t i = 0; i < kCrowd / 3; ++i) {
     channels_.push_back(NewChannel());

@@ -1,5 +1,6 @@
-// gRPC's own filters and layers above the transport: compression, interceptors,
-// retries and service configs. Also trailers-only answers in callbacks.
+// Tests gRPC's own filters and layers above the transport: compression,
+// interceptors, retries and service configs. Also trailers-only answers in
+// callbacks.
 
 #include <atomic>
 #include <future>
@@ -171,7 +172,8 @@ TEST_P(InterceptorTest, BothSidesSeeAndChangeEachCall) {
   EXPECT_TRUE(stream->Finish().ok());
   EXPECT_EQ(by_client_, 3);
   EXPECT_EQ(by_server_, 3);
-  // Added by the client's interceptor, and echoed by the service.
+  // Expects the entry that the client's interceptor has added, and the service
+  // has echoed.
   EXPECT_EQ(call.GetServerInitialMetadata().count(kEchoInitial), 1u);
   EXPECT_EQ(call.GetServerInitialMetadata().count("x-server"), 1u);
   ExpectTraffic(*channel, 3, 3);
@@ -206,7 +208,8 @@ TEST_P(FeaturesTest, ServiceConfigRetriesWhatIsUnavailable) {
   ExpectTraffic(*special_, 3, 1);
 }
 
-// gRPC passes the same buffer to each attempt.
+// Tests that each attempt sends the whole message: gRPC passes the same buffer
+// to each.
 TEST_P(FeaturesTest, EachAttemptSendsTheWholeMessage) {
   std::vector<std::string> received;
   service_.unary = [&](grpc::ServerContext* context,

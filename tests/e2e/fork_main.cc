@@ -84,8 +84,8 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  // With stock gRPC, a child that uses the parent's channel would break the
-  // parent's connection.
+  // Forks no heir with stock gRPC, where a child that uses the parent's channel
+  // would break the parent's connection.
   const pid_t heir = path == Path::kStock ? 0 : fork();
   if (heir < 0) return 1;
   if (heir == 0 && path != Path::kStock) RunHeir(stub.get());

@@ -1,5 +1,5 @@
-// Processes that fork while channels are live: with exec, like any library, and
-// without exec, as gRPC allows with GRPC_ENABLE_FORK_SUPPORT=1.
+// Tests processes that fork while channels are live: with exec, like any
+// library, and without exec, as gRPC allows with GRPC_ENABLE_FORK_SUPPORT=1.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -61,7 +61,7 @@ std::set<std::string> Inheritable() {
 
 class ForkTest : public ServiceTest {
  protected:
-  // Taken before this test opens anything.
+  // The inheritable descriptors before this test opens anything.
   const std::set<std::string> before_ = Inheritable();
 };
 

@@ -1,4 +1,4 @@
-// A peer that negotiates and then sends nothing, or nonsense.
+// Tests a peer that negotiates and then sends nothing, or nonsense.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,8 @@
 namespace penstock::e2e {
 namespace {
 
-// docs/protocol.md: the preface, and SETTINGS with the private setting.
+// A client's offer by docs/protocol.md: the preface, and SETTINGS with the
+// private setting.
 const char kOffer[] =
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x01\x01";

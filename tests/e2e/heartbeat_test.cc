@@ -1,5 +1,5 @@
-// A proxy that drops silent connections must keep a connection whose calls use
-// another path.
+// Tests that a proxy which drops silent connections keeps a connection whose
+// calls use another path.
 
 #include <chrono>
 #include <cstdlib>
@@ -72,8 +72,8 @@ TEST_P(HeartbeatTest, ConnectionInUseIsNotSilent) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// The default interval is shorter than the timeouts of network devices, and far
-// longer than this proxy's.
+// Tests an idle connection with the default interval, which is shorter than the
+// timeouts of network devices, and far longer than this proxy's.
 TEST_P(HeartbeatTest, IdleConnectionIsAsSilentAsOverHttp2) {
   Begin(kHeartbeat);
   CallFor(3 * kHeartbeat);
@@ -97,8 +97,8 @@ TEST_P(HeartbeatTest, KeepalivesPingsKeepAnIdleConnectionUp) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// Shows that the proxy cuts connections without heartbeats. Doorbells also keep
-// a connection alive.
+// Shows that the proxy cuts a connection without heartbeats. Doorbells also
+// keep a connection alive.
 TEST_P(HeartbeatTest, WithoutHeartbeatAnIdleConnectionIsCut) {
   Begin(milliseconds(0));
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());

@@ -1,4 +1,4 @@
-// gRPC's published interoperability cases about deadlines, cancellation,
+// Tests gRPC's published interoperability cases about deadlines, cancellation,
 // metadata and status. The comment of each test names the published case.
 
 #include <map>

@@ -1,6 +1,6 @@
-// gRPC's published interoperability cases with messages. The sizes are the
-// published ones (doc/interop-test-descriptions.md). Each test's comment has
-// the case's name.
+// Tests messages as in gRPC's published interoperability cases
+// (doc/interop-test-descriptions.md), with the published sizes. Each test's
+// comment has the case's name.
 
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"

@@ -1,6 +1,6 @@
-// Keepalive pings, as in stock gRPC. They detect a hung peer, keep an idle
-// connection, and end a connection with too many pings. Waits for real time,
-// because gRPC has no other clock.
+// Tests that keepalive pings work as in stock gRPC. They detect a hung peer,
+// keep an idle connection, and end a connection with too many pings. Waits for
+// real time, because gRPC has no other clock.
 
 #include <chrono>
 #include <memory>
@@ -134,7 +134,8 @@ TEST_P(KeepaliveTest, IdleStreamStaysUpWhereTheServerPermitsPings) {
 
 TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   ServeAllowingPingsEvery(std::chrono::minutes(5));
-  // The timeout of an answered ping delays no other ping.
+  // Sends a ping every 100 ms. The timeout of an answered ping delays no other
+  // ping.
   auto arguments = PingEvery(milliseconds(100), kPatience);
   auto with_call = NewChannel(arguments);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -157,7 +158,7 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   for (auto& each : {with_call, without_calls}) ExpectPath(*each);
 }
 
-// Leaves out stock clients, which would only test stock code.
+// Returns the paths without stock clients, which would only test stock code.
 auto Paths() {
   return testing::ValuesIn(
       IsInVm() ? std::vector<Path>{Path::kVerbs}

@@ -32,7 +32,7 @@ TEST_P(LifecycleTest, ShutdownLetsACallThatRunsFinish) {
   ExpectTraffic(1, 1);
   std::thread stopping([this] { StopServing(kPatience); });
   EXPECT_TRUE(AwaitNotReady());
-  // Both directions must still work, with small and large messages.
+  // Sends small and large messages: both directions must still work.
   EXPECT_TRUE(PingPong(stream.get()));
   EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
   EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),

@@ -1,5 +1,6 @@
-// A server's limits: concurrent calls, a connection's age and idleness, memory
-// and threads. Calls wait or move to another connection, and are not lost.
+// Tests a server's limits: concurrent calls, a connection's age and idleness,
+// memory and threads. Calls must wait or move to another connection, and none
+// may be lost.
 
 #include <chrono>
 #include <future>
@@ -16,7 +17,8 @@
 namespace penstock::e2e {
 namespace {
 
-// The interoperability service; records the connections of calls.
+// The interoperability service, which also records the connections of its
+// calls.
 class PeerCounter final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,

@@ -1,5 +1,5 @@
-// Penstock loaded too late, or with an unsuitable gRPC: prints a message, and
-// behaves like stock gRPC.
+// Tests Penstock when it is loaded too late, or with an unsuitable gRPC.
+// Penstock must print a message, and gRPC must work as without Penstock.
 
 #include <memory>
 #include <string>

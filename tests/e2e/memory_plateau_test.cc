@@ -1,8 +1,8 @@
-// Measures the memory of a mixed load: the same after a long and a short run,
-// and almost none afterwards. Only Penstock uses shared memory; the heap is
-// counted separately. Counts only allocated heap memory, because malloc keeps
-// freed memory: up to 64 MiB for each of eight arenas per core with large
-// messages, even with stock gRPC.
+// Tests that memory does not grow with time: a mixed load needs as much in a
+// long run as in a short one, and almost none afterwards. Shared memory, which
+// only Penstock uses, and the heap are measured separately. Counts only the
+// heap's allocated memory, because malloc keeps freed memory: up to 64 MiB for
+// each of eight arenas per core with large messages, even with stock gRPC.
 
 #include <dirent.h>
 #include <malloc.h>
@@ -40,7 +40,8 @@ constexpr uint64_t kIdleKib = 16 * 1024;
 // and blocks for as many large messages as were received at the same time
 // (docs/memory.md). Far less than all messages together, which are gigabytes.
 constexpr uint64_t kHeapSlackKib = (8 + 64) * 1024;
-// A segment is freed within 10 s.
+// The time to wait for the memory of an idle process to be freed. A segment of
+// the arena is freed within 10 s.
 constexpr std::chrono::seconds kIdlePatience(30);
 
 struct Memory {

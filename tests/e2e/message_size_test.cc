@@ -1,5 +1,5 @@
-// Messages of each size must arrive unchanged. Too large messages must be
-// refused, as by stock gRPC.
+// Tests that messages of all sizes arrive unchanged, and that messages above
+// the limit are refused as by stock gRPC.
 
 #include <memory>
 #include <string>
@@ -51,7 +51,7 @@ class MessageSizeTest : public StackTest {
     ASSERT_TRUE(stream->Write(bytes));
     auto echoed = stream->Read();
     ASSERT_TRUE(echoed.has_value());
-    // EXPECT_EQ would print megabytes.
+    // Compares by ==, because EXPECT_EQ would print megabytes.
     EXPECT_TRUE(*echoed == bytes) << "other bytes";
   }
 
@@ -92,7 +92,8 @@ TEST_P(MessageSizeTest, SizesMayMixInOneCall) {
   ExpectTraffic(seed, seed);
 }
 
-// The client sends everything before it reads, as far as the server permits.
+// Tests a client that sends everything before it reads, as far as the server
+// permits.
 TEST_P(MessageSizeTest, MessagesWaitForTheirReaderInOrder) {
   ServeEcho();
   Call call;

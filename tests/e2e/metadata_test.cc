@@ -1,4 +1,4 @@
-// Metadata in both directions, compared with stock gRPC.
+// Tests metadata in both directions, in comparison with stock gRPC.
 
 #include <map>
 #include <memory>
@@ -117,7 +117,7 @@ class MetadataTest : public testing::TestWithParam<Path> {
         << answer.status.error_message() << " / "
         << stock.status.error_message();
     EXPECT_EQ(answer.status.error_details(), stock.status.error_details());
-    // EXPECT_EQ would print too much.
+    // Compares by ==, because EXPECT_EQ would print too much.
     EXPECT_TRUE(answer.at_server == stock.at_server);
     EXPECT_TRUE(answer.initial == stock.initial);
     EXPECT_TRUE(answer.trailing == stock.trailing);

@@ -1,4 +1,4 @@
-// Compares a process's metrics with the callers' own counts. The calls end in
+// Tests a process's metrics against the callers' own counts. The calls end in
 // every way, while paths are lost and metrics are read.
 
 #include <dirent.h>
@@ -85,8 +85,8 @@ class MetricsOracleTest : public ServiceTest {
                const std::vector<std::string>& labels) const {
     return SumOf(MetricsText(), name, labels) - SumOf(before_, name, labels);
   }
-  // Waits, because gauges and some events are counted after the end of their
-  // call.
+  // Waits until the metric has the value, because gauges and some events are
+  // counted after the end of their call.
   bool Becomes(double wanted, const std::string& name,
                const std::vector<std::string>& labels) const {
     const auto end = In(kPatience);
@@ -194,8 +194,8 @@ class MetricsOracleTest : public ServiceTest {
       Becomes(0, "penstock_streams", {role});
       const double resets = Since("penstock_streams_reset_total", {role});
       EXPECT_GE(resets, counts_.cancelled);
-      // Both sides know the deadline. The server may report it first, by a
-      // status.
+      // Allows for late calls that count as reset. Both sides know the
+      // deadline, and the server may report it first, by a status.
       EXPECT_LE(resets, counts_.cancelled + counts_.late);
     }
     for (const char* way : {"direction=\"sent\"", "direction=\"received\""}) {
@@ -221,7 +221,8 @@ TEST_P(MetricsOracleTest, EachCallAndMessageCountsOnce) {
   ExpectWhatWasCounted();
 }
 
-// A message that is resent over another path counts once, for the first path.
+// Tests that each message counts once although paths are lost. A message that
+// is resent over another path counts for the first path.
 TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
   if (GetParam() != Path::kShm) GTEST_SKIP() << "of shm";
   const auto used = channel();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the port of PENSTOCK_METRICS as a scraper sees it, and invalid ports.
 
-The server is examples/greeter's: it has no line of code about metrics.
+The server is examples/greeter's, whose code does not mention metrics.
 """
 
 import collections
@@ -157,8 +157,8 @@ class PortTest(unittest.TestCase):
     def test_it_listens_at_loopback_only(self):
         server = self.serve(PENSTOCK_METRICS="0")
         port = f":{server.metrics_port():04X}"
-        # Compares sockets, because another program may have the same port at
-        # another address.
+        # Compares sockets instead of ports, because another program may have
+        # the same port at another address.
         sockets = {os.readlink(fd) for fd in
                    pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()}
         found = [columns[1]
@@ -235,7 +235,8 @@ class PortTest(unittest.TestCase):
         clients = [raw(port) for _ in range(30)]
         begin = time.monotonic()
         longest = 0
-        # The client sends bytes all the time, and never ends the head.
+        # Lets the clients send bytes all the time, but never the end of the
+        # head.
         for i in range(70):
             for client in clients:
                 trickle(client, b"GET /metrics HTTP/1.1\r\n" if i == 0
@@ -245,7 +246,7 @@ class PortTest(unittest.TestCase):
             longest = max(longest, time.monotonic() - asked)
             time.sleep(0.1)
         self.assertLess(longest, 2)
-        # Each client has used up its 5 s.
+        # Expects that no client is left, because each has used up its 5 s.
         for client in clients:
             self.assertLess(dropped_after(client, begin), LIMIT_S)
 
@@ -260,7 +261,8 @@ class PortTest(unittest.TestCase):
         self.assertEqual(kept, sorted(kept), "the oldest go first")
         self.assertGreater(sum(kept), 0)
         self.assertLessEqual(sum(kept), 32)
-        # The client of another host is not affected.
+        # Expects an answer for the client of another host, which is not
+        # affected.
         other.send(b"\r\n")
         self.assertIn(b"200 OK", read_all(other))
         descriptors = pathlib.Path(f"/proc/{server.process.pid}/fd")
@@ -322,7 +324,7 @@ class PortTest(unittest.TestCase):
             with subprocess.Popen(
                     [GREETER / "greeter_client", f"127.0.0.1:{server.port}"],
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as client:
-                if i % 2 == 0:  # one that is connected, as its log says
+                if i % 2 == 0:  # waits for the log line of a connection
                     client.stderr.readline()
                 client.kill()
         limit = time.monotonic() + LIMIT_S

@@ -1,4 +1,4 @@
-// The metrics of a process after known calls.
+// Tests the metrics of a process after known calls.
 
 #include "penstock/metrics.h"
 
@@ -30,7 +30,7 @@
 namespace penstock::e2e {
 namespace {
 
-// The values by name and labels, as text.
+// The values of metrics as numbers, by name and labels.
 using Series = std::map<std::string, double>;
 
 Series Parse(const std::string& text) {
@@ -108,7 +108,8 @@ TEST_P(PenstockMetricsTest, CountsMessagesByPathKindAndDirection) {
   constexpr size_t kLargeBytes = 1 << 20;
   for (int i = 0; i < kSmall; ++i) ASSERT_TRUE(MakeCall(100));
   for (int i = 0; i < kLarge; ++i) ASSERT_TRUE(MakeCall(kLargeBytes));
-  // Both sides are in this process, so both requests and responses count.
+  // Expects both requests and responses, because both sides are in this
+  // process.
   for (const char* direction : {"sent", "received"}) {
     EXPECT_EQ(Since(Messages("s", "eager", direction)), 2 * kSmall);
     EXPECT_EQ(Since(Messages("s", "announced", direction)), 2 * kLarge);
@@ -128,7 +129,8 @@ TEST_P(PenstockMetricsTest, TimesStreamsAndAnnouncedMessages) {
   EXPECT_GT(Since(stream + "_sum{" + Label() + "}"), 0);
   EXPECT_EQ(Since(stream + "_bucket{" + Label(",le=\"+Inf\"") + "}"), kCalls);
   const std::string message = "penstock_announced_message_duration_seconds";
-  // The last message may be released after the end of the call.
+  // Allows for the last call's messages, which may be released after the end of
+  // the call.
   EXPECT_GE(Since(message + "_count{" + Label() + "}"), 2 * kCalls - 2);
   EXPECT_EQ(Since("penstock_streams_started_total{role=\"server\"}"), kCalls);
   EXPECT_EQ(Since("penstock_streams_started_total{role=\"client\"}"), kCalls);
@@ -174,7 +176,8 @@ TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
   }
 }
 
-// An ended connection removes its gauges, and keeps its counters.
+// Tests that the end of a connection removes its gauges, and keeps its
+// counters.
 TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   constexpr int kConnections = 1000;
   const std::string live =
@@ -197,12 +200,13 @@ TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   if (GetParam() == Path::kTcp) {
     EXPECT_EQ(decisions, kConnections);
   } else {
-    // At 256 connections per second, connections end before they try another
-    // path.
+    // Expects at least some decisions. At 256 connections per second, most end
+    // before they try another path.
     EXPECT_GT(decisions, 0);
     EXPECT_LE(decisions, kConnections);
   }
-  // A connection ends shortly after its channel.
+  // Waits for the end of the connections, which comes shortly after their
+  // channel's.
   const auto limit = std::chrono::steady_clock::now() + kPatience;
   while (Now(live) > 1 && std::chrono::steady_clock::now() < limit) {
     std::this_thread::yield();
@@ -282,7 +286,7 @@ TEST(ServeMetricsTest, APortThatIsTakenIsAnError) {
             absl::StatusCode::kUnavailable);
 }
 
-// Asks like a scraper, as long as there are answers.
+// Asks for metrics at the port like a scraper, as long as there are answers.
 void AskAtPort(int port, std::atomic<int>* answers) {
   while (true) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -303,7 +307,7 @@ void AskAtPort(int port, std::atomic<int>* answers) {
   }
 }
 
-// Asks like a program that serves its metrics itself.
+// Asks for metrics like a program that serves them itself.
 void AskForText(std::atomic<int>* answers) {
   while (!MetricsText().empty()) ++*answers;
 }
@@ -312,7 +316,8 @@ void AskForText(std::atomic<int>* answers) {
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);
-  // Never destroyed while other threads still count.
+  // Lets the object live for ever, because other threads count until the
+  // process ends.
   auto* const answers = new std::atomic<int>(0);
   for (int i = 0; i < 2; ++i) {
     std::thread(AskAtPort, *port, answers).detach();
@@ -363,7 +368,7 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
   EXPECT_EQ(status, 0);
 }
 
-// The program itself listens at the same port, at another address.
+// Tests a program that itself listens at the same port, at another address.
 TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
   const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

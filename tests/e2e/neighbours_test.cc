@@ -1,5 +1,5 @@
-// Shared memory between different processes: of two users, in two namespaces,
-// or without memory to share.
+// Tests shared memory between different processes: of two users, in two
+// namespaces, or without memory to share.
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -33,7 +33,7 @@ class NeighboursTest : public testing::Test {
       GTEST_SKIP() << "needs root to become another user and to unshare";
     }
     ASSERT_NE(mkdtemp(&directory_[0]), nullptr);
-    // Accessible to all users, like /tmp.
+    // Lets all users write to the folder, as to /tmp.
     ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
   }
   ~NeighboursTest() override {
@@ -165,13 +165,13 @@ TEST_F(NeighboursTest, NoMemoryForARingIsTcpWithTheReason) {
   const std::string of_server = Call({"fsize=65536"}, {});
   ExpectAllEchoed(of_server);
   EXPECT_THAT(of_server, HasSubstr("path tcp"));
-  // The server's text comes over tcp, possibly after the end of the UNIX
-  // socket.
+  // Allows for two texts. The server's text comes over tcp, possibly after the
+  // end of the UNIX socket.
   EXPECT_THAT(of_server, AnyOf(HasSubstr("raise it (ulimit -f, RLIMIT_FSIZE)"),
                                HasSubstr("has no memory to share")));
 }
 
-// The limit allows rings but no arena: large messages use tcp.
+// Tests a limit that allows rings but no arena, so that large messages use tcp.
 TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   for (const auto& sides :
        {std::make_pair(Flags{"fsize=1048576"}, Flags{}),
@@ -183,7 +183,7 @@ TEST_F(NeighboursTest, NoMemoryForMessagesLosesNone) {
   }
 }
 
-// The arena has its first segment, and cannot grow enough.
+// Tests an arena that has its first segment, and cannot grow enough.
 TEST_F(NeighboursTest, ArenaThatCannotGrowLosesNoMessage) {
   const std::string said = Call({"fsize=20000000"}, {"fsize=20000000"});
   ExpectAllEchoed(said);

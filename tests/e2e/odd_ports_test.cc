@@ -1,4 +1,5 @@
-// Ports without a gRPC server: a channel behaves like a stock channel.
+// Tests channels to ports without a gRPC server. A channel with Penstock must
+// behave like a stock channel.
 
 #include <chrono>
 #include <future>
@@ -155,7 +156,8 @@ TEST_P(OddPortsTest, AreTreatedAsByStock) {
     EXPECT_EQ(look->at_once.error_code(), grpc::StatusCode::UNAVAILABLE)
         << look->at_once.error_message();
   }
-  // Each side has its own jitter, and a slow machine delays some attempts.
+  // Expects roughly equal numbers of attempts. Each side has its own jitter,
+  // and a slow machine delays some attempts.
   EXPECT_GE(ours.connections, 1);
   EXPECT_LE(ours.connections, 2 * stock.connections + 2);
   EXPECT_LE(stock.connections, 2 * ours.connections + 2);
@@ -174,7 +176,8 @@ TEST(OddPortTest, TheStatusNamesTheCause) {
   }
 }
 
-// Stock gRPC waits for SETTINGS until the attempt's timeout.
+// Tests the end of a channel during an attempt. Stock gRPC waits for SETTINGS
+// until the attempt's timeout.
 TEST(OddPortTest, AnAttemptEndsWithItsChannel) {
   for (Manner manner : {Manner::kNothing, Manner::kAcknowledges,
                         Manner::kHalfSettings, Manner::kPenstock}) {

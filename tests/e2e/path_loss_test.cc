@@ -1,4 +1,4 @@
-// Shared memory that is torn down on purpose during calls.
+// Tests the loss of paths: shared memory is torn down on purpose during calls.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -94,7 +94,8 @@ void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
   const Word words[] = {kHead,        kTail,  kHead,       kTail,
                         kSenderWaits, kArmed, kReleaseHead};
   const Word word = words[(*random)() % 7];
-  // Writes no 0, because a flag of 0 only looks like a slow peer.
+  // Draws a value other than 0, because a flag of 0 only looks like a slow
+  // peer.
   uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
   const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
   const auto where = static_cast<off_t>(page + word.offset);
@@ -154,7 +155,8 @@ TEST_P(PathLossTest, StreamLosesAndRepeatsNothing) {
   Call call;
   auto stream = OpenStream(&call);
   for (int loss = 0; loss < 3; ++loss) {
-    // Messages of every kind: in the ring, lent, and in flight at the loss.
+    // Sends messages of every kind: in the ring, lent, and in flight at the
+    // loss.
     for (size_t bytes : {1, 1000, 8 * 1024, 100 * 1024, 1024 * 1024}) {
       ASSERT_TRUE(stream->Write(RequestOf(bytes, bytes)));
     }
@@ -192,8 +194,8 @@ TEST_P(PathLossTest, NonsenseInASharedPageCostsThePathAtMost) {
   for (int seed = 0; seed < kRounds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 random(seed);
-    // Each round has a new connection, because a path that is lost repeatedly
-    // is retried less and less often.
+    // Makes a new connection in each round, because a path that is lost
+    // repeatedly is retried less and less often.
     stub_.reset();
     used_ = NewChannel();
     stub_ = TestService::NewStub(used_);

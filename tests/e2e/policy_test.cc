@@ -1,5 +1,5 @@
-// Options::policy and Options::fabrics: the requests of either side, and the
-// resulting path.
+// Tests Options::policy and Options::fabrics: the requests of either side, and
+// the resulting path.
 
 #include <memory>
 #include <string>
@@ -121,7 +121,8 @@ TEST_F(PolicyTest, ServerThatRequiresPenstockRefusesAStockClient) {
 TEST_F(PolicyTest, ServerThatRequiresShmRefusesAClientThatHasOnlyTcp) {
   Serve(With(kRequire, kShm));
   Connect(With(kPrefer, kTcp));
-  // The server may accept calls until the path is decided.
+  // Calls until a call is refused, because the server may accept calls until
+  // the path is decided.
   const auto end = In(kPatience);
   grpc::Status status;
   while (status.ok() && std::chrono::system_clock::now() < end) {
@@ -193,8 +194,8 @@ TEST_F(PolicyTest, ServerThatIsOffDoesNotMeetARequirement) {
   EXPECT_THAT(ExpectRefused(), HasSubstr("does not speak Penstock"));
 }
 
-// The channels are otherwise equal, and gRPC shares connections of equal
-// channels.
+// Tests channels that differ only in Penstock's options. gRPC shares
+// connections of equal channels.
 TEST_F(PolicyTest, ChannelsOfDifferentOptionsShareNoConnection) {
   Serve(With(kPrefer));
   Connect(With(kPrefer, kTcp));

@@ -1,5 +1,5 @@
-// One side is killed during calls. The other side must notice, and leak
-// nothing.
+// Tests the death of either side during calls. The other side must notice, and
+// leak nothing.
 
 #include <dirent.h>
 
@@ -204,7 +204,7 @@ TEST_P(ClientDeathTest, DeathsOfClientsLeaveNothingBehindInAServer) {
     ASSERT_TRUE(service_.AwaitCancelled(round + 1));
   }
   ExpectFlat(*before);
-  // The server still serves.
+  // Expects that the server still serves.
   EXPECT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ExpectTraffic(1, 1);
 }

@@ -1,5 +1,5 @@
-// Error counters stay unchanged while clients and servers start, work and end
-// normally.
+// Tests that error counters stay unchanged while clients and servers start,
+// work and end normally.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

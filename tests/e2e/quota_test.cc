@@ -1,5 +1,5 @@
-// grpc::ResourceQuota with almost no memory. Calls may be refused, as in stock
-// gRPC, but none may hang, and the connection must remain usable.
+// Tests grpc::ResourceQuota with almost no memory. Calls may be refused, as in
+// stock gRPC, but none may hang, and the connection must remain usable.
 
 #include <chrono>
 #include <memory>

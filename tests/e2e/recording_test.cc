@@ -1,4 +1,4 @@
-// The recording of calls that end in different ways.
+// Tests the recording of calls that end in different ways.
 
 #include <unistd.h>
 #include <zlib.h>

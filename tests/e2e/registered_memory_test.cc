@@ -1,4 +1,4 @@
-// Declared memory for sending, in the public header.
+// Tests the public functions that declare memory for sending.
 
 #include <string>
 #include <vector>

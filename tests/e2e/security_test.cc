@@ -1,5 +1,5 @@
-// The peer's identity, and the flow of credentials. Each test makes the same
-// call over stock gRPC for comparison.
+// Tests the peer's identity, and the flow of credentials. Each test makes the
+// same call over stock gRPC for comparison.
 
 #include <memory>
 #include <string>
@@ -135,7 +135,7 @@ TEST_P(SecurityTest, CredentialsOfTheChannelGoWithEachCall) {
   EXPECT_EQ(ExpectAsStock().token, "of the channel");
 }
 
-// CompositeChannelCredentials around Credentials(), not inside.
+// Tests CompositeChannelCredentials around Credentials(), instead of inside.
 TEST_P(SecurityTest, CredentialsOfTheChannelMayBeAddedLast) {
   Observation seen;
   Observer service(&seen);

@@ -1,4 +1,5 @@
-// Calls that the server cancels must end once, and must not be retried.
+// Tests calls that the server cancels. They must end once, and must not be
+// retried.
 
 #include <atomic>
 #include <chrono>
@@ -64,7 +65,8 @@ TEST_P(ServerCancelTest, StreamEndsCancelledInItsMiddle) {
     EXPECT_TRUE(stream->Read(&request));  // the client has read the response
     context->TryCancel();
     ReadAll(stream);
-    // gRPC reports the cancellation somewhat later, as over HTTP/2.
+    // Waits for the cancellation, which gRPC reports somewhat later, as over
+    // HTTP/2.
     const auto end = In(kPatience);
     while (!context->IsCancelled() && std::chrono::system_clock::now() < end) {
       std::this_thread::yield();

@@ -93,7 +93,7 @@ class AsyncServer final : public ApiServer {
   void End() override {
     queue_->Shutdown();
     thread_.join();
-    // The remaining tags belong to the server.
+    // Drains the queue. The remaining tags belong to the server.
     void* tag = nullptr;
     bool ok = false;
     while (queue_->Next(&tag, &ok)) {

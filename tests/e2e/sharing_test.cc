@@ -1,4 +1,4 @@
-// Options::shm_sharing and PENSTOCK_SHM_SHARING, on either side.
+// Tests Options::shm_sharing and PENSTOCK_SHM_SHARING, on either side.
 
 #include <chrono>
 #include <cinttypes>
@@ -141,7 +141,8 @@ class SharingTest : public testing::Test {
     return reports[0].reason;
   }
 
-  // gRPC allows only one server per service object.
+  // A service of its own for each server, because gRPC allows only one server
+  // per service object.
   std::unique_ptr<RawEchoService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -14,7 +14,8 @@
 #include "penstock/penstock.h"
 #include "tests/vm/windows.h"
 
-// c-ares, gRPC's name resolver, leaks some bytes at the end of a process.
+// Tells LeakSanitizer to ignore c-ares, gRPC's name resolver, which leaks some
+// bytes at the end of a process.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcares"; }
 
@@ -43,9 +44,9 @@ Stack::Stack(Path path)
     : path_(path),
       server_credentials_(grpc::InsecureServerCredentials()),
       channel_credentials_(grpc::InsecureChannelCredentials()) {
-  // Never shut down. After a large write, gRPC 1.51 keeps a thread in a poll of
-  // up to ten seconds (tcp_posix.cc). Shutting down gRPC after each test would
-  // wait for this thread.
+  // Starts gRPC, and never shuts it down. After a large write, gRPC 1.51 keeps
+  // a thread in a poll of up to ten seconds (tcp_posix.cc), and shutting down
+  // gRPC after each test would wait for this thread.
   grpc_init();
 }
 

@@ -1,4 +1,4 @@
-// Status queries in the presence of clumsy or hostile processes: in other
+// Tests status queries in the presence of clumsy or hostile processes: in other
 // namespaces, with occupied names, or with a crowd of clients.
 
 #include <poll.h>
@@ -77,7 +77,8 @@ class Greeter {
     outer_ = fork();
     if (outer_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // A new pid namespace contains only children.
+      // Forks again, because the process that makes a pid namespace is not in
+      // it; only its children are.
       if (unshare(namespaces) != 0) _exit(1);
       const pid_t inner = fork();
       if (inner == 0) {
@@ -167,8 +168,8 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
   const Greeter one(CLONE_NEWPID);
   if (one.pid() == 0) GTEST_SKIP() << "no pid namespaces here";
   EXPECT_TRUE(Ask(one.pid()).ok()) << Ask(one.pid());
-  // The second greeter also has the pid 1 in its namespace, like each container
-  // of a Kubernetes pod.
+  // Starts a second greeter that also has the pid 1 in its namespace, like each
+  // container of a Kubernetes pod.
   const Greeter two(CLONE_NEWPID);
   absl::Status status;
   const absl::Time end = absl::Now() + kLimit;
@@ -181,7 +182,8 @@ TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
 
 TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
-  // Without a map, the process's own user appears as the overflow user inside.
+  // Starts a greeter in a user namespace without a map, in which the process's
+  // own user appears as the overflow user.
   const Greeter greeter(CLONE_NEWUSER);
   if (greeter.pid() == 0) GTEST_SKIP() << "no user namespaces here";
   const absl::Status as_root = Ask(greeter.pid());
@@ -233,11 +235,13 @@ TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
     status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
   } while (absl::IsUnavailable(status) && absl::Now() < end);
   EXPECT_TRUE(status.ok()) << status;
-  // The connections must not keep the program from its other work.
+  // Expects an answer to the greeter's own calls: the connections must not keep
+  // the program from its other work.
   EXPECT_TRUE(greeter.IsGreeted());
 }
 
-// The connections are dropped before anything is read.
+// Tests connections of other users that leave descriptors in the socket. They
+// are dropped before anything is read.
 TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const Greeter greeter(0);
@@ -276,7 +280,8 @@ TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
   close(done[1]);
 }
 
-// A process answers, and passes descriptors that take forever to close.
+// Tests a process that answers, and passes descriptors that take forever to
+// close.
 TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
   const Fd hostile = ListenAt(getpid(), 0);
   ASSERT_NE(hostile, nullptr);

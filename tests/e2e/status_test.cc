@@ -1,4 +1,4 @@
-// The answers of a process on its status socket.
+// Tests the answers of a process on its status socket.
 
 #include "absl/status/status.h"
 
@@ -98,8 +98,8 @@ int Threads() {
 
 class StatusTest : public ServiceTest {};
 
-// Runs first in this process, because of its name. There was no connection
-// before.
+// Tests a process without connections. Runs first in this process, because of
+// its name.
 TEST(StatusBeforeAnyConnection, CostsNothingAndIsNotThere) {
   grpc::ServerBuilder builder;
   Enable(&builder);
@@ -180,7 +180,7 @@ TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   }
 }
 
-// docs/operations.md documents each field, possibly by an example.
+// Tests that docs/operations.md documents each field, possibly by an example.
 TEST_P(StatusTest, EachFieldIsDocumented) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   std::stringstream text;
@@ -246,7 +246,8 @@ TEST_P(StatusTest, AForkDoesNotKeepAnswersOpen) {
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const Fd fd = Connect();
-  // Later clients have been accepted, so this client was accepted, too.
+  // Asks once more, to be sure that the earlier client has been accepted:
+  // clients are accepted in order.
   ASSERT_TRUE(Ask(kAskMetrics).ok());
   const pid_t child = fork();
   if (child == 0) {
@@ -289,7 +290,7 @@ TEST_P(StatusTest, ThoseWhoNeitherAskNorReadAreFewAndForAShortTime) {
   EXPECT_TRUE(
       absl::IsUnavailable(AskProcess(getpid(), kAskMetrics, kLimit).status()));
   ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
-  // Silent clients are dropped after five seconds.
+  // Expects that silent clients are dropped, after five seconds.
   for (const Fd& each : silent) EXPECT_TRUE(IsClosed(each));
   EXPECT_TRUE(Ask(kAskMetrics).ok());
 }

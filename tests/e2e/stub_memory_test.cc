@@ -1,5 +1,5 @@
-// PENSTOCK_STUB_MEMORY=pool, which is set for this test: stubs' messages use
-// shm without a copy, and other paths as usual.
+// Tests PENSTOCK_STUB_MEMORY=pool, which is set for this test: stubs' messages
+// use shm without a copy, and other paths as usual.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -194,7 +194,8 @@ bool LiesInThePool(const grpc::Slice& slice) {
   return false;
 }
 
-// A thread that does not exist in the child may hold the pool's lock there.
+// Tests a forked child. A thread that does not exist in the child may hold the
+// pool's lock there.
 TEST_P(StubMemoryTest, ForkedChildrenTakeMemoryFromTheHeap) {
   EXPECT_TRUE(LiesInThePool(grpc::Slice(size_t{100 * 1000})));
   EXPECT_FALSE(LiesInThePool(grpc::Slice(size_t{1000})));

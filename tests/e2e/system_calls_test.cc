@@ -1,5 +1,6 @@
-// Counts the system calls of calls over shared memory, by a tracer.
-// docs/threading.md#system-calls-of-a-call says whose the others are.
+// Tests the number of system calls that calls over shared memory make, by a
+// tracer. docs/threading.md#system-calls-of-a-call explains the other system
+// calls.
 
 #include "tests/process/system_calls.h"
 
@@ -21,8 +22,8 @@ namespace {
 using process::SystemCalls;
 
 constexpr int kCalls = 400;
-// Calls of the connection's own, such as heartbeats, and calls that begin while
-// the peer is just falling asleep.
+// The tolerated number of other system calls: of the connection itself, such as
+// heartbeats, and of calls that begin while the peer is just falling asleep.
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
 
@@ -35,7 +36,7 @@ std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
 // A server and a client, whose calls are counted.
 class Processes {
  public:
-  // `bytes`: of request and response.
+  // Starts both processes. `bytes` is the size of request and response.
   Processes(const std::string& polling, int bytes)
       : server_(StartBusy({"server", "sync", "Shm"}, polling)) {
     const std::string port = server_->Find("port ").value_or("");
@@ -43,7 +44,8 @@ class Processes {
                          absl::StrCat(kCalls), absl::StrCat(bytes)},
                         polling);
     if (!client_->Find("connected").has_value()) return;
-    // The eventfds may come later than the first calls.
+    // Repeats the calls until the eventfds are in use, which may be later than
+    // the first calls.
     for (int round = 0; round < kMostRounds; ++round) {
       Count();
       if (!done_ || OnSockets() <= kFew) return;
@@ -84,8 +86,8 @@ class Processes {
 
 class SystemCallsTest : public testing::TestWithParam<int> {
  protected:
-  // The release of a lent message is a frame of its own, and may find the peer
-  // asleep again.
+  // Returns the highest number of wake-ups. The release of a lent message is a
+  // frame of its own, and may find the peer asleep again.
   static int MostRings() { return (IsLent() ? 2 : 1) * kCalls + kFew; }
   static bool IsLent() { return GetParam() > 8; }
 };
@@ -100,7 +102,8 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
     EXPECT_LE(rings, MostRings());
   }
   EXPECT_LE(processes.OnSockets(), kFew);
-  // With lent messages a timer runs, too, and traced calls take about as long.
+  // Skips the rest for lent messages. With them a timer runs, too, and traced
+  // calls take about as long.
   if (IsLent()) return;
   EXPECT_LE(processes.OfClient(SYS_write), MostRings());
   EXPECT_LE(processes.OfClient(SYS_read), kFew);
@@ -116,7 +119,7 @@ TEST_P(SystemCallsTest, PollersAreNotWoken) {
   EXPECT_LE(processes.OnSockets(), kFew);
 }
 
-// A small message, and one that is lent.
+// Runs each test with a small message, and with one that is lent.
 INSTANTIATE_TEST_SUITE_P(Bytes, SystemCallsTest, testing::Values(8, 256 << 10));
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_P(TargetsTest, PathOfAUnixSocket) {
   const char* folder = std::getenv("TEST_TMPDIR");
   const std::string name =
       absl::StrCat(folder == nullptr ? "/tmp" : folder, "/targets", getpid());
-  // The capacity of sockaddr_un.
+  // Skips the test if the name exceeds the capacity of sockaddr_un.
   if (name.size() > 107) GTEST_SKIP() << "too long for a socket: " << name;
   Listen("unix:" + name);
   ExpectWorks("unix:" + name, "unix:" + name);

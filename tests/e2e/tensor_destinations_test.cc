@@ -1,5 +1,5 @@
-// Receives tensors into destinations. Over verbs the device writes to them
-// directly; other paths make one copy.
+// Tests tensors that are received into destinations. Over verbs the device
+// writes to them directly; other paths make one copy.
 
 #include <chrono>
 #include <memory>
@@ -109,7 +109,8 @@ TEST_P(TensorDestinationsTest, LargeTensorsLandThere) {
   EXPECT_EQ(got->Find("a")->buffer(), places[0].into.buffer());
 }
 
-// The transport identifies destinations only by size.
+// Tests tensors that come in another order. The transport identifies
+// destinations only by size.
 TEST_P(TensorDestinationsTest, TensorsThatComeInAnotherOrderAreSortedOut) {
   Put({{"a", Filled(kFloats, 1)},
        {"b", Filled(kFloats, 2)},
@@ -172,7 +173,8 @@ TEST_P(TensorDestinationsTest, WrappedMemoryIsReleasedOnceNothingWritesThere) {
     EXPECT_EQ(data[kFloats - 1], 1);
     EXPECT_FALSE(alive.expired());
   }
-  // Another gRPC thread may hold the call for a moment.
+  // Waits until the call has been freed, because another gRPC thread may hold
+  // the call for a moment.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!alive.expired() && std::chrono::steady_clock::now() < deadline) {
@@ -190,7 +192,8 @@ TEST_P(TensorDestinationsTest, CallThatFailsLeavesThemFree) {
   ExpectHas(places[0], 5, lands());
 }
 
-// After the call has returned, only the program may write to the memory.
+// Tests that nothing writes to a destination after its call has returned: from
+// then on, only the program may.
 TEST_P(TensorDestinationsTest, InterruptedCallWritesNothingAfterItsReturn) {
   constexpr int64_t kMany = 4 << 20;
   Put({{"a", Filled(kMany, 1)}});

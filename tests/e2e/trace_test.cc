@@ -1,4 +1,4 @@
-// The trace of a process after known calls.
+// Tests the trace of a process after known calls.
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -31,7 +31,7 @@ const int kSet =
     setenv("PENSTOCK_TRACE",
            absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);
 
-// A pair of events.
+// A pair of events: the begin and the end of the same thing.
 struct Span {
   std::string name;
   std::string path;
@@ -54,7 +54,8 @@ std::vector<Span> Parse(const std::string& text) {
   std::map<std::string, Span> open;
   std::vector<Span> spans;
   for (const nlohmann::json& event : nlohmann::json::parse(text)) {
-    // The field "id" would denote the same event in the files of all processes.
+    // Requires the field "id2". With the field "id", equal numbers in the files
+    // of different processes would denote the same event.
     const std::string id = event["id2"]["local"];
     EXPECT_EQ(event["pid"], getpid());
     if (event["ph"] == "b") {
@@ -182,7 +183,8 @@ TEST_P(TraceTest, MessagesLieWithinTheirCalls) {
     EXPECT_GE(read.bytes, kBytes);
     EXPECT_TRUE(within(read, true));
   }
-  // The peer may release the message after the end of the call.
+  // Checks only the begin of the span, because the peer may release the message
+  // after the end of the call.
   for (const Span& sent : Since(begin, "announced message", 2 * kCalls)) {
     EXPECT_GE(sent.bytes, kBytes);
     EXPECT_TRUE(within(sent, false));

@@ -1,5 +1,5 @@
-// The other process dies, stops or ends. Checks the local objects of its
-// connections.
+// Tests the death, the stop and the end of the other process. Checks the local
+// objects of its connections.
 
 #include <dirent.h>
 
@@ -154,7 +154,7 @@ TEST_F(VerbsDeathTest, AStoppedServerIsNoticedByKeepalive) {
   ExpectUnavailableAfter(&Child::Suspend, kNoticed);
   Disconnect();
   ExpectObjects(before);
-  // The server continues normally.
+  // Resumes the server, which must continue normally.
   server_->Resume();
   Connect();
 }
@@ -174,11 +174,12 @@ TEST_F(VerbsDeathTest, ReconnectingKeepsEverythingFlat) {
   EXPECT_TRUE(
       Await(seconds(10), [&] { return CountDescriptors() <= descriptors; }))
       << CountDescriptors() << " descriptors, were " << descriptors;
-  // Allows 8 MiB, a quarter of the bytes that these connections have sent.
+  // Allows 8 MiB of growth, a quarter of the bytes that these connections have
+  // sent.
   EXPECT_LE(ResidentPages(), pages + 2048);
 }
 
-// The server's side, which survives its clients.
+// Tests the server's side, which survives its clients.
 TEST_F(VerbsDeathTest, KilledClientsLeaveNothingInAServer) {
   EchoService service;
   Serve(&service, VerbsAt("rxe1"));

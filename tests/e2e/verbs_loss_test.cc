@@ -1,5 +1,5 @@
-// Makes links and devices fail during calls. No call may be lost, the path must
-// be reported, and verbs must be used again if the kernel permits.
+// Tests links and devices that fail during calls. No call may be lost, the path
+// must be reported, and verbs must be used again if the kernel permits.
 
 #include <chrono>
 #include <memory>
@@ -19,10 +19,11 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// A device stops retrying after half a second, and our own timeout is ten
-// seconds; the guest is slow.
+// The time until a loss is noticed. A device stops retrying after half a
+// second, and our own timeout is ten seconds; the guest is slow.
 constexpr seconds kNoticed(25);
-// The pauses between attempts double, starting at 1 s.
+// The time until verbs is used again. The pauses between attempts double,
+// starting at 1 s.
 constexpr seconds kRegained(60);
 constexpr seconds kProgress(60);
 
@@ -35,8 +36,8 @@ class VerbsLossTest : public VerbsRig {
   void SetUp() override {
     VerbsRig::SetUp();
     if (IsSkipped()) return;
-    // Without this setting, a burst of packets overflows a queue of the cable,
-    // and packets are lost.
+    // Enlarges a queue of the cable. By default a burst of packets would
+    // overflow it, and packets would be lost.
     Shell("sysctl -qw net.core.netdev_max_backlog=100000");
     Serve(&service_, VerbsAt("rxe1"));
     channel_ = Connect(VerbsAt("rxe0"));
@@ -62,7 +63,7 @@ class VerbsLossTest : public VerbsRig {
     ExpectPathWithin(kNoticed, "tcp");
     const std::string reason = PathOf(channel_.get()).reason;
     EXPECT_THAT(reason, HasSubstr("verbs"));
-    // The log line follows the change of the path.
+    // Waits for the log line, which follows the change of the path.
     EXPECT_TRUE(Await(kNoticed, [this] {
       return log_.Text().find(": tcp; not better because ") !=
              std::string::npos;
@@ -127,7 +128,8 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   }
 }
 
-// A loss is not noticed before there is something to send.
+// Tests a loss on an idle connection, which is not noticed before there is
+// something to send.
 TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("modprobe sch_netem");
   Shell("tc qdisc replace dev n0 root netem loss 100%");
@@ -138,9 +140,10 @@ TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
   Shell("tc qdisc del dev n0 root");
 }
 
-// Disabled: Soft-RoCE of Linux 6.1 does not remove user contexts, so `rdma link
-// delete` waits until the processes that use the device, including this one,
-// have ended. A manual run shows that calls continue over tcp.
+// Tests the removal of a device. Disabled: Soft-RoCE of Linux 6.1 does not
+// remove user contexts, so `rdma link delete` waits until the processes that
+// use the device, including this one, have ended. A manual run shows that calls
+// continue over tcp.
 TEST_F(VerbsLossTest, DISABLED_ADeviceMayBeTakenAwayAndAddedAgain) {
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
@@ -152,9 +155,9 @@ TEST_F(VerbsLossTest, DISABLED_ADeviceMayBeTakenAwayAndAddedAgain) {
   EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
 }
 
-// In about every second try, the device completes nothing and reports no error.
-// Afterwards, the connection manager does not work on devices whose link was
-// down, until they are added again.
+// Tests a link that goes down. In about every second try, the device completes
+// nothing and reports no error. Afterwards, the connection manager does not
+// work on devices whose link was down, until they are added again.
 TEST_F(VerbsLossTest, ALinkMayGoDown) {
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));

@@ -1,6 +1,6 @@
-// Sends messages with several parts through windows, from registered memory.
-// Each part must be read in place, and the bytes must arrive unchanged. Run
-// "with windows" (tests/vm/windows.h).
+// Tests messages with several parts, which are sent through windows from
+// registered memory. Each part must be read in place, and the bytes must arrive
+// unchanged. Run "with windows" (tests/vm/windows.h).
 
 #include <sys/mman.h>
 
@@ -117,8 +117,8 @@ TEST_F(VerbsPartsTest, LargestPartsOfDeclaredMemoryAreReadWhereTheyLie) {
     ExpectEchoed(slices);
     const Registrations now = registrations();
     EXPECT_EQ(now.misses, 1) << "the region, as a whole";
-    // Each part is looked up, and each part in place is looked up again. The
-    // first lookup finds nothing.
+    // Expects two lookups for each part in place, and one for each other part.
+    // The first lookup finds nothing.
     EXPECT_GE(now.hits - before.hits,
               round == 0 ? kInPlace - 1 : kParts + kInPlace)
         << "round " << round;
@@ -145,7 +145,8 @@ TEST_F(VerbsPartsTest, PartsAmongSmallPiecesOfOtherMemoryArriveRight) {
   EXPECT_EQ(registrations().misses, 1);
 }
 
-// The memory is registered, like a program's declared memory.
+// Tests parts of the pool, whose memory is registered like a program's declared
+// memory.
 TEST_F(VerbsPartsTest, PartsOfThePoolArriveRight) {
   std::vector<Allocator::Buffer> buffers;
   std::vector<grpc::Slice> slices;
@@ -163,7 +164,7 @@ TEST_F(VerbsPartsTest, PartsOfThePoolArriveRight) {
   EXPECT_GE(now.hits, before.hits + 3 * 8 - 1);
 }
 
-// Undeclared memory is registered while it is being sent.
+// Tests undeclared memory, which is registered while it is being sent.
 TEST_F(VerbsPartsTest, LargePartsOfOtherMemoryArriveRight) {
   Region region(4 * 300 * 1000);
   region.Fill(1);
@@ -201,7 +202,8 @@ TEST_F(VerbsPartsTest, MemoryThatIsReplacedAndDeclaredAnewIsNotSentStale) {
   }
 }
 
-// Bindings, messages and reads of both directions are in flight at once.
+// Tests bindings, messages and reads of both directions that are in flight at
+// once.
 TEST_F(VerbsPartsTest, ManyStreamsAtOnceArriveRight) {
   constexpr int kThreads = 4;
   Region region(kThreads * 8 * kLeast);

@@ -1,4 +1,4 @@
-// Verbs' choice of devices, its availability, and its descriptions.
+// Tests verbs' choice of devices, its availability, and its descriptions.
 
 #include <memory>
 #include <string>
@@ -233,7 +233,8 @@ TEST_F(VerbsProcessTest, WithAlmostNoLockedMemoryTcpWorksAndTheRemedyIsNamed) {
   ExpectTcpInOneLine(RunClient(WithMemlock(64 << 10)), HasSubstr("ulimit -l"));
 }
 
-// A user's default limit, below the memory that would be locked.
+// Tests a user's default limit of locked memory, below the memory that would be
+// locked.
 TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
   Lines command = WithMemlock(8 << 20);
   command.insert(command.end(),
@@ -249,8 +250,8 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
   ASSERT_NE(client, nullptr);
   Lines paths;
   for (int i = 0; i < 4; ++i) {
-    // Find() waits for a limited time, and the client may print nothing for ten
-    // seconds.
+    // Waits in a loop, because Find() waits for a limited time, and the client
+    // may print nothing for ten seconds.
     absl::optional<std::string> status;
     for (int k = 0; k < 12 && !status.has_value(); ++k) {
       status = client->Find("status ");
@@ -258,7 +259,7 @@ TEST_F(VerbsProcessTest, LargeMessagesFitIntoTheUsualLimitOfLockedMemory) {
     EXPECT_EQ(status.value_or("none"), "0 ");
     paths.push_back(client->Find("path ").value_or("none"));
   }
-  // Some connections may have stayed on tcp, but others must use verbs.
+  // Expects some connections over verbs; others may have stayed on tcp.
   EXPECT_THAT(paths, Contains(StartsWith("verbs")));
 }
 

@@ -73,7 +73,7 @@ PathReport PathOf(grpc::Channel* channel) {
   return reports[0];
 }
 
-// stack.cc explains why gRPC is not shut down.
+// Starts gRPC, and never shuts it down; see stack.cc.
 VerbsRig::VerbsRig() { grpc_init(); }
 
 VerbsRig::~VerbsRig() { StopServing(); }

@@ -1,5 +1,5 @@
-// TLS with RDMA, which does not encrypt: the paths of data, and the information
-// for gRPC.
+// Tests TLS with RDMA, which does not encrypt: the paths of data, and the
+// information for gRPC.
 
 #include <memory>
 #include <string>
@@ -121,7 +121,7 @@ TEST_F(VerbsSecurityTest, CredentialsThatWantPrivacyAreNotSentInTheClear) {
   EXPECT_EQ(bare.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
       << bare.status.error_message();
   EXPECT_EQ(bare.token, "");
-  // A protected connection sends the credentials.
+  // Expects that a protected connection sends the credentials.
   const PathObservation safe = Observe(VerbsAt(), VerbsAt());
   EXPECT_TRUE(safe.status.ok()) << safe.status.error_message();
   EXPECT_EQ(safe.token, "secret");

@@ -1,6 +1,6 @@
-// Two kernels run the test: the server is on machine 0, its clients are on
-// machine 1. Each case has both sides, and ends when the client has killed the
-// server's process.
+// Tests RDMA between two kernels: the server is on machine 0, its clients are
+// on machine 1. Each case has both sides, and ends when the client has killed
+// the server's process.
 
 #include <cstdlib>
 #include <memory>

@@ -1,4 +1,5 @@
-// Starting servers and following workers, with shell scripts as workers.
+// Tests the start of servers and the supervision of workers, with shell scripts
+// as workers.
 
 #include "examples/common/cluster.h"
 
@@ -49,7 +50,8 @@ TEST(ClusterTest, AWorkerThatFailsEndsTheRunWithItsName) {
 
 TEST(ClusterTest, AServerThatEndsEarlyIsAnError) {
   Lines lines;
-  // Rank 0 ends the server cleanly, although the server is the test's child.
+  // Expects that rank 0 ends the server cleanly, although the server is the
+  // test's child.
   const absl::Status status = RunScript(
       "[ $1 = --rank=0 ] || read line\n"
       "for child in $(cat /proc/$PPID/task/$PPID/children); do\n"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a parameter server and its workers under TLS. They must train if both
+# Tests a parameter server and its workers under TLS. They must train if both
 # sides have certificates. A worker without a certificate must be refused.
 set -eu
 server=ps/ps_server
@@ -54,7 +54,8 @@ refused() {
 refused 'give all three' "$server" --workers=1 --cert="$folder/server.pem"
 refused 'give all three' "$worker" --servers=x:1 --ca="$folder/ca.pem"
 for program in "$server --workers=1" "$worker --servers=x:1"; do
-  # Empty paths, as from variables that are not set, do not mean "no path".
+  # Passes empty paths, as from variables that are not set. They count as paths
+  # of files that do not exist.
   # shellcheck disable=SC2086  # a program and its flag
   refused 'File does not exist' $program --ca "" --cert "" --key ""
 done

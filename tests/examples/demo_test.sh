@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs the demo as users do, only shorter: both runs must train, agree to the
-# last bit, and name their transport; the bounded and the asynchronous run must
-# train, too. A demo that cannot train must fail.
+# Tests the demo as users run it, only shorter: both runs must train, agree to
+# the last bit, and name their transport; the bounded and the asynchronous run
+# must train, too. A demo that cannot train must fail.
 set -eu
 demo=examples/digits/demo
 

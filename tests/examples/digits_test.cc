@@ -32,7 +32,8 @@ TEST(DatasetTest, SeedOrdersTheTrainingDigitsAndLeavesTheOthers) {
   EXPECT_EQ(one->test.pixels, two->test.pixels);
 }
 
-// tests/examples/tensorflow/demo_test.py has the same expectation in Python.
+// Tests the order of the digits. tests/examples/tensorflow/demo_test.py has the
+// same expectation in Python.
 TEST(DatasetTest, HeldOutDigitsAreTheSameInAllExamples) {
   auto digits = LoadDigits(EmbeddedCsv(), 1);
   std::vector<int> first(digits->test.labels.begin(),
@@ -59,7 +60,8 @@ TEST(DatasetTest, WorkersBatchesTogetherWalkThroughTheSet) {
   EXPECT_EQ(first.labels, both.labels);
 }
 
-// Compares with central differences, for one element of each variable.
+// Tests gradients against central differences, for one element of each
+// variable.
 TEST(ModelTest, GradientsAreTheSlopesOfTheLoss) {
   // The step is so small that no relu changes its state between the two points.
   constexpr float kStep = 1e-3F;

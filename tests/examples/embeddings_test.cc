@@ -1,4 +1,4 @@
-// The embeddings example: its parts, and its result on six novels.
+// Tests the embeddings example: its parts, and its result on six novels.
 
 #include <gtest/gtest.h>
 
@@ -73,8 +73,8 @@ TEST(SamplerTest, PairsAreOfNeighboursAndOfWordsDrawn) {
     }
     EXPECT_GE(near, 10 * 2 * 1);
     EXPECT_LE(near, 10 * 2 * 3);
-    // Two pairs for each word, except for the few words that equal their
-    // neighbour.
+    // Expects two negatives for each neighbour, except for the few that equal
+    // it.
     EXPECT_LE(batch.pairs.size(), 3 * near);
     EXPECT_GE(batch.pairs.size(), 3 * near - 8);
   }
@@ -95,7 +95,7 @@ TEST(SamplerTest, StaysInItsPartAndRepeatsItself) {
 }
 
 TEST(SamplerTest, FrequentWordsArePassedOverByTheirFrequency) {
-  // Word 0 is half of the text, and each other word a thousandth.
+  // Makes word 0 half of the text, and each other word a thousandth.
   Corpus corpus = Distinct(501);
   corpus.words.clear();
   for (uint32_t i = 1; i <= 500; ++i) {
@@ -129,7 +129,8 @@ TEST(SamplerTest, NegativesAreDrawnByTheirCountsToThePowerOfThreeQuarters) {
   options.centers = 5000;
   Sampler sampler(&corpus, 0, corpus.words.size(), options);
   const Batch batch = sampler.Next();
-  // Negatives that equal word 1 are omitted, because it is the neighbour.
+  // Computes the ratio of negatives. Negatives that equal word 1 are omitted,
+  // because word 1 is the neighbour.
   double near = 0;
   for (const Batch::Pair& pair : batch.pairs) near += pair.label;
   const double drawn = static_cast<double>(batch.pairs.size()) - near;
@@ -327,8 +328,8 @@ TEST(TrainingTest, OneWorkerGivesWhatTheFormulasGive) {
                          trained->shape()[1]);
     return Eigen::MatrixXd(rows.cast<double>());
   };
-  // The first step does not change `in`, because each gradient is a multiple of
-  // a zero vector of `out`.
+  // Trains one step, which does not change `in`, because each gradient is a
+  // multiple of a zero vector of `out`.
   const Eigen::MatrixXd first = train(1);
   ASSERT_GT(first.size(), 0);
   EXPECT_NEAR(first.maxCoeff(), 0.5 / 16, 1e-4);

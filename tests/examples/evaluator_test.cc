@@ -94,7 +94,8 @@ TEST_F(EvaluatorTest, EvaluatesNowAndThenAndEndsWithTheLastStep) {
   EvaluatorOptions options;
   options.steps = 5;
   options.every = 2;
-  // The evaluation itself trains, so that the versions are known.
+  // Trains two steps first, and more within the evaluation, so that the
+  // versions are known.
   Step(worker.get(), 0);
   Step(worker.get(), 1);
   std::vector<uint64_t> versions;

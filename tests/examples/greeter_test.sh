@@ -1,5 +1,5 @@
 #!/bin/sh
-# The two programs greet each other on a free port.
+# Tests that the two programs greet each other on a free port.
 set -eu
 mkfifo "$TEST_TMPDIR/said"
 examples/greeter/greeter_server 127.0.0.1:0 > "$TEST_TMPDIR/said" &

@@ -1,5 +1,6 @@
-// The income example: its arithmetic, and its training by the parameter server
-// compared with an independent implementation of the published algorithm.
+// Tests the income example: its arithmetic, and its training by the parameter
+// server, in comparison with an independent implementation of the published
+// algorithm.
 
 #include <gtest/gtest.h>
 
@@ -104,7 +105,8 @@ Reference TrainReference(const TrainingOptions& options, unsigned steps) {
       batch.push_back(&train[at]);
       at = (at + 1) % train.size();
     }
-    // The servers use the mean of the workers' gradients.
+    // Scales the step as the servers do, which use the mean of the workers'
+    // gradients.
     reference.Step(batch, 1.0 / options.workers);
   }
   return reference;
@@ -215,8 +217,9 @@ TEST(IncomeTest, AsynchronousWorkersLearnAsWell) {
   EXPECT_GT(Auc(Income().test, predicted), 0.87);
 }
 
-// Regression test: in one of five runs, a worker left before the other had
-// come, and the servers waited for both.
+// Tests a short training whose workers do not start together. In one of five
+// runs, a worker left before the other had come, and the servers waited for
+// both.
 TEST(IncomeTest, AShortTrainingEndsWhoeverComesLate) {
   TrainingOptions options;
   options.steps = 1;

@@ -1,5 +1,6 @@
-// Servers are killed in mid-training, and started again with the same command,
-// as systemd and Kubernetes do. The workers' processes go on and end with 0.
+// Tests servers that are killed in mid-training, and started again with the
+// same command, as by systemd and Kubernetes. The workers' processes must
+// continue, and end with 0.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -114,7 +115,7 @@ class RestartProcessTest : public testing::TestWithParam<Case> {
     const bool synchronous = std::string(GetParam().staleness) == "0";
     for (const auto& channel : Channels()) {
       auto report = ps::Describe(channel, absl::Seconds(10));
-      // An acknowledged push is applied soon.
+      // Waits until all acknowledged pushes are applied, which is soon.
       while (report.ok() && report->held_bytes() > 0) {
         report = ps::Describe(channel, absl::Seconds(10));
       }
@@ -150,7 +151,8 @@ TEST_P(RestartProcessTest, TrainingSurvivesServersThatAreKilled) {
   ASSERT_NO_FATAL_FAILURE(Checkpoint());
   TrainTo(kKill);
   ASSERT_NO_FATAL_FAILURE(AwaitGate(kKill));
-  // The workers' calls are under way when the servers die.
+  // Suspends the servers before killing them, so that the workers' calls are
+  // under way at that time.
   for (const size_t at : GetParam().killed) servers_[at]->Suspend();
   TrainTo(kSteps);
   for (const size_t at : GetParam().killed) servers_[at]->Kill();

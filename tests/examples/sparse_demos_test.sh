@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the demos of sparse tables as a user does. They must print their
+# Tests the demos of sparse tables as a user runs them. They must print their
 # progress and no log lines, and must fail with a reason.
 set -eu
 income=examples/income/demo
@@ -18,7 +18,7 @@ refuses() {
   grep -q -e "$message" "$error" || { cat "$error" >&2; exit 1; }
 }
 
-# Lines for each connection would hide the demo's own.
+# Silences the log: lines for each connection would hide the demo's own.
 quiet() {
   if grep ' info penstock' "$error"; then
     exit 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The example in Python, as two processes.
+# Tests the tensors example in Python, as two processes.
 set -eu
 export PYTHONPATH="$PWD/python"
 mkfifo "$TEST_TMPDIR/said"

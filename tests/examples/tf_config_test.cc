@@ -1,5 +1,5 @@
-// A whole cluster, started as by TensorFlow's launchers: each process reads its
-// role from TF_CONFIG.
+// Tests a whole cluster that is started as by TensorFlow's launchers: each
+// process reads its role from TF_CONFIG.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,8 @@ class Listener {
 };
 
 std::string TfConfig(const std::string& server, const std::string& task) {
-  // Workers and evaluators do not listen: their addresses are only counted.
+  // Names unused ports for workers and evaluators, which do not listen: their
+  // addresses are only counted.
   return absl::StrCat(R"(TF_CONFIG={"cluster": {"ps": [")", server,
                       R"("], "chief": ["127.0.0.1:1"], )",
                       R"("worker": ["127.0.0.1:2"], )",
@@ -81,7 +82,8 @@ absl::optional<std::string> FindLine(examples::Process* process,
 
 TEST(TfConfigTest, ServerTakesItsOwnAddress) {
   Listener other;
-  // The address is in use, which the server discovers only by using it.
+  // Starts a server whose address is in use, which it discovers only by using
+  // it.
   auto server = StartServer(TfConfig(other.address(), "ps"));
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_EQ(FindLine(&*server, "port"), absl::nullopt);
@@ -93,8 +95,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   absl::optional<examples::Process> server;
   std::string address;
   for (int i = 0; i < kAttempts && !server.has_value(); ++i) {
-    // TF_CONFIG needs the port in advance, but another process may take it
-    // meanwhile. Tries again then.
+    // Chooses a free port, because TF_CONFIG needs it in advance. Tries again
+    // if another process takes it meanwhile.
     address = Listener().address();
     auto started = StartServer(TfConfig(address, "ps"));
     ASSERT_TRUE(started.ok()) << started.status();
@@ -117,8 +119,8 @@ TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   std::string last;
   while (auto line = FindLine(&*evaluator, "evaluated ")) last = *line;
   EXPECT_TRUE(evaluator->Wait().ok());
-  // The evaluator has the same variables and digits as the chief, so it must
-  // get the same result.
+  // Compares the evaluator's result with the chief's: both have the same
+  // variables and digits.
   std::vector<std::string> fields = absl::StrSplit(*result, ' ');
   EXPECT_EQ(last, absl::StrCat("evaluated 60 ", fields[1]));
   server->Terminate();

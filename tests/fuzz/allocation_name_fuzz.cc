@@ -1,4 +1,4 @@
-// Tests device::AllocationNames::Decode.
+// Tests device::AllocationNames::Decode with arbitrary bytes.
 
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

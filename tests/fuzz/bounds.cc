@@ -65,7 +65,8 @@ uint64_t Random::Number(int bits) {
   if (length == 0) return 0;
   const uint64_t top = uint64_t{1} << (length - 1);
   if (!OneIn(4)) return top | (bits_() & (top - 1));
-  // The result may be -1, or 2^bits, which wraps to 0.
+  // Draws a number next to a power of two. The sum may be -1, or 2^bits, which
+  // wraps to 0.
   const uint64_t mask = ~uint64_t{0} >> (64 - bits);
   return (2 * top + Below(5) - 2) & mask;
 }

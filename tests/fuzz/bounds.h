@@ -1,4 +1,4 @@
-// Log-uniform random inputs, and limits on the cost of an input.
+// Draws log-uniform random inputs, and limits the cost of an input.
 
 #ifndef PENSTOCK_TESTS_FUZZ_BOUNDS_H_
 #define PENSTOCK_TESTS_FUZZ_BOUNDS_H_

@@ -1,5 +1,5 @@
-// Checkpoints from an attacker who can compute checksums: a manifest and one
-// shard with arbitrary bytes.
+// Tests checkpoints from an attacker who can compute checksums: a manifest and
+// one shard with arbitrary bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -184,7 +184,7 @@ void PutChecksumsRight(TwoFiles* files) {
   decoded->shards[0].bytes = shard.size();
   decoded->shards[0].checksum = sum;
   manifest = *ck::Encode(*decoded);
-  // The blocks' checksums, as long as each block leads to the next.
+  // Repairs the blocks' checksums, as long as each block leads to the next.
   size_t at = ck::kFileHeaderBytes;
   while (at + ck::kBlockHeaderBytes <= trailer->offset) {
     absl::string_view length = all.substr(at + 32, 8);
@@ -216,7 +216,7 @@ void ReadAll(TwoFiles* files) {
   wanted.holds = [](size_t, uint64_t) { return true; };
   CheckingSink sink(model);
   const absl::Status status = ck::Restore(files, *chain, model, wanted, &sink);
-  // A checkpoint that verifies can be restored.
+  // Requires that a checkpoint that verifies can be restored.
   Require(!found.ok() || found->damaged > 0 || status.ok(),
           "what is good comes back");
 }
@@ -224,7 +224,7 @@ void ReadAll(TwoFiles* files) {
 }  // namespace
 
 std::vector<std::string> Seeds() {
-  // The first byte enables the repair of checksums.
+  // Makes each seed twice. The first byte enables the repair of checksums.
   std::vector<std::string> seeds;
   for (bool removes : {false, true}) {
     seeds.push_back('\0' + WholeCheckpoint(removes));

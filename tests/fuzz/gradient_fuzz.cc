@@ -1,5 +1,5 @@
-// A compressed gradient of a peer is refused, or equals the result of a simple
-// loop.
+// Tests that a compressed gradient of a peer is refused, or equals the result
+// of a simple loop.
 
 #include <cmath>
 #include <cstring>

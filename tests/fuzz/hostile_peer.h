@@ -1,4 +1,4 @@
-// The peer of a fuzzed session.
+// Plays the peer of a fuzzed session.
 
 #ifndef PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
 #define PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_

@@ -55,8 +55,8 @@ void CheckVersions(wire::VersionRange peer) {
 
 std::vector<std::string> Seeds() {
   const std::string ours = wire::PenstockSettingsFrame({1, 1});
-  // INITIAL_WINDOW_SIZE before the setting, a frame without settings, and an
-  // ACK.
+  // Adds seeds: INITIAL_WINDOW_SIZE before the setting, a frame without
+  // settings, and an ACK.
   const std::string two("\0\0\x0c\4\0\0\0\0\0\0\4\0\1\0\0\xfe\x10PE\1\2", 21);
   const std::string none("\0\0\0\4\0\0\0\0\0", 9);
   const std::string ack("\0\0\0\4\1\0\0\0\0", 9);
@@ -68,7 +68,7 @@ std::vector<std::string> Seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock::fuzz;
-  // The beginning of a frame determines the verdict.
+  // Uses only the beginning of a frame, which determines the verdict.
   const absl::string_view bytes = AsText({data, size}).substr(0, 700);
   const Inspection whole = Inspect(bytes);
   CheckPrefixes(bytes, whole);

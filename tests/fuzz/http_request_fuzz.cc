@@ -1,4 +1,4 @@
-// monitoring::ParseHttpRequest.
+// Tests monitoring::ParseHttpRequest.
 //
 // The input is the number of bytes that come first, then all bytes.
 

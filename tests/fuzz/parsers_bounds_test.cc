@@ -1,4 +1,4 @@
-// Measures the cost of parsers outside the session, and of their consumers, for
+// Tests the cost of parsers outside the session, and of their consumers, for
 // numbers of any size. All parsers share one time budget.
 
 #include <algorithm>
@@ -283,8 +283,8 @@ void SpeakTcp(Random* random) {
       victim.Receive(unit);
       return 0;
     });
-    // A read request of 36 bytes has an answer of at most 316; our own request
-    // has 36.
+    // Limits the answer: a read request of 36 bytes is answered by at most 316.
+    // Our own request has 36.
     ASSERT_LE(victim.written() - written, 9 * unit.size() + 36);
   }
 }

@@ -1,4 +1,4 @@
-// A placement map of a peer is refused, or complete.
+// Tests that a placement map of a peer is refused, or complete.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// rpc::TakeGreeting and rpc::TakeAnswer.
+// Tests rpc::TakeGreeting and rpc::TakeAnswer.
 //
 // The input begins with a number N. The rest is a byte stream, of which the
 // first N bytes arrive before the others.

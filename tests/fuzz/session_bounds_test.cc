@@ -1,4 +1,4 @@
-// The cost of frames for a session, with numbers of any size, while the
+// Tests the cost of frames for a session, with numbers of any size, while the
 // application consumes, refuses and cancels randomly.
 
 #include <algorithm>
@@ -23,7 +23,8 @@ using fabric::fake::LinkOptions;
 using fabric::fake::Side;
 using wire::FrameType;
 
-// The streams in use: one more than the victim accepts at the same time.
+// The number of streams in use: one more than the victim accepts at the same
+// time.
 constexpr uint32_t kStreams = 5;
 // Limits the victim's memory. Messages of 256 KiB on four streams count twice,
 // because abandoned reads keep their memory for a while. The rest is for memory
@@ -41,7 +42,7 @@ LinkOptions Options(bool is_lifeline, bool can_load) {
   return options;
 }
 
-// Payloads with independent random numbers; many are valid.
+// Draws payloads with independent random numbers; many are valid.
 class Payloads {
  public:
   Payloads(Random* random, HostilePeer* peer) : random_(random), peer_(peer) {}
@@ -194,7 +195,7 @@ class Attack {
     if (header.type == FrameType::kHeaders && random_->OneIn(2)) ++last_stream_;
     header.stream = random_->OneIn(64) ? random_->Number(32) : AnyStream();
     header.aux = random_->Number(32);
-    // A wrong number ends most sessions, so wrong numbers are rare.
+    // Draws wrong numbers rarely, because a wrong number ends most sessions.
     if (random_->OneIn(64)) header.sequence = random_->Number(64);
     if (random_->OneIn(64)) header.ack = random_->Number(64);
     const int path = random_->Below(2);

@@ -1,5 +1,5 @@
-// A whole session, server or client, whose peer and application follow the
-// input.
+// Tests a whole session, server or client, whose peer and application follow
+// the input.
 //
 // The input is a byte of options, then a sequence of steps.
 
@@ -125,7 +125,7 @@ std::vector<std::string> Seeds() { return SessionSeeds(); }
 }  // namespace penstock
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Longer inputs find nothing that short inputs do not find.
+  // Ignores longer inputs, which find nothing that short inputs do not find.
   if (size > 4096) return 0;
   penstock::fuzz::Input input(data, size);
   penstock::fuzz::Run run(input.Number<uint8_t>());

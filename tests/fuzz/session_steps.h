@@ -19,7 +19,8 @@ enum SessionOptions : uint8_t {
   kIsRpc = 16,     // the application is transport/rpc, otherwise transport/grpc
 };
 
-// The steps: one byte each, followed by arguments.
+// The kinds of steps. In the input, a step is one byte, followed by its
+// arguments.
 enum Step : uint8_t {
   // Steps of the peer. Path 0 is the lifeline.
   kFrame,  // u8 path, u8 type, u8 flags, u8 stream, u16 aux, u8 length, bytes

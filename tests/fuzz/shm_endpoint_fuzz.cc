@@ -1,5 +1,5 @@
-// shm::ShmEndpoint against a peer that owns the other control segment and the
-// set-up socket: releases of loans, segments, regions, and the end.
+// Tests shm::ShmEndpoint against a peer that owns the other control segment and
+// the set-up socket: releases of loans, segments, regions, and the end.
 //
 // The input is a sequence of steps, each a byte for the kind and its arguments.
 // An input of odd length is from another user, and therefore read by copy.

@@ -1,5 +1,5 @@
-// shm::RingReceiver and RingSender against a peer that writes arbitrary data to
-// its control page and ring.
+// Tests shm::RingReceiver and RingSender against a peer that writes arbitrary
+// data to its control page and ring.
 //
 // The input is a sequence of steps, each a byte for the kind and its arguments.
 

@@ -1,4 +1,4 @@
-// Compares tensor::Decode with protobuf's generated code.
+// Tests tensor::Decode in comparison with protobuf's generated code.
 
 #include <algorithm>
 #include <cstring>
@@ -79,7 +79,7 @@ std::vector<std::string> Seeds() {
 }  // namespace fuzz
 }  // namespace penstock
 
-// The first byte is the length of slices.
+// Decodes the input in slices whose length is the first byte.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock;
   if (size == 0) return 0;

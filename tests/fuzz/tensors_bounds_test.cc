@@ -1,4 +1,4 @@
-// Measures the cost of messages with tensors for the codec, a store and a
+// Tests the cost of messages with tensors for the codec, a store and a
 // rendezvous, with numbers of any size. All share one time budget.
 
 #include <algorithm>
@@ -51,7 +51,8 @@ class Writer {
     return absl::StrCat(Tag(field, 0), Varint(value));
   }
 
-  // The data has `size` bytes; the shape may match or not.
+  // Returns a message with a named tensor. The data has `size` bytes; the shape
+  // may match or not.
   std::string NamedTensor(const std::string& name, size_t size) {
     const uint64_t dtype = random_->Mostly<uint64_t>(9);  // bytes
     std::string shape;

@@ -6,7 +6,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Announcements above this size are not allocated.
+// The size above which the victim allocates no memory for an announced message.
 constexpr int64_t kMaxReceiveBytes = 256 * 1024;
 
 session::Config ConfigOf(bool is_client) {
@@ -16,7 +16,7 @@ session::Config ConfigOf(bool is_client) {
   if (!is_client) config.token = "fedcba9876543210";
   config.max_streams = 4;
   config.max_receive_bytes = kMaxReceiveBytes;
-  // Small limits, so that short inputs reach them.
+  // Sets small limits, so that short inputs reach them.
   config.stream_window = 64 * 1024;
   config.max_eager_unread = 16 * 1024;
   config.read_budget = 32 * 1024;
@@ -67,7 +67,7 @@ void VictimStream::Consume() {
   messages_.pop_front();
   if (ended_) return;
   session_->input().Consumed(id_);
-  // Only a client refuses here. gRPC ends a server's stream later, which is a
+  // Refuses only as a client. gRPC ends a server's stream later, which is a
   // step of its own.
   if (is_refused && is_client_) Refuse();
 }

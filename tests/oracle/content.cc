@@ -26,7 +26,7 @@ std::string BytesOf(const Message& message) {
   return bytes;
 }
 
-// A sum over bytes in any pieces.
+// Computes a checksum over bytes that come in any pieces.
 class Summer {
  public:
   void Add(const uint8_t* bytes, size_t size) {

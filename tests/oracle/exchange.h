@@ -15,7 +15,7 @@
 
 namespace penstock::oracle {
 
-// `Call` is ClientCall or ServerCall.
+// Plays one side of a call. `Call` is ClientCall or ServerCall.
 template <typename Call>
 class Exchange {
  public:
@@ -87,8 +87,9 @@ class Exchange {
     grpc::WriteOptions options;
     if (message.plain) options.set_no_compression();
     if (message.hint && !is_first && !is_last && message.size < kUnreadBytes) {
-      // Stock gRPC may hold back the message until another message follows.
-      // Until then, the write of a first or large message does not complete.
+      // Asks gRPC to hold back the message until another follows, which stock
+      // gRPC may do. Until then, the write of a first or large message does not
+      // complete.
       options.set_buffer_hint();
     }
     if (is_last && ends) options.set_last_message();

@@ -158,13 +158,15 @@ void FitToEnding(Dice* random, Plan* plan) {
         return;
       }
       if (plan->ending == Ending::kDeadlineBehind) {
-        // Without phases, the early deadline can only affect the last messages.
+        // Removes the phases: without them, the early deadline can only affect
+        // the last messages.
         plan->phases.resize(plan->kind == Kind::kDownload ? 1 : 0);
         plan->half_close_after = plan->phases.size();
       }
       plan->last = SmallMessages(random, 1, 20);
       plan->last_reads = random->Between(1, plan->last.size());
-      // This message goes with the status, and nobody waits for its arrival.
+      // Sometimes adds a message that goes with the status, and for whose
+      // arrival nobody waits.
       if (random->Percent(20)) {
         plan->coalesced = true;
         plan->last.push_back(AnyMessage(random));
@@ -222,8 +224,8 @@ Plan AnyPlan(Dice* random, const Settings& settings) {
   DrawEnding(random, &plan);
   DrawMetadata(random, settings, &plan);
   plan.corked = random->Percent(15) && MayBeCorked(plan);
-  // The client waits only if the server sends initial metadata without waiting
-  // for later actions of the client.
+  // Lets the client wait only if the server sends initial metadata without
+  // waiting for later actions of the client.
   plan.waits_for_initial =
       random->Percent(10) && !plan.corked && plan.initial_early &&
       !(plan.kind == Kind::kUnary && plan.server == ServerApi::kSync);

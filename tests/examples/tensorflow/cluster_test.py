@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""The launcher of examples/tensorflow, with programs that are no TensorFlow."""
+"""Tests the launcher of examples/tensorflow, with programs that are no
+TensorFlow."""
 
 import os
 import pathlib

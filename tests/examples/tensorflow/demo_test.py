@@ -1,4 +1,5 @@
-"""Runs examples/tensorflow's digits as users do, but for a shorter time."""
+"""Tests examples/tensorflow's digits as users run them, but for a shorter
+time."""
 
 import pathlib
 import subprocess
@@ -15,7 +16,7 @@ class DigitsTest(unittest.TestCase):
         training, validation, held_out = digits.load(digits.CSV)
         self.assertEqual([len(part[0]) for part in
                           (training, validation, held_out)], [1078, 359, 360])
-        # The same limit as in tests/examples/digits_test.cc.
+        # Expects the same digits as tests/examples/digits_test.cc.
         self.assertEqual(list(held_out[1][:12]),
                          [2, 5, 1, 5, 2, 4, 7, 1, 3, 7, 3, 4])
         self.assertEqual(held_out[0].sum() * 16, 111858)

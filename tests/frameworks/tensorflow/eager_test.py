@@ -1,4 +1,5 @@
-"""Eager execution on remote tasks: this process is the client of two workers.
+"""Tests eager execution on remote tasks: this process is the client of two
+workers.
 
 Runs twice. By default TensorFlow's client pushes tensors to the workers. With
 TF_EAGER_REMOTE_USE_SEND_TENSOR_RPC=0 the worker fetches them, over Penstock.
@@ -23,8 +24,9 @@ SIZE = 1 << 20
 
 def setUpModule():
     global CLUSTER, TASKS
-    # The server starts with the client. Otherwise TensorFlow gives it another
-    # port each time, and continues to serve at the first port.
+    # The addresses of client and workers. The client has one, so that its
+    # server starts with it. Otherwise TensorFlow gives it another port each
+    # time, and continues to serve at the first port.
     CLUSTER = cluster.addresses(localhost=1, worker=2)
     TASKS = [cluster.Task(CLUSTER, "worker", i, PROTOCOL) for i in range(2)]
     for task in TASKS:
@@ -226,9 +228,11 @@ class EagerTest(unittest.TestCase):
 
     def test_errors_keep_their_codes(self):
         def clear_errors():
-            """Keeps an error from the next operation.
+            """Clears old errors, so that the next operation does not report
+            them.
 
-            TensorFlow's executors get an error some time after the result does.
+            An error reaches TensorFlow's executors some time after the result
+            does.
             """
             tf.experimental.async_clear_error()
 

@@ -1,7 +1,7 @@
-"""Runs many steps and many transfers. The bytes must stay right, and nothing
+"""Tests many steps and many transfers. The bytes must stay right, and nothing
 may remain.
 
-PENSTOCK_TEST_STEPS and PENSTOCK_TEST_TRANSFERS say how many; a seed given by
+PENSTOCK_TEST_STEPS and PENSTOCK_TEST_TRANSFERS are their numbers, and
 PENSTOCK_TEST_SEED repeats a run.
 """
 
@@ -58,8 +58,8 @@ def routes():
 
 def session(graph):
     config = tf1.ConfigProto()
-    # Otherwise TensorFlow removes operations without effect, and the tensors
-    # that they would move.
+    # Disables an optimizer that removes operations without effect, and the
+    # tensors that they would move.
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
     return tf1.Session(SERVER.target, graph=graph, config=config)
@@ -136,7 +136,7 @@ class LeaksTest(unittest.TestCase):
             never = tf1.FIFOQueue(1, [tf.float32], [[1000]]).dequeue()
             bad = tf.gather(tf.zeros([10]), self.index)
         with on_worker():
-            # The received tensor becomes the variable's storage.
+            # Makes a variable, whose storage will be the received tensor.
             holder = tf1.get_variable("holder", dtype=tf.float32,
                                       initializer=tf.zeros([1]),
                                       validate_shape=False, use_resource=True)
@@ -178,9 +178,8 @@ class LeaksTest(unittest.TestCase):
         samples = []
         with session(graph) as running:
             running.run(self.initialize)
-            # TensorFlow waits forever, over grpc too, if the time is over
-            # before the graph is at its tasks. Therefore the first step has
-            # more time.
+            # Gives the first step more time. TensorFlow waits forever, over
+            # grpc too, if the time is over before the graph is at its tasks.
             self.run_failing_steps(running, np.ones(self.WIDTH), 5000)
             for k in range(steps):
                 sizes = (2 ** generator.uniform(0, 18, self.WIDTH)).astype(int)

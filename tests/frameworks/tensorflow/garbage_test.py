@@ -1,4 +1,4 @@
-"""Strangers talk to a task's data plane while a session uses it."""
+"""Tests strangers that talk to a task's data plane while a session uses it."""
 
 import os
 import random
@@ -49,7 +49,7 @@ def greeting(token, oldest=0, newest=255):
 
 
 class GarbageTest(unittest.TestCase):
-    """This process is a worker whose session never stops."""
+    """Tests strangers at a worker, this process, whose session never stops."""
 
     @classmethod
     def setUpClass(cls):
@@ -161,8 +161,8 @@ class GarbageTest(unittest.TestCase):
         for length in range(len(whole) + 1):
             with self.connect() as raw:
                 raw.sendall(whole[:length])
-        # Connections without a complete greeting must be dropped when their
-        # time is over.
+        # Makes connections without a complete greeting, which must be dropped
+        # when their time is over.
         stalled = []
         for length in range(len(whole)):
             raw = self.connect()
@@ -200,7 +200,8 @@ class GarbageTest(unittest.TestCase):
             steps = self.steps
             self.assertTrue(cluster.wait_for(
                 lambda: self.failure or self.steps > steps + 5, PATIENCE))
-            # The server drops all connections, although the clients stay.
+            # Expects that the server drops all connections, although the
+            # clients stay.
             self.assertTrue(cluster.wait_for(
                 lambda: self.grown("descriptors") <= 2, PATIENCE))
         finally:

@@ -1,4 +1,5 @@
-"""PENSTOCK_TENSORFLOW_MEMORY: where the parameter server's tensors lie."""
+"""Tests PENSTOCK_TENSORFLOW_MEMORY: where the parameter server's tensors lie.
+"""
 
 import os
 import pathlib
@@ -77,8 +78,8 @@ class MemoryTest(unittest.TestCase):
     def test_plugin_that_comes_too_late_says_so_and_works(self):
         for mode in ("pool", "registered"):
             with tempfile.TemporaryDirectory() as folder:
-                # The library is not in a folder where TensorFlow looks for
-                # plugins.
+                # Reaches the package through a link. Its library is then not in
+                # a folder where TensorFlow looks for plugins.
                 pathlib.Path(folder, "penstock_tensorflow").symlink_to(
                     pathlib.Path(penstock_tensorflow.__file__).parent)
                 done = subprocess.run(

@@ -1,4 +1,5 @@
-"""Peers without the plugin's protocol, that die, stop, or talk garbage."""
+"""Tests peers without the plugin's protocol, that die, stop, or talk garbage.
+"""
 
 import os
 import random
@@ -24,8 +25,8 @@ class PeersTest(unittest.TestCase):
     def setUpClass(cls):
         tf1.disable_eager_execution()
         cls.cluster = cluster.addresses(ps=3, worker=1)
-        # Task 0 is killed and started again, task 1 is a stock task, and task 2
-        # works.
+        # Starts task 0, which will be killed and started again, task 1, which
+        # is a stock task, and task 2, which always works.
         cls.tasks = [
             cluster.Task(cls.cluster, "ps", index, protocol)
             for index, protocol in enumerate([PROTOCOL, "grpc", PROTOCOL])

@@ -1,4 +1,4 @@
-"""PENSTOCK_POLICY=require with a stock peer, and bad settings."""
+"""Tests PENSTOCK_POLICY=require with a stock peer, and bad settings."""
 
 import os
 import unittest
@@ -39,7 +39,8 @@ class RequireTest(unittest.TestCase):
         self.assertIn("PENSTOCK_POLICY=prefer", str(raised.exception))
 
     def test_peer_that_is_gone_is_unavailable(self):
-        # Programs then wait for the task's next start, and begin again.
+        # Expects the error after which programs wait for the task's next start,
+        # and begin again.
         _, task, session, result = self.begin(penstock_tensorflow.PROTOCOL)
         session.run(result)
         task.kill()

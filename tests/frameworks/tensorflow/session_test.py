@@ -1,4 +1,5 @@
-"""TF1 sessions: this process is the worker, another the parameter server."""
+"""Tests TF1 sessions: this process is the worker, another the parameter
+server."""
 
 import random
 import time
@@ -43,7 +44,7 @@ class SessionTest(unittest.TestCase):
 
     def session(self):
         config = tf1.ConfigProto()
-        # Otherwise TensorFlow removes operations without effect, and the
+        # Disables an optimizer that removes operations without effect, and the
         # tensors that they would move.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
@@ -219,8 +220,8 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(session.run(result), 1000)
 
     def test_graphs_are_run_over_the_data_plane_with_what_they_are_fed(self):
-        # Sizes from a few bytes to more than fits into the packet of a call's
-        # name.
+        # Tries sizes from a few bytes to more than fits into the packet of a
+        # call's name.
         for size in (1, 1000, 100_000, 3_000_000):
             with on_ps():
                 fed = tf1.placeholder(tf.float32, [size])
@@ -234,7 +235,7 @@ class SessionTest(unittest.TestCase):
             self.assertGreaterEqual(self.calls(), calls + 3)
 
     def test_session_with_a_cluster_of_its_own(self):
-        # The tasks have other names than the names that their servers got at
+        # Gives the tasks other names than the names that their servers got at
         # their start.
         def local():
             return tf.distribute.Server({"localhost": ["localhost:0"]},

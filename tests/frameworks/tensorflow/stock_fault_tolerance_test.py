@@ -1,4 +1,5 @@
-"""TensorFlow's own tests of ClusterCoordinator's fault tolerance, over Penstock.
+"""Runs TensorFlow's own tests of ClusterCoordinator's fault tolerance, over
+Penstock.
 
 The wheel has them as a base class. Here they run on tasks of ours, which are
 killed with SIGKILL, and with the protocol that PENSTOCK_TEST_PROTOCOL names.

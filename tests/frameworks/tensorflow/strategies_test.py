@@ -1,4 +1,4 @@
-"""Runs TensorFlow's strategies. Only the name of the protocol is changed."""
+"""Tests TensorFlow's strategies. Only the name of the protocol is changed."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class MirroredTest(unittest.TestCase):
 
 
 class ParameterServerTest(unittest.TestCase):
-    """This process is the chief."""
+    """Makes this process the chief."""
 
     def test_training_converges_and_goes_over_shared_memory(self):
         addresses = cluster.addresses(chief=1, ps=2, worker=2)

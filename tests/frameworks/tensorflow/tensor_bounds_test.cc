@@ -1,4 +1,5 @@
-// The plugin's cost of an answer with a tensor, for header numbers of any size.
+// Tests the plugin's cost of an answer with a tensor, for header numbers of any
+// size.
 
 #include <algorithm>
 #include <cstdio>

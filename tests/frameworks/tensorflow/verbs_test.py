@@ -1,5 +1,5 @@
-"""A parameter server and a worker over RDMA devices, in one virtual machine or
-in two."""
+"""Tests a parameter server and a worker over RDMA devices, in one virtual
+machine or in two."""
 
 import os
 import unittest

@@ -1,4 +1,4 @@
-"""Installs the wheel where nothing else of Penstock is, and uses it."""
+"""Tests the wheel where nothing else of Penstock is installed."""
 
 import os
 import pathlib
