@@ -20,7 +20,7 @@ class Budget {
   // destroyed, on any thread. May outlive the budget. Not thread-safe.
   class Hold {
    public:
-    // A hold of no bytes and no budget.
+    // Makes a hold of no bytes and no budget.
     Hold() = default;
     ~Hold();
     Hold(Hold&& other) noexcept;

@@ -27,7 +27,8 @@ class DeviceEvent;
 // only Tensor writes to them, and only while there is one holder.
 class Buffer {
  public:
-  // A cache line, and the alignment that vector loads want. In bytes.
+  // The alignment of allocated memory, in bytes: a cache line, which is also
+  // the alignment that vector loads need.
   static constexpr size_t kAlignment = 64;
 
   // Allocates ordinary memory, aligned to kAlignment and not initialised.
@@ -87,7 +88,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Null on a device.
+  // Returns the address on the host, or null on a device.
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }

@@ -46,9 +46,9 @@ gpr_timespec DeadlineAfter(absl::Duration timeout);
 // class returns a Status in both cases.
 class CallQueue {
  public:
-  // Wait() calls `interrupted`, unless it is empty, about every 100 ms. Once
-  // `interrupted` returns true, all calls are cancelled, and `interrupted` is
-  // not called again.
+  // Makes an empty queue. Wait() calls `interrupted`, unless it is empty, about
+  // every 100 ms. Once `interrupted` returns true, all calls are cancelled, and
+  // `interrupted` is not called again.
   explicit CallQueue(std::function<bool()> interrupted = nullptr);
   // Blocks until every started call has ended.
   ~CallQueue();

@@ -25,8 +25,8 @@
 namespace penstock::tensor {
 
 // The default size above which bundles are sent in parts, in bytes. Half of the
-// default capacity of Penstock's pool of shared memory. A message for which the
-// pool has no room goes over tcp, and takes twice the time.
+// default capacity of Penstock's pool of shared memory, because a message for
+// which the pool has no room goes over tcp, and takes twice the time.
 inline constexpr size_t kPartsAbove = size_t{512} << 20;
 
 // A client of one TensorExchange service. Sends tensors of kCopyBelowBytes and

@@ -24,7 +24,7 @@ class ClientShares {
   // thread. May outlive the ClientShares. Not thread-safe.
   class Hold {
    public:
-    // A hold of nothing.
+    // Makes a hold of nothing.
     Hold() = default;
     ~Hold();
     Hold(Hold&& other) noexcept;
@@ -39,8 +39,8 @@ class ClientShares {
     size_t amount_ = 0;
   };
 
-  // `share` is above 0 and at most 1. With share 1, one client may use
-  // everything.
+  // Makes the counts for a resource of `limit`. `share` is above 0 and at most
+  // 1. With share 1, one client may use everything.
   ClientShares(size_t limit, double share);
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;

@@ -65,7 +65,8 @@ struct Destination {
 // The destinations of a message that is being read. Not thread-safe.
 class DestinationSet {
  public:
-  // The destinations must outlive this. Sets each one's `used`.
+  // Makes a set, and sets the `used` of each destination. The destinations must
+  // outlive this object.
   explicit DestinationSet(absl::Span<Destination> destinations);
 
   bool empty() const { return by_name_.empty(); }

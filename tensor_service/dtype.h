@@ -33,8 +33,8 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// A bool element of one byte; every value except 0 is true. C++'s bool would be
-// undefined for the other values, which a peer may send.
+// A bool element of one byte, where every value except 0 is true. C++'s bool
+// would be undefined for other values than 0 and 1, which a peer may send.
 struct Bool {
   uint8_t byte;
   explicit operator bool() const { return byte != 0; }

@@ -1,6 +1,6 @@
-// The wire's floating-point types as vectors of f32 and f64. Included once for
-// each of Highway's targets, by sources that are compiled with
-// -ffp-contract=off.
+// Converts the wire's floating-point types to and from vectors of f32 and f64.
+// Included once for each of Highway's targets, by sources that are compiled
+// with -ffp-contract=off.
 
 #if defined(PENSTOCK_TENSOR_SERVICE_FORMATS_INL_H_) == \
     defined(HWY_TARGET_TOGGLE)
@@ -19,8 +19,9 @@ HWY_BEFORE_NAMESPACE();
 namespace penstock::tensor::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each format loads as many elements as a vector of D has f32 or f64 lanes.
-// Each stores vectors of Own, the type that the format is computed in.
+// The formats of elements in memory. Each loads as many elements as a vector of
+// D has f32 or f64 lanes. Each stores vectors of Own, the type that the format
+// is computed in.
 
 template <class D>
 constexpr bool IsF64() {
@@ -49,7 +50,7 @@ struct F64 {
   }
 };
 
-// The formats below are exact in f32, and therefore in f64.
+// Loads elements of a format that is exact in f32, and therefore in f64.
 template <class Format, class D>
 HWY_INLINE hn::Vec<D> LoadByF32(D d, const uint8_t* from) {
   if constexpr (IsF64<D>()) {
@@ -115,7 +116,7 @@ struct BF16 {
   }
 };
 
-// Converts with integers, after F. Giesen's half_to_float and
+// IEEE binary16, converted with integers, after F. Giesen's half_to_float and
 // float_to_half_fast3_rtne (public domain). Highway's own conversions of
 // subnormal numbers, infinity and NaN differ between targets.
 struct F16 {
@@ -152,7 +153,7 @@ struct F16 {
     const auto infinity = hn::Set(di, 255 << 23);
     const auto special = hn::IfThenElse(
         hn::Gt(bits, infinity), hn::Set(di, 0x7E00), hn::Set(di, 0x7C00));
-    // The addition moves the bits to their place, and rounds.
+    // Moves the bits to their place, and rounds, by an addition.
     const auto magic = hn::Set(di, ((127 - 15) + (23 - 10) + 1) << 23);
     const auto subnormal = hn::Sub(
         hn::BitCast(di, hn::Add(hn::BitCast(d, bits), hn::BitCast(d, magic))),

@@ -35,7 +35,7 @@ class PoolAllocatorOf final : public Allocator {
           "allocate tensor of ", bytes, " bytes in the pool: out of memory"));
     }
     char* const data = reinterpret_cast<char*>(memory.data());
-    // The Buffer has the only share: a call that sends the tensor shares the
+    // Gives the Buffer the only share: a call that sends the tensor shares the
     // Buffer, see SliceOf(). Thus Tensor writes to the memory only while
     // nobody, in this process or at the peer, uses it.
     return Buffer::Wrap(data, bytes, /*writable=*/true,

@@ -22,7 +22,8 @@ namespace penstock::tensor {
 // the tensors.
 class PreparedDestinations {
  public:
-  // `device_tensors` applies to tensors without a destination.
+  // Makes the destinations. `device_tensors` applies to tensors without a
+  // destination.
   explicit PreparedDestinations(
       std::vector<Destination> destinations,
       DeviceTensors device_tensors = DeviceTensors::kToHost);

@@ -174,7 +174,8 @@ class Rendezvous {
     std::string client;        // empty for the program itself
     ClientShares::Hold place;  // place among the waiters
   };
-  // Has either a tensor or waiters. Erased once it has neither.
+  // The state of one key: either a tensor or waiters. Erased once there is
+  // neither.
   struct Slot {
     Received kept;
     uint32_t receivers = 0;               // how many receives `kept` waits for
@@ -202,10 +203,10 @@ class Rendezvous {
   // The memory and the places that a send reserves before it hands over a
   // tensor.
   struct Room {
-    // Null if nothing needs to be kept or sent to peers.
+    // The memory; null if nothing needs to be kept or sent to peers.
     std::shared_ptr<Budget::Hold> bytes;
     ClientShares::Hold of_sender;
-    // Null for the program's own receivers.
+    // The places of receivers; null for the program's own.
     std::vector<std::shared_ptr<const void>> of_receivers;
   };
   absl::Status SendLocked(const RendezvousKey& key, const Received& sent,

@@ -50,7 +50,8 @@ class RendezvousClient {
   using Received = Rendezvous::Received;
   using SendOptions = Rendezvous::SendOptions;
 
-  // For tensors above 4 MiB, make `channel` with UnlimitedMessages().
+  // Makes a client. For tensors above 4 MiB, make `channel` with
+  // UnlimitedMessages().
   explicit RendezvousClient(std::shared_ptr<grpc::Channel> channel,
                             absl::Duration timeout = absl::Seconds(60));
 

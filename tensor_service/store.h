@@ -126,7 +126,8 @@ class TensorStore {
   friend class StoreReservation;
   struct Entry {
     Tensor tensor;
-    // Shared with the lent copies of the tensor.
+    // The entry's bytes of the budget, shared with the lent copies of the
+    // tensor.
     std::shared_ptr<Budget::Hold> hold;
   };
   using Entries = std::map<std::string, Entry>;

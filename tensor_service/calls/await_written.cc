@@ -31,7 +31,8 @@ const NamedTensor* FindUnwritten(const Bundle& bundle, DeviceMemory* memory) {
 absl::Status AwaitWritten(CallQueue* queue, const Bundle& bundle,
                           absl::Duration* timeout) {
   DeviceMemory* const memory = GetDeviceMemory();
-  // Without device memory, the copy to the host reports the error.
+  // Succeeds without device memory: the copy to the host then reports the
+  // error.
   if (memory == nullptr) return absl::OkStatus();
   const NamedTensor* unwritten = nullptr;
   absl::Status status = queue->Await(

@@ -12,7 +12,8 @@ std::string CallerOf(const grpc::ServerContextBase& context) {
   if (auth != nullptr && auth->IsPeerAuthenticated()) {
     std::string identity = "identity";
     for (const grpc::string_ref& part : auth->GetPeerIdentity()) {
-      // With lengths, because two certificates could otherwise give one text.
+      // Appends the lengths, too, because two certificates could otherwise give
+      // one text.
       absl::StrAppend(&identity, " ", part.size(), ":",
                       absl::string_view(part.data(), part.size()));
     }

@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
-// The first pause is short, for a condition that is almost true.
+// The length of the first pause. Short, for a condition that is almost true.
 constexpr absl::Duration kFirstPause = absl::Microseconds(10);
 
 }  // namespace
@@ -32,7 +32,8 @@ grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
 
 namespace {
 
-// Protobuf reads all bytes, and the CPU cannot read a device's.
+// Returns true if all slices lie on the host. Protobuf reads all bytes, and the
+// CPU cannot read a device's.
 bool IsOnHost(const grpc::ByteBuffer& bytes) {
   const DeviceMemory* const memory = GetDeviceMemory();
   std::vector<grpc::Slice> slices;
@@ -161,7 +162,8 @@ void CallQueue::AwaitOne() {
   queue_.Next(&tag, &ok);
 }
 
-// Waits in gRPC, which polls: possibly no other thread does.
+// Waits in gRPC, whose polling may be needed for progress: possibly no other
+// thread polls.
 bool CallQueue::AwaitFree(const PostedRanges& posted) {
   using Clock = std::chrono::steady_clock;  // the system's clock may be set
   const Clock::time_point limit =

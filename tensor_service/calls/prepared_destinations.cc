@@ -52,8 +52,8 @@ absl::StatusOr<const Destination*> FindUnready(
     const std::shared_ptr<Buffer>& buffer = destination.into.buffer();
     const auto ready = buffer == nullptr ? nullptr : buffer->ready();
     DeviceMemory* const memory = GetDeviceMemory();
-    // Without device memory, nobody writes to the destination, whose `used` has
-    // the reason.
+    // Skips destinations that are ready. Without device memory, nobody writes
+    // to a destination, and its `used` has the reason.
     if (ready == nullptr || memory == nullptr) continue;
     absl::StatusOr<bool> came = memory->HasCome(*ready);
     if (!came.ok()) {

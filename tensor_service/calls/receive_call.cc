@@ -53,7 +53,8 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     if (posted != nullptr) queue->AwaitFree(*posted);
     return result.status;
   }
-  // A reply that lies in a destination may keep using the memory.
+  // Waits until the memory is free, unless the reply lies in a destination, and
+  // may keep using the memory.
   if (posted != nullptr && posted->in_use() &&
       !LiesIn(result.reply, RangesOf(*destinations)) &&
       !queue->AwaitFree(*posted)) {

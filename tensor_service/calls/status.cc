@@ -12,7 +12,8 @@ namespace {
 // gRPC's value for "no limit".
 constexpr int kNoLimit = -1;
 
-// Defined also in transport/grpc/decompress_filter.h.
+// The name of a channel argument, which transport/grpc/decompress_filter.h also
+// defines.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 
 // Returns the setting to change. Matches the text, because gRPC returns

@@ -113,8 +113,8 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::NextPiece() {
     piece->add_shape(dimension);
   }
   piece->set_offset(offset_);
-  // If the tensor lies on a device, Encode() copies only this piece to the
-  // host.
+  // Takes only this piece, so that Encode() copies no more to the host if the
+  // tensor lies on a device.
   absl::StatusOr<Tensor> bytes =
       Tensor::FromBuffer(DType::kUint8, {static_cast<int64_t>(count)},
                          Buffer::PartOf(named.tensor.buffer(), offset_, count));

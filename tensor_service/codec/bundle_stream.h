@@ -76,8 +76,8 @@ class BundleJoiner {
   using Reserve =
       std::function<absl::Status(const std::string& name, size_t held_bytes)>;
 
-  // Accepts every tensor if `reserve` is null. The destinations must outlive
-  // this object.
+  // Makes a joiner, which accepts every tensor if `reserve` is null. The
+  // destinations must outlive this object.
   explicit BundleJoiner(Reserve reserve = nullptr,
                         DeviceTensors device_tensors = DeviceTensors::kToHost,
                         absl::Span<Destination> destinations = {});

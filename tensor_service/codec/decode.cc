@@ -65,7 +65,7 @@ absl::Status ReadShape(SliceReader* in, size_t end, Draft* draft) {
 absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
   uint64_t number;
   if (!in->ReadVarint(end, &number)) return Malformed("dtype");
-  // Generated code keeps only the low 32 bits of an enum.
+  // Keeps only the low 32 bits, like generated code for an enum.
   draft->dtype = static_cast<int32_t>(number);
   return absl::OkStatus();
 }
@@ -327,7 +327,8 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   }
   for (NamedTensor& named : bundle->tensors) {
     if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
-    // In a destination, or kept by kKeep.
+    // Skips a tensor on a device: it lies in a destination, or is kept by
+    // kKeep.
     if (!named.tensor.device().is_host()) continue;
     absl::StatusOr<Tensor> copy = named.tensor.Copy(HeapAllocator());
     if (!copy.ok()) return copy.status();
@@ -338,8 +339,8 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
 
 absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
   size_t field_end;
-  // Protobuf merges the parts of a message field, which is equivalent to
-  // concatenating their bytes.
+  // Appends the bytes. Protobuf merges the parts of a message field, which is
+  // equivalent to concatenating their bytes.
   if (!in->ReadLength(end, &field_end) || !in->AppendTo(field_end, header)) {
     return Malformed("header");
   }

@@ -53,7 +53,7 @@ const Destination* DestinationSet::Overlapping(const char* data,
 const Destination* DestinationSet::Overlapping(const Place& place,
                                                size_t size) const {
   if (size == 0) return nullptr;
-  // Find the last destination that begins before the end of the range.
+  // Finds the last destination that begins before the end of the range.
   auto it = by_place_.lower_bound({place.first, place.second + size});
   if (it == by_place_.begin()) return nullptr;
   --it;

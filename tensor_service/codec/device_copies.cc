@@ -32,7 +32,8 @@ absl::Status DeviceCopies::Add(Tensor from, Destination* to) {
 }
 
 absl::StatusOr<Tensor> DeviceCopies::WithoutDestination(Tensor from) {
-  // A kernel that uses an unaligned address makes the device unusable.
+  // Keeps only aligned tensors on the device: a kernel that uses an unaligned
+  // address makes the device unusable.
   if (device_tensors_ == DeviceTensors::kKeep && from.IsAligned() &&
       !destinations_->IsOverlapped(from)) {
     return from;
@@ -57,7 +58,8 @@ absl::Status DeviceCopies::CopyAll(DeviceMemory* memory) const {
                          item.from.byte_size()});
   }
   absl::Status status;
-  // First copy to the host, which frees destinations that are written next.
+  // Copies to the host first, because that frees destinations that are written
+  // next.
   if (!to_host.empty()) status = memory->Copy(to_host);
   if (status.ok() && !from_host.empty()) status = memory->Copy(from_host);
   if (status.ok() && !on_device.empty()) status = memory->Copy(on_device);

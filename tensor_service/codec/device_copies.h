@@ -22,7 +22,7 @@ namespace penstock::tensor {
 // all copies to the host precede all writes.
 class DeviceCopies {
  public:
-  // `destinations` must outlive this object.
+  // Makes an empty collection. `destinations` must outlive this object.
   DeviceCopies(const DestinationSet* destinations, DeviceTensors device_tensors)
       : destinations_(destinations), device_tensors_(device_tensors) {}
 

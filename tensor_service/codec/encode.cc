@@ -36,7 +36,7 @@ bool IsReferred(const Tensor& tensor) {
   return tensor.byte_size() >= kCopyBelowBytes;
 }
 
-// Size of the whole field.
+// The size of a whole checksum field, in bytes.
 constexpr size_t kChecksumSize = 1 + sizeof(uint64_t);
 
 Layout MeasureWithoutPadding(const NamedTensor& named, bool checksums) {
@@ -101,7 +101,8 @@ Layout AlignedLayout(const NamedTensor& named, size_t offset, bool checksums) {
   for (;;) {
     const size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
                               named.tensor.byte_size();
-    // All moduli are powers of two.
+    // Computes the missing bytes by a mask, because all moduli are powers of
+    // two.
     size_t missing = (wanted.rest - payload_at) & (wanted.modulus - 1);
     if (missing == 0) return layout;
     if (IsNoPaddingSize(layout.padding_size + missing)) {
@@ -253,7 +254,7 @@ class Writer {
       }
     }
     EndPiece();
-    // An empty message needs one empty slice. A buffer without slices would be
+    // Adds an empty slice to an empty message. A buffer without slices would be
     // no message.
     if (slices_.empty()) slices_.emplace_back();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
@@ -270,8 +271,8 @@ class Writer {
     return size;
   }
 
-  // Until Write() returns, nobody else uses the block. A short block keeps its
-  // bytes in its handle, so the Writer must not move.
+  // Returns the block for writing. Nobody else uses it until Write() returns. A
+  // short block keeps its bytes in its handle, so the Writer must not move.
   uint8_t* block() { return const_cast<uint8_t*>(block_.begin()); }
 
   // Adds the piece that was just written. Returns the start of the next.

@@ -17,7 +17,8 @@ class ViewWriter {
  public:
   ViewWriter(const grpc::ByteBuffer& message, Allocator* allocator)
       : allocator_(allocator), flushed_(message.Length()) {
-    // Dump() cannot fail: the message is not compressed.
+    // Appends the message's slices. Dump() cannot fail, because the message is
+    // not compressed.
     if (flushed_ > 0) message.Dump(&slices_);
   }
 
@@ -26,7 +27,7 @@ class ViewWriter {
     if (!IsUtf8(named.name)) {
       return absl::InvalidArgumentError("encode view: name is not UTF-8");
     }
-    // Count the view's header, and a header that may follow.
+    // Counts the view's header, and a header that may follow.
     const size_t taken = slices_.size() + 2;
     const size_t left = taken < kMaxSlices ? kMaxSlices - taken : 0;
     absl::Status status =

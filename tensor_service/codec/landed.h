@@ -18,7 +18,8 @@ namespace penstock::tensor {
 // slice is moved away before its place is written to. Not thread-safe.
 class Landed {
  public:
-  // Both arguments must outlive this object. Call Start() before reading `in`.
+  // Makes a finder. Both arguments must outlive this object. Call Start()
+  // before reading `in`.
   Landed(SliceReader* in, const DestinationSet* destinations)
       : in_(in), destinations_(destinations) {}
 

@@ -14,7 +14,8 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// Protobuf's own default for nested messages and groups.
+// Limits the depth of groups. The same limit as Protobuf's own for nested
+// messages and groups.
 constexpr size_t kMaxGroupDepth = 100;
 
 // Returns the device of each slice, or nothing if all lie on the host.
@@ -192,8 +193,8 @@ const uint8_t* SliceReader::SharedAt() {
     shared_ = std::make_shared<grpc::Slice>(current);
     parts_.emplace(shared_, std::max(size_, kReceiveBlockBytes));
   }
-  // A short slice keeps its bytes in its handle, so the copy that is shared has
-  // its own bytes.
+  // Returns an address in the shared copy of the slice. A short slice keeps its
+  // bytes in its handle, so the copy has its own bytes.
   return shared_->begin() + (at_ - current.begin());
 }
 

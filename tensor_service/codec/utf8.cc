@@ -50,7 +50,7 @@ size_t AsciiPrefix(absl::string_view text) {
   for (; text.size() - at >= kStep; at += kStep) {
     if (!EightAreAscii(text.data() + at)) return at;
   }
-  // Check the last eight bytes, which may overlap the previous eight.
+  // Checks the last eight bytes, which may overlap the previous eight.
   const bool ends_in_ascii =
       text.size() >= kStep && EightAreAscii(text.data() + text.size() - kStep);
   return ends_in_ascii ? text.size() : at;

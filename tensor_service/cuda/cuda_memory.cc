@@ -41,7 +41,7 @@ class CudaEvent : public DeviceEvent {
 template <typename Copy>
 struct Batch {
   std::vector<Copy> copies;
-  // Held until the copies have run.
+  // The events, held until the copies have run.
   std::vector<std::shared_ptr<const DeviceEvent>> events;
   std::vector<device::abi::Event> after;
 
@@ -72,7 +72,7 @@ struct Lent {
   const memory::DeviceRange range;
 };
 
-// Returns nothing if the event has not come yet.
+// Returns the event's result, or nothing if the event has not come yet.
 absl::optional<absl::Status> Query(const DeviceEvent& event) {
   const auto& cuda = static_cast<const CudaEvent&>(event);
   absl::StatusOr<device::Device::Entered> entered = cuda.on()->Enter();
@@ -100,7 +100,8 @@ absl::StatusOr<DeviceMemory*> CudaMemory::OfProcess() {
     absl::StatusOr<device::Api*> api = device::OpenLibrary();
     if (!api.ok()) return new absl::StatusOr<DeviceMemory*>(api.status());
     auto* const made = new CudaMemory(*api);
-    // Lend() and later calls of ServeTransports() report the error.
+    // Ignores an error, which Lend() and later calls of ServeTransports()
+    // report.
     made->ServeTransports().IgnoreError();
     return new absl::StatusOr<DeviceMemory*>(made);
   }();
@@ -122,7 +123,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> CudaMemory::Allocate(
     const Device& device, size_t bytes) {
   absl::StatusOr<device::OpenDevice*> open = Open(device);
   if (!open.ok()) return open.status();
-  // CUDA cannot allocate 0 bytes.
+  // Allocates at least one byte, because CUDA cannot allocate 0 bytes.
   absl::StatusOr<device::DeviceBlock> block = device::AllocateOnDevice(
       (*open)->device.get(), std::max<size_t>(bytes, 1));
   if (!block.ok()) return block.status();
@@ -270,7 +271,8 @@ absl::Status CudaMemory::CheckMayBeLent(const Buffer& buffer) {
   if (!open.ok()) return open.status();
   absl::Status found =
       device::AllocationOf((*open)->device.get(), RangeOf(buffer)).status();
-  // For example several adjacent allocations (PyTorch's expandable_segments).
+  // Refuses a range that is not within one allocation, for example several
+  // adjacent allocations (PyTorch's expandable_segments).
   if (absl::IsInvalidArgument(found) || absl::IsNotFound(found)) {
     return absl::FailedPreconditionError(found.message());
   }
@@ -305,8 +307,8 @@ Device CudaMemory::DeviceOfSlice(const void* address) const {
   if (memory::FindDevice(address) == nullptr) return Device();
   absl::StatusOr<int> ordinal =
       devices_.OrdinalOf(reinterpret_cast<uintptr_t>(address));
-  // A lost device may not be found. The memory is still not the host's, and
-  // copying from there reports the error.
+  // Returns device 0 if a lost device is not found. The memory is still not the
+  // host's, and copying from there reports the error.
   return Device{Device::Kind::kCuda, ordinal.ok() ? *ordinal : 0};
 }
 

@@ -31,10 +31,12 @@ class CudaMemory : public DeviceMemory {
   // on every call, on a machine without a driver or a device. Thread-safe.
   static absl::StatusOr<DeviceMemory*> OfProcess();
 
-  // For tests; other code uses OfProcess(). `api` must outlive this object.
+  // Makes an object for tests; other code uses OfProcess(). `api` must outlive
+  // this object.
   explicit CudaMemory(device::Api* api);
 
-  // After this call, the object must live as long as the process.
+  // Implements DeviceMemory. After this call, the object must live as long as
+  // the process.
   absl::Status ServeTransports() override;
 
   // Allocates memory by cuMemAlloc(). Freeing such memory may wait for the
@@ -67,7 +69,7 @@ class CudaMemory : public DeviceMemory {
   absl::Status CheckMayBeLent(const Buffer& buffer);
   void TellOnce(const absl::Status& refused);
 
-  // Mutable: looking for a device may open it.
+  // The open devices. Mutable, because looking for a device may open it.
   mutable device::Devices devices_;
   device::ProcessDevices access_{&devices_};
   std::atomic<bool> has_told_{false};

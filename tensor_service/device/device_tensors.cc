@@ -26,7 +26,8 @@ class OwnCopies {
     if (absl::IsResourceExhausted(there.status())) return AddToHost(tensor);
     if (!there.ok()) return there.status();
     on_device_.push_back({tensor.buffer().get(), there->get(), size});
-    // Read-only, because device memory that is shared has no other protection.
+    // Returns a read-only tensor, because device memory that is shared has no
+    // other protection.
     return Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                               Buffer::PartOf(*std::move(there), 0, size));
   }

@@ -131,7 +131,8 @@ char* Pack(const char* from, absl::Span<const int64_t> shape,
     memcpy(to, from, bytes);
     return to + bytes;
   }
-  // The stride of a dimension of one element is meaningless and may be huge.
+  // Ignores the stride of a dimension of one element, which is meaningless and
+  // may be huge.
   const int64_t step =
       shape[0] == 1 ? 0 : strides[0] * static_cast<int64_t>(kSize);
   if (shape.size() == 1) {
@@ -190,7 +191,8 @@ void Delete(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-// The data that a lent tensor needs to stay valid.
+// A tensor that was lent by DLPack, and the arrays that its description refers
+// to.
 struct Loan {
   Tensor tensor;
   Shape shape;

@@ -1,4 +1,4 @@
-// Copies of tensors between the host and devices.
+// Copies tensors between the host and devices.
 
 #include <vector>
 

@@ -89,7 +89,8 @@ absl::StatusOr<Bundle> TensorClient::Receive(
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
-  // A transport sends a tensor on a device whole, not in parts.
+  // Sends a bundle with tensors on devices whole if possible. A transport sends
+  // a tensor on a device whole, not in parts.
   const size_t most = HasDeviceTensors(bundle) ? kMaxWhole : parts_above_;
   if (bundle.byte_size() <= most) return Put(bundle, {});
   return PutStream(bundle, part_bytes());
@@ -126,8 +127,8 @@ absl::StatusOr<Bundle> TensorClient::GetAny(
     const std::vector<std::string>& names, absl::Span<Destination> destinations,
     const PostedRanges* posted, DeviceTensors device_tensors) {
   Attempt attempt(*this);
-  // Does not receive in parts, because streams receive on the host. See also
-  // Put().
+  // Receives in one message if tensors may go to devices, because streams
+  // receive on the host. See also Put().
   const bool to_devices =
       device_tensors == DeviceTensors::kKeep || HasDevices(destinations);
   absl::StatusOr<Bundle> bundle =

@@ -1,4 +1,4 @@
-// Methods of TensorClient that send and receive in parts.
+// Implements the methods of TensorClient that send and receive in parts.
 
 #include <unistd.h>
 
@@ -18,7 +18,8 @@
 namespace penstock::tensor {
 namespace {
 
-// An upper bound for a tensor's overhead, without name and elements.
+// An upper bound for the overhead of a tensor in a message, without name and
+// elements, in bytes.
 constexpr size_t kTensorBytes = 256;
 
 size_t MachineMemory() {
@@ -26,7 +27,8 @@ size_t MachineMemory() {
          static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Counts the bytes that a server sends. Does not trust the server's numbers.
+// Counts the bytes that a server sends, because the server's numbers cannot be
+// trusted.
 class Budget {
  public:
   explicit Budget(size_t bytes)

@@ -1,4 +1,4 @@
-// Answers to requests that name tensors. For service.cc and stream_service.cc.
+// Answers requests that name tensors, for service.cc and stream_service.cc.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_EXCHANGE_NAMED_ANSWER_H_
 #define PENSTOCK_TENSOR_SERVICE_EXCHANGE_NAMED_ANSWER_H_
@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
     std::vector<TensorStore::AnswerRoom>* rooms) {
   absl::StatusOr<NamesSize> size = CountNames(request);
   if (!size.ok()) return size.status();
-  // Names are stored four times: in `proto`, the result, a bundle and the
-  // answer.
+  // Reserves room for the names, which are stored four times: in `proto`, the
+  // result, a bundle and the answer.
   absl::StatusOr<TensorStore::AnswerRoom> room =
       store->ReserveAnswer(client, size->names, 4 * size->bytes);
   if (!room.ok()) return room.status();

@@ -22,7 +22,8 @@ namespace {
 
 using v1::TensorExchange;
 
-// Methods with tensors are raw: they bypass protobuf's parser.
+// The base class of the service. Methods with tensors are raw, and so bypass
+// protobuf's parser.
 using Base = TensorExchange::WithRawCallbackMethod_Put<
     TensorExchange::WithRawCallbackMethod_Get<
         TensorExchange::WithRawCallbackMethod_Exchange<
@@ -96,7 +97,8 @@ class ServiceImpl final : public Base {
                                  const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
     const TensorStore::Usage usage = store_->usage();
-    // Each name exists three times: from the store, in the reply, and encoded.
+    // Reserves room for the names, each of which exists three times: from the
+    // store, in the reply, and encoded.
     absl::StatusOr<TensorStore::AnswerRoom> room = store_->ReserveAnswer(
         CallerOf(*context), usage.tensors, 3 * usage.name_bytes);
     if (!room.ok()) return Finish(context, room.status());
@@ -172,8 +174,8 @@ class ServiceImpl final : public Base {
     absl::StatusOr<Bundle> bundle =
         Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
-    // Reserve room before the exchange, which cannot be undone. The replaced
-    // tensors are not known yet, so assume that each is copied.
+    // Reserves room before the exchange, which cannot be undone. The replaced
+    // tensors are not known yet, so each counts as copied.
     size_t more_bytes = bundle->tensors.size() * kCopyBelowBytes;
     for (const NamedTensor& named : bundle->tensors) {
       more_bytes += 2 * named.name.size();
@@ -196,7 +198,8 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store,
                                                  DeviceTensors device_tensors) {
-  // Only raw methods: protobuf parses the requests of all other methods.
+  // Accepts device memory only for raw methods: protobuf parses the requests of
+  // all other methods.
   AcceptOnDevices(device_tensors,
                   {"/penstock.tensor.v1.TensorExchange/Put",  // and PutStream
                    "/penstock.tensor.v1.TensorExchange/Exchange"});

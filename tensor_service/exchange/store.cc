@@ -24,7 +24,8 @@ size_t BytesOnDevices(const Bundle& bundle) {
   return bytes;
 }
 
-// Enough for a Get of thousands of tensors, even with a small budget.
+// The smallest default of answer_bytes. Enough for a Get of thousands of
+// tensors, even with a small budget.
 constexpr size_t kMinAnswerBytes = size_t{16} << 20;
 
 TensorStore::Options Complete(TensorStore::Options options) {
@@ -65,7 +66,8 @@ TensorStore::TensorStore(const Options& options)
 
 absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
                                         Bundle* replaced) {
-  // Check first, to avoid device copies of a bundle that can never fit.
+  // Checks the size first, to avoid device copies of a bundle that can never
+  // fit.
   const size_t on_devices = BytesOnDevices(bundle);
   if (on_devices > budget_.limit()) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -83,8 +85,8 @@ size_t TensorStore::FreedByLocked(const Entries& fresh,
   for (const auto& entry : fresh) {
     const auto old = entries_.find(entry.first);
     if (old == entries_.end() || keeps_replaced) continue;
-    // Nobody can acquire an entry in the meantime, since that requires the
-    // lock.
+    // Counts an entry that nobody holds. Nobody can acquire the entry in the
+    // meantime, because that requires the lock.
     if (old->second.hold.use_count() == 1) freed += old->second.hold->bytes();
   }
   return freed;
@@ -145,7 +147,7 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
     if (replaced != nullptr) {
       replaced->tensors.push_back({entry.first, Lent(entry.second)});
     }
-    // Release the bytes under the lock, so that the next Put() finds the room.
+    // Releases the bytes under the lock, so that the next Put() finds the room.
     // The memory is freed after the lock, because its holder may run code of
     // the program.
     entry.second.hold.reset();
@@ -156,7 +158,8 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
 Tensor TensorStore::Lent(const Entry& entry) {
   const Tensor& tensor = entry.tensor;
   if (tensor.buffer() == nullptr) return tensor;  // holds no memory
-  // Cannot fail: type, shape and size are those of the tensor.
+  // Makes the tensor. This cannot fail, because type, shape and size are those
+  // of the original.
   return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                              Buffer::With(tensor.buffer(), entry.hold));
 }

@@ -64,7 +64,8 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     StartRead(&message_);
   }
 
-  // Succeeds only if the last message has come: reads end in the same way when
+  // Adds the message, or stores the bundle at the end of the stream. Storing
+  // succeeds only if the last message has come: reads end in the same way when
   // the caller dies and when it is done.
   void OnReadDone(bool ok) override {
     const std::shared_ptr<Handle> handle = handle_;  // may outlive this stream
@@ -77,7 +78,7 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       StartRead(&message_);
       return handle->Leave();
     }
-    // Free the room before the caller learns that the call has ended.
+    // Frees the room before the caller learns that the call has ended.
     handle->Take(/*is_busy=*/true);
     Finish(ToGrpc(status));
   }

@@ -75,7 +75,7 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   absl::Status status = CheckSend(key, options);
   if (!status.ok()) return status;
   Received sent{tensor, options.is_dead};
-  // Compact only a tensor that must be kept, and do so without the lock. If
+  // Compacts only a tensor that must be kept, and does so without the lock. If
   // receivers disappear in between, the tensor is kept uncompacted, and counted
   // with its whole memory. A device tensor holds no part of a message.
   if (!IsAwaited(key, options.receivers) && tensor.device().is_host()) {
@@ -190,8 +190,8 @@ void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
   slot->second.bytes = std::move(room.bytes);
   slot->second.of_sender = std::move(room.of_sender);
   slot->second.serial = next_number_++;
-  // The limit is the same for all tensors, so they expire in the order of their
-  // serials.
+  // Expires tensors in the order of their serials, because the limit is the
+  // same for all.
   const absl::Time expires = options_.unfetched_limit == absl::ZeroDuration()
                                  ? absl::InfiniteFuture()
                                  : options_.clock() + options_.unfetched_limit;
@@ -265,16 +265,16 @@ absl::Status Rendezvous::AwaitLocked(const RendezvousKey& key, uint64_t wait,
 
 absl::StatusOr<Rendezvous::Received> Rendezvous::Receive(
     const RendezvousKey& key, absl::Duration timeout) {
-  // The promise is shared, because set_value() may still run after get()
-  // returned.
+  // Shares the promise with the callback, because set_value() may still run
+  // after get() returned.
   auto promise = std::make_shared<std::promise<absl::StatusOr<Received>>>();
   std::future<absl::StatusOr<Received>> result = promise->get_future();
   const uint64_t wait =
       Receive(key, [promise](absl::StatusOr<Received> received) {
         promise->set_value(std::move(received));
       });
-  // Uses a steady clock, unlike absl::CondVar. The cap of a year prevents an
-  // overflow.
+  // Waits by a steady clock, unlike absl::CondVar. The cap of a year prevents
+  // an overflow.
   const absl::Duration most = std::min(timeout, absl::Hours(24 * 365));
   if (result.wait_for(absl::ToChronoNanoseconds(most)) !=
       std::future_status::ready) {
@@ -359,7 +359,8 @@ void Rendezvous::EndLocked(Slots::iterator from, Slots::iterator to,
 
 Rendezvous::Slots::iterator Rendezvous::DropLocked(Slots::iterator slot,
                                                    Due* due) {
-  // Dropping the last holder may run code of the program, so drop it unlocked.
+  // Keeps the tensor until the lock is released, because dropping the last
+  // holder may run code of the program.
   due->dropped.push_back(std::move(slot->second.kept.tensor));
   by_age_.erase(slot->second.serial);
   return slots_.erase(slot);

@@ -107,7 +107,8 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
     CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
     absl::Duration timeout, Destination* destination,
     DeviceTensors device_tensors) {
-  // The key contains the tensor's name, so the message has none.
+  // Uses a destination without a name, because the message has none: the key
+  // contains the tensor's name.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);
@@ -154,7 +155,8 @@ PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
   call->context.set_deadline(DeadlineAfter(timeout_));
   call->context.set_wait_for_ready(true);
   call->context.AddMetadata(kClientSecretKey, ClientSecret());
-  // The stub may be destroyed before the call ends; gRPC keeps the channel.
+  // Starts the call by a temporary stub. The stub may be destroyed before the
+  // call ends, because gRPC keeps the channel.
   grpc::GenericStub(channel_).UnaryCall(
       &call->context, PathOf("Receive"), grpc::StubOptions(), &call->request,
       &call->reply, [call](const grpc::Status& status) { call->Done(status); });

@@ -30,9 +30,10 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   ReceiveReactor(Rendezvous* rendezvous, const RendezvousKey& key,
                  const std::string& client, grpc::ByteBuffer* reply)
       : rendezvous_(rendezvous), reply_(reply) {
-    // gRPC calls OnCancel() only after the constructor has returned, so
-    // OnCancel() finds `wait_`. The callback may run earlier, on another
-    // thread; gRPC then defers Finish() until this object is registered.
+    // Starts the receive. gRPC calls OnCancel() only after the constructor has
+    // returned, so OnCancel() finds `wait_`. The callback may run earlier, on
+    // another thread; gRPC then defers Finish() until this object is
+    // registered.
     wait_ = rendezvous->Receive(
         key, [this](auto received) { Done(std::move(received)); }, client);
   }
@@ -60,7 +61,8 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   std::shared_ptr<const void> hold_;
 };
 
-// Methods with tensors are raw: they bypass protobuf's parser.
+// The base class of the service. Methods with tensors are raw, and so bypass
+// protobuf's parser.
 using Base = TensorRendezvous::WithRawCallbackMethod_Send<
     TensorRendezvous::WithRawCallbackMethod_Receive<
         TensorRendezvous::WithRawCallbackMethod_Exchange<
@@ -100,7 +102,7 @@ class ServiceImpl final : public Base {
     Message<v1::RendezvousExchangeHeader> message;
     absl::Status status = Decode(*request, &message, {}, device_tensors_);
     const RendezvousKey key = tensor::FromProto(message.header.receive());
-    // Check both keys before sending anything.
+    // Checks both keys before sending anything.
     if (status.ok()) status = key.Check();
     if (status.ok()) {
       status = HandleSend(*context, message.header.send(), message.bundle);
@@ -135,13 +137,14 @@ class ServiceImpl final : public Base {
   absl::Status HandleSend(const grpc::ServerContextBase& context,
                           const v1::SendHeader& header, const Bundle& bundle) {
     const RendezvousKey key = tensor::FromProto(header.key());
-    // Check first, because later errors quote the key.
+    // Checks the key first, because later errors quote it.
     absl::Status status = key.Check();
     if (!status.ok()) return status;
     absl::StatusOr<Tensor> tensor = OnlyTensor(
         bundle, header.is_dead(), absl::StrCat("send ", key.ToString()));
     if (!tensor.ok()) return tensor.status();
-    // The tensor may be kept, and a peer's lent memory cannot be lent again.
+    // Copies a tensor on a device, because the tensor may be kept, and a peer's
+    // lent memory cannot be lent again.
     absl::StatusOr<Bundle> own = OwnOnDevices(Only(*tensor));
     if (!own.ok()) return own.status();
     tensor = own->tensors[0].tensor;
@@ -194,7 +197,8 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous, DeviceTensors device_tensors) {
-  // Only raw methods: protobuf parses the requests of all other methods.
+  // Accepts device memory only for raw methods: protobuf parses the requests of
+  // all other methods.
   AcceptOnDevices(device_tensors,
                   {"/penstock.tensor.v1.TensorRendezvous/Send",
                    "/penstock.tensor.v1.TensorRendezvous/Exchange"});

@@ -27,7 +27,8 @@ StepMembers::Member* StepMembers::MemberLocked(const std::string& caller,
                                                const std::string& name) {
   const auto found = members_.find(name);
   if (found != members_.end()) {
-    // The member's first caller stays remembered as long as the member returns.
+    // Moves the member's first caller to the front, so that it stays remembered
+    // as long as the member returns.
     callers_.splice(callers_.begin(), callers_, found->second.caller);
     return &found->second;
   }

@@ -12,8 +12,8 @@ class Heap final : public Allocator {
   }
 };
 
-// A null pointer means HeapAllocator(): a constant initialiser needs no
-// start-up code.
+// The default allocator. Null means HeapAllocator(), so that a constant
+// initialiser, which needs no start-up code, suffices.
 std::atomic<Allocator*> default_allocator{nullptr};
 
 }  // namespace

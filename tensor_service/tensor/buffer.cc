@@ -42,7 +42,8 @@ bool Buffer::IsInherited() const {
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
-  // posix_memalign may return null for 0 bytes. One byte keeps data() valid.
+  // Allocates at least one byte, to keep data() valid. posix_memalign may
+  // return null for 0 bytes.
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, size == 0 ? 1 : size) != 0) {
     return absl::ResourceExhaustedError(
@@ -117,7 +118,8 @@ std::shared_ptr<Buffer> Buffer::After(
 
 std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
                                      std::shared_ptr<const void> companion) {
-  // Members are destroyed in reverse order: the memory before its reservation.
+  // A buffer and its companion. Members are destroyed in reverse order: the
+  // memory before its reservation.
   struct Both {
     std::shared_ptr<const void> companion;
     std::shared_ptr<Buffer> buffer;
@@ -131,8 +133,9 @@ std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
   return held;
 }
 
-// Buffers that are freed together. A block with any part in use keeps all of
-// its entries and the owner, so a block is small: about a kilobyte.
+// A block of buffers that are freed together. A block with any part in use
+// keeps all of its entries and the owner, so a block is small: about a
+// kilobyte.
 struct BufferParts::Block {
   static constexpr size_t kParts = 16;
   std::shared_ptr<const void> owner;

@@ -16,7 +16,7 @@ absl::StatusOr<Device> ParseDevice(absl::string_view text) {
   if (text == "cuda") return Device{Device::Kind::kCuda, 0};
   absl::string_view number = text;
   Device device{Device::Kind::kCuda, 0};
-  // Compare with ToString() to refuse signs and spaces in the number.
+  // Compares with ToString() to refuse signs and spaces in the number.
   if (absl::ConsumePrefix(&number, "cuda:") &&
       absl::SimpleAtoi(number, &device.index) && device.ToString() == text &&
       device.index >= 0) {

@@ -111,8 +111,9 @@ void StridedView::Normalize(absl::Span<const int64_t> strides) {
   for (size_t d = 0; d < strides.size(); ++d) {
     if (shape_[d] == 1) continue;
     const Axis axis = {shape_[d], strides[d]};
-    // No overflow: Create() has checked that all elements lie inside the
-    // buffer, so the product is less than twice the buffer's size.
+    // Merges two axes that are contiguous. The product cannot overflow:
+    // Create() has checked that all elements lie inside the buffer, so it is
+    // less than twice the buffer's size.
     if (!axes_.empty() && axes_.back().stride == axis.size * axis.stride) {
       axes_.back() = {axes_.back().size * axis.size, axis.stride};
     } else {

@@ -24,7 +24,7 @@ absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor has ", shape.size(), " dimensions; at most ", kMaxRank));
   }
-  // Look for zero dimensions first: [0, huge, huge] has no elements.
+  // Looks for zero dimensions first: [0, huge, huge] has no elements.
   bool empty = false;
   for (int64_t dimension : shape) {
     if (dimension < 0) {
@@ -149,11 +149,12 @@ bool Tensor::IsExclusive() const {
       buffer_->IsInherited()) {
     return false;
   }
-  // use_count() is a relaxed load. The fence orders our writes after the last
-  // reads of the previous holder.
+  // Orders our writes after the last reads of the previous holder. use_count()
+  // is only a relaxed load.
   std::atomic_thread_fence(std::memory_order_acquire);
 #if defined(__SANITIZE_THREAD__)
-  // tsan does not know fences, but knows the effect of a copy on the count.
+  // Copies the handle for tsan, which does not know fences, but knows the
+  // effect of a copy on the count.
   const std::shared_ptr<Buffer> copy = buffer_;
 #endif
   return true;
