@@ -1,4 +1,4 @@
-"""Runs bench/rpc and other programs for measuring tools."""
+"""Runs bench/rpc and other programs, for the tools that measure them."""
 
 import os
 import pathlib
@@ -42,7 +42,8 @@ def build_rpc():
         words.append(f"--output_base={base}")
     links = "--experimental_convenience_symlinks=ignore"
     try:
-        # A build without a cache takes some minutes on two cores.
+        # Builds with a long timeout. A build without a cache takes some minutes
+        # on two cores.
         run([*words, "build", links, "//bench/rpc"], 1800, cwd=ROOT)
         folder = run([*words, "info", links, "bazel-bin"], cwd=ROOT).strip()
     except FileNotFoundError:

@@ -42,7 +42,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using tensor::DType;
 
-// OSU's numbers of repetitions, with more time for sizes that take long.
+// The numbers of repetitions. Those of OSU, with more time for sizes that take
+// long.
 constexpr int kSmallRounds = 2000;
 constexpr int kFewestRounds = 10;
 constexpr int64_t kBytesInAll = int64_t{512} << 20;
@@ -61,7 +62,7 @@ struct Options {
   bool describe = false;
 };
 
-// The memory of an operation of some size.
+// The memory that one operation reads and writes.
 class Buffers {
  public:
   // Takes the input from the pool of `pool` unless it is null.

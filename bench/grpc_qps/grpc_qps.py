@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""gRPC's own benchmark (test/cpp/qps), alternately stock and over Penstock.
+"""Runs gRPC's own benchmark (test/cpp/qps), alternately stock and over
+Penstock.
 
   bazel run //bench/grpc_qps -- --quick
   bazel-bin/bench/grpc_qps/grpc_qps --filter='from-client-async-0B-1x1$'
@@ -74,7 +75,7 @@ def measure(options, found):
                 for scenario in found for transport in options.transports}
     said = []
     for turn in range(options.rounds):
-        # A rotating order: a disturbance affects all alike.
+        # Rotates the order, so that a disturbance affects all alike.
         order = options.transports[turn % len(options.transports):] + \
             options.transports[:turn % len(options.transports)]
         for scenario in found:

@@ -90,7 +90,7 @@ class Reads:
 
 
 class Cell:
-    """One scenario over one transport, in separate processes."""
+    """Runs one scenario over one transport, in separate processes."""
 
     def __init__(self, folder, transport):
         self._folder, self._transport = pathlib.Path(folder), transport

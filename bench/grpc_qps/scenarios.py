@@ -1,15 +1,16 @@
-"""The scenarios, in the format of gRPC's benchmark."""
+"""Makes the scenarios, in the format of gRPC's benchmark."""
 
 import itertools
 from typing import NamedTuple
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"0B": 0, "64KiB": 64 * KIB, "1MiB": MIB}
-# (channels, concurrent calls or streams on each)
+# The loads, as (channels, concurrent calls or streams on each).
 LOADS = [(1, 1), (1, 100), (8, 1), (8, 100)]
-# Limits the bytes in flight: more would measure the page allocator.
+# Limits the payload bytes in flight, because more would measure the page
+# allocator.
 MAX_OUTSTANDING_BYTES = 128 * MIB
-# The sync API uses a thread per call on each side.
+# Limits the calls of the sync API, which uses a thread per call on each side.
 MAX_THREADS = 100
 
 RPC_TYPES = {
@@ -36,7 +37,7 @@ QUICK = [
 
 
 class Scenario(NamedTuple):
-    """One row of the table."""
+    """One row of the table: a scenario of gRPC's benchmark."""
 
     kind: str
     api: str
@@ -61,8 +62,8 @@ class Scenario(NamedTuple):
         size = {"req_size": SIZES[self.size], "resp_size": SIZES[self.size]}
         payload = {"bytebuf_params" if self.kind == "generic" else
                    "simple_params": size}
-        # One thread suffices for one call at a time. Otherwise there are as
-        # many threads as cores.
+        # Uses one thread for one call at a time. Otherwise there are as many
+        # threads as cores.
         threads = 1 if self.channels * self.outstanding == 1 else 0
         client = {
             "client_type": f"{self.api.upper()}_CLIENT",

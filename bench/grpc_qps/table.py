@@ -1,4 +1,4 @@
-"""Medians over the rounds, and their ratio to stock gRPC's."""
+"""Computes medians over the rounds, and their ratio to stock gRPC's."""
 
 import statistics
 

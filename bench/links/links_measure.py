@@ -24,9 +24,11 @@ from verbs_bench_guest import (SERVER, route_over_the_cable, run, say,
 
 INTERFACES = ("n0", "n1")
 TRANSPORTS = {"tcp": "penstock-tcp", "verbs": "verbs", "shm": "shm"}
-# Queue limits, so large that only the intended packets are lost.
+# The limits of queues, in packets and bytes. So large that only the intended
+# packets are lost.
 QUEUED_PACKETS, QUEUED_BYTES = "1000000", "64mb"
-# Four packets of the cable's MTU. tbf splits larger packets.
+# The burst of the rate limit: four packets of the cable's MTU. tbf splits
+# larger packets.
 BURST = "16kb"
 
 
@@ -44,17 +46,18 @@ def shape(link):
                 "netem", *words, "limit", QUEUED_PACKETS)
             place = ["parent", "1:1"]
         if link.rate:
-            # tc's "mbps" means megabytes per second.
+            # Sets the rate. tc's "mbps" means megabytes per second.
             run("tc", "qdisc", "add", "dev", interface, *place, "handle", "10:",
                 "tbf", "rate", f"{link.rate}mbps", "burst", BURST, "limit",
                 QUEUED_BYTES)
-        # Loses single packets, not sixteen at once.
+        # Disables the merging of packets on a link with losses, so that single
+        # packets are lost, not sixteen at once.
         run("ip", "link", "set", "dev", interface, "gso_max_segs",
             "1" if link.loss else "65535")
 
 
 def measure_run(plan, fabric, part, environment, warm_ups):
-    """Returns bench/rpc's JSON, or an empty list if it fails."""
+    """Runs bench/rpc, and returns its JSON, or an empty list if it fails."""
     out = pathlib.Path("/dev/shm", f"links-{os.getpid()}.json")
     words = [plan["program"], f"--transports={TRANSPORTS[fabric]}",
              f"--benchmark={part.benchmark}", "--api=async", "--rounds=1",

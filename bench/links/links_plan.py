@@ -4,8 +4,8 @@ import collections
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# Rate in MB/s (10^6 bytes) per direction, 0 is unlimited; delay in milliseconds
-# per direction; loss in per cent of packets.
+# A link: the rate in MB/s (10^6 bytes) per direction, where 0 is unlimited; the
+# delay in milliseconds per direction; and the loss in per cent of packets.
 Link = collections.namedtuple("Link", "rate delay_ms loss")
 LINKS = (
     Link(1, 0, 0), Link(1, 10, 0),
@@ -13,7 +13,8 @@ LINKS = (
     Link(100, 0, 0), Link(100, 1, 0), Link(100, 10, 0),
     Link(0, 0, 0), Link(0, 1, 0), Link(0, 10, 0), Link(0, 1, 0.1),
 )
-# Soft-RoCE in the machine reaches 34 MB/s, so 100 MB/s would be unlimited.
+# The rates for verbs, in MB/s. Soft-RoCE in the machine reaches 34 MB/s, so 100
+# MB/s would be unlimited.
 VERBS_RATES = (0, 1, 10)
 
 # A run of bench/rpc. `scored` lists the sizes that count.
@@ -28,8 +29,9 @@ CHUNKS = Group(
     # Measures tiny calls while a large call is always in progress.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
-# The bytes of one frame. The largest size of latency below has no score: its
-# messages are announced, and the tuner compares others with them.
+# The size of the largest message in one frame, in bytes. The largest size of
+# latency below has no score: its messages are announced, and the tuner compares
+# others with them.
 FRAME = 16352
 EAGER = Group(
     "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),
@@ -79,15 +81,16 @@ def size_name(size):
 
 
 def samples_of(run, cells):
-    """Returns {name: microseconds} of bench/rpc's JSON; smaller is better."""
+    """Returns {name: microseconds} of bench/rpc's JSON. Smaller is better."""
     samples = {}
     for cell in cells:
         if cell["bytes"] not in (run.scored or run.sizes):
             continue
         name = f"{run.benchmark} {size_name(cell['bytes'])}"
         if run.benchmark == "beside":
-            # The calls are sequential, so most tiny calls start when no large
-            # one blocks them. The median does not show the blocking.
+            # Uses the 99th percentile of the tiny calls. The calls are
+            # sequential, so most tiny calls start when no large one blocks
+            # them, and the median does not show the blocking.
             samples[f"{name}, tiny"] = cell["p99_us"]
             samples[f"{name}, a MB"] = 1e6 / cell["mb_per_s"]
         else:

@@ -1,4 +1,4 @@
-"""Tables of the results of bench/links.
+"""Makes tables of the results of bench/links.
 
 A record is one link under one setting: {"fabric", "group", "link", "setting",
 "samples": {name: time}, "sizes": [smallest, largest size in use]}.

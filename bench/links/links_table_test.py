@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the tables and plans of bench/links."""
+"""Tests the tables and plans of bench/links."""
 
 import unittest
 

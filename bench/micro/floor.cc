@@ -1,5 +1,6 @@
-// The minimal cost of a message that one core copies once and another core
-// reads, without a transport. A lower bound for every transport with a copy.
+// Measures the minimal cost of a message that one core copies once and another
+// core reads, without a transport. A lower bound for every transport with a
+// copy.
 
 #include <sched.h>
 
@@ -17,7 +18,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Messages of one direction, in memory that both threads see. They rotate
+// The messages of one direction, in memory that both threads see. They rotate
 // through a MiB, as in the arena.
 class Messages {
  public:
@@ -71,7 +72,7 @@ class Other {
   std::thread thread_;
 };
 
-// Fills and reads messages like bench/rpc.
+// Fills a message like bench/rpc.
 void Fill(std::vector<uint64_t>* words, uint64_t seed) {
   for (uint64_t& word : *words) word = seed += 0x9e3779b97f4a7c15;
 }

@@ -1,4 +1,4 @@
-// Encoding and decoding of frames, and of the hello of a session.
+// Measures the encoding and decoding of frames, and of the hello of a session.
 
 #include "transport/wire/frame.h"
 

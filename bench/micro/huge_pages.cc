@@ -1,6 +1,6 @@
-// The benefit of huge pages for payloads in shared memory. The first argument
-// is the requested kind: 0 ordinary pages, 1 transparent huge pages, 2 reserved
-// huge pages. The label is the kind that the kernel provided. See
+// Measures the benefit of huge pages for payloads in shared memory. The first
+// argument is the requested kind: 0 ordinary pages, 1 transparent huge pages, 2
+// reserved huge pages. The label is the kind that the kernel provided. See
 // docs/method.md.
 
 #include "transport/fabric/shm/huge_pages.h"

@@ -1,4 +1,4 @@
-// Encoding and decoding of a unary call's metadata.
+// Measures the encoding and decoding of a unary call's metadata.
 
 #include <memory>
 #include <string>

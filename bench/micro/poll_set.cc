@@ -1,4 +1,4 @@
-// One poll of a waiting thread over the paths of its process.
+// Measures one poll of a waiting thread over the paths of its process.
 
 #include "transport/progress/poll_set.h"
 

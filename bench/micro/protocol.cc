@@ -1,5 +1,5 @@
-// The stages of a session's bytes: outbox, reassembler and inbox. Also the
-// ranges of an arena.
+// Measures the stages of a session's bytes: outbox, reassembler and inbox. Also
+// measures the ranges of an arena.
 
 #include <algorithm>
 #include <string>
@@ -67,8 +67,8 @@ void InboxMessage(benchmark::State& state) {
 }
 BENCHMARK(InboxMessage);
 
-// Frees the oldest of this number of ranges of mixed sizes, and allocates
-// another.
+// Measures an allocator: frees the oldest of this number of ranges of mixed
+// sizes, and allocates another.
 void RangeAllocator(benchmark::State& state) {
   constexpr uint64_t kLengths[] = {1 << 20, 64 << 10, 4096, 300 << 10};
   memory::RangeAllocator allocator(uint64_t{1} << 30);

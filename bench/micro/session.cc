@@ -1,4 +1,4 @@
-// The cost of an RPC between gRPC and the fabric.
+// Measures the cost of an RPC between gRPC and the fabric.
 
 #include <cstdint>
 

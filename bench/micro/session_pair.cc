@@ -54,8 +54,8 @@ void SessionPeer::OpenStream(uint32_t stream) {
 void SessionPeer::Poll() {
   while (session_.Poll()) {
   }
-  // Attach after polling, like gRPC: once all simultaneous packets have
-  // arrived.
+  // Attaches the stream after polling, like gRPC: once all simultaneous packets
+  // have arrived.
   if (opened_ != 0) Attach(std::exchange(opened_, 0));
   session_.Flush();
 }
@@ -95,7 +95,7 @@ SessionPair::SessionPair()
     status_ = absl::InternalError("the sessions chose no path");
     return;
   }
-  // Suppress wake-ups, as if somebody were polling.
+  // Suppresses wake-ups, as if somebody were polling.
   client->path().endpoint()->SetArmed(false);
   server->path().endpoint()->SetArmed(false);
 }

@@ -1,5 +1,5 @@
-// The shared memory fabric: packets through the ring, and payloads through the
-// arena.
+// Measures the shared memory fabric: packets through the ring, and payloads
+// through the arena.
 
 #include <cstring>
 #include <string>

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
-"""The time of a call, one at a time, in stock programs in C++ and Python:
-without Penstock, with the stub preloaded, and (C++) with Penstock linked.
+"""Measures the time of a call, one at a time, in stock programs in C++ and
+Python: without Penstock, with the library preloaded, and (C++) with Penstock
+linked.
 
 usage: preload_bench [--rounds=N] [--calls=N] [--programs=c++,sync,aio]
                      [--sizes=8,64KiB,1MiB] [--kinds=stock,run,linked]
@@ -33,7 +34,8 @@ COMMANDS = {
     "aio": {kind: [PYTHON, "bench/preload/echo.py", "aio"]
             for kind in ("stock", "run")},
 }
-# Relative numbers of calls. A C++ call of 8 bytes takes about 13 us.
+# The number of calls by size, relative to --calls. A C++ call of 8 bytes takes
+# about 13 us.
 SHARE = {"8": 1, "64KiB": 0.5, "1MiB": 0.1}
 
 
@@ -42,7 +44,7 @@ def environment(kind):
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     kept["PENSTOCK_LOG"] = "error"
     if kind != "stock":
-        # Measures only shared memory.
+        # Allows only shared memory, so that nothing else is measured.
         kept.update(PENSTOCK_POLICY="require", PENSTOCK_FABRICS="shm")
     if kind == "run":
         kept.update(LD_PRELOAD=STUB, PENSTOCK_LIBRARY=LIBRARY)
@@ -89,7 +91,7 @@ def show(program, size_name, found):
         p50s = [each[0] for each in rounds]
         p50 = statistics.median(p50s)
         p99 = statistics.median(each[1] for each in rounds)
-        # One round has no quartiles.
+        # Omits the quartiles of a single round.
         lower, _, upper = (statistics.quantiles(p50s, n=4)
                            if len(p50s) > 1 else 3 * p50s)
         quartiles = f"{lower:.2f}..{upper:.2f}"

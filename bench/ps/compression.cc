@@ -1,5 +1,5 @@
-// Compression and decompression of gradients, compared with a copy in the same
-// run, with the same threads. See docs/method.md.
+// Measures the compression and decompression of gradients, compared with a copy
+// in the same run, with the same threads. See docs/method.md.
 
 #include <algorithm>
 #include <chrono>
@@ -66,8 +66,8 @@ Tensor NormalGradient(int64_t count) {
   return gradient;
 }
 
-// Both sides of a compression. The gradient is the same in each step, but the
-// feedback changes.
+// A compressed gradient's sender and receiver. The gradient is the same in each
+// step, but the feedback changes.
 class Wire {
  public:
   Wire(const CompressionSpec& spec, const Tensor& gradient,
@@ -117,7 +117,7 @@ void Copy(const Tensor& from, const Workers& workers, const Tensor& to) {
 
 // Alternates between contenders, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // The first round is not counted.
+  // Runs an additional first round, which is not counted.
   for (int round = -1; round < rounds; ++round) {
     for (Contender& one : *contenders) {
       const auto begin = std::chrono::steady_clock::now();
@@ -174,7 +174,9 @@ int Main(int argc, char** argv) {
   const Tensor gradient =
       NormalGradient(static_cast<int64_t>((mebibytes << 20) / sizeof(float)));
   const size_t bytes = gradient.byte_size();
-  // Compression and decompression write to new memory each time.
+  // Allocates the target of "memcpy". "memcpy, to new memory" is for
+  // comparison, because compression and decompression write to new memory each
+  // time.
   const Tensor copy = Like(gradient);
   std::vector<Contender> contenders = {
       {"memcpy", bytes, [&] { Copy(gradient, workers, copy); }},

@@ -1,5 +1,5 @@
-// Optimizer steps, compared with the memory's limit in the same run, with the
-// same threads. See docs/method.md.
+// Measures optimizer steps, compared with the memory's limit in the same run,
+// with the same threads. See docs/method.md.
 
 #include <algorithm>
 #include <chrono>
@@ -59,7 +59,7 @@ Tensor Filled(DType dtype, size_t count, float scale) {
   if (dtype == DType::kF32) return wide;
   Tensor narrow =
       Tensor::Allocate(dtype, {static_cast<int64_t>(count)}).value();
-  // bf16 is the upper half of f32.
+  // Copies the upper halves of the f32 elements, which are bf16.
   const auto* bits = reinterpret_cast<const uint32_t*>(wide.bytes().data());
   const absl::Span<tensor::BFloat16> halves =
       narrow.mutable_flat<tensor::BFloat16>().value();
@@ -140,7 +140,8 @@ class Training {
   uint64_t step_ = 0;
 };
 
-// The triads over three arrays of a value's size.
+// Measures the memory's bandwidth by triads over three arrays of a value's
+// size.
 class Stream {
  public:
   Stream(size_t count, const Workers* workers)
@@ -169,7 +170,7 @@ class Stream {
 
 // Alternates between contenders, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // The first round is not counted.
+  // Runs an additional first round, which is not counted.
   for (int round = -1; round < rounds; ++round) {
     for (size_t i = 0; i < contenders->size(); ++i) {
       Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %

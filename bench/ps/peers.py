@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pulls, pushes and whole steps of one table of 10 million floats, alternately
-with Penstock's parameter server and with others.
+"""Measures pulls, pushes and whole steps of one table of 10 million floats,
+alternately with Penstock's parameter server and with others.
 
 usage: bench/ps/peers.py [--elements=10000000] [--rounds=5] [--count=5]
            [--training=bazel-bin/bench/ps/training/training]
@@ -48,8 +48,8 @@ def free_ports(count):
 
 
 class Peer:
-    """Processes of which the last one measures. They end when their input
-    ends."""
+    """A peer: processes of which the last one measures. They end when their
+    input ends."""
 
     def __init__(self, python, commands):
         self._tasks = [subprocess.Popen(

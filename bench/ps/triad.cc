@@ -1,4 +1,5 @@
-// foreach_target.h compiles this file once for each vector instruction set.
+// Computes the triads. foreach_target.h compiles this file once for each vector
+// instruction set.
 #include "bench/ps/triad.h"
 
 #include <cstddef>
@@ -6,7 +7,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/ps/triad.cc"
 #include "hwy/foreach_target.h"
-// Must precede the other includes.
+// Names this file for foreach_target.h. Must precede the other includes.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -11,7 +11,8 @@ def make_step(strategy, shapes):
     @tf.function
     def reduce():
         def replica():
-            # The product lies on a device, unlike the captured tensors.
+            # Multiplies, because the product lies on a device, unlike the
+            # captured tensors.
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM, [value * 1.0 for value in values])
         sums = strategy.run(replica)

@@ -1,4 +1,4 @@
-"""Code that all tasks of the benchmark share.
+"""Serves the benchmark's requests: code that all tasks share.
 
 A task has one argument, JSON with cluster, job, index and protocol. The task
 writes "ready", as JSON. A measuring task then reads one request per line (op,

@@ -22,8 +22,8 @@ class Step:
                                      for there, here in zip(theirs, ours)])
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
-        # Otherwise TensorFlow removes operations without effect, and with them
-        # their transfers.
+        # Disables an optimizer that removes operations without effect, and with
+        # them their transfers.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf1.Session(server.target, graph=graph, config=config)

@@ -1,5 +1,5 @@
-"""Training steps of a ParameterServerStrategy. Each worker reads all variables,
-and subtracts tensors of the same size. The chief measures."""
+"""Makes training steps of a ParameterServerStrategy. Each worker reads all
+variables, and subtracts tensors of the same size. The chief measures."""
 
 import json
 import sys

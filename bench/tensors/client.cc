@@ -56,7 +56,7 @@ class Stepper {
 
 class LocalStepper final : public Stepper {
  public:
-  // Reads the variables in place.
+  // Makes a stepper that reads the variables in place.
   explicit LocalStepper(const tensor::Bundle* variables)
       : variables_(variables) {}
   LocalStepper(const tensor::Bundle* variables, Copier copier)
@@ -137,8 +137,9 @@ class RpcStepper final : public Stepper {
   }
 
  private:
-  // Keeps the message and its strings' memory, like a careful program. Copies
-  // the variables into the message, because they belong to the program.
+  // Makes the call with generated code. Keeps the message and its strings'
+  // memory, like a careful program. Copies the variables into the message,
+  // because they belong to the program.
   absl::Status CallGenerated(v1::StepReply* reply) {
     while (message_.tensors_size() <
            static_cast<int>(variables_->tensors.size())) {
@@ -183,7 +184,8 @@ class RpcStepper final : public Stepper {
   const Contender contender_;
   const tensor::Bundle* const variables_;
   StepServer server_;
-  // Declared after the server, so that the channel is destroyed first.
+  // The client's channel. Declared after the server, so that the channel is
+  // destroyed first.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Step::Stub> stub_;
   tensor::v1::Bundle message_;
@@ -309,7 +311,7 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
        absl::StrCat(kSecondsFlag, "=", absl::ToDoubleSeconds(options.measure)),
        absl::StrCat(kStepsFlag, "=", options.steps)});
   if (!process.ok()) return process.status();
-  // Each call of the child has its own timeout.
+  // Waits without a timeout, because each call of the child has its own.
   const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);
   if (!line.ok()) return line.status();
   absl::string_view text = *line;

@@ -29,7 +29,8 @@ struct Contender {
   // True if the contender is measured by default, among those with or without
   // devices.
   bool by_default;
-  // The required location: kDevice; for kCopy, kPool; otherwise arbitrary.
+  // The memory that receives the variables: kDevice; kPool for kCopy; otherwise
+  // arbitrary.
   Memory to = Memory::kHeap;
   // True if the sender itself copies from the device to the host.
   bool staged = false;

@@ -75,7 +75,7 @@ class StepService final
   }
 
  private:
-  // The client makes one call at a time.
+  // Receives without a lock, because the client makes one call at a time.
   absl::Status ReceiveOnDevice(const grpc::ByteBuffer& request,
                                grpc::ByteBuffer* reply) {
     const auto received = receiver_.Receive(request);

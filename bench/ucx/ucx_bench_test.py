@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the parsing and the output of bench/ucx/ucx_bench."""
+"""Tests the parsing and the output of bench/ucx/ucx_bench."""
 
 import contextlib
 import importlib.machinery

@@ -1,4 +1,4 @@
-"""The part of bench/verbs/verbs_bench that runs in the virtual machine.
+"""Runs the part of bench/verbs/verbs_bench in the virtual machine.
 
   python3 verbs_bench_guest.py FOLDER
 
@@ -19,9 +19,10 @@ CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 # Limits, by the guest's clock, the time from a server's start until it
 # listens.
 LISTEN_S = 10
-# The first run of a program may still access a file on the host.
+# The unmeasured runs of a program, which may still access a file on the host.
 WARM_UPS = 5
-# Models of bench/tensors: ResNet-50, and one tensor of the same size.
+# The models of bench/tensors that are measured: ResNet-50, and one tensor of
+# the same size.
 MODELS = ("resnet50", "resnet50_slice")
 STEPS = 2
 # perf: the nanoseconds between samples, and the RPCs of the two runs.

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the parsing and the results of bench/verbs/verbs_bench."""
+"""Tests the parsing and the results of bench/verbs/verbs_bench."""
 
 import contextlib
 import importlib.machinery
@@ -21,7 +21,7 @@ verbs_bench = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(verbs_bench)
 
-# The output of perftest 4.5 between its rules.
+# The output of perftest 4.5, from the first rule to the last.
 SEND_LAT = """\
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
  8       200          110.25         190.50       112.75     \t       115.00

@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ReadAddress(Process* server) {
   return absl::StrCat("127.0.0.1:", port);
 }
 
-// A process that has not ended.
+// A process that has not ended, with its output.
 struct Running {
   Process* process;
   absl::optional<unsigned> rank;  // empty for a server

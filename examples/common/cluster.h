@@ -1,4 +1,4 @@
-// Parameter servers and workers on this host, each in its own process.
+// Runs parameter servers and workers on this host, each in its own process.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_
 #define PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_

@@ -50,8 +50,8 @@ class Arguments {
     for (const std::string& entry : environment) {
       environment_.push_back(const_cast<char*>(entry.c_str()));
     }
-    // Add only entries that are not given: programs disagree about the meaning
-    // of a repeated name.
+    // Adds the entries of `environ` that are not given, because programs
+    // disagree about the meaning of a repeated name.
     for (char** own = environ; *own != nullptr; ++own) {
       if (!IsGiven(*own, environment)) environment_.push_back(*own);
     }
@@ -108,8 +108,8 @@ absl::StatusOr<Process> Process::Start(
     const std::vector<std::string>& environment) {
   Pair output;
   Pair input;
-  // The input is a socket, because writing to one can avoid SIGPIPE if the
-  // reader has died.
+  // Makes a pipe for the output and a socket for the input, because writing to
+  // a socket can avoid SIGPIPE if the reader has died.
   if (pipe2(output.ends, O_CLOEXEC) != 0 ||
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input.ends) != 0) {
     return absl::InternalError(
@@ -175,7 +175,8 @@ absl::optional<std::string> Process::NextLine() {
 
 absl::Status Process::Tell(const std::string& line) {
   std::string bytes = line + "\n";
-  // Lines are few and short, so they fit into the socket's buffer.
+  // Sends the whole line at once. Lines are few and short, so they fit into the
+  // socket's buffer.
   ssize_t sent = send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
   return absl::UnavailableError(

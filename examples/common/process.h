@@ -1,4 +1,4 @@
-// Child processes of the demos.
+// Starts child processes for the demos.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_PROCESS_H_
 #define PENSTOCK_EXAMPLES_COMMON_PROCESS_H_

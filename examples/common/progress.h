@@ -1,5 +1,5 @@
-// Lines by which workers report their progress to the process that started
-// them.
+// Prints and parses the lines by which workers report their progress to the
+// process that started them.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_PROGRESS_H_
 #define PENSTOCK_EXAMPLES_COMMON_PROGRESS_H_

@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   options.connection = defined->connection;
   auto worker = ps::Worker::Join(std::move(options));
   if (!worker.ok() || !defined->wants_values) return worker;
-  // The model defines the initial rows. This call declares the chief ready.
+  // Declares the chief ready. The model defines the initial rows, so there are
+  // no values.
   absl::Status status = (*worker)->Initialize({});
   if (!status.ok()) return status;
   return worker;

@@ -1,4 +1,4 @@
-// Shared code of clients that train or read sparse tables.
+// Trains or reads sparse tables: code that the clients share.
 
 #ifndef PENSTOCK_EXAMPLES_COMMON_SPARSE_TRAINING_H_
 #define PENSTOCK_EXAMPLES_COMMON_SPARSE_TRAINING_H_

@@ -19,7 +19,7 @@ namespace {
 
 struct Flags {
   std::vector<double> rates = {0.05, 0.1, 0.2, 0.4, 0.8};
-  // The demo's, with and without --quick.
+  // The numbers of steps of the demo, with and without --quick.
   std::vector<unsigned> steps = {300, 1500};
   size_t batch = 64;  // of all workers together
   int hidden = 512;

@@ -1,4 +1,5 @@
-// Handwritten digits, embedded in the program. data/README.md names the source.
+// Reads handwritten digits, which are embedded in the program. data/README.md
+// names the source.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_DATASET_H_
 #define PENSTOCK_EXAMPLES_DIGITS_DATASET_H_

@@ -24,8 +24,8 @@ namespace penstock::digits {
 namespace {
 
 constexpr double kGoodAccuracy = 0.95;
-// The tolerance if the order of pushes is random: about two and a half standard
-// errors on 360 test digits.
+// The tolerated difference of accuracies if the order of pushes is random:
+// about two and a half standard errors on 360 test digits.
 constexpr double kNoise = 0.03;
 constexpr char kBoundedStaleness[] = "2";
 
@@ -157,8 +157,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (status.ok()) status = TrainLoosely(options, "async", "unlimited");
   if (!status.ok()) return status;
   printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
-  // Seeds are equal, and gradients are averaged in rank order. Therefore the
-  // results must not depend on the transport in a single bit.
+  // Compares the losses. Seeds are equal, and gradients are averaged in rank
+  // order, so the results must not depend on the transport in a single bit.
   if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");
   }
@@ -169,7 +169,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
 }  // namespace penstock::digits
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection, which the final table repeats.
+  // Silences the log, whose lines for each connection are repeated in the final
+  // table.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::digits::RunOptions options;
   unsigned rounds = 4;

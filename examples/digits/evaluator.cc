@@ -41,7 +41,8 @@ void WaitFor(uint64_t step, absl::Duration interval, ps::Reader* reader) {
   const absl::Time start = absl::Now();
   ps::PullSpec nothing;
   nothing.all_dense = false;
-  // The next query of the servers reports an error again.
+  // Waits for the step. Ignores an error, because the next query of the servers
+  // reports it again.
   (void)reader->Pull(step, nothing, interval);
   const absl::Duration left =
       std::min(interval, kPollInterval) - (absl::Now() - start);
@@ -71,8 +72,8 @@ absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
       WaitFor(next, options.check_interval, reader);
       continue;
     }
-    // A worker that has left may have made a last step since the last
-    // evaluation.
+    // Evaluates once more after the end: a worker that has left may have made a
+    // last step since the last evaluation.
     auto pulled = reader->Pull(ended ? 0 : next, {}, kTransferTimeout);
     if (!pulled.ok()) return pulled.status();
     const uint64_t steps =

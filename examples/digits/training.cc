@@ -171,7 +171,8 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
   while (std::find(running.begin(), running.end(), true) != running.end()) {
     std::vector<pollfd> polls;
     for (size_t i = 0; i < workers_.size(); ++i) {
-      // poll() ignores negative descriptors.
+      // Hides the output of ended workers, because poll() ignores negative
+      // descriptors.
       polls.push_back({running[i] ? workers_[i].output() : -1, POLLIN, 0});
     }
     for (examples::Process& server : servers_) {

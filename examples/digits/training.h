@@ -52,14 +52,15 @@ struct RunResult {
 // each with its worker and server. Returns "unknown" for an empty list.
 std::string Summarize(const std::vector<RunResult::Path>& paths);
 
-// Called with the chief's number of completed steps, and its loss.
+// Reports the chief's number of completed steps, and its loss.
 using Progress = std::function<void(unsigned steps_done, double loss)>;
 
 // Returns the median, or 0 for an empty list.
 double Median(std::vector<double> values);
 
-// A training run. If a program fails or dies, the run ends with INTERNAL and
-// the program's name. All programs end with the object. Not thread-safe.
+// Runs one training. If a program fails or dies, the training ends with
+// INTERNAL and the program's name. All programs end with the object. Not
+// thread-safe.
 class Training {
  public:
   // Starts the servers, each on a free port, then the workers. Blocks until all

@@ -230,7 +230,8 @@ absl::Status TrainToTheEnd(const Flags& flags, const Part& part,
   return status;
 }
 
-// Continues after servers were restarted from a checkpoint.
+// Runs a worker to the end of the training. Continues after servers were
+// restarted from a checkpoint.
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
   auto joined = Join(flags, part);

@@ -66,7 +66,8 @@ absl::Status Run(const TrainingOptions& options,
 }  // namespace penstock::embeddings
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection, which do not concern the training.
+  // Silences the log, whose lines for each connection do not concern the
+  // training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::embeddings::TrainingOptions options;
   std::vector<std::string> words = {"mother", "monday", "three",

@@ -47,8 +47,8 @@ struct SamplerOptions {
 // The same options give the same batches, with the same C++ library.
 class Sampler {
  public:
-  // Samples from words [from, to) of the corpus, which must outlive the
-  // sampler. The range must not be empty.
+  // Makes a sampler of the words [from, to) of the corpus, which must outlive
+  // the sampler. The range must not be empty.
   Sampler(const Corpus* corpus, size_t from, size_t to,
           const SamplerOptions& options);
 

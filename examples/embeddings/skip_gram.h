@@ -1,4 +1,4 @@
-// The model: skip-gram with negative sampling.
+// Computes the model: skip-gram with negative sampling.
 
 #ifndef PENSTOCK_EXAMPLES_EMBEDDINGS_SKIP_GRAM_H_
 #define PENSTOCK_EXAMPLES_EMBEDDINGS_SKIP_GRAM_H_
@@ -14,7 +14,7 @@
 
 namespace penstock::embeddings {
 
-// One row for each word.
+// Vectors of words, one row for each word.
 using Matrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using ConstRows = Eigen::Map<const Matrix>;

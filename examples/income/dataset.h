@@ -1,4 +1,4 @@
-// Rows of a census, as sparse binary features.
+// Reads rows of a census as sparse binary features.
 
 #ifndef PENSTOCK_EXAMPLES_INCOME_DATASET_H_
 #define PENSTOCK_EXAMPLES_INCOME_DATASET_H_

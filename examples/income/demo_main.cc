@@ -17,7 +17,8 @@
 namespace penstock::income {
 namespace {
 
-// The result of a plain implementation; see the test.
+// The AUC that a good training reaches. A plain implementation reaches it, too;
+// see the test.
 constexpr double kGoodAuc = 0.88;
 
 absl::Status Run(const TrainingOptions& options) {
@@ -51,7 +52,8 @@ absl::Status Run(const TrainingOptions& options) {
 }  // namespace penstock::income
 
 int main(int argc, char** argv) {
-  // The log has lines for each connection, which do not concern the training.
+  // Silences the log, whose lines for each connection do not concern the
+  // training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::income::TrainingOptions options;
   CLI::App app(

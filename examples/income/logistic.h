@@ -1,4 +1,4 @@
-// Logistic regression on sparse binary features, and quality measures.
+// Computes logistic regression on sparse binary features, and quality measures.
 
 #ifndef PENSTOCK_EXAMPLES_INCOME_LOGISTIC_H_
 #define PENSTOCK_EXAMPLES_INCOME_LOGISTIC_H_

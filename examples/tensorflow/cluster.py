@@ -1,4 +1,5 @@
-"""A cluster of TensorFlow tasks on this host, each in its own process."""
+"""Starts a cluster of TensorFlow tasks on this host, each in its own process.
+"""
 
 import json
 import os
@@ -20,8 +21,8 @@ END_LIMIT_S = 60
 LOG_LINES = 20
 
 
-# Environment variables. Without CUDA_VISIBLE_DEVICES, all tasks would allocate
-# all memory of the same GPU.
+# The environment variables of a task, unless they are set. Without
+# CUDA_VISIBLE_DEVICES, all tasks would allocate all memory of the same GPU.
 DEFAULTS = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -167,7 +168,7 @@ class Cluster:
     def finish(self):
         """Ends the tasks. Returns the result of describe() of each, by name."""
         deadline = time.monotonic() + END_LIMIT_S
-        # The leader first, because other tasks serve it.
+        # Ends the leader first, because other tasks serve it.
         for task in self._tasks:
             task.write_line()
             while not task.has_description():

@@ -132,9 +132,10 @@ def check(strategy, trainings):
             raise cluster.Failure(
                 f"{training.protocol}: accuracy is {training.accuracy:.2%}, "
                 f"below {GOOD_ACCURACY:.0%}")
-    # A step's gradients are summed over all workers. With equal seeds, no bit
-    # may depend on the transport. Parameter servers apply each worker's
-    # gradients on arrival, so no two runs are equal, even over grpc.
+    # Compares the losses of a MultiWorkerMirroredStrategy, whose steps sum the
+    # gradients of all workers. With equal seeds, no bit may depend on the
+    # transport. Parameter servers apply each worker's gradients on arrival, so
+    # no two runs are equal, even over grpc.
     if strategy == "MultiWorkerMirroredStrategy":
         ends = {(x.accuracy, x.loss) for x in trainings.values()}
         if len(ends) != 1:

@@ -1,4 +1,5 @@
-"""The handwritten digits of ../digits/data, and a network for them."""
+"""Reads the handwritten digits of ../digits/data, and makes a network for
+them."""
 
 import argparse
 import pathlib
@@ -9,7 +10,8 @@ import tensorflow as tf
 FOLDER = pathlib.Path(__file__).resolve().parent
 CSV = FOLDER.parent / "digits/data/optdigits.csv"
 
-# The test digits are the same in every run, as in ../digits/dataset.cc.
+# The seed of the split. The test digits are the same in every run, as in
+# ../digits/dataset.cc.
 SPLIT_SEED = 1
 
 

@@ -1,4 +1,5 @@
-// Steps of a parameter server, with and without a concurrent checkpoint.
+// Measures the steps of a parameter server, with and without a concurrent
+// checkpoint.
 //
 // The server and its one worker are in this process and use no connection. A
 // step is a push and the wait for its application. In each round, the worker
@@ -139,7 +140,7 @@ class Training {
 
   void PushRows(int64_t first) {
     std::vector<int64_t> ids(kRowsOfStep);
-    // Spread over the table, like the ids of a batch.
+    // Spreads the ids over the table, like the ids of a batch.
     for (size_t i = 0; i < ids.size(); ++i) {
       ids[i] = (first + static_cast<int64_t>(i)) * 7919 % rows_;
     }

@@ -1,4 +1,5 @@
-// Writes and reads checkpoints, alternating with plain files of the same bytes.
+// Measures writing and reading checkpoints, alternating with plain files of the
+// same bytes.
 //
 // A plain file is written from the same memory by write() of 1 MiB at a time
 // and fsync(). A plain file is read by read() of 1 MiB at a time into the
@@ -227,7 +228,7 @@ void Run(const std::string& parent, uint64_t bytes, int rounds, bool sparse) {
     const auto write_plain = [&] {
       times.Measure("write, plain", [&] { WritePlain(state, plain); });
     };
-    // The order alternates between rounds.
+    // Alternates the order between rounds.
     if (round % 2 == 0) write_plain();
     times.Measure("write, checkpoint", [&] {
       WriteCheckpoint(state, files->get(), repository->get(), step);

@@ -1,4 +1,4 @@
-// Sparse tables compared with std::unordered_map, see docs/method.md.
+// Measures sparse tables, compared with std::unordered_map, see docs/method.md.
 //
 // Each contender is filled, measured and freed before the next one, alternating
 // several times, because two of them would not fit into memory. Rates are based
@@ -67,7 +67,7 @@ class SparseTable : public Contender {
     options.name = "bench";
     options.dim = kDim;
     options.hash_seed = std::random_device()();
-    // Above the number of rows, so that nothing is evicted.
+    // Sets a limit above the number of rows, so that nothing is evicted.
     if (keeps_order) options.max_rows = rows * 2;
     table_ = *Table::Create(options);
   }

@@ -14,7 +14,8 @@ namespace penstock::bench {
 // figure.
 struct Figures {
   double pull = 0;  // until all values have arrived
-  // Like `pull`, until all values are tensors and have been read.
+  // The same time as `pull`, but until all values are tensors and have been
+  // read.
   double read = 0;
   double push = 0;  // until the push is acknowledged
   // The time from the end of one pull to the end of the next. In between,

@@ -1,5 +1,5 @@
-// A parameter server end to end: the same service over stock gRPC and over
-// Penstock, and a plain program that steps in its own memory. See
+// Measures a parameter server end to end: the same service over stock gRPC and
+// over Penstock, and a plain program that steps in its own memory. See
 // docs/method.md.
 
 #include <CLI/CLI.hpp>
@@ -116,8 +116,8 @@ absl::Status RunRound(Running* running) {
   return absl::OkStatus();
 }
 
-// Each round begins with another contender, so that a disturbance of the
-// machine affects all alike.
+// Measures all contenders in each round. Each round begins with another
+// contender, so that a disturbance of the machine affects all alike.
 absl::Status Measure(int rounds, std::vector<Running>* all) {
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < all->size(); ++i) {

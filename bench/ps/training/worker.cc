@@ -24,7 +24,7 @@ namespace {
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr size_t kLeastSteps = 3;
 
-// One worker of one server, and its workload.
+// Measures one worker of one server, and its workload.
 class Training {
  public:
   static absl::StatusOr<std::unique_ptr<Training>> Start(
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Start(
       new Training(transport, options, *std::move(workload)));
   absl::Status status = training->Begin(options.address);
   if (status.ok()) status = training->Fill();
-  // Unmeasured steps, which allocate memory and find the path.
+  // Makes unmeasured steps first, which allocate memory and find the path.
   Figures unused;
   if (status.ok()) status = training->MeasureSteps(&unused);
   if (!status.ok()) return status;
@@ -133,8 +133,8 @@ void Training::Read(const ps::Pulled& pulled) const {
   }
 }
 
-// Requires that the values are ready before the pull, and that no call is in
-// progress.
+// Measures pulls and pushes. Requires that the values are ready before the
+// pull, and that no call is in progress.
 absl::Status Training::MeasureCalls(Figures* figures) {
   std::vector<double> pulls;
   std::vector<double> reads;

@@ -19,7 +19,7 @@ constexpr uint32_t kDim = 64;
 constexpr char kSparseTable[] = "embedding";
 // The ids per push that creates rows.
 constexpr size_t kFillBatch = 1 << 16;
-// The number of id batches, chosen so that they do not stay in the caches.
+// The number of id batches. So many that they do not stay in the caches.
 constexpr size_t kBatches = 32;
 
 absl::StatusOr<Tensor> Filled(tensor::Shape shape, float element) {
@@ -84,7 +84,8 @@ absl::Status Workload::AddDense(int64_t tables, int64_t elements) {
   return absl::OkStatus();
 }
 
-// Mixes ids, so that frequent ids are spread over the table.
+// Adds a sparse table. Mixes ids, so that frequent ids are spread over the
+// table.
 absl::Status Workload::AddSparse(const Sizes& sizes, bool is_skewed) {
   model_.tables.push_back(TableOf(kSparseTable));
   ps::SparseSpec spec;
