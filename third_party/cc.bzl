@@ -5,8 +5,8 @@ which saves a quarter of the time of a build. A source still includes what it
 uses: clang-tidy (tools/lint) compiles it without precompiled headers.
 """
 
-# For code whose build time matters more than its speed. Without optimization,
-# glibc has nothing to fortify, and warns.
+# Flags for code whose build time matters more than its speed. Without
+# optimization, glibc has nothing to fortify, and warns.
 UNOPTIMIZED = [
     "-O0",
     "-U_FORTIFY_SOURCE",

@@ -2,14 +2,14 @@
 
 load("//third_party:cc.bzl", "UNOPTIMIZED")
 
-# libgrpc's own settings. Any other settings would change the layout of its
-# structs or the linkage of its templates; see transport/grpc/grpc_abi.h.
+# The flags of libgrpc's own build. Any other settings would change the layout
+# of its structs or the linkage of its templates; see transport/grpc/grpc_abi.h.
 GRPC_COPTS = [
     "-std=c++14",
     "-UNDEBUG",
 ]
 
-# For gRPC's own tests.
+# The flags for gRPC's own tests.
 GRPC_TEST_COPTS = GRPC_COPTS + UNOPTIMIZED + ["-w"]
 
 def grpc_internal_library(name, copts = [], deps = [], **kwargs):

@@ -1,4 +1,5 @@
-# Shared by the scripts of this folder. Source it, do not run it.
+# Runs apt-get without touching the machine's settings, for the scripts of this
+# folder. Source it, do not run it.
 # shellcheck shell=bash
 
 readonly DEBIAN_MIRROR=${PENSTOCK_DEBIAN_MIRROR:-http://deb.debian.org}
@@ -25,7 +26,8 @@ private_apt_init() {
     *) archive=$DEBIAN_MIRROR/debian security=$DEBIAN_MIRROR/debian-security ;;
   esac
   mkdir -p "$1"/{lists,cache/archives}/partial
-  # Until the next release, security updates are in a separate archive.
+  # Lists the separate archive of security updates, too, which has them until
+  # the next release.
   {
     echo "$archive $suite $components"
     echo "$archive $suite-updates $components"

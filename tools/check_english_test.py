@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of check_english: what it reports in a file, and its exceptions."""
+"""Tests check_english: its reports for a file, and its exceptions."""
 
 import pathlib
 import re

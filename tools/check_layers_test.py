@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of check_layers on small trees."""
+"""Tests check_layers on small trees."""
 
 import pathlib
 import subprocess

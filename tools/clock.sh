@@ -18,7 +18,8 @@ show_clock() {
   printf -v line '%s, %d:%02d%s' "$1" $(($3 / 60)) $(($3 % 60)) \
     "${said:+: $said}"
   if [[ -t 2 ]]; then
-    # The next line of any program overwrites this one.
+    # Moves the cursor back, so that the next line of any program overwrites
+    # this one.
     printf '\033[K%s\r' "${line:0:$(($(tput cols 2>/dev/null || echo 80) - 1))}"
   elif (($3 % CLOCK_PERIOD_S == 0)); then
     printf '%s\n' "$line"
@@ -40,8 +41,9 @@ run_clock() {
 # Usage: with_clock TEXT LOG COMMAND [ARGUMENT...]
 with_clock() {
   local status=0
-  # The clock ends when this shell closes the pipe or ends. No signal is sent,
-  # because an early signal would make the clock run this shell's traps.
+  # Starts the clock with a pipe, and it ends when this shell closes the pipe or
+  # ends. No signal is sent, because an early signal would make the clock run
+  # this shell's traps.
   exec 8> >(exec 9>&-; run_clock "$1" "$2")
   "${@:3}" 8>&- || status=$?
   exec 8>&-

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the clock of tools/setup."""
+"""Tests the clock of tools/setup."""
 
 import os
 import pathlib

@@ -63,10 +63,11 @@ def read_result(label, result):
     if status in ("PASSED", "FLAKY"):
         return cases if reports else [("passed", "", "")]
     if status == "TIMEOUT":
-        # Bazel wrote the report instead of the test, with an odd exit code.
+        # Counts a time-out: Bazel wrote the report instead of the test, with an
+        # odd exit code.
         cases = [("failed", "", "timed out")]
     if not any(outcome == "failed" for outcome, _, _ in cases):
-        # The report was written, and then the process failed.
+        # Counts a failure of the process after it had written the report.
         cases.append(("failed", "", status.lower().replace("_", " ")))
     return cases
 
@@ -90,7 +91,7 @@ def collect(events):
     for event in events:
         (kind, key), = [(k, v) for k, v in event["id"].items()][:1]
         if kind == "testResult":
-            # A later attempt replaces an earlier one.
+            # Replaces the result of an earlier attempt.
             shard = (key["label"], key.get("run"), key.get("shard"))
             cases = read_result(key["label"], event["testResult"])
             earlier = results.get(shard, (None, []))[1]

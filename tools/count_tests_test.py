@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of count_tests on build events as Bazel 4.2 writes them."""
+"""Tests count_tests on build events as Bazel 4.2 writes them."""
 
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of distro-test with a stand-in for debootstrap, whose root has a shell
+"""Tests distro-test with a stand-in for debootstrap, whose root has a shell
 and little else. Real roots are made by distro-test itself."""
 
 import os
@@ -15,7 +15,8 @@ TOOLS = pathlib.Path(__file__).parent
 CANNOT = 77
 PROGRAMS = ("bash", "env", "ls", "sleep", "touch", "tail", "umount")
 
-# The shell's libraries and a few programs, as in a real root.
+# A stand-in for debootstrap, which copies the shell's libraries and a few
+# programs into a real root.
 ROOT = """
 for program in %s; do
   for file in $(command -v $program) \\
@@ -122,7 +123,7 @@ class DistroTestTest(unittest.TestCase):
         self.debootstrap("echo 'E: Failed getting release file http://x'; "
                          "mkdir $target; exit 1")
         self.says(CANNOT, "no way to http://deb.debian.org/debian", "trixie")
-        # An incomplete root does not count as a root.
+        # Expects that an incomplete root does not count as a root.
         self.debootstrap(ROOT)
         self.says(0, "making", "trixie", "--", "bash", "-c", ":")
 
@@ -175,7 +176,8 @@ class DistroTestTest(unittest.TestCase):
 
     def test_nothing_is_left_when_it_is_killed(self):
         self.need_root()
-        # The long sleep makes the processes recognisable from outside.
+        # Sleeps for a long time, whose number makes the processes recognisable
+        # from outside.
         seconds = str(1000000 + os.getpid())
         child = subprocess.Popen(**self.command(
             "trixie", "--", "bash", "-c",

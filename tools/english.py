@@ -63,7 +63,7 @@ MACHINE = re.compile(
 
 
 class Piece(NamedTuple):
-    """One line of a comment."""
+    """One line of a comment, with its place."""
     line: int
     column: int
     alone: bool  # no code before it
@@ -101,7 +101,8 @@ def c_pieces(text):
 
 
 def is_docstring(text, at):
-    """Tells a docstring from a text that is passed or assigned."""
+    """Returns true for a docstring, and false for a text that is passed or
+    assigned."""
     before = text[:at].rstrip()
     return not before or before[-1] not in "(,=+\\[{"
 
@@ -114,7 +115,8 @@ def python_pieces(text):
         elif found["long"] and alone and is_docstring(text, found.start()):
             for number, body in enumerate(found["body"].split("\n"),
                                           start=line):
-                # Without a column, so that no comment continues it.
+                # Yields the line without a column, so that no comment continues
+                # it.
                 yield Piece(number, -1, True, body)
 
 

@@ -1,4 +1,5 @@
-# Bazel with progress, for tools/test and tools/lint. Source it after lib.sh.
+# Runs Bazel with progress, for tools/test and tools/lint. Source it after
+# lib.sh.
 # shellcheck shell=bash
 
 # Runs Bazel; see gate_watch.py. Leaves NAME.events and NAME.gz (a profile) in

@@ -21,7 +21,7 @@ import sys
 import zlib
 
 TOP = 20
-# The kinds, in the order of the output.
+# The unit of each kind, in the order of the output.
 KINDS = {
     "set-up": "wall",
     "lint": "lane",
@@ -35,8 +35,8 @@ KINDS = {
     "VM": "wall",
     "demo": "wall",
 }
-# Steps whose details are in the tables above. Only their total time is
-# printed.
+# The kind of steps whose details are in the tables above. Only their total time
+# is printed.
 STEP = "step"
 KIND_OF_VERB = {
     "Linting": "lint",
@@ -47,7 +47,8 @@ KIND_OF_VERB = {
 TEST_SOURCE = re.compile(r"(^|/)tests?/|_test\.\w+$")
 PROGRAMS_RUN = "local action execution"
 
-# cached: Bazel had the result already, and only fetched it.
+# A line of the profile. `cached` means that Bazel had the result already, and
+# only fetched it.
 Entry = collections.namedtuple("Entry", "kind name seconds cached")
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of gate_profile on profiles as Bazel 4.2 writes them."""
+"""Tests gate_profile on profiles as Bazel 4.2 writes them."""
 
 import contextlib
 import gzip

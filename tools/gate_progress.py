@@ -40,7 +40,7 @@ def remaining(share, elapsed_s, expected_s):
     total = (1 - weight) * expected_s
     if share > 0:
         total += weight * by_speed
-    # Late, and little is done: the earlier run is no guide.
+    # Ignores the earlier run if the step is late, and little is done.
     return total - elapsed_s if total > elapsed_s else None
 
 
@@ -78,7 +78,8 @@ class BazelProgress:
                 self._built.add(target)
                 if not event.get("completed", {}).get("success"):
                     self._failed.add(label)
-                    # A test that did not build has no summary.
+                    # Counts a test that did not build as tested, because it has
+                    # no summary.
                     self._tested |= self._tests & {label}
             else:
                 self._tested.add(label)

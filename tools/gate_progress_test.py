@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of gate_progress on build events as Bazel 4.2 writes them."""
+"""Tests gate_progress on build events as Bazel 4.2 writes them."""
 
 import json
 import unittest
@@ -84,7 +84,7 @@ class RemainingTest(unittest.TestCase):
         self.assertEqual(gate_progress.remaining(0.75, 300, 6000), 100)
 
     def test_both_count_in_between(self):
-        # By experience 600 s in total, by speed 400 s.
+        # Expects a total between 600 s, by experience, and 400 s, by speed.
         self.assertEqual(gate_progress.remaining(0.25, 100, 600), 400)
 
     def test_nobody_can_say_how_late_a_late_step_will_be(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the steps of tools/test."""
+"""Tests the steps of tools/test."""
 
 import os
 import pathlib
@@ -9,7 +9,8 @@ import unittest
 
 STEPS = pathlib.Path(__file__).resolve().parent / "gate_steps.sh"
 
-# Bash's time variables become ordinary once they are unset.
+# The clock of the tests, in seconds. Bash's time variables become ordinary once
+# they are unset.
 CLOCK = """unset EPOCHSECONDS EPOCHREALTIME
 EPOCHSECONDS=1000 EPOCHREALTIME=1000.000000"""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of gate_tally on lines as count_tests.py prints them."""
+"""Tests gate_tally on lines as count_tests.py prints them."""
 
 import pathlib
 import subprocess

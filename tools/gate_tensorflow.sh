@@ -1,4 +1,5 @@
-# The tests of tools/test in TensorFlow's stock wheel. Source it, do not run it.
+# Runs the tests of tools/test in TensorFlow's stock wheel. Source it, do not
+# run it.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # variables of tools/test and of lib.sh
 
@@ -17,13 +18,13 @@ prepare_tensorflow() {
   tensorflow=false
 }
 
-# Prints nothing on success. Never fails, because a later build reports what is
-# missing.
+# Lets Bazel see another TensorFlow. Prints nothing on success. Never fails,
+# because a later build reports what is missing.
 sync_tensorflow() {
   run_bazel sync --only=tensorflow >"$work/log" 2>&1 || cat "$work/log" >&2
 }
 
-# Usage: skip_tensorflow NAME WHY
+# Counts a test as skipped. Usage: skip_tensorflow NAME WHY
 skip_tensorflow() {
   printf '\n-- not run: the tests of //frameworks/tensorflow: %s\n' "$2"
   printf 'skipped\t%s\t%s\n' "$1" "$2" >>"$work/tally"

@@ -1,4 +1,4 @@
-# The tests of tools/test that want RDMA devices. Source it, do not run it.
+# Runs the tests of tools/test that want RDMA devices. Source it, do not run it.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # variables of tools/test and of lib.sh
 
@@ -9,8 +9,8 @@ find_vm_tests() {
   if $full; then flags=(--full); fi
   $tensorflow || without=" except attr(tags, '[\[ ]tensorflow[,\]]', \$all)"
   : >"$work/vm_labels"
-  # 3: some patterns cannot be queried. `bazel test` reports this, for the same
-  # patterns.
+  # Ignores exit code 3: some patterns cannot be queried. `bazel test` reports
+  # this, for the same patterns.
   run_bazel query --keep_going --output=xml --noshow_progress \
     "let all = tests($(query_of "$@")) in
      attr(tags, '[\[ ]vm(-own|-two)?[,\]]', \$all)$without" \

@@ -133,12 +133,13 @@ class Output:
 
 
 def start(command):
-    # Bazel's client gets a signal, however this process ends.
+    # Starts Bazel's client so that it gets a signal, however this process ends.
     if shutil.which("setpriv"):
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # Ctrl-C reaches the child by itself, and the child then ends properly.
+    # Ignores Ctrl-C, which reaches the child by itself, and the child then ends
+    # properly.
     signal.signal(signal.SIGINT, lambda *_: None)
     for number in signal.SIGTERM, signal.SIGHUP:
         signal.signal(number, lambda *_: child.terminate())

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of gate_watch with scripts in place of Bazel."""
+"""Tests gate_watch with scripts in place of Bazel."""
 
 import json
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
-"""The scripts whose help is the comment at their head print that comment."""
+"""Tests that scripts whose help is the comment at their head print that
+comment."""
 
 import os
 import pathlib

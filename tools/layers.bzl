@@ -1,4 +1,5 @@
-"""The only definition of the layers, and of the includes that each may have.
+"""Defines the layers, and the includes that each may have. Nothing else
+defines them.
 
 users() derives Bazel's visibility from this file, and tools/check_layers checks
 each include against it. tests/docs/layers_test.py compares the BUILD files, and
@@ -173,7 +174,8 @@ LAYERS = {
         "transport/grpc",
         "transport/monitoring",
     ],
-    # The preloaded stub; it calls plain C.
+    # The library that penstock run preloads into a program. It calls Penstock's
+    # library by a plain C interface.
     "preload": ["transport/base", "transport/preload.h"],
     # The headers that programs include. The folders below implement them.
     "tensor_service": [],
@@ -249,17 +251,18 @@ LAYERS = {
         "collectives/reduction",
         "collectives",
     ],
-    # The cores of the parameter server, without a clock and gRPC.
+    # The rules by which a parameter server admits and applies pushes. Knows no
+    # clock and no gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],
     # Random numbers that are equal on all machines.
     "ps/random": [],
-    # Versioned values, and their steps.
+    # Dense tables: values with versions, and the steps that change them.
     "ps/dense": ["tensor_service", "ps/optim"],
     # Gradients in fewer bytes.
     "ps/compression": ["tensor_service", "ps/optim", "ps/random"],
     "ps/sparse": ["transport/base", "ps/random"],
-    # Rows that have no room in memory, on a disk.
+    # Rows of sparse tables that have no room in memory, on a disk.
     "ps/tier": ["transport/base", "ps/sparse"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
@@ -336,7 +339,8 @@ LAYERS = {
         "ps/client",
         "ps",
     ],
-    # Uses only layers below transport/grpc: TensorFlow brings its own gRPC.
+    # The plugin for TensorFlow. Uses only layers below transport/grpc, because
+    # TensorFlow brings its own gRPC.
     "frameworks/tensorflow": [
         "transport/base",
         "transport/wire",

@@ -1,4 +1,5 @@
-# Shared by the scripts of this folder. Source it, do not run it.
+# Defines functions that the scripts of this folder share. Source it, do not run
+# it.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -35,6 +36,7 @@ run_bazel() {
     [[ $command == query ]] ||
       set -- --experimental_convenience_symlinks=ignore "$@"
   fi
-  # Uses exec, so that a wait for this shell waits for Bazel's client.
+  # Replaces the subshell, so that a wait for this shell waits for Bazel's
+  # client.
   (cd "$root" && exec "${bazel_prefix[@]}" bazel "${startup[@]}" "$command" "$@")
 }

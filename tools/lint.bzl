@@ -1,6 +1,6 @@
-"""An aspect that runs clang-tidy on each source file of a C++ target.
-Builds nothing. The output group "lint" has all of them, and
-"lint:PATH" has one file."""
+"""Runs clang-tidy on each source file of a C++ target, by an aspect. Builds
+nothing. The output group "lint" has all of them, and "lint:PATH" has one file.
+"""
 
 def _flags(ctx, context):
     flags = ["-std=c++17", "-Wthread-safety"]

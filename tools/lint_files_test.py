@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of lint_files on small repositories."""
+"""Tests lint_files on small repositories."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of what tools/lint holds the code to."""
+"""Tests the checks to which tools/lint holds the code."""
 
 import pathlib
 import shutil

@@ -27,7 +27,7 @@ NO_STATEMENT = re.compile(
     r".*\) = (?:default|delete);|"
     r"\s+(?:return|delete|using|static_assert|assert|const|auto|explicit|"
     r"case|default|break|continue|throw|friend|typedef|else)\b")
-# A statement may begin after these.
+# The end of the text after which a statement may begin.
 BEFORE_STATEMENT = re.compile(r"(?:[;{}:]|\))\s*$")
 SKIPPED = re.compile(r"\s*(?:#|//|static_assert|namespace|template|using )")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of mutate: the mutants of a line, and the restored line."""
+"""Tests mutate: the mutants of a line, and the restored line."""
 
 import importlib.machinery
 import importlib.util

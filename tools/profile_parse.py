@@ -25,7 +25,7 @@ CLONE = re.compile(r" \[clone [^\]]*\]|'\d+$")
 
 
 class Profile:
-    """Costs, by function and by call.
+    """The costs of functions: each function's own, and those of its calls.
 
     own: {function: cost in itself}
     calls: {(caller, function): [calls, cost with all callees]}
@@ -83,7 +83,8 @@ def layer_of(function):
 
 
 class _Names:
-    """Names by number: callgrind writes "(3) name" once, and then "(3)"."""
+    """Translates numbers to names: callgrind writes "(3) name" once, and then
+    "(3)"."""
 
     def __init__(self):
         self.known = {}
@@ -113,8 +114,8 @@ def read_callgrind(lines):
             command = line[len("cmd:"):].strip()
         elif not is_name:
             fields = line.split()
-            # "LINE COST"; the line's number is often relative. A line without a
-            # cost was not counted.
+            # Reads "LINE COST"; the line's number is often relative. A line
+            # without a cost was not counted.
             if len(fields) < 2 or not re.match(r"[-+*\d]", fields[0]):
                 continue
             if calls:
@@ -131,7 +132,8 @@ def read_callgrind(lines):
         elif key == "fn":
             function = (CLONE.sub("", functions.read(value)), library)
         elif key == "cfn":
-            # Without "cob", the called function is in the same object.
+            # Takes the same object if "cob" is missing: the called function is
+            # then in the caller's object.
             called = (CLONE.sub("", functions.read(value)),
                       called_library or library)
             called_library = None

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of the results of tools/profile for outputs of the profilers."""
+"""Tests the results of tools/profile for outputs of the profilers."""
 
 import importlib.machinery
 import importlib.util
@@ -18,8 +18,9 @@ profile = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(profile)
 
-# Names are written once and then numbered. Positions may be relative. Callees
-# may be in another object. Inlined code has its own file.
+# An output of callgrind. Names are written once and then numbered. Positions
+# may be relative. Callees may be in another object. Inlined code has its own
+# file.
 CALLGRIND = """\
 # callgrind format
 version: 1
@@ -82,7 +83,7 @@ class CallgrindTest(unittest.TestCase):
     def test_calls_are_counted_with_all_that_they_cost(self):
         self.assertEqual(dict(self.profile.calls), {
             (GRPC, RUN): [5, 900],
-            # A recursive call counts for the same function.
+            # Expects that a recursive call counts for the same function.
             (RUN, TAKE): [3, 75],
         })
         self.assertEqual(self.profile.with_callees(TAKE), (3, 75))

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of rdma-vm up to the point where a machine would start.
+"""Tests rdma-vm up to the point where a machine would start.
 
 Machines themselves are tried by the tests in tests/vm.
 """
@@ -68,9 +68,11 @@ class RdmaVmTest(unittest.TestCase):
         present.mkdir()
         for name in ("env", "bash", "dirname", "cat", "sort", "xargs", "echo",
                      "ip", "rdma", "flock"):
-            # Programs that are missing here are only looked up, never run.
+            # Puts a stand-in for programs that are missing here, because they
+            # are only looked up, never run.
             (present / name).symlink_to(shutil.which(name) or "/bin/true")
-        # prepare adds /usr/sbin, which has kmod's programs, to PATH.
+        # Runs prepare, which adds /usr/sbin, which has kmod's programs, to
+        # PATH.
         run = self.run_tool(PREPARE, env={"PATH": str(present),
                                           "HOME": str(self.folder)})
         self.assertEqual(run.returncode, FAILED)

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of tools/release, in a repository of its own with builders that make
+"""Tests tools/release, in a repository of its own with builders that make
 empty files."""
 
 import datetime

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""tools/results, on the tree's page and with a benchmark that is a script."""
+"""Tests tools/results, on the tree's page and with a benchmark that is a
+script."""
 
 import json
 import pathlib
@@ -15,7 +16,8 @@ old
 <!-- tools/results: end -->
 after
 """
-# Each transport takes ten times as long as the next one in the list.
+# A benchmark in which each transport takes ten times as long as the next one in
+# the list.
 FAKE = """#!/usr/bin/python3
 import json, sys
 flags = dict(word[2:].split("=", 1) for word in sys.argv[1:])
@@ -57,7 +59,8 @@ class ResultsTest(unittest.TestCase):
             self.assertTrue(page.endswith("after\n"))
             self.assertNotIn("old", page)
             self.assertIn(b"</svg>", (docs / "images/push.svg").read_bytes())
-            # The page agrees with the figures until either is changed.
+            # Checks the page, which agrees with the figures until either is
+            # changed.
             self.assertEqual(0, results(f"--docs={docs}", "--check").returncode)
             saved = json.loads((docs / "results.json").read_text())
             saved["figures"]["push"][0]["mb_per_s"] = 7

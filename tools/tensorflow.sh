@@ -1,9 +1,9 @@
-# The releases of TensorFlow for which the plugin is built and tested, and their
-# folders. Source it, do not run it.
+# Lists the releases of TensorFlow for which the plugin is built and tested, and
+# their folders. Source it, do not run it.
 # shellcheck shell=bash
 
-# The last patch of each minor release, oldest first. docs/tensorflow.md has the
-# results of each.
+# The releases: the last patch of each minor release, oldest first.
+# docs/tensorflow.md has the results of each.
 readonly TENSORFLOW_RELEASES=(2.15.1 2.16.2 2.17.1 2.18.1 2.19.1 2.20.0 2.21.0)
 readonly OLDEST_TENSORFLOW=${TENSORFLOW_RELEASES[0]}
 readonly NEWEST_TENSORFLOW=${TENSORFLOW_RELEASES[-1]}

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of tools/test with scripts in place of Bazel and of the other tools."""
+"""Tests tools/test with scripts in place of Bazel and of the other tools."""
 
 import json
 import os
@@ -18,7 +18,7 @@ OURS = ["clock.sh", "count_tests.py", "gate_bazel.sh", "gate_patterns.sh",
         "lib.sh", "tensorflow.sh", "test", "vm_tests.py"]
 OTHERS = ["check_english", "check_format", "check_layers", "demo", "lint",
           "setup"]
-# Records its arguments, and runs BAZEL_DOES.
+# A stand-in for Bazel, which records its arguments, and runs BAZEL_DOES.
 BAZEL = """#!/bin/bash
 echo "$*" >>"{folder}/bazel"
 [[ " $* " == *" test "* ]] || exit 0

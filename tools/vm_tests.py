@@ -43,8 +43,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RDMA_VM = ROOT / "tools/rdma-vm"
 KINDS = ("vm", "vm-own", "vm-two")
 MARK = "\x1e"
-# Bazel's names for time limits. The guest is an emulated processor: a test
-# takes 10 to 20 times as long in the guest as outside.
+# The time limits of tests in seconds, by Bazel's names. The guest is an
+# emulated processor: a test takes 10 to 20 times as long in the guest as
+# outside.
 LIMITS_S = {"short": 60, "moderate": 300, "long": 900, "eternal": 3600}
 # The limit from the start of QEMU to the first test: usually 5 s, with a busy
 # host 20.
@@ -163,7 +164,7 @@ class Boot:
     def __init__(self, tests, machines):
         self.tests, self.machines = tests, machines
         self.current = {}  # {machine: Outcome of the test that runs}
-        # Output that belongs to no test.
+        # The latest lines of output that belong to no test.
         self.said = collections.deque(maxlen=200)
         # {machine: deadline of the next event}
         self.deadlines = dict.fromkeys(range(machines),
@@ -203,8 +204,8 @@ class Boot:
 
         ended: an event; once it is set, the machines are ended.
         """
-        # However this process ends, setpriv sends rdma-vm a signal. Then
-        # rdma-vm ends its QEMUs.
+        # Starts rdma-vm so that it gets a signal, however this process ends.
+        # Then rdma-vm ends its QEMUs.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE,
@@ -227,7 +228,8 @@ class Boot:
         try:
             line = lines.get(timeout=1)
         except queue.Empty:
-            # Another process may hold the pipe open.
+            # Ends with the process, because another process may hold the pipe
+            # open.
             return process.poll() is None
         if line is not None:
             self.take(line)
@@ -286,8 +288,8 @@ def run_group(group, folder, work, ended):
         for test in group:
             show(test)
         left = [test for test in group if not test.outcomes]
-        # A test may have crashed its machine. The rest gets another machine,
-        # unless the machine did not even start.
+        # Continues with the rest, in another machine, because a test may have
+        # crashed its machine. Ends if the machine did not even start.
         group = left if len(left) < len(group) else []
 
 

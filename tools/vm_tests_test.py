@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of vm_tests with a stand-in for rdma-vm that runs on the host."""
+"""Tests vm_tests with a stand-in for rdma-vm that runs on the host."""
 
 import contextlib
 import io
@@ -10,7 +10,8 @@ import unittest
 
 import vm_tests
 
-# Leaves its options out and runs the command, for -n 2 twice, with marks.
+# A stand-in for rdma-vm, which ignores its options and runs the command, for -n
+# 2 twice, with marks.
 RDMA_VM = """#!/bin/bash
 echo "$*" >>{folder}/boots
 hosts=1
@@ -26,7 +27,7 @@ REPORT = """<testsuites><testsuite name="Pool">
 <testcase name="Lends" classname="Pool" status="run" result="completed"/>
 <testcase name="Pins" classname="Pool" status="run" result="skipped">
   <skipped message="no device"/></testcase></testsuite></testsuites>"""
-# Takes run_all and with it the "machine" down.
+# A command that takes run_all and with it the "machine" down.
 CRASH = "kill -KILL $PPID; sleep 2"
 
 
@@ -131,7 +132,8 @@ class VmTestsTest(unittest.TestCase):
 
     def test_boots_run_side_by_side(self):
         self.use_lanes(2)
-        # Each waits until the other has begun, in a machine of its own.
+        # Makes two tests that wait for each other, so each needs a machine of
+        # its own.
         for name, other in ("a", "b"), ("b", "a"):
             self.add(name, f"touch {self.folder}/{name}.begun; until [[ -e "
                      f"{self.folder}/{other}.begun ]]; do sleep 0.1; done")

@@ -2,9 +2,10 @@
 
 load("@cuda//:defs.bzl", "CUDA_ARCHITECTURES", "CUDA_RELEASE", "NVCC")
 
-# Small code matters for packages, whose libraries all contain the code. zstd
-# needs a driver of CUDA 13, as does all output of this toolkit. For older
-# drivers there is LZ4.
+# The flag that compresses the code. Small code matters for packages, whose
+# libraries all contain the code. nvcc's newer compression, zstd, needs a driver
+# of CUDA 13, as does all output of that toolkit. For older drivers there is
+# LZ4.
 _COMPRESS = "--compress-mode=size" if CUDA_RELEASE >= [13] else "-Xfatbin=-compress-all"
 
 def _newest():
@@ -19,8 +20,8 @@ def _code():
     return " ".join(flags + ["-gencode=arch=%s,code=%s" % (_newest(), _newest())])
 
 def _compile(name, src, hdrs, out):
-    # The release is a part of the command, so that another release recompiles.
-    # Products and sums are rounded one by one, and subnormals are numbers.
+    # Names the release in the command, so that another release recompiles.
+    # Rounds products and sums one by one, and keeps subnormals as numbers.
     native.genrule(
         name = name,
         srcs = [src] + hdrs,
@@ -56,7 +57,7 @@ def cuda_array(name, symbol, fatbin, **kwargs):
         name = name + "_source",
         srcs = [fatbin] if fatbin else [],
         outs = [name + ".cc"],
-        # C++ has no empty arrays.
+        # Writes one zero for an empty file, because C++ has no empty arrays.
         cmd = """
             bytes() { %s; }
             {

@@ -6,7 +6,8 @@ tensorflow_program: a program for tests, of parts of the plugin.
 load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
 load("//third_party:cc.bzl", "UNOPTIMIZED", "cc_binary")
 
-# For targets that need an installed TensorFlow; see tools/setup --tensorflow.
+# The constraint of targets that need an installed TensorFlow; see tools/setup
+# --tensorflow.
 NEEDS_TENSORFLOW = [] if TENSORFLOW_RELEASE else ["//third_party/tensorflow:missing"]
 
 def _flavor_impl(_settings, _attr):
@@ -62,8 +63,9 @@ def tensorflow_plugin(name, srcs, deps, exports, precompiled, **kwargs):
         precompiled = precompiled,
         tags = ["manual"],
         target_compatible_with = NEEDS_TENSORFLOW,
-        # Libraries are searched in this order. If TensorFlow exports names of a
-        # library that we bring ourselves, ours come first.
+        # Names TensorFlow's libraries last, because libraries are searched in
+        # this order. If TensorFlow exports names of a library that we bring
+        # ourselves, ours come first.
         deps = deps + ["@tensorflow//:libraries"],
     )
     _flavored(
@@ -102,5 +104,5 @@ def tensorflow_program(name, srcs, deps, **kwargs):
         **kwargs
     )
 
-# The settings of the wheel's build that change the layout of structures.
+# The flags of the wheel's build that change the layout of structures.
 TENSORFLOW_COPTS = ["-DEIGEN_MAX_ALIGN_BYTES=64"]

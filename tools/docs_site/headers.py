@@ -23,8 +23,8 @@ PATTERNS = [
 
 COMMENT = re.compile(r"^( *)//(?!/)(?: (.*)|)$")
 TRAILING = re.compile(r"^(.*\S) +// (.*)$")
-# Doxygen takes these characters for commands, tags or links, and leaves text
-# between back quotes alone.
+# The characters that Doxygen takes for commands, tags or links. Doxygen leaves
+# text between back quotes alone.
 SPECIAL = re.compile(r"(`[^`]*`)|([\\@<>#%&])")
 
 
@@ -40,7 +40,7 @@ def converted(text):
         comment = COMMENT.match(line)
         if comment:
             said = comment[2] or ""
-            # Examples are indented, after a blank line.
+            # Recognises an example by its indentation, after a blank line.
             in_code = bool(said.startswith("  ") and (blank_before or in_code)
                            or in_code and not said)
             blank_before = not said

@@ -68,7 +68,7 @@ def navigation(pages, map_text):
     `map_text` is that of docs/README.md; empty where there is none.
     """
     sections, seen = [], {"README.md", MAP, API, *PROJECT}
-    # The links before the first section are for everyone.
+    # Puts the links before the first section into a section for everyone.
     text = re.sub(r"\A# .*", "## Everyone", map_text)
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         title, _, body = part.partition("\n")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each query of the dashboard names existing metrics and labels."""
+"""Tests that each query of the dashboard names existing metrics and labels."""
 
 import json
 import pathlib
