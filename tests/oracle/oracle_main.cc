@@ -41,8 +41,8 @@ struct Flags {
   bool verbose = false;
 };
 
-// The newest program. If the process hangs or crashes, the cause is this
-// program or a program that runs in parallel.
+// The seed of the newest program. If the process hangs or crashes, the cause is
+// this program or a program that runs in parallel.
 std::atomic<uint64_t> latest{0};
 
 void OnSignal(int number) {
@@ -126,8 +126,8 @@ class Oracle {
     std::string text;
     for (const Plan& plan : program.calls) {
       ++calls_;
-      // Does not judge calls of the rough channel: stock gRPC may have ended
-      // their connection because of too much metadata.
+      // Skips calls of the rough channel: stock gRPC may have ended their
+      // connection because of too much metadata.
       if (route_.stock && plan.channel == kRoughChannel) continue;
       const std::string wrong =
           Judge(program, plan, stock.outcomes[plan.number],
@@ -136,8 +136,8 @@ class Oracle {
       ++failures_;
       absl::StrAppend(&text, " ", ToText(plan), "\n", wrong);
     }
-    // A complaint about the run over stock gRPC shows an error of the program
-    // itself.
+    // Reports a complaint about the run over stock gRPC, which shows an error
+    // of the program itself.
     for (const std::string& complaint : stock.complaints) {
       ++failures_;
       absl::StrAppend(&text, " stock: ", complaint, "\n");

@@ -13,13 +13,13 @@
 namespace penstock::oracle {
 
 struct Outcome {
-  // The client's results.
+  // The results that the client sees.
   grpc::Status status;
   Metadata initial;
   Metadata trailing;
   std::vector<Digest> received;
 
-  // The server's results.
+  // The results that the server sees.
   int runs = 0;  // calls of the handler
   Metadata client_metadata;
   std::vector<Digest> server_received;

@@ -20,8 +20,8 @@ class ServerPlayer {
       const Phase& phase = plan_.phases[i];
       if (!exchange_.Play(i, phase.down, phase.up, phase.late,
                           /*ends=*/false)) {
-        // The call has ended, and the client has its status: this status goes
-        // nowhere.
+        // Returns any status, because the call has ended, and the client has
+        // its status.
         return call_->Finish(grpc::Status(grpc::StatusCode::ABORTED, "over"));
       }
     }

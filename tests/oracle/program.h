@@ -26,11 +26,12 @@ enum class ClientApi {
   kGenericAsync,
   kGenericCallback
 };
-// A generic server serves every method that no other server serves.
+// The API of a server. A generic server serves every method that no other
+// server serves.
 enum class ServerApi { kSync, kAsync, kCallback, kGeneric };
 
-// The end of a call after its phases. Unless noted otherwise, the results on
-// both sides are deterministic.
+// The way in which a call ends after its phases. Unless noted otherwise, the
+// results on both sides are deterministic.
 enum class Ending {
   kFinish,  // the server reads the end of the requests and returns its status
   kEarly,   // the server returns its status before reading all requests
@@ -52,12 +53,12 @@ struct Message {
   bool hint = false;   // more messages follow soon
 };
 
-// The client sends `up` while the server sends `down`. Both receive all
-// messages before the next phase begins.
+// One phase of a call. The client sends `up` while the server sends `down`.
+// Both receive all messages before the next phase begins.
 struct Phase {
   std::vector<Message> up;
   std::vector<Message> down;
-  // The receiver starts only once as much as possible has arrived.
+  // True if the receiver starts only once as much as possible has arrived.
   bool late = false;
 };
 
@@ -70,20 +71,21 @@ struct Plan {
   ServerApi server = ServerApi::kSync;
   int channel = 0;
 
-  // The first phase of a unary call or a download has one message up.
+  // The phases in order. The first phase of a unary call or a download has one
+  // message up.
   std::vector<Phase> phases;
   // The number of phases after which the client half-closes.
   size_t half_close_after = 0;
   bool coalesced = false;  // each side's end is sent with its last message
-  // The beginning of the call is sent with the first message.
+  // True if the beginning of the call is sent with the first message.
   bool corked = false;
-  // The client waits for initial metadata before messages.
+  // True if the client waits for initial metadata before messages.
   bool waits_for_initial = false;
 
   Ending ending = Ending::kFinish;
   std::vector<Message> unread;  // for kEarly: requests that nobody reads
-  // Messages that the server sends before its status. A unary call or an upload
-  // has one, unless the status is an error.
+  // The messages that the server sends before its status. A unary call or an
+  // upload has one, unless the status is an error.
   std::vector<Message> last;
   // For k*Behind: the number of messages read before the end.
   size_t last_reads = 0;
@@ -116,7 +118,7 @@ struct Settings {
 // An event during a program. Only the shutdown is visible to calls.
 enum class Event { kNone, kPathLoss, kChannelGone, kShutdown };
 
-// The size of most of a program's messages.
+// The size of most messages of a program.
 enum class Style {
   kMixed,
   kSmall,  // with many more calls

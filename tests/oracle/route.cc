@@ -81,8 +81,8 @@ const Route* FindRoute(const std::string& name) {
 void BreakSharedMemory() {
   for (uintptr_t page : OwnControlPages()) {
     uint32_t head[2] = {};  // magic and version
-    // Both avoid plain accesses, because the page may have been unmapped or
-    // replaced since the search.
+    // Copies through the kernel instead of by plain accesses, because the page
+    // may have been unmapped or replaced since the search.
     if (!Copy(page, head, sizeof head, /*write=*/false) ||
         head[1] != fabric::shm::kLayoutVersion) {
       continue;

@@ -134,7 +134,8 @@ std::set<int> CodesOf(const Program& program, const Plan& plan) {
 Outcome Certain(const Certainty& certain, const Outcome& outcome) {
   Outcome part;
   if (certain.status) {
-    // The status details are sent as metadata.
+    // Compares the status details only with the metadata, as which they are
+    // sent.
     part.status = grpc::Status(
         outcome.status.error_code(), outcome.status.error_message(),
         certain.metadata ? outcome.status.error_details() : "");
@@ -158,17 +159,17 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   Certainty certainty;
   if (program.event == Event::kShutdown) return certainty;
   switch (plan.ending) {
-    // Nothing is certain: the event that ends the call may come before or after
-    // the server's status.
+    // Expects nothing for certain: the event that ends the call may come before
+    // or after the server's status.
     case Ending::kCancelBehind:
     case Ending::kDeadlineBehind:
     case Ending::kRandomCancel:
     case Ending::kRandomDeadline:
-    // Nothing is certain: stock gRPC sends such a call anyway, and may receive
-    // the answer before it checks its timer.
+    // Expects nothing for certain: stock gRPC sends such a call anyway, and may
+    // receive the answer before it checks its timer.
     case Ending::kPastDeadline:
       return certainty;
-    // Only the status is certain, because the deadline may come at any point of
+    // Expects only the status, because the deadline may come at any point of
     // the call.
     case Ending::kDeadline:
       certainty.status = plan.channel != kRoughChannel &&
@@ -176,8 +177,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
       return certainty;
     case Ending::kClientCancels:
     case Ending::kServerCancels:
-      // Nothing is certain on the rough channel: a refusal may come before or
-      // after the cancellation.
+      // Expects nothing for certain on the rough channel: a refusal may come
+      // before or after the cancellation.
       if (plan.channel == kRoughChannel) return certainty;
       certainty.status = certainty.messages = true;
       break;
@@ -188,7 +189,8 @@ Certainty CertaintyOf(const Program& program, const Plan& plan) {
   }
   const bool refused = plan.channel == kRoughChannel;
   if (!ExceedsLimit(program.settings, plan) && !refused) return certainty;
-  // A refusal of one side ends the call while the other may still send.
+  // Expects less if both sides send: a refusal of one side ends the call while
+  // the other may still send.
   const bool both_send = std::any_of(
       plan.phases.begin(), plan.phases.end(), [](const Phase& phase) {
         return !phase.up.empty() && !phase.down.empty();
@@ -238,7 +240,8 @@ std::string Judge(const Program& program, const Plan& plan,
                         DifferenceOf("stock", stock, "here", outcome));
   }
   Certainty certain = CertaintyOf(program, plan);
-  // Stock gRPC may end a connection after too much metadata.
+  // Allows the loss of the connection, which stock gRPC may end after too much
+  // metadata.
   const bool lost = plan.channel == kRoughChannel &&
                     stock.status.error_code() == grpc::StatusCode::UNAVAILABLE;
   if (lost) certain = Certainty();

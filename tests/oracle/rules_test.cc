@@ -76,8 +76,8 @@ TEST(RulesTest, OkWithoutTheServersMetadataIsNeverRight) {
   EXPECT_NE(Judge(Program(), plan, outcome, outcome), "");
 }
 
-// gRPC's filters drop either all initial metadata or none, and only in a
-// cancelled call.
+// Tests missing initial metadata. gRPC's filters drop either all of it or none,
+// and only in a cancelled call.
 TEST(RulesTest, InitialMetadataIsMissingWholeAndWithACancelOnly) {
   for (Ending ending : {Ending::kFinish, Ending::kRandomCancel}) {
     Plan plan = PlanWith(ending);

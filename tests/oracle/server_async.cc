@@ -174,7 +174,7 @@ class AsyncChat final : public AsyncCall<Context> {
   Tag read_, write_;
 };
 
-// Counts the methods that still wait for calls.
+// The number of methods that still wait for calls.
 class Waiting {
  public:
   void Begin() {

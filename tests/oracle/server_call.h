@@ -68,7 +68,7 @@ class ApiService {
   virtual void End() {}
 };
 
-// `handler` and `crew` must outlive the service.
+// Make a service for one API. `handler` and `crew` must outlive the service.
 std::unique_ptr<ApiService> NewSyncService(const Handler* handler);
 std::unique_ptr<ApiService> NewCallbackService(const Handler* handler,
                                                Crew* crew);

@@ -50,7 +50,7 @@ class Pump {
       while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Set(ok);
     });
   }
-  // All operations must have ended.
+  // Waits for the thread. All operations must have ended.
   ~Pump() { Stop(); }
   void Stop() {
     if (!thread_.joinable()) return;

@@ -82,8 +82,8 @@ std::shared_ptr<grpc::Channel> World::NewChannel() const {
   const Settings& settings = program_.settings;
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // With a deadline and gRPC 1.51.1's retries, a read may wait forever, over
-  // any transport (--path=stock --seed=200441).
+  // Disables retries. With a deadline and gRPC 1.51.1's retries, a read may
+  // wait forever, over any transport (--path=stock --seed=200441).
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   SetIfGiven(&arguments, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
              settings.client_receives);
@@ -206,12 +206,12 @@ grpc::Status World::MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
 // Makes an echo call: everything sent earlier on the connection has arrived
 // once the echo comes back.
 void World::Settle(size_t channel) {
-  // With a limit on streams, the echo might wait for the call that waits for
-  // the echo.
+  // Makes no call if streams are limited, because the echo might wait for the
+  // call that waits for the echo.
   if (program_.settings.streams_at_once != kDefault) return;
   const auto at = ChannelAt(channel);
-  // The channel may be gone already, because a server's thread may come here
-  // late.
+  // Makes the call only if there still is a channel, because a server's thread
+  // may come here late.
   if (at != nullptr) MakeEcho(at, Message());
 }
 

@@ -27,14 +27,16 @@ namespace penstock::oracle {
 // The result of a program.
 struct Result {
   std::vector<Outcome> outcomes;  // of its calls
-  // Other problems: failures of bystanders' calls, which must all succeed.
+  // Problems apart from the calls' outcomes: failures of bystanders' calls,
+  // which must all succeed.
   std::vector<std::string> complaints;
   std::vector<std::string> paths;  // the paths of its connections
 };
 
 class World {
  public:
-  // `route` and `program` must outlive the world.
+  // Makes a server and its channels. `route` and `program` must outlive the
+  // world.
   World(const Route& route, const Program& program);
   ~World();
   World(const World&) = delete;
@@ -44,7 +46,7 @@ class World {
   Result Run();
 
  private:
-  // The state of one call.
+  // One call of the program, and its state.
   struct Case {
     std::mutex mu;
     Meeting meeting;

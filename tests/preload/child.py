@@ -1,4 +1,4 @@
-"""Runs programs with the stub preloaded, and reads their output."""
+"""Runs programs with Penstock's library preloaded, and reads their output."""
 
 import os
 import re
@@ -10,7 +10,7 @@ STUB = f"{FOLDER}/libpenstock-preload.so"
 LIBRARY = os.path.abspath("penstock/libpenstock.so.0")
 PYTHON = "/usr/bin/python3"
 
-# The limit allows for slow and busy machines.
+# The timeout of a program in seconds. Allows for slow and busy machines.
 SECONDS = 60
 
 OVER_SHM = r"penstock\[\d+\]: connection (to|from) \S+: shm \(ring"

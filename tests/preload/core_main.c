@@ -23,7 +23,8 @@
 // be made.
 static int UseGrpc(void) {
   grpc_init();
-  // Otherwise the kernel may give one port to two servers of one user.
+  // Lets no other server have the port. Otherwise the kernel may give one port
+  // to two servers of one user.
   grpc_arg alone = {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT};
   const grpc_channel_args arguments = {1, &alone};
   grpc_server* server = grpc_server_create(&arguments, NULL);
@@ -41,7 +42,8 @@ static int UseGrpc(void) {
   grpc_channel_credentials_release(credentials);
   grpc_connectivity_state state =
       grpc_channel_check_connectivity_state(channel, 1);
-  // Occasionally the first attempt fails, in a stock program as well.
+  // Tries again for a while. Occasionally the first attempt fails, in a stock
+  // program as well.
   while (port != 0 && state != GRPC_CHANNEL_READY) {
     const gpr_timespec end = gpr_time_add(
         gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_seconds(20, GPR_TIMESPAN));
@@ -97,7 +99,8 @@ static int Forks(void) {
 static int Dlopen(void) {
   void* library = dlopen("libonly_by_runpath.so", RTLD_NOW);
   if (library == NULL) printf("%s\n", dlerror());
-  // dlopen() keeps its own error, and the stub leaves none.
+  // Checks the error of dlopen(): dlopen() keeps its own, and the preloaded
+  // library leaves none.
   if (dlopen("libis_nowhere.so", RTLD_NOW) != NULL) return 0;
   const char* error = dlerror();
   return library != NULL && error != NULL &&

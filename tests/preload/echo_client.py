@@ -19,7 +19,7 @@ def message(size):
 
 
 def equal(got, wanted):
-    """Does not print the values, which may be long."""
+    """Fails without printing the values, which may be long."""
     if got != wanted:
         raise AssertionError(f"{len(got)} bytes for {len(wanted)}, or others")
 

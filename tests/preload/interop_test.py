@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Runs gRPC's own unchanged interoperability programs, with the stub at both
-sides or at one."""
+"""Tests gRPC's own unchanged interoperability programs, with Penstock's
+library preloaded at both sides or at one."""
 
 import os
 import socket
@@ -12,7 +12,8 @@ from child import STUB, Child, run
 HERE = os.path.abspath("tests/preload")
 ATTEMPTS = 100  # to reach a server that has just been started
 
-# Leaves out cases that need Google's credentials or take a minute.
+# The cases of gRPC's programs, without those that need Google's credentials or
+# take a minute.
 CASES = """
     cancel_after_begin cancel_after_first_response client_compressed_streaming
     client_compressed_unary client_streaming custom_metadata empty_stream

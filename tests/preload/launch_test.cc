@@ -1,5 +1,5 @@
-// Running a program with the stub preloaded, and the reasons for programs that
-// cannot be carried.
+// Tests running a program with Penstock's library preloaded, and the reasons
+// for programs that cannot be carried.
 
 #include "preload/launch.h"
 
@@ -99,7 +99,8 @@ TEST_F(LaunchTest, ASanitizerIsSeenInWhatItInstruments) {
   EXPECT_EQ(ReadElf(Read(kAsan))->sanitizer, "AddressSanitizer");
   EXPECT_EQ(ReadElf(Read(kTsan))->sanitizer, "ThreadSanitizer");
   EXPECT_EQ(ReadElf(Read("/bin/sh"))->sanitizer, "");
-  // A string outside the loader's name table. Compilers contain such strings.
+  // Writes a name of a sanitizer outside the loader's name table. Compilers
+  // contain such strings.
   const std::string mentions("\0__asan_init\0", 13);
   EXPECT_EQ(ReadElf(Read("/bin/sh") + mentions)->sanitizer, "");
 }
@@ -113,7 +114,7 @@ TEST_F(LaunchTest, AnyBytesCanBeRead) {
   for (int round = 0; round < 3000; ++round) {
     std::string bad = good;
     for (int i = 0; i < 16; ++i) {
-      // Damage the headers, which lead to the dynamic section.
+      // Damages the headers, which lead to the dynamic section.
       bad[SELFMAG + random() % 1000] = static_cast<char>(random());
     }
     ReadElf(bad);
@@ -163,7 +164,7 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
     ASSERT_EQ(chmod(program.c_str(), mode), 0);
     ExpectNot(CheckProgram(program, kPath), "more rights than its caller");
   }
-  // A file of the own user gives no rights.
+  // Gives the file back to the own user. Such a file gives no further rights.
   ASSERT_EQ(chown(program.c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(program.c_str(), 06755), 0);
   EXPECT_EQ(CheckProgram(program, kPath), absl::OkStatus());

@@ -1,7 +1,7 @@
 // lookups: initialises gRPC, and prints the number of calls of
-// _dl_find_object(), the stub's lookup of its caller. Counts them for 1,000
-// further initialisations and shutdowns, for 1,000 copies of short slices, and
-// for 1,000 copies of long ones.
+// _dl_find_object(), by which the preloaded library looks up its caller. Counts
+// them for 1,000 further initialisations and shutdowns, for 1,000 copies of
+// short slices, and for 1,000 copies of long ones.
 
 #include <dlfcn.h>
 #include <grpc/grpc.h>

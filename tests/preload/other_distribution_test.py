@@ -21,7 +21,7 @@ SERVER = os.path.abspath("examples/greeter/greeter_server")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 PACKAGE = pathlib.Path("python/penstock").absolute()
 
-# Penstock only checks that libgrpc has this symbol.
+# The symbol of libgrpc whose presence Penstock checks.
 LOOKED_FOR = rb"grpc_parse_ipv6_hostport"
 
 
@@ -67,7 +67,7 @@ class OtherDistributionTest(unittest.TestCase):
         self.assert_carries_nothing(r"libabsl_\w+\.so\.\d+: cannot open shared",
                                     self.of_other_soname(LIBRARY))
 
-    # Both releases of abseil are installed, as after an upgrade.
+    # Tests two releases of abseil in one process, as after an upgrade.
     def test_a_preloaded_library_that_wants_other_functions_of_grpc(self):
         self.assert_carries_nothing("undefined symbol: .*debian",
                                     self.of_other_namespace(LIBRARY))
@@ -80,8 +80,8 @@ class OtherDistributionTest(unittest.TestCase):
         self.assertRegex(flags, r"FLAGS.*BIND_NOW")
 
     def assert_stock(self, what, preload=None, programs=(SERVER, CLIENT)):
-        """Greeters that are linked to Penstock run without it, and the log
-        says why."""
+        """Tests greeters that are linked to Penstock. They run without it, and
+        the log says why."""
         server, client = programs
         with Child(server, "127.0.0.1:0", preload=preload) as serving:
             ended = run(client, serving.address, preload=preload)

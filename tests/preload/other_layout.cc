@@ -1,4 +1,5 @@
-// Preloaded, makes libgrpc report another layout of an empty channel stack.
+// A library to preload, which makes libgrpc report another layout of an empty
+// channel stack.
 
 #include <dlfcn.h>
 #include <stddef.h>

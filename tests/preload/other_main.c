@@ -1,5 +1,6 @@
-// Calls each function that the stub intercepts, linked with the fake gRPC of
-// other_grpc.c. Exits with 3 if the server cannot listen on its port.
+// Calls each function that the preloaded library intercepts, linked with the
+// fake gRPC of other_grpc.c. Exits with 3 if the server cannot listen on its
+// port.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>

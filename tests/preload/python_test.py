@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Stock programs in Python, over shared memory by the preloaded stub.
+"""Tests stock programs in Python, over shared memory by the preloaded library.
 
 Run it with Debian's python3, whose python3-grpcio this needs.
 """
@@ -86,7 +86,7 @@ class PythonTest(unittest.TestCase):
                 with self.subTest(api=api, case=case):
                     ended = self.call(api, server.address, case, tls, **REQUIRE)
                     self.assertEqual({"to"}, ended.sides_over_shm(), ended)
-            # A client without TLS must fail.
+            # Expects that a client without TLS fails.
             stranger = run(PYTHON, CLIENT, api, server.address, "sizes")
             self.assertNotEqual(0, stranger.code)
 
@@ -163,13 +163,13 @@ class PythonTest(unittest.TestCase):
                   "except grpc.RpcError as error: print(error.code())")
         ended = run(PYTHON, "-c", script, GRPC_XDS_BOOTSTRAP_CONFIG=bootstrap,
                     GRPC_VERBOSITY="INFO", GRPC_TRACE="xds_client")
-        # The client has connected, and has learned that the server is no
-        # control plane.
+        # Expects that the client has connected, and has learned that the server
+        # is no control plane.
         self.assertIn("ADS call status received", ended.log)
         self.assertIn("UNIMPLEMENTED", ended.log)
         self.assertEqual(set(), server.end().sides_over_shm())
 
-    # Programs that the stub leaves alone.
+    # Tests programs that the preloaded library leaves alone.
 
     def copy_of_grpcio(self, release):
         """Makes a copy of grpcio that claims to be of another release."""
@@ -193,7 +193,7 @@ class PythonTest(unittest.TestCase):
         self.assertIn("ImportError", required.log)
         self.assertRegex(required.log, "Penstock is required but not used: .*"
                          + re.escape(why))
-        # The log must not have the loader's text for a missing file.
+        # Expects the reason, not the loader's text for a missing file.
         self.assertNotIn("No such file", required.log)
 
     def test_another_release_of_grpcio(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""A program that is run with the stub, by preload/launch.h."""
+"""Tests a program that is run with Penstock's library preloaded, by
+preload/launch.h."""
 
 import os
 import signal

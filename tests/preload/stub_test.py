@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Tests the stub in programs of all kinds: what it carries, what it leaves
-alone, and what it reports if something is missing."""
+"""Tests the preloaded library in programs of all kinds: what it carries, what
+it leaves alone, and what it reports if something is missing."""
 
 import os
 import re
@@ -18,7 +18,7 @@ SERVER = os.path.abspath("examples/greeter/greeter_server")
 ARCHIVE = os.path.abspath("penstock/libpenstock.a")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 
-# The functions of other_grpc.c that other_main.c calls.
+# The functions of other_grpc.c that other_main.c calls, in order.
 OTHER_CALLS = ["init", "channel_create", "slice_from_copied_buffer",
                "server_create", "server_add_http2_port"]
 
@@ -93,7 +93,7 @@ class CarriedTest(unittest.TestCase):
         begun, copied_short, copied_long = lookups()
         self.assertEqual((0, 0), (begun, copied_short))
         self.assertEqual(1000, copied_long)
-        # Nothing is looked up less often without the library, because nothing
+        # Expects as many lookups as calls without the library, because nothing
         # then keeps gRPC loaded.
         self.assertEqual([1000] * 3, lookups(PENSTOCK_LIBRARY="/is/nowhere"))
 
@@ -119,8 +119,8 @@ class LeftAloneTest(unittest.TestCase):
         self.assertEqual((0, ""), (ended.code, ended.log))
 
     def test_a_program_with_penstock_in_it(self):
-        # If the stub looked for the library, it would report that there is
-        # none.
+        # Names a library that does not exist. Looking for it would leave a
+        # report.
         setting = {"PENSTOCK_LIBRARY": "/is/nowhere"}
         with Child(SERVER, "127.0.0.1:0", **setting) as server:
             self.assertNotIn("libpenstock.so", server.maps())
@@ -129,7 +129,8 @@ class LeftAloneTest(unittest.TestCase):
             self.assertEqual(0, ended.code, ended)
             self.assertEqual({"to"}, ended.sides_over_shm())
             self.assertEqual([], ended.reasons_not_to())
-        # The program's own policy holds, not the stub's.
+        # Starts a server that requires Penstock: the program's own policy
+        # holds, not the preloaded library's.
         with Child(SERVER, "127.0.0.1:0", PENSTOCK_POLICY="require") as server:
             self.assertIn("listening", server.first_line)
 
@@ -158,7 +159,8 @@ class LeftAloneTest(unittest.TestCase):
                               ("tsan", "ThreadSanitizer")):
             ended = run(f"{HERE}/{program}")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
-            # gRPC leaks memory, and a race within gRPC is not our fault.
+            # Silences reports about gRPC, which leaks memory, and has a race
+            # that is not our fault.
             quiet = {"ASAN_OPTIONS": "detect_leaks=0",
                      "TSAN_OPTIONS": "report_bugs=0"}
             ended = run(f"{HERE}/{program}_core", "forks", **quiet)

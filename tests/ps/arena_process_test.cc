@@ -1,4 +1,5 @@
-// Runs ps_server as a process whose dense values have no room in shared memory.
+// Tests ps_server as a process whose dense values have no room in shared
+// memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +28,8 @@ using ::testing::Not;
 
 constexpr int64_t kElements = 6 << 20;  // 24 MiB
 
-// Returns the log of a server with so large an arena, which has got the first
-// value of a table.
+// Returns the log of a server with an arena of this size, which has got the
+// first value of a table.
 std::string LogOfServerWith(int arena_mib) {
   const auto server =
       Child::Start({"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"},

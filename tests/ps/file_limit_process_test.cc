@@ -1,4 +1,4 @@
-// Runs ps_server under `ulimit -f`. A checkpoint that needs a larger file
+// Tests ps_server under `ulimit -f`. A checkpoint that needs a larger file
 // fails, the error names the remedy, and the server continues.
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Runs ps_server --spill on a disk that fills up again and again. The server
+// Tests ps_server --spill on a disk that fills up again and again. The server
 // must live, keep each row that it took, and take more once there is room.
 
 #include <fcntl.h>
@@ -158,7 +158,8 @@ class FullDiskProcessTest : public testing::Test {
   void Fill(uint64_t pushes) {
     std::unique_ptr<Ballast> others;
     absl::Status refused;
-    // A slow machine may exceed a deadline, which is no refusal.
+    // Repeats a push that exceeds its deadline, which is no refusal, but
+    // happens on a slow machine.
     while (refused.ok() || absl::IsDeadlineExceeded(refused)) {
       if (others == nullptr && rows_ >= pushes * kRowsAPush) {
         others = std::make_unique<Ballast>(folder_);
@@ -209,7 +210,7 @@ class FullDiskProcessTest : public testing::Test {
 
 bool FullDiskProcessTest::may_mount_ = false;
 
-// FULL_DISK_FILLS sets the number of rounds.
+// Tests several rounds. FULL_DISK_FILLS sets their number.
 TEST_F(FullDiskProcessTest, TheServerSurvivesEachFill) {
   int fills = 2;
   if (const char* value = getenv("FULL_DISK_FILLS")) {

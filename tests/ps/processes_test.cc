@@ -1,5 +1,5 @@
-// Kills and stops servers and workers, which are processes. The other processes
-// must continue, or must end soon and name the missing process.
+// Tests servers and workers, as processes, that are killed and stopped. The
+// other processes must continue, or must end soon and name the missing process.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ constexpr char kForEver[] = "1000000000\n";  // steps
 // Limits a worker's call, and therefore every wait in this test.
 constexpr absl::Duration kTimeout = absl::Seconds(3);
 
-// A worker: takes as many steps as each line of its input says, and prints
+// Runs a worker: takes as many steps as each line of its input says, and prints
 // "done", or why it has ended.
 
 Model OneTableAtEach() {
@@ -43,7 +43,7 @@ Model OneTableAtEach() {
   for (const char* name : {"a", "b"}) {
     TableSpec table;
     table.name = name;
-    // No two of these tables share a server.
+    // Makes tables so large that no two share a server.
     table.rows = DenseSpec{tensor::DType::kF32, {8192}};
     table.optimizer.schedule.learning_rate = 1;
     model.tables.push_back(table);
@@ -180,14 +180,15 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   workers_[1]->Suspend();
   EXPECT_TRUE(TakeSteps({0}));
   workers_[1]->Resume();
-  // The workers are no longer at the same step. Worker 0 must not stop, because
-  // worker 1 may wait for its pushes.
+  // Lets worker 0 continue for ever, because the workers are no longer at the
+  // same step, and worker 1 may wait for its pushes.
   workers_[0]->Tell(kForEver);
   EXPECT_TRUE(TakeSteps({1}));
 }
 
-// The message names the server, or a worker: a worker may end first that waits
-// for another worker, which waits for the server.
+// Tests a server that is killed. The message names the server, or a worker: a
+// worker may end first that waits for another worker, which waits for the
+// server.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();

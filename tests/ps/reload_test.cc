@@ -1,5 +1,5 @@
-// At SIGHUP, a server reads its secrets again. The secrets change during a
-// training.
+// Tests a server that reads its secrets again at SIGHUP. The secrets change
+// during a training.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The seeds that a random test of the parameter server runs.
+// Chooses the seeds that a random test of the parameter server runs.
 
 #ifndef PENSTOCK_TESTS_PS_SEEDS_H_
 #define PENSTOCK_TESTS_PS_SEEDS_H_
@@ -15,7 +15,8 @@ namespace penstock::ps {
 // ++seed).
 class Seeds {
  public:
-  // `time` limits a loop; the first seed always runs.
+  // Makes a range of `count` seeds. `time` limits a loop; the first seed always
+  // runs.
   Seeds(uint64_t first, uint64_t count, absl::Duration time)
       : first_(first), count_(count), time_(time) {}
 

@@ -1,4 +1,4 @@
-// Runs ps_server --spill as a process. Trains a model larger than its memory.
+// Tests ps_server --spill as a process. Trains a model larger than its memory.
 // Kills the server, and another server continues.
 
 #include <gmock/gmock.h>

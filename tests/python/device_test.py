@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
-"""Tensors on CUDA devices, in Python, with simulated devices. Reading their
-memory kills a process, and their streams run only while somebody waits. See
-tests/tensor_service/fake_device.h."""
+"""Tests tensors on CUDA devices, in Python, with simulated devices. Reading
+their memory kills a process, and their streams run only while somebody waits.
+See tests/tensor_service/fake_device.h."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ import pytest
 
 import peer
 
-# Replaces the package's own module, which finds no device here.
+# The module to import instead of the package's own, which finds no device here.
 MODULE = pathlib.Path("tests/python/with_devices/_penstock.so").absolute()
 spec = importlib.util.spec_from_file_location("penstock._penstock", MODULE)
 sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -203,7 +203,7 @@ def test_the_stream_of_an_interface_is_waited_for_and_no_other(stream):
     fake.FakeQueueSet(0, stream, there.address, 7, 4)
     fake.FakeQueueSet(0, OTHER, there.address, 9, 4)
     tensor = penstock.Tensor(there)
-    # Later than the stream says.
+    # Queues more work, later than the moment for which the tensor waits.
     fake.FakeQueueSet(0, stream, there.address, 8, 4)
     assert tensor.to_host().bits()[0, 0] == 0x07070707
     assert fake.FakeQueued(0, stream) == 1
@@ -359,7 +359,7 @@ def test_gaps_of_dlpack_are_refused_and_stay_the_producers():
     assert there.deleted == 0
 
 
-# Other threads run while the device is queried.
+# Tests that other threads run while the device is queried.
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_capsule_that_threads_use_at_once_is_used_once(fails):
     there = WithDLPack(values())
@@ -564,7 +564,8 @@ def test_what_is_to_stay_on_a_device_needs_one():
         with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
             there = penstock.Tensor(values()).to_device("cuda:1")
             client.put({"a": there})
-            # No transport in this test reaches a simulated device.
+            # Expects tensors on the host, because no transport in this test
+            # reaches a simulated device.
             got = client.get(["a"], keep_on_device=True)
             np.testing.assert_array_equal(got["a"].to_host().numpy(), values())
             fake.FakeEnable(0)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""DLPack between Penstock, NumPy and PyTorch, and producers and consumers that
-do not behave."""
+"""Tests DLPack between Penstock, NumPy and PyTorch, and producers and
+consumers that do not behave."""
 
 import ctypes
 import gc
@@ -96,7 +96,7 @@ def test_a_capsule_that_nobody_uses_lets_go():
     memory = tensor.numpy(writable=True)
     capsule = tensor.__dlpack__()
     del capsule
-    # Nobody else uses the memory, so the tensor is not copied.
+    # Expects no copy, because nobody else uses the memory.
     assert np.shares_memory(tensor.numpy(writable=True), memory)
 
 
@@ -174,7 +174,7 @@ def test_what_the_source_raises_is_passed_on():
         penstock.from_dlpack(OfDevice(ZeroDivisionError()))
 
 
-# device_test.py tests the memory of CUDA.
+# Tests memory of other devices. device_test.py tests the memory of CUDA.
 def test_memory_of_other_devices_is_refused_before_it_is_asked_for():
     class OnDevice:
         def __dlpack_device__(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Ctrl-C, and the end of the interpreter while something is under way."""
+"""Tests Ctrl-C, and the end of the interpreter while something is under way."""
 
 import os
 import signal
@@ -26,7 +26,8 @@ waiting = penstock.TensorClient(f"127.0.0.1:{deaf.getsockname()[1]}",
                                 timeout=None)
 """
 
-# Each program ends while an object still exists, or while a call is in flight.
+# The programs to run. Each ends while an object still exists, or while a call
+# is in flight.
 ENDS = {
     "objects are alive": "got = client.get(['x'])['x'].numpy()",
     "a cycle has them": "l = [client, server]; l.append(l); del client, server",
@@ -76,7 +77,8 @@ def test_the_interpreter_ends_in_peace_while(end):
     failed = int(end == "an exception ends it")
     assert ended.returncode == failed, ended
     assert ("NotFound" in ended.stderr) == bool(failed), ended
-    # No other thread has returned to Python to report its failed call.
+    # Expects no report of a failed call: no other thread has returned to Python
+    # to report its own.
     assert "Unavailable" not in ended.stderr, ended
 
 
@@ -98,7 +100,7 @@ except KeyboardInterrupt:
                                stdout=subprocess.PIPE)
     with process:
         assert process.stdout.readline() == "begins\n"
-        # The process may already wait or not.
+        # Sends the signal at any time: the process may already wait or not.
         os.kill(process.pid, signal.SIGINT)
         assert process.communicate(timeout=30)[0] == "interrupted\n"
     assert process.returncode == 0
@@ -144,12 +146,12 @@ server.kill()
 
 
 @pytest.mark.parametrize("end, said", [
-    # The main thread never calls Penstock meanwhile.
+    # Lets the main thread call nothing of Penstock in the meantime.
     ("while gone() is not None: time.sleep(0.01)\n"
      "print('freed')", "retained 1\nfreed\n"),
     ("", "retained 1\n")], ids=["later", "at exit"])
 def test_a_thread_of_grpcs_lets_go_of_an_array(end, said):
-    # Python ends the process if memory is freed without the GIL.
+    # Makes Python end the process if memory is freed without the GIL.
     ended = peer.run(RETAINED + end, env={
         **os.environ, "PENSTOCK_FABRICS": "tcp", "PYTHONMALLOC": "debug"})
     assert (ended.returncode, ended.stdout) == (0, said), ended

@@ -1,5 +1,5 @@
-// The module of penstock's package with two simulated devices, and functions
-// for tests, called by ctypes.
+// Makes the module of penstock's package with two simulated devices, and
+// functions for tests, called by ctypes.
 
 #include <atomic>
 #include <cstdint>

@@ -188,7 +188,8 @@ with penstock.TensorClient(target) as own:
 """, target)
 
 
-# Threads of gRPC and of Python then hold each lock now and then.
+# Tests a child of a busy parent, in which threads of gRPC and of Python hold
+# each lock now and then.
 def test_a_child_waits_for_no_lock_of_its_parents(target):
     check("""
 stop = threading.Event()

@@ -1,4 +1,4 @@
-"""Further processes of a test."""
+"""Runs further processes of a test."""
 
 import contextlib
 import subprocess

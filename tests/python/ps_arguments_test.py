@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Wrong arguments are refused by name; files of TLS and secrets are used; the
-README's example runs."""
+"""Tests that wrong arguments are refused by name, that files of TLS and
+secrets are used, and that the README's example runs."""
 
 import dataclasses
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Clipping by the global norm, held against the formula."""
+"""Tests clipping by the global norm against the formula."""
 
 import run_pytest
 

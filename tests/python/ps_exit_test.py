@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""Ctrl-C, forks, and the end of the interpreter while a worker or a reader has
-something under way."""
+"""Tests Ctrl-C, forks, and the end of the interpreter while a worker or a
+reader has something under way."""
 
 import os
 import subprocess
@@ -28,8 +28,8 @@ def wait_for_the_other(worker):
     return worker.pull_async(1)
 """
 
-# Each program ends while an object still exists, or while a call is in flight.
-# The training has two workers, but only one comes.
+# The programs to run. Each ends while an object still exists, or while a call
+# is in flight. The training has two workers, but only one comes.
 ENDS = {
     "objects are alive": """
 worker = join()
@@ -93,10 +93,11 @@ WAITS = {
     "a reader's servers": "begin(); ps.Reader([deaf])",
 }
 
-# The thread gets Python's lock, and so sends its signals, when the main thread
-# next releases the lock: in the wait, because the switch interval is too long
-# for a switch earlier. A wait for a Python future may miss a signal that comes
-# as the wait begins, so the thread sends more signals.
+# A program that is interrupted in a wait. The thread gets Python's lock, and so
+# sends its signals, when the main thread next releases the lock: in the wait,
+# because the switch interval is too long for a switch earlier. A wait for a
+# Python future may miss a signal that comes as the wait begins, so the thread
+# sends more signals.
 INTERRUPTED = """
 import signal, socket
 listens = socket.create_server(("127.0.0.1", 0))  # and never answers

@@ -1,5 +1,6 @@
 #!/usr/bin/python3 -B
-"""Servers are killed in mid-training, and started again with one command."""
+"""Tests servers that are killed in mid-training, and started again with one
+command."""
 
 import concurrent.futures
 import subprocess
@@ -91,7 +92,8 @@ def test_steps_go_back_to_the_checkpoint(start, staleness, killed):
         assert checkpoint == worker.restored_step == 3
         assert restarts == [3]
         assert steps == [*range(7), *range(3, 9)]
-        # Asynchronous pulls may lack the last push for a moment.
+        # Pulls repeatedly, because asynchronous pulls may lack the last push
+        # for a moment.
         values = (worker.pull(9)["w"] for _ in range(10000))
         assert any((value == -9 * RATE).all() for value in values)
         with pytest.raises(penstock.InvalidArgument):
@@ -108,8 +110,8 @@ def test_workers_in_threads_go_on_together(start):
             for step in worker.steps(12):
                 try:
                     if step == 4 and not restarts:
-                        # The checkpoint would wait for the push of a worker
-                        # that waits for the checkpoint.
+                        # Pulls first. Otherwise the checkpoint would wait for
+                        # the push of a worker that waits for the checkpoint.
                         worker.pull(4)
                         barrier.wait()
                         if rank == 0:
@@ -120,7 +122,8 @@ def test_workers_in_threads_go_on_together(start):
                     step_once(worker, step)
                 except ps.Restarted:
                     restarts += 1
-            # Nobody leaves before the others have all values.
+            # Pulls the last step, so that nobody leaves before the others have
+            # all values.
             return restarts, np.unique(worker.pull(12)["w"]).tolist()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(train, range(2)))

@@ -34,7 +34,7 @@ def test_synchronous_workers_in_threads_make_the_means_of_all():
         return seen
     with workers([dense(shape=5)], {"w": np.zeros(5, "f4")}, count=3) as team, \
             concurrent.futures.ThreadPoolExecutor(3) as pool:
-        # The mean of three equal gradients is exact, too.
+        # Expects exact values: the mean of three equal gradients is exact, too.
         steps = gradients_of(0, 20)
         trained = [pool.submit(train, worker, steps) for worker in team]
         expected = -RATE * np.cumsum([np.zeros(5, "f4"), *steps[:-1]], axis=0)
@@ -103,7 +103,8 @@ def test_threads_may_share_a_worker():
         count = 0
         while not ends.is_set() or count == 0:
             pulled = worker.pull(0, rows={"emb": [1, 2]})
-            # Each push changes all elements by the same number.
+            # Expects equal elements, because each push changes all of them by
+            # the same number.
             assert len(np.unique(pulled["emb"])) == 1
             count += 1
         return count
@@ -142,7 +143,7 @@ def test_the_others_go_on_when_a_worker_dies_and_it_may_come_again():
                 worker.push(step, {"w": np.ones((4, 3))})
             assert worker.pull(3)["w"][0, 0] == -3 * RATE
             with ps.Worker([address], rank=1) as again:
-                # The current step, or the next one.
+                # Expects the current step, or the next one.
                 assert again.pull(again.clock).clock >= 3
 
 
@@ -228,8 +229,9 @@ def test_a_training_goes_on_from_a_checkpoint(before, after, tmp_path):
         train(worker, 4, 5)
         with ps.Reader(servers) as reader:
             kept = reader.checkpoint(incremental=True, keep=1)
-        # All checkpoints stay: step 5, its base of step 4, and step 3. If the
-        # base were damaged, step 3 would be the only good checkpoint.
+        # Expects that all checkpoints stay: step 5, its base of step 4, and
+        # step 3. If the base were damaged, step 3 would be the only good
+        # checkpoint.
         assert kept[:2] + kept[3:] == (5, True, ())
 
 

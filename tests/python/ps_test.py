@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Workers and readers of parameter servers: values, copies, waits."""
+"""Tests workers and readers of parameter servers: values, copies, waits."""
 
 import re
 import threading
@@ -28,7 +28,7 @@ def test_synchronous_sgd_is_what_numpy_makes_of_the_means(servers, seed):
     model = [dense(name, shape) for name, shape in shapes.items()]
     with workers(model, values, count=2, servers=servers) as team:
         for step in range(5):
-            # The values of both workers, before either has pushed.
+            # Checks the values of both workers, before either has pushed.
             for pulled in [worker.pull(step) for worker in team]:
                 assert (pulled.clock, set(pulled)) == (step, set(shapes))
                 for name in shapes:
@@ -55,7 +55,7 @@ def test_rows_are_what_numpy_makes_of_the_sums(seed):
             pulled = worker.pull(step, rows={"emb": some})["emb"]
             np.testing.assert_array_equal(
                 pulled, [rows[id_] for id_ in some.tolist()])
-            # Whole numbers, because their sums are exact.
+            # Draws whole numbers, because their sums are exact.
             gradients = draw.integers(-9, 9, (len(some), 8)).astype("f4")
             worker.push(step, rows={"emb": (some, gradients)})
             for id_, gradient in zip(some.tolist(), gradients):
@@ -70,8 +70,8 @@ def test_what_was_pulled_is_shown_where_it_was_received():
         for name in pulled:
             array = pulled[name]
             assert not array.flags.writeable
-            # The memory belongs to the server, and this process may not write
-            # to it.
+            # Expects memory that belongs to the server, and to which this
+            # process may not write.
             assert re.search(" r--s .* /memfd:", peer.mapping_of(array)), name
             lent = np.from_dlpack(pulled.tensor(name))
             for other in (pulled[name], lent):
@@ -92,8 +92,8 @@ def test_gradients_in_the_pool_are_sent_from_there():
         for worker in team:
             worker.pull(0)
         team[0].push(0, {"w": gradient})
-        # Nobody should do this. The worker waits for the other worker's push,
-        # and nobody has a copy of the array.
+        # Writes to the pushed array, which nobody should do. The worker waits
+        # for the other worker's push, and nobody has a copy of the array.
         array[0] = 41
         team[1].push(0, {"w": np.ones(BIG, "f4")})
         assert team[0].pull(1)["w"][0] == -21 * RATE
@@ -217,7 +217,8 @@ def test_compressed_gradients_add_up_to_what_was_pushed(how, tolerance):
             worker.push(step, {"w": gradient})
             total += gradient
         left = np.abs(worker.pull(40)["w"] + RATE * total)
-        # Error feedback keeps a few gradients back; rounding has no memory.
+        # Expects an error of a few gradients, which error feedback keeps back;
+        # rounding has no memory.
         assert left.mean() < tolerance * RATE * 10
 
 
@@ -256,8 +257,9 @@ def test_what_happens_as_a_call_begins_costs_no_other_its_future():
 
 
 def test_a_push_without_room_is_tried_again_until_its_time_is_over():
-    # The table has 25 MB, of which 17 are not for rows. With few rows, an
-    # attempt takes almost no time, and the timeout ends between two attempts.
+    # Chooses the numbers of rows. The table has 25 MB, of which 17 are not for
+    # rows. With few rows, an attempt takes almost no time, and the timeout ends
+    # between two attempts.
     few, many = 300, 150_000
     with workers([sparse(budget_bytes=25 * 10**6)], {}, push_timeout=2
                  ) as (worker,):
@@ -283,7 +285,7 @@ def test_a_closed_worker_says_so_and_ends_its_calls():
         for call in (lambda: team[0].pull(1), lambda: team[0].push_async(1)):
             with pytest.raises(penstock.FailedPrecondition, match="closed"):
                 call()
-        # Nobody waits for a worker that has left.
+        # Pushes alone, because nobody waits for a worker that has left.
         team[1].push(0, {"w": np.ones((4, 3))})
         assert team[1].pull(1).clock == 1
 

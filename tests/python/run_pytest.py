@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-# Bazel starts a test in the folder of its files.
+# The folder of the package. Bazel starts a test in the folder of its files.
 PACKAGES = str(pathlib.Path("python").absolute())
 sys.path.insert(0, PACKAGES)
 os.environ["PYTHONPATH"] = PACKAGES  # for processes that a test starts
@@ -34,7 +34,8 @@ def start_again_with_asan():
     runtime = runtime_of_asan()
     if runtime and "LD_PRELOAD" not in os.environ:
         os.environ["LD_PRELOAD"] = runtime
-        # Python itself does not free all of its memory at exit.
+        # Disables the search for leaks, because Python itself does not free all
+        # of its memory at exit.
         os.environ["ASAN_OPTIONS"] = ":".join(
             [os.environ.get("ASAN_OPTIONS", ""), "detect_leaks=0"])
         os.execv(sys.executable, [sys.executable, "-B", *sys.argv])

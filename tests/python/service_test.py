@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Client and server: calls, paths, copies, errors."""
+"""Tests client and server: calls, paths, copies, errors."""
 
 import subprocess
 import sys
@@ -158,7 +158,8 @@ def test_other_tensors_of_that_memory_stay_what_they_are(client):
     got = client.get(["a", "b"], into={"a": tensor, "b": same})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
     assert penstock.from_dlpack(lent).numpy()[0] == 0
-    # The returned tensor is a different object with the same memory.
+    # Writes to the returned tensor, which is a different object with the same
+    # memory.
     got["a"].numpy(writable=True)[:] = 3
     client.get(["a"], into={"a": got["b"]})
     assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
@@ -246,13 +247,13 @@ def test_two_processes_share_memory_and_copy_nothing(target):
         got = client.get(["x"])["x"].numpy()
         np.testing.assert_array_equal(got, array)
         assert not got.flags.writeable
-        # The two processes share the memory.
+        # Expects that the two processes share the memory.
         assert "memfd" in peer.mapping_of(got)
-        # The server has no copy either, so it sees this write. Nobody should
-        # write here.
+        # Writes to the memory, which nobody should do. The server has no copy
+        # either, so it sees this write.
         array[0] = 42
         assert client.get(["x"])["x"].numpy()[0] == 42
-        # This is the right way: the server's tensor does not change.
+        # Writes in the right way, which does not change the server's tensor.
         mine.numpy(writable=True)[0] = 43
         assert client.get(["x"])["x"].numpy()[0] == 42
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
-"""The stub must declare what the module has, all of it must be documented, and
-the certificates of TLS must be used."""
+"""Tests that the stub declares everything in the module, that all of it is
+documented, and that the certificates of TLS are used."""
 
 import ast
 import importlib.util
@@ -191,7 +191,7 @@ def test_each_name_is_documented(name):
 
 @pytest.fixture(name="pair")
 def make_pair(tmp_path):
-    """Key and self-signed certificate of "localhost"."""
+    """Makes a key and a self-signed certificate of "localhost"."""
     key, certificate = tmp_path / "key", tmp_path / "certificate"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days",

@@ -63,7 +63,8 @@ def test_masked_elements_are_refused_and_masks_of_nothing_are_not():
     assert penstock.Tensor(np.matrix([[1, 2]])).shape == (1, 2)
 
 
-# A peer may send such a tensor, too.
+# Tests shapes whose product overflows, but that have no elements. A peer may
+# send such a tensor, too.
 @pytest.mark.parametrize("shape", [(0, 2**63 - 1), (2**63 - 1, 0, 2**63 - 1)])
 def test_a_shape_that_numpy_cannot_have_is_refused(shape):
     tensor = penstock.Tensor.empty(shape)

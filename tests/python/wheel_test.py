@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Installs the wheel where nothing else of Penstock is, and uses it."""
+"""Tests the wheel where nothing else of Penstock is installed."""
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
-// Tensors can be read in place, for any division of a message into pieces.
+// Tests that tensors can be read in place, for any division of a message into
+// pieces.
 
 #include <cstdint>
 #include <cstring>
@@ -18,7 +19,7 @@
 namespace penstock::tensor {
 namespace {
 
-// gRPC keeps slices up to this size inside their handles.
+// The size up to which gRPC keeps slices inside their handles, in bytes.
 constexpr size_t kInHandleBytes = 23;
 
 // Returns a copy of `bytes` at `shift` bytes after a multiple of 64.
@@ -96,8 +97,8 @@ TEST(Alignment, TensorsAreReadInPlaceFromOnePieceAndFromMany) {
     std::mt19937 random(seed);
     Bundle bundle =
         RandomBundle(&random, 100000, HeapAllocator(), HeapAllocator());
-    // The tensors are more than half of the message, otherwise Decode() copies
-    // all.
+    // Adds tensors of more than half of the message, because otherwise Decode()
+    // copies all.
     bundle.tensors.push_back(
         {"large", *Tensor::Allocate(DType::kF32, {25000})});
     const std::string header(random() % 100, 'h');
@@ -127,8 +128,8 @@ TEST(Alignment, OddLengthsEndAtAMultiple) {
   }
 }
 
-// Over shm, long tensors in the sender's pool arrive in place. The bytes
-// between them arrive as separate pieces.
+// Tests pieces as they arrive over shm: long tensors in the sender's pool in
+// place, and the bytes between them as separate pieces.
 TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   for (int64_t odd = 1025; odd < 1040; ++odd) {
     Bundle bundle;
@@ -151,7 +152,7 @@ TEST(Alignment, PiecesLieAsTheMessageHasThem) {
   }
 }
 
-// Sizes around which a length takes one more byte.
+// Tests sizes around which a length takes one more byte.
 TEST(Alignment, EveryWidthOfALengthIsPadded) {
   for (size_t name = 0; name < 80; ++name) {
     for (int64_t size = 16384 - 350; size < 16384 + 50; ++size) {
@@ -168,7 +169,7 @@ TEST(Alignment, EveryWidthOfALengthIsPadded) {
   }
 }
 
-// The tensors may come from another sender, or over HTTP/2.
+// Tests tensors that come from another sender, or over HTTP/2.
 TEST(Alignment, ShortTensorsAreAlignedWhereverTheyCome) {
   for (const int64_t elements : {1, 2, 3, 10, 127}) {
     const Tensor sent = *Tensor::Of<double>(

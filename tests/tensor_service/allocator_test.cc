@@ -1,4 +1,4 @@
-// The allocator of a tensor's memory.
+// Tests the allocator of a tensor's memory.
 
 #include "tensor_service/allocator.h"
 
@@ -31,7 +31,8 @@ class Counting final : public Allocator {
   int count_ = 0;
 };
 
-// The default belongs to the process, so the fixture restores it.
+// A fixture that restores the default allocator, because it belongs to the
+// process.
 class DefaultAllocatorTest : public testing::Test {
  protected:
   DefaultAllocatorTest() { SetDefaultAllocator(&counting_); }

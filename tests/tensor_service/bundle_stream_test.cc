@@ -111,7 +111,7 @@ TEST(BundleStream, DestinationThatDoesNotFitSaysWhy) {
   auto joined = Join(Cut(bundle, 4 * kKiB), absl::MakeSpan(fit));
   ASSERT_TRUE(joined.ok()) << joined.status();
   ExpectSame(bundle, *joined);
-  // The first tensor of each name is in the destination.
+  // Expects the first tensor of each name in the destination.
   EXPECT_EQ(fit[0].into.bytes(), bundle.tensors[0].tensor.bytes());
   EXPECT_EQ(fit[1].into.bytes(), bundle.tensors[1].tensor.bytes());
   EXPECT_EQ(fit[2].used.code(), absl::StatusCode::kNotFound);
@@ -160,7 +160,7 @@ TEST(BundleStream, PiecesAreSentFromTheTensorsOwnMemory) {
   for (const grpc::ByteBuffer& message : Cut(bundle, 16 * kKiB)) {
     std::vector<grpc::Slice> slices;
     ASSERT_TRUE(message.Dump(&slices).ok());
-    // The first slice has the header, and the second has the elements.
+    // Expects the header in the first slice, and the elements in the second.
     ASSERT_EQ(slices.size(), 2u);
     EXPECT_EQ(reinterpret_cast<const char*>(slices[1].begin()),
               begin + expected);
@@ -230,18 +230,19 @@ TEST_F(HostileStream, PiecesInOrderAreTaken) {
 
 TEST_F(HostileStream, PiecesThatDoNotFollowOneAnotherAreRefused) {
   constexpr auto kRefused = absl::StatusCode::kInvalidArgument;
-  // The first piece is missing, or comes second.
+  // Refuses a first piece that is missing, or comes second.
   EXPECT_EQ(CodeOf({Piece("t", 8, 5, 3), Piece("t", 8, 0, 5)}), kRefused);
-  // There is a gap, an overlap or a repetition.
+  // Refuses a gap, an overlap or a repetition.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 6, 2)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 4, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 0, 5)}), kRefused);
-  // A piece is longer than the tensor, or its offset is beyond all memory.
+  // Refuses a piece that is longer than the tensor, or whose offset is beyond
+  // all memory.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 9)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, 5, 4)}), kRefused);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Piece("t", 8, ~uint64_t{0}, 3)}),
             kRefused);
-  // The last bytes are missing.
+  // Refuses a tensor without its last bytes.
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), Last()}), kRefused);
 }
 
@@ -255,7 +256,7 @@ TEST_F(HostileStream, TensorThatChangesBetweenItsPiecesIsRefused) {
   part = Piece("t", 8, 5, 3);
   part.mutable_header()->mutable_piece()->add_shape(1);
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);
-  // A whole tensor comes between two pieces.
+  // Refuses a whole tensor between two pieces.
   part = Piece("w", 1, 0, 1);
   part.clear_header();
   EXPECT_EQ(CodeOf({Piece("t", 8, 0, 5), part}), kRefused);

@@ -40,7 +40,7 @@ class SendingChecksums {
   ~SendingChecksums() { SendChecksums(false); }
 };
 
-// xxHash's own test vectors: xxhsum -H3 of nothing and of "a".
+// Tests xxHash's own test vectors: xxhsum -H3 of nothing and of "a".
 TEST(Checksum, IsXxh3) {
   EXPECT_EQ(ChecksumOf(""), 0x2d06800538d394c2u);
   EXPECT_EQ(ChecksumOf("a"), 0xe6c632b61e964e1fu);
@@ -114,7 +114,7 @@ TEST(Checksum, OfAPeerWithGeneratedCodeIsChecked) {
 }
 
 TEST(Checksum, CutOffIsMalformed) {
-  // A bundle with a checksum of seven bytes.
+  // Encodes by hand a bundle with a checksum of seven bytes.
   const std::string bytes(
       "\x0a\x0a\x12\x08\x29"
       "1234567",
@@ -122,7 +122,7 @@ TEST(Checksum, CutOffIsMalformed) {
   EXPECT_TRUE(absl::IsInvalidArgument(Decode(Whole(bytes)).status()));
 }
 
-// Memory that changes after the encoding, like a careless sender's.
+// Tests memory that changes after the encoding, like a careless sender's.
 TEST(Checksum, SenderThatWritesWhileItSendsIsFound) {
   const SendingChecksums sending;
   Bundle bundle;
@@ -154,7 +154,7 @@ TEST(Checksum, AreSentOnceTheProgramChoosesThem) {
   const auto got = client.Get({"w"});
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(got->tensors[0].tensor.bytes(), bundle.tensors[0].tensor.bytes());
-  // The answer as seen by generated code.
+  // Reads the answer with generated code.
   const auto stub = v1::TensorExchange::NewStub(channel);
   grpc::ClientContext context;
   v1::GetRequest request;

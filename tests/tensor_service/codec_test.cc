@@ -143,7 +143,7 @@ TEST(CodecTest, FieldsMayComeInAnyOrderUnknownAndRepeated) {
   second.mutable_tensor()->set_dtype(v1::DTYPE_INT8);
   second.mutable_tensor()->add_shape(3);
   second.mutable_tensor()->set_data("abcdef");
-  // Unknown fields: a varint 100, and a group 5 with a fixed32.
+  // Adds unknown fields: a varint 100, and a group 5 with a fixed32.
   std::string unknown("\xa0\x06\x01\x2b\x0d\x01\x02\x03\x04\x2c", 10);
   std::string named = unknown + first.SerializeAsString() +
                       second.SerializeAsString() + unknown;
@@ -195,8 +195,8 @@ TEST(CodecTest, EveryTruncationIsAPrefixOrAnError) {
   }
 }
 
-// If generated code and our checks accept, both must agree. If generated code
-// refuses, Decode() must refuse.
+// Tests mutated bytes. If generated code and our checks accept, both must
+// agree. If generated code refuses, Decode() must refuse.
 TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
   Bundle bundle = Sample();
   bundle.tensors.erase(bundle.tensors.begin());
@@ -213,7 +213,8 @@ TEST(CodecTest, MutatedBytesNeverCrashAndAgreeWithGeneratedCode) {
     v1::Bundle proto;
     bool valid = proto.ParseFromString(bytes);
     auto decoded = Decode(Cut(bytes, 1 + random() % 40));
-    // A tensor in one slice usually takes another code path.
+    // Decodes one slice, too, because a tensor in one slice usually takes
+    // another code path.
     auto whole = Decode(Whole(bytes));
     ASSERT_EQ(whole.status(), decoded.status()) << round;
     if (!decoded.ok()) continue;

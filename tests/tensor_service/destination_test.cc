@@ -112,7 +112,7 @@ std::string Field(char tag, const std::string& value) {
   return std::string(1, tag) + static_cast<char>(value.size()) + value;
 }
 
-// Protobuf allows any order of fields, and repetitions.
+// Tests any order of fields, and repetitions, as protobuf allows.
 TEST(Destination, FieldsMayComeInAnyOrder) {
   const std::string dtype = "\x08\x01";
   const std::string shape = Field('\x12', "\x02");
@@ -136,8 +136,7 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   }
 }
 
-// The first fields of the tensor match the destination, but a later field does
-// not.
+// Tests a tensor whose first fields match the destination, but not a later one.
 TEST(Destination, TensorThatTurnsOutToBeAnotherIsTakenOutAgain) {
   const std::string data = Field('\x22', "abcd");
   const std::string scalar = Field('\x12', "\x08\x01" + data);

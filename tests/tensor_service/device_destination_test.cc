@@ -1,5 +1,5 @@
-// Destinations on devices: received data is copied there, in order with the
-// work of the program's streams.
+// Tests destinations on devices: received data is copied there, in order with
+// the work of the program's streams.
 
 #include <cstring>
 #include <random>
@@ -182,7 +182,7 @@ TEST_F(DeviceDestination, FailedCopyIsWhatTheMessageEndsWith) {
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kInternal);
   EXPECT_NE(failed.status().message().find("told to fail"), std::string::npos);
   EXPECT_EQ(places[1].used, failed.status());
-  // The same destinations can be used again.
+  // Uses the same destinations again.
   const auto got = Decode(message, nullptr, absl::MakeSpan(places));
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ((*places[1].into.ToHost()->flat<float>())[0], 3);
@@ -201,8 +201,8 @@ TEST_F(DeviceDestination, NothingIsCopiedOfAMessageThatIsBroken) {
   EXPECT_EQ(devices_.calls(), calls);
 }
 
-// Messages in random slices, to destinations on the host and on two devices,
-// compared with decoding without destinations.
+// Tests messages in random slices, to destinations on the host and on two
+// devices, against decoding without destinations.
 TEST_F(DeviceDestination, RandomBundlesArriveAsOnTheHost) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

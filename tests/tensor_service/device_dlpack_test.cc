@@ -1,4 +1,4 @@
-// DLPack of memory on devices.
+// Tests DLPack of memory on devices.
 
 #include <cstring>
 #include <utility>
@@ -94,7 +94,7 @@ TEST_F(DeviceDLPack, GapsAreRefusedWithTheRemedy) {
         << tensor.status();
     EXPECT_EQ(lent.deleted(), 0);
   }
-  // The stride of a dimension of one element is ignored.
+  // Lends a dimension of one element, whose stride is ignored.
   Lent lent({kDLCUDA, 1}, data(), {1, 2}, {77, 1});
   EXPECT_TRUE(FromDLPack(lent.managed()).ok());
 }

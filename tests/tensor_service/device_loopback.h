@@ -1,5 +1,6 @@
-// Clients and services whose transport delivers messages on devices. The
-// transport is gRPC's in-process one, which moves slices without reading them.
+// A fixture with clients and services whose transport delivers messages on
+// devices. The transport is gRPC's in-process one, which moves slices without
+// reading them.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_LOOPBACK_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_LOOPBACK_H_

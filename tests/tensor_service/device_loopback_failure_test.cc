@@ -1,4 +1,4 @@
-// Devices that fail or are not ready, and invalid requests on devices.
+// Tests devices that fail or are not ready, and invalid requests on devices.
 
 #include <cstdint>
 #include <functional>
@@ -117,8 +117,8 @@ TEST(CallQueue, AWaitBeforeACallIsTakenFromItsTimeout) {
   EXPECT_EQ(left, absl::InfiniteDuration());
 }
 
-// A transport delivers such requests only for methods of AcceptAt(), which does
-// not include these: generated code parses their requests.
+// Tests requests that generated code parses. A transport delivers requests on
+// devices only for methods of AcceptAt(), which does not include these.
 TEST_P(DeviceLoopback, AProtobufMessageOnADeviceIsRefused) {
   const std::string request("\x0a\x01x", 3);  // GetRequest, roughly
   for (const char* method :
@@ -131,8 +131,8 @@ TEST_P(DeviceLoopback, AProtobufMessageOnADeviceIsRefused) {
   }
 }
 
-// For each failing device call: the RPC reports it or works around it, and the
-// next RPC succeeds.
+// Tests each device call with a failure: the RPC reports it or works around it,
+// and the next RPC succeeds.
 TEST_P(DeviceLoopback, AFailureEndsOneCallAndNothingElse) {
   Bundle sent = Here();
   sent.tensors.push_back({"long", Long()});

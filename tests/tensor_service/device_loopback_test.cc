@@ -1,4 +1,4 @@
-// Tensors that stay on devices, entirely or as far as intended.
+// Tests tensors that stay on devices, entirely or as far as intended.
 
 #include "tests/tensor_service/device_loopback.h"
 
@@ -115,9 +115,9 @@ TEST_P(DeviceLoopback, WhatIsStoredIsNotThePeers) {
   ASSERT_TRUE(client_->PutStream({{{"y", *there}}}).ok());
   ASSERT_TRUE(client_->PutStream({{{"z", *there}}}, 70000).ok());
   ASSERT_TRUE(rendezvous.Send({1, "a", "", ""}, *there).ok());
-  // Nobody else holds the memory or sees its changes.
+  // Changes the memory. Nobody else holds it, or sees its changes.
   memset(devices_.Peek(there->buffer()->device_address()), 0, 100000);
-  // The server frees a request after answering it.
+  // Waits for the server, which frees a request after answering it.
   const absl::Time end = absl::Now() + absl::Seconds(10);
   while (there->buffer().use_count() > 2 && absl::Now() < end) {
     absl::SleepFor(absl::Milliseconds(1));

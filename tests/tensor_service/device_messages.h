@@ -1,4 +1,4 @@
-// Messages with parts on devices, for tests.
+// Makes messages with parts on devices, for tests.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_MESSAGES_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_DEVICE_MESSAGES_H_

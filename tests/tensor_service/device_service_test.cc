@@ -1,4 +1,5 @@
-// Tensors on devices through clients and servers, over shm and stock HTTP/2.
+// Tests tensors on devices through clients and servers, over shm and stock
+// HTTP/2.
 
 #include <memory>
 #include <random>
@@ -213,13 +214,14 @@ TEST_P(DeviceService, RendezvousHandsThemOn) {
   EXPECT_TRUE(place.used.ok()) << place.used;
   EXPECT_EQ(b->tensor.device(), kSecond);
   EXPECT_EQ(place.into.ToHost()->bytes(), here.bytes());
-  // Within one process there is no copy.
+  // Receives within the process, where there is no copy.
   const auto c = table_.Receive({1, "c", "", ""}, absl::ZeroDuration());
   ASSERT_TRUE(c.ok()) << c.status();
   EXPECT_EQ(c->tensor.buffer(), there.buffer());
 }
 
-// For each failing device call: the RPC reports it, and the next RPC succeeds.
+// Tests each device call with a failure: the RPC reports it, and the next RPC
+// succeeds.
 TEST_P(DeviceService, AFailureEndsOneCallAndNothingElse) {
   const Bundle sent = Here(20000);
   const Bundle there = There(sent);

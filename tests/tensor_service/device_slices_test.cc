@@ -1,5 +1,5 @@
-// Messages with parts in device memory, which the CPU cannot access: the output
-// of Encode(), and Decode() of arbitrary messages.
+// Tests messages with parts in device memory, which the CPU cannot access: the
+// output of Encode(), and Decode() of arbitrary messages.
 
 #include <cstring>
 #include <memory>
@@ -56,7 +56,8 @@ TEST_F(DeviceSlices, WhatCannotBeLentIsCopied) {
   ASSERT_TRUE(copied.ok()) << copied.status();
   EXPECT_EQ(SlicesOnDevices(*copied), 0u);
   devices_.LetLend();
-  // The checksum is computed by the CPU, so the tensor must be on the host.
+  // Encodes with a checksum. The CPU computes it, so the tensor must be on the
+  // host.
   const auto checked = Encode(there, {}, true);
   ASSERT_TRUE(checked.ok()) << checked.status();
   EXPECT_EQ(SlicesOnDevices(*checked), 0u);

@@ -1,4 +1,4 @@
-// Tensors on a device: nothing reads them there, and copies wait for the
+// Tests tensors on a device: nothing reads them there, and copies wait for the
 // device.
 
 #include <cstring>
@@ -99,7 +99,7 @@ TEST_F(DeviceTensor, WithoutElementsIsCopiedToo) {
   EXPECT_EQ(there.ToHost()->shape(), empty.shape());
 }
 
-// Each error names the remedy.
+// Expects an error that names the remedy.
 void ExpectRefused(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_NE(status.message().find("ToHost()"), std::string::npos) << status;
@@ -129,7 +129,7 @@ TEST_F(DeviceTensor, IsStoredAsACopyOnItsDevice) {
   bundle.tensors.push_back({"y", Here()});
   TensorStore store(1 << 20);
   ASSERT_TRUE(store.Put(bundle).ok());
-  // Later writes to the source do not affect the stored tensor.
+  // Writes to the source, which does not affect the stored tensor.
   memset(devices_.Peek(there.buffer()->device_address()), 0, 24);
   const Bundle stored = store.All();
   ASSERT_EQ(stored.tensors.size(), 2u);
@@ -163,7 +163,7 @@ TEST_F(DeviceTensor, ShowsNoBytes) {
   EXPECT_EQ(there.buffer()->mutable_data(), nullptr);
   EXPECT_FALSE(there.IsExclusive());
   EXPECT_EQ(SliceOf(there.buffer()).size(), 0u);
-  // A wrong type is reported first, as on the host.
+  // Expects the error of a wrong type first, as on the host.
   EXPECT_EQ(there.flat<double>().status().code(),
             absl::StatusCode::kInvalidArgument);
 }

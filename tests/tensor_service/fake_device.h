@@ -1,4 +1,4 @@
-// Simulated devices in place of GPUs.
+// Simulates devices in place of GPUs.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
@@ -46,8 +46,8 @@ class FakeDevices : public DeviceMemory {
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
-  // Fails unless LetLend() permits lending. Runs the work before the buffer's
-  // event, like a transport that waits for it.
+  // Lends the buffer, but only after LetLend(). Runs the work before the
+  // buffer's event, like a transport that waits for it.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 

@@ -1,5 +1,5 @@
-// Keeping a tensor does not keep the rest of its message, and the store counts
-// its memory.
+// Tests that keeping a tensor does not keep the rest of its message, and that
+// the store counts its memory.
 
 #include <memory>
 #include <string>
@@ -76,7 +76,7 @@ TEST(HeldMemory, PaddingOfAMessageGoesWithIt) {
   }
 }
 
-// A field may be repeated, and the last one counts.
+// Tests a field that is repeated. The last one counts.
 TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
   v1::Bundle large;
   large.add_tensors()->mutable_tensor()->set_data(std::string(kMiB, 'x'));
@@ -104,8 +104,8 @@ TEST(HeldMemory, HonestMessageIsReadInPlace) {
   EXPECT_GE(bundle->tensors[0].tensor.held_bytes(), kMiB);
 }
 
-// Handles lie in blocks of several; each block must be freed with its last
-// handle.
+// Tests handles, which lie in blocks of several. Each block must be freed with
+// its last handle.
 TEST(HeldMemory, AnyOneOfManyTensorsKeepsTheMessage) {
   constexpr size_t kTensors = 100;
   Bundle many;
@@ -138,8 +138,8 @@ TEST(HeldMemory, StoreCountsTheMessageThatItKeeps) {
   EXPECT_FALSE(message.is_held());
 }
 
-// The large tensor of a message is deleted. The small one must not keep the
-// memory of the whole message.
+// Tests a message whose large tensor is deleted. The small one must not keep
+// the memory of the whole message.
 TEST(HeldMemory, StoreKeepsNoMessageForASmallPartOfIt) {
   Bundle both = Bytes("large", kMiB);
   both.tensors.push_back(Bytes("small", kKiB).tensors[0]);
@@ -185,8 +185,8 @@ TEST(HeldMemory, WhatAnswersHoldCountsUntilTheyDropIt) {
   EXPECT_EQ(store.usage().bytes, 0u);
 }
 
-// If each answer could hold its tensors, a stalled reader would increase the
-// held memory in each round.
+// Tests readers that stall. If each answer could hold its tensors, such a
+// reader would increase the held memory in each round.
 TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   std::vector<Bundle> answers;
@@ -215,7 +215,7 @@ TEST(HeldMemory, ReplacedTensorsCountForWhoeverGotThem) {
   EXPECT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok()) << "nobody has the old one";
 }
 
-// A program that reads its own store decides what it keeps.
+// Tests a program that reads its own store, and decides what it keeps.
 TEST(HeldMemory, WhatTheProgramGotIsItsOwn) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   ASSERT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok());

@@ -1,4 +1,5 @@
-// Messages that a transport has received into destinations, rightly or not.
+// Tests messages that a transport has received into destinations, rightly or
+// not.
 
 #include <gtest/gtest.h>
 
@@ -127,7 +128,8 @@ TEST(LandedDestination, TensorLeavesThePlaceOfAnother) {
   EXPECT_FALSE(places[1].landed);
 }
 
-// No transport produces this message, but slices may lie anywhere.
+// Tests slices across destinations. No transport produces such a message, but
+// slices may lie anywhere.
 TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
   grpc::Slice flat;
   ASSERT_TRUE(Encode(ThreeOfOneSize())->DumpToSingleSlice(&flat).ok());
@@ -137,7 +139,7 @@ TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
         *Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(20000)});
     char* const data = memory.buffer()->mutable_data();
     std::vector<Destination> places;
-    // The first tensor goes to the place of the second.
+    // Puts the first tensor into the place of the second.
     constexpr size_t kPlaces[] = {4000, 0, 8000};
     for (int i : {2, 0, 1}) {
       places.emplace_back(std::string(1, 'a' + i),
@@ -167,7 +169,7 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     std::vector<Destination> places;
     const int count = 1 + random() % 10;
     for (int i = 0; i < count; ++i) {
-      // Few sizes; names repeat, and some have no destination.
+      // Draws few sizes. Names repeat, and some have no destination.
       const std::string name(1, 'a' + random() % 12);
       const std::vector<float> values(300 * (random() % 3), 1000.f * i + 7);
       bundle.tensors.push_back(Floats(name, values).tensors[0]);
@@ -184,7 +186,7 @@ TEST(LandedDestination, RandomBundlesAreTheSameWithAndWithout) {
     const auto got = Decode(message, nullptr, absl::MakeSpan(places));
     ASSERT_TRUE(got.ok()) << got.status();
     ASSERT_EQ(got->tensors.size(), bundle.tensors.size());
-    // The program may use unused destinations again.
+    // Writes to unused destinations, which the program may use again.
     for (const Destination& place : places) {
       if (place.used.ok() || place.into.byte_size() == 0) continue;
       EXPECT_FALSE(place.landed);

@@ -32,7 +32,8 @@ TEST(Names, NoRequestAtAllHasNone) {
   EXPECT_EQ(Count("")->names, 0u);
 }
 
-// A lower count would leave memory uncounted.
+// Tests the count against protobuf's. A lower count would leave memory
+// uncounted.
 TEST(Names, AreAsManyAsProtobufReads) {
   std::mt19937 random(7);
   int read = 0;

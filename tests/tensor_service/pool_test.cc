@@ -1,5 +1,5 @@
-// Tensors in Penstock's pool: sending without a copy, the cost of a peer that
-// keeps tensors, and writing.
+// Tests tensors in Penstock's pool: sending without a copy, the cost of a peer
+// that keeps tensors, and writing.
 
 #include <chrono>
 #include <cstring>
@@ -70,7 +70,8 @@ class PoolTest : public testing::TestWithParam<Fabric> {
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options),
         UnlimitedMessages()));
-    // The first message of a connection may precede the agreement on the path.
+    // Makes a first call, because the first message of a connection may precede
+    // the agreement on the path.
     EXPECT_TRUE(client_->List().ok());
   }
   ~PoolTest() override {
@@ -119,7 +120,7 @@ TEST_P(PoolTest, StoreOfThePeerKeepsTheSendersMemory) {
   EXPECT_EQ(IsSameMemory(sent, store_.All().tensors[0].tensor), InPlace());
 }
 
-// The rest of the message is freed, at the sender too.
+// Tests that the rest of the message is freed, at the sender too.
 TEST_P(PoolTest, StoreOfThePeerKeepsNoMessageForOneOfManyTensors) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {
@@ -152,7 +153,8 @@ TEST_P(PoolTest, AnyBundleComesThroughAligned) {
   }
 }
 
-// Rows that are sent in place, rows that are packed, and the bytes after them.
+// Tests rows that are sent in place, rows that are packed, and the bytes after
+// them.
 TEST_P(PoolTest, StridedViewsComeThroughAligned) {
   Tensor matrix = *Tensor::Allocate(DType::kF32, {64, 32768}, Pool());
   for (size_t i = 0; i < matrix.byte_size(); ++i) {
@@ -176,7 +178,7 @@ TEST_P(PoolTest, StridedViewsComeThroughAligned) {
   }
 }
 
-// The pieces are sent in place; the peer joins them by copying.
+// Tests pieces that are sent in place. The peer joins them by copying.
 TEST_P(PoolTest, StreamOfPiecesComesThrough) {
   const Tensor sent = BytesInPool(kMiB, 5);
   ASSERT_TRUE(client_->PutStream(Only("x", sent), 64 * kKiB).ok());
@@ -185,7 +187,7 @@ TEST_P(PoolTest, StreamOfPiecesComesThrough) {
   EXPECT_EQ(got->tensors[0].tensor.bytes(), sent.bytes());
 }
 
-// A tensor that fits into a message is not copied in a stream either.
+// Tests a tensor that fits into a message. It is not copied in a stream either.
 TEST_P(PoolTest, StreamKeepsTheSendersMemory) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {
@@ -215,7 +217,8 @@ TEST_P(PoolTest, MemoryIsWrittenToAgainWhenThePeerHasLetGo) {
   Tensor mine = BytesInPool(kMiB, 1);
   const char* const memory = mine.bytes().data();
   Fetch(Only("x", mine));
-  // Noticed with the next sent message.
+  // Sends messages until the release is noticed, which happens with the next
+  // sent message.
   for (int i = 0; i < 1000 && mine.buffer().use_count() > 1; ++i) {
     ASSERT_TRUE(client_->List().ok());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -239,7 +242,7 @@ TEST_P(PoolTest, ReceiverThatKeepsAllCostsCopiesAndNoFailure) {
     is_full = !IsSameMemory(sent, got);
   }
   EXPECT_TRUE(is_full);
-  // Small tensors arrive as well.
+  // Sends small tensors as well.
   Tensor small = BytesInPool(100 * kKiB, 9);
   EXPECT_EQ(Fetch(Only("y", small)).tensors[0].tensor.bytes(), small.bytes());
   EXPECT_TRUE(small.mutable_flat<uint8_t>().ok());

@@ -1,4 +1,4 @@
-// Messages with parts on a device, cut and placed randomly: Decode() of
+// Tests messages with parts on a device, cut and placed randomly: Decode() of
 // arbitrary messages.
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Tensors of one size, on devices and on the host, in random places of this
-// size: each ends in its own place only.
+// Tests tensors of one size, on devices and on the host, in random places of
+// this size: each ends in its own place only.
 TEST_F(DeviceSlices, RandomLandingsAreSortedOut) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -76,7 +76,7 @@ class RandomCutter {
   RandomCutter(FakeDevices* devices, std::mt19937* random)
       : devices_(devices), random_(random) {}
 
-  // Only the ranges [begin, end) of `movable` may move to a device.
+  // The ranges [begin, end) of `movable` that may move to a device.
   using Ranges = std::vector<std::pair<size_t, size_t>>;
   grpc::ByteBuffer Cut(absl::string_view flat, const Ranges& movable) {
     Slices slices(devices_);
@@ -207,9 +207,9 @@ TEST_F(RandomDeviceSlices, ElementsMayLieAnywhereInAnyParts) {
   }
 }
 
-// Headers on devices, truncated messages, and changed bytes: a message that
-// cannot be decoded on the host cannot be decoded here. Other messages give the
-// same result, or are refused.
+// Tests headers on devices, truncated messages, and changed bytes: a message
+// that cannot be decoded on the host cannot be decoded here. Other messages
+// give the same result, or are refused.
 TEST_F(RandomDeviceSlices, NoLayoutIsReadWrongly) {
   int refused = 0;
   int read = 0;

@@ -1,5 +1,5 @@
-// Random programs: on one thread compared with a simple model, and on many
-// threads checked against rules that hold in every order.
+// Tests random programs: on one thread against a simple model, and on many
+// threads against rules that hold in every order.
 
 #include <deque>
 #include <map>
@@ -137,7 +137,8 @@ TEST(RendezvousModel, RandomProgramsDoWhatTheModelDoes) {
     Model model;
     Rendezvous::Options options;
     options.max_waiters = Model::kMaxWaiters;
-    // Room for kMaxTensors small tensors with names of two bytes.
+    // Sets a budget with room for kMaxTensors small tensors with names of two
+    // bytes.
     options.budget_bytes =
         Model::kMaxTensors * (Rendezvous::kEntryBytes + 2 + sizeof(int64_t));
     Outcomes outcomes;

@@ -1,5 +1,5 @@
-// Tensors in Penstock's pool pass through a rendezvous in another process
-// without a copy, from the sender to all receivers.
+// Tests tensors in Penstock's pool, which pass through a rendezvous in another
+// process without a copy, from the sender to all receivers.
 
 #include <chrono>
 #include <cstring>
@@ -48,7 +48,8 @@ class RendezvousPoolTest : public testing::Test {
         absl::StrCat("127.0.0.1:", port),
         Credentials(grpc::InsecureChannelCredentials(), options),
         UnlimitedMessages()));
-    // The first message of a connection may precede the agreement on the path.
+    // Makes a first call, because the first message of a connection may precede
+    // the agreement on the path.
     EXPECT_TRUE(client_->Send({0, "x", "", ""}, Tensor()).ok());
     EXPECT_TRUE(client_->FinishStep(0).ok());
   }
@@ -93,7 +94,8 @@ TEST_F(RendezvousPoolTest, OneCopyIsSharedByAllReceivers) {
   }
 }
 
-// The memory counts against the service's budget, wherever receivers read it.
+// Tests memory that counts against the service's budget, wherever receivers
+// read it.
 TEST_F(RendezvousPoolTest, WhatReceiversReadCountsUntilTheyLetGo) {
   ASSERT_TRUE(table_.Send({1, "x", "", ""}, InPool(4)).ok());
   {

@@ -183,7 +183,7 @@ TEST_F(RendezvousServiceTest, CancelTakesErrorsOnly) {
   EXPECT_TRUE(client.Send(Key(1, "x"), Floats({1})).ok());
 }
 
-// The longest names and reason fit into gRPC's metadata.
+// Tests the longest names and reason, which fit into gRPC's metadata.
 TEST_F(RendezvousServiceTest, LongestStatusComesThrough) {
   RendezvousClient client = Client();
   const RendezvousKey longest = {
@@ -203,7 +203,7 @@ TEST_F(RendezvousServiceTest, DeadlineEndsTheWaitAtTheServiceToo) {
   EXPECT_TRUE(absl::StrContains(status.message(), "tensor x from a to b"))
       << status;
   AwaitWaiters(0);
-  // The cancelled receive takes no tensor.
+  // Expects that the cancelled receive takes no tensor.
   ASSERT_TRUE(Client().Send(Key(1, "x"), Floats({1})).ok());
   EXPECT_TRUE(Client().Receive(Key(1, "x")).ok());
 }

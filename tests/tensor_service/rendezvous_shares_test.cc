@@ -1,4 +1,4 @@
-// Limits on one client's use of a rendezvous, which leave room for other
+// Tests limits on one client's use of a rendezvous, which leave room for other
 // clients.
 
 #include <atomic>
@@ -63,7 +63,8 @@ TEST_F(RendezvousSharesTest, OneSenderLeavesRoomForTheNext) {
       RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(kMiB)).ok());
 }
 
-// Regression test: a thousand receives of a stopped client once took 1 GB.
+// Tests a client that stops reading. A thousand receives of such a client once
+// took 1 GB.
 TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   const auto stopped = Channel();
   std::vector<std::unique_ptr<Stalled>> receives;
@@ -82,7 +83,8 @@ TEST_F(RendezvousSharesTest, StoppedReceiverIsHandedNoMoreThanItsShare) {
   EXPECT_TRUE(absl::StrContains(status.message(), "share")) << status;
   EXPECT_EQ(sent, 4);
   EXPECT_LE(table_.usage().bytes, kBudget / 2);
-  // A client that reads its answers still gets tensors, from the same sender.
+  // Expects that a client that reads its answers still gets tensors, from the
+  // same sender.
   RendezvousClient other(Channel());
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(sender.Send(Key(2, "x"), OfBytes(2 * kMiB)).ok()) << i;
@@ -129,7 +131,7 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
     EXPECT_EQ(finish(step), grpc::StatusCode::PERMISSION_DENIED);
   }
   EXPECT_EQ(table_.usage().tensors, 1u);
-  // A stock client that waits in the step takes part.
+  // Tests that a stock client that waits in the step takes part.
   {
     grpc::ClientContext context;
     v1::ReceiveReply reply;
@@ -141,8 +143,8 @@ TEST_F(RendezvousSharesTest, OnlyWhoTakesPartEndsAStep) {
   EXPECT_EQ(client.FinishStep(2).code(), absl::StatusCode::kPermissionDenied);
 }
 
-// The connection of a client that takes part in the step may have broken. The
-// client must be able to cancel the step over a new connection.
+// Tests a client that takes part in the step, and whose connection may have
+// broken. The client must be able to cancel the step over a new connection.
 TEST_F(RendezvousSharesTest, WhoTakesPartEndsTheStepByAnyConnection) {
   ASSERT_TRUE(RendezvousClient(Channel()).Send(Key(1, "x"), OfBytes(1)).ok());
   EXPECT_TRUE(RendezvousClient(Channel())

@@ -203,11 +203,11 @@ TEST_F(RendezvousTest, CancelOfAStepEndsAllOfItWithItsReason) {
   EXPECT_EQ(other->calls, 0);
   EXPECT_EQ(table_->usage().tensors, 0u);
   EXPECT_EQ(table_->usage().bytes, 0u);
-  // Later calls fail, too.
+  // Expects that later calls fail, too.
   EXPECT_EQ(table_->Send(Key(1, "x"), Bytes(1)).code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(CodeOf(*Receive(Key(1, "z"))), absl::StatusCode::kAborted);
-  // The first reason counts.
+  // Expects that the first reason counts.
   ASSERT_TRUE(table_->CancelStep(1, absl::InternalError("late")).ok());
   EXPECT_EQ(CodeOf(*Receive(Key(1, "z"))), absl::StatusCode::kAborted);
 }
@@ -233,7 +233,7 @@ TEST_F(RendezvousTest, OnlyTheLastEndedStepsAreRemembered) {
   Rendezvous::Options options;
   options.max_ended_steps = 2;
   Make(options);
-  // Ending the highest step ends no other.
+  // Expects that ending the highest step ends no other.
   for (const uint64_t step : {uint64_t{5}, ~uint64_t{0}, uint64_t{3}}) {
     table_->FinishStep(step);
   }
@@ -286,7 +286,7 @@ TEST_F(RendezvousTest, UnfetchedTensorsFillTheBudgetUntilTheyAreFetched) {
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(
       absl::StrContains(full.message(), absl::StrCat(options.budget_bytes)));
-  // A tensor for a waiting receiver needs no room.
+  // Expects that a tensor for a waiting receiver needs no room.
   const auto got = Receive(Key(1, "v"));
   EXPECT_TRUE(table_->Send(Key(1, "v"), Bytes(100 * kKiB)).ok());
   EXPECT_TRUE(got->received.ok());

@@ -1,4 +1,5 @@
-// A server whose GetStream sends arbitrary messages: the client's budget holds.
+// Tests a server whose GetStream sends arbitrary messages: the client's budget
+// holds.
 
 #include <chrono>
 #include <functional>
@@ -104,7 +105,7 @@ TEST_F(RogueStreamTest, AStreamOfManyTensorsEndsAtTheBudget) {
   EXPECT_TRUE(absl::IsDataLoss(Get(kMiB).status())) << "all of it fits";
 }
 
-// Names and shapes also take memory.
+// Tests names and shapes, which also take memory.
 TEST_F(RogueStreamTest, SoDoesOneOfTensorsWithoutElements) {
   rogue_.answer = Often(Part("", 0), 100);
   EXPECT_TRUE(absl::IsResourceExhausted(Get(10'000).status()));

@@ -57,7 +57,7 @@ class TensorServiceTest : public testing::Test {
 TEST_F(TensorServiceTest, TensorsAreReceivedIntoTheCallersMemory) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
-  // Long enough for several slices of HTTP/2.
+  // Stores a tensor that is long enough for several slices of HTTP/2.
   ASSERT_TRUE(client.Put(Floats("w", 1000000, 1)).ok());
   std::vector<Destination> places;
   places.emplace_back("w", *Tensor::Allocate(DType::kF32, {1000000}));
@@ -104,7 +104,8 @@ TEST_F(TensorServiceTest, ViewsAreStoredAsPackedTensors) {
             (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
-// gRPC limits the metadata that carries an error's text.
+// Tests long names in errors. gRPC limits the metadata that carries an error's
+// text.
 TEST_F(TensorServiceTest, LongNamesSpoilNeitherTheirErrorNorTheConnection) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
@@ -125,7 +126,8 @@ TEST_F(TensorServiceTest, LongNamesSpoilNeitherTheirErrorNorTheConnection) {
 
 TEST_F(TensorServiceTest, InterruptedCallIsCancelledAndAsksNoMore) {
   int asked = 0;
-  // Nobody listens at this address, so the call waits for a connection.
+  // Makes a call to an address at which nobody listens, so the call waits for a
+  // connection.
   TensorClient client(
       grpc::CreateChannel(
           absl::StrCat("unix-abstract:penstock-nobody-", getpid()),
@@ -157,8 +159,8 @@ TEST_F(TensorServiceTest, StockLimitIsNamedInTheError) {
 
 TEST_F(TensorServiceTest, ReplyAboveTheClientsLimitNamesTheClientsSetting) {
   Start(/*unlimited=*/true);
-  // A client that may put tensors of any size, but may receive only messages up
-  // to stock gRPC's limit.
+  // Makes a client that may put tensors of any size, but may receive only
+  // messages up to stock gRPC's limit.
   TensorClient client(Channel({}));
   ASSERT_TRUE(client.Put(Floats("big", 3 << 20, 1)).ok());
   absl::Status status = client.Get({"big"}).status();

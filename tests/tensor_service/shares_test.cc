@@ -1,5 +1,5 @@
-// Limits on one request and one client of a store, which leave room for other
-// clients.
+// Tests limits on one request and one client of a store, which leave room for
+// other clients.
 
 #include <sys/resource.h>
 
@@ -26,8 +26,8 @@ size_t PeakBytes() {
   return static_cast<size_t>(usage.ru_maxrss) * kKiB;
 }
 
-// Each name takes three bytes. A request of 3 MB once made the server take 1.4
-// GB.
+// Tests a request of many names, each of which takes three bytes. A request of
+// 3 MB once made the server take 1.4 GB.
 TEST_F(SharesTest, OneNameAMillionTimesIsRefusedBeforeItTakesMemory) {
   ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB))).ok());
   std::string names;
@@ -53,7 +53,7 @@ TEST_F(SharesTest, NameThatIsRepeatedWithinReasonIsAnsweredAsOften) {
   EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
 }
 
-// The elements of short tensors are copied into each answer.
+// Tests short tensors, whose elements are copied into each answer.
 TEST_F(SharesTest, CopiedElementsCountToo) {
   ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB - 1))).ok());
   TensorClient client(Channel());
@@ -84,14 +84,15 @@ TEST_F(SharesTest, AnswersThatAreNotReadCountAndGiveBack) {
     const Stalled stalled(channel, "/penstock.tensor.v1.TensorExchange/Get",
                           get);
     ASSERT_TRUE(Becomes([&] { return store_.usage().answer_bytes > 0; }));
-    // The client's copy of the first tensor is no longer stored.
+    // Replaces the first tensor, so that the client's copy of it is no longer
+    // stored.
     ASSERT_TRUE(store_.Put(Only("x", OfBytes(6 * kMiB))).ok());
     EXPECT_GE(store_.usage().bytes, 12 * kMiB);
     EXPECT_EQ(store_.Put(Only("y", OfBytes(5 * kMiB))).status().code(),
               absl::StatusCode::kResourceExhausted);
   }
-  // Some thread must poll for the connection, otherwise the cancellation takes
-  // 10 s.
+  // Makes a call, so that some thread polls for the connection. Otherwise the
+  // cancellation takes 10 s.
   EXPECT_TRUE(TensorClient(channel).List().ok());
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 7 * kMiB; }));
   EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
@@ -134,7 +135,7 @@ TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
   EXPECT_EQ(evicted.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(absl::StrContains(evicted.error_message(), "stalls"))
       << evicted.error_message();
-  // A call with one message has the same limit.
+  // Expects that a call with one message has the same limit.
   Announced again(stub.get(), kBudget - 4 * kMiB);
   ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 14 * kMiB; }));
   EXPECT_TRUE(
@@ -157,7 +158,7 @@ TEST_F(SharesTest, StalledPutStreamWithinItsShareIsLeftAlone) {
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 8 * kMiB; }));
 }
 
-// Other clients wait for their turn, or return.
+// Tests a stream that goes on. Other clients wait for their turn, or return.
 TEST_F(SharesTest, StreamThatGoesOnMayHaveEverything) {
   TensorClient client(Channel());
   const auto stored = client.PutStream(Only("x", OfBytes(15 * kMiB)), 64 << 10);

@@ -1,4 +1,5 @@
-// Both tensor services on one server, with small budgets, and impolite clients.
+// A fixture with both tensor services on one server, with small budgets, and
+// impolite clients.
 
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_SHARES_TEST_UTIL_H_
@@ -40,7 +41,7 @@ inline Bundle Only(const std::string& name, const Tensor& tensor) {
   return bundle;
 }
 
-// Waits, because gRPC may still be delivering.
+// Waits until the condition is true, because gRPC may still be delivering.
 inline bool Becomes(const std::function<bool()>& is_so) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!is_so()) {

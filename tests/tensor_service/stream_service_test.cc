@@ -1,4 +1,4 @@
-// Bundles through PutStream and GetStream, and interrupted streams.
+// Tests bundles through PutStream and GetStream, and interrupted streams.
 
 #include <chrono>
 #include <memory>
@@ -169,7 +169,7 @@ TEST_F(StreamServiceTest, CallerThatTakesLessInOneMessageIsToldSo) {
 TEST_F(StreamServiceTest, InterruptedStreamIsCancelled) {
   TensorClient client(
       Channel(), absl::InfiniteDuration(), [] { return true; }, kKiB);
-  // Nothing listens at this address.
+  // Ends the server, so that nothing listens at this address.
   server_->Shutdown(std::chrono::system_clock::now());
   EXPECT_EQ(client.Put(Only("x", OfBytes(kMiB))).status().code(),
             absl::StatusCode::kCancelled);
@@ -204,7 +204,8 @@ TEST_F(StreamServiceTest, NameThatIsNotUtf8CutsTheStream) {
   EXPECT_TRUE(store_.All().tensors.empty());
 }
 
-// The last tensor alone would fit: the store counts collected tensors.
+// Tests a budget for which the last tensor alone would be small enough. The
+// store counts collected tensors.
 TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   TensorClient client(Channel());
   ASSERT_TRUE(client.PutStream(Only("a", OfBytes(kKiB, 1))).ok());
@@ -221,7 +222,8 @@ TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   EXPECT_TRUE(store_.Put(Only("c", OfBytes(kBudget - 4 * kKiB))).ok());
 }
 
-// A stock client that has sent one piece of a terabyte gets its answer.
+// Tests a stock client that has sent one piece of a terabyte. It gets its
+// answer.
 TEST_F(StreamServiceTest, ClaimAboveTheBudgetIsRefusedWithItsFirstPiece) {
   auto stub = v1::TensorExchange::NewStub(Channel());
   grpc::ClientContext context;
@@ -231,7 +233,7 @@ TEST_F(StreamServiceTest, ClaimAboveTheBudgetIsRefusedWithItsFirstPiece) {
   part.mutable_header()->mutable_piece()->set_dtype(v1::DTYPE_UINT8);
   part.mutable_header()->mutable_piece()->add_shape(int64_t{1} << 40);
   writer->Write(part);
-  // Without WritesDone(), the stream is still open.
+  // Finishes without WritesDone(), while the stream is still open.
   const grpc::Status status = writer->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
@@ -244,7 +246,7 @@ TEST_F(StreamServiceTest, GatheredTensorsCountForOthersToo) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(writer->Write(Whole(absl::StrCat(i), kMiB)));
   }
-  // gRPC may still be delivering the messages.
+  // Waits, because gRPC may still be delivering the messages.
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (store_.Put(Only("x", OfBytes(2 * kMiB))).ok()) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);

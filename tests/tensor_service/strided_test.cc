@@ -69,7 +69,7 @@ Random RandomView(std::mt19937* random, size_t buffer_bytes) {
   auto next = static_cast<int64_t>(ElementSize(view.dtype));
   for (unsigned rank = (*random)() % 5; rank > 0; --rank) {
     auto size = static_cast<int64_t>((*random)() % (20 >> rank % 2));
-    // Long runs, of arbitrary lengths and of multiples of 8.
+    // Sometimes makes long runs, of arbitrary lengths and of multiples of 8.
     if (view.shape.empty() && (*random)() % 4 == 0) {
       size = static_cast<int64_t>(10000 + (*random)() % 70000) &
              ((*random)() % 2 == 0 ? ~0 : ~7);
@@ -182,7 +182,7 @@ const char* BeginOf(const grpc::Slice& slice) {
 TEST(Strided, LongRunsAreSentWhereTheyLie) {
   constexpr size_t kRow = 2 * kMinRunBytes;
   const std::shared_ptr<Buffer> buffer = Numbered(100 * kRow);
-  // The left half of a matrix, with its rows in reverse order.
+  // Makes the left half of a matrix, with its rows in reverse order.
   const auto view =
       StridedView::Create(DType::kUint8, {100, kMinRunBytes},
                           {-static_cast<int64_t>(kRow), 1}, buffer, 99 * kRow);
@@ -224,8 +224,8 @@ class Recorder final : public Allocator {
 TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   Recorder pool;
-  // Short runs, rows that are no multiple of 8 bytes, and too many rows, which
-  // overlap.
+  // Tries short runs, rows that are no multiple of 8 bytes, and too many rows,
+  // which overlap.
   for (const auto& view :
        {*StridedView::Create(DType::kF32, {1024, 1024}, {4, 4096}, buffer),
         *StridedView::Create(DType::kUint8, {10, kMinRunBytes + 1}, {80000, 1},
@@ -288,7 +288,7 @@ TEST(Strided, NameThatIsNotUtf8IsRefused) {
 }
 
 TEST(Strided, MessageAboveFourGibibytesIsRefused) {
-  // Repeats the same elements.
+  // Makes a view that repeats the same elements.
   const auto view = StridedView::Create(DType::kUint8, {256, 16 << 20}, {0, 1},
                                         Numbered(16 << 20));
   ASSERT_TRUE(view.ok()) << view.status();

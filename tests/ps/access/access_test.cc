@@ -1,4 +1,5 @@
-// Permissions by certificate and by secret, over stock gRPC and over Penstock.
+// Tests permissions by certificate and by secret, over stock gRPC and over
+// Penstock.
 
 #include "ps/access/access.h"
 
@@ -99,7 +100,7 @@ grpc::Status Attend(const std::shared_ptr<grpc::Channel>& channel) {
   return writer->Finish();
 }
 
-// Calls as the parameter server's clients send tensors.
+// Makes a call in the way in which the parameter server's clients send tensors.
 absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
   const std::string tensor(1 << 20, 't');
   const grpc::Slice slice(tensor);
@@ -151,12 +152,13 @@ TEST_P(AccessTest, ByTheNamesOfTheCertificate) {
   expect({"t", {"spiffe://org/trainer/1"}, {"a.serving.example"}}, 2);
   expect({"", {}, {"other.example", "A.Serving.Example"}}, 1);
   expect({"On call", {}, {}}, 3);
-  // The authority has signed these certificates, but no rule names them.
+  // Expects nothing for certificates that the authority has signed, but that no
+  // rule names.
   expect({"", {"spiffe://org/reader/1"}, {}}, 0);
   expect({"stranger", {}, {}}, 0);
   expect({"", {}, {}}, 0);
-  // Names that look like patterns, or like names of another kind, prove
-  // nothing.
+  // Expects nothing for names that look like patterns, or like names of another
+  // kind.
   expect({"On call", {}, {"stranger.example"}}, 0);
   expect({"spiffe://org/trainer/1", {}, {}}, 0);
   expect({"*", {}, {}}, 0);
@@ -231,7 +233,7 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // One connection makes many calls, so it knows the values by number.
+  // Makes the third call on one connection, which knows the values by number.
   ExpectDenied(channel, 3);
 }
 
@@ -243,8 +245,8 @@ TEST_P(AccessTest, ASecretIsSentWithAnyClient) {
   EXPECT_TRUE(Call(channel, &Guarded::Stub::Read, "bearer " + kOld).ok());
   EXPECT_EQ(Call(channel, &Guarded::Stub::Read, "Basic " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);
-  // A call with a second secret, next to the one that SendSecret() adds, is
-  // refused.
+  // Adds a second secret, next to the one that SendSecret() adds. The call must
+  // be refused.
   const auto sending = server.Connect(grpc::InsecureChannelCredentials(), kOld);
   EXPECT_EQ(Call(sending, &Guarded::Stub::Read, "Bearer " + kOld).error_code(),
             StatusCode::UNAUTHENTICATED);

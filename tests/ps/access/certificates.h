@@ -1,4 +1,4 @@
-// Certificates with arbitrary names, even names that no tool allows.
+// Makes certificates with arbitrary names, even names that no tool allows.
 
 #ifndef PENSTOCK_TESTS_PS_ACCESS_CERTIFICATES_H_
 #define PENSTOCK_TESTS_PS_ACCESS_CERTIFICATES_H_
@@ -25,7 +25,8 @@ struct Bearer {
   std::string key;
 };
 
-// Aborts if OpenSSL fails, which happens only without memory.
+// Signs certificates. Aborts if OpenSSL fails, which happens only without
+// memory.
 class Authority {
  public:
   explicit Authority(const std::string& name = "authority");

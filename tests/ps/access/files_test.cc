@@ -1,4 +1,4 @@
-// Files of rules and of secrets: their content and their owners.
+// Tests files of rules and of secrets: their content and their owners.
 
 #include <fcntl.h>
 #include <sys/stat.h>

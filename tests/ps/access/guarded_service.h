@@ -1,4 +1,4 @@
-// A service that asks Access about each call, and how to serve and reach it.
+// Serves and reaches a service that asks Access about each call.
 
 #ifndef PENSTOCK_TESTS_PS_ACCESS_GUARDED_SERVICE_H_
 #define PENSTOCK_TESTS_PS_ACCESS_GUARDED_SERVICE_H_
@@ -20,7 +20,7 @@
 
 namespace penstock::ps {
 
-// Train is raw, as methods with tensors are.
+// The service. Train is raw, as methods with tensors are.
 class GuardedService final
     : public testing::Guarded::WithRawCallbackMethod_Train<
           testing::Guarded::WithCallbackMethod_Read<

@@ -43,7 +43,8 @@ TEST(NamesThatCount, CommonNameOnlyIfThereIsNoOther) {
   EXPECT_EQ(Counting({Cn("chief"), Dns("a.example")}),
             (Texts{"dns:a.example"}));
   EXPECT_EQ(Counting({Cn("chief"), Uri("urn:a")}), (Texts{"uri:urn:a"}));
-  // A common name does not count even if the other name itself does not count.
+  // Expects that a common name does not count even if the other name itself
+  // does not count.
   EXPECT_EQ(Counting({Cn("chief"), Dns("*.example")}), Texts{});
   EXPECT_EQ(Counting({Dns(""), Cn("chief")}), Texts{});
 }

@@ -95,7 +95,7 @@ TEST(ParseRules, AThousandAreTheMost) {
             "f:1001: more than 1000 rules");
 }
 
-// Valid lines with changed bytes. Some of them are still valid.
+// Tests valid lines with changed bytes. Some of them are still valid.
 TEST(ParseRules, RandomBytesAreRulesOrRefused) {
   size_t taken = 0;
   for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);
@@ -273,7 +273,7 @@ TEST(Decide, SecretAndRulesMustBothBeMet) {
   EXPECT_TRUE(Decide(policy, caller, Permission::kTrain).ok());
 }
 
-// Rules without '*': the oracle looks names up in a map.
+// Tests rules without '*' against a map of names.
 TEST(Decide, RandomRulesGiveTheMostOfAnyName) {
   for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);
        ++seed) {

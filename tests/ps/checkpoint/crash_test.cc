@@ -1,5 +1,5 @@
-// Writes checkpoints with a kill, a power loss or an error at every single
-// operation.
+// Tests a kill, a power loss or an error at every single operation of writing
+// checkpoints.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,8 @@ struct History {
 // ones. Continues after an error, as servers do.
 void Train(Files* files, History* history) {
   auto repository = Repository::Open(files);
-  // Retries, as after a short failure of the file system.
+  // Opens the folder again after an error, as after a short failure of the file
+  // system.
   if (!repository.ok()) repository = Repository::Open(files);
   if (!repository.ok()) return;
   World world;
@@ -134,7 +135,7 @@ TEST_P(CrashTest, ACrashAtAnyOperationLeavesTheLastGoodCheckpoint) {
   }
 }
 
-// Kills the next run, too, during its cleanup of leftovers.
+// Tests a kill of the next run, too, during its cleanup of leftovers.
 TEST_P(CrashTest, ACrashWhileLeftoversAreRemovedLosesNothing) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; i += 23) {
@@ -175,7 +176,8 @@ INSTANTIATE_TEST_SUITE_P(Losses, CrashTest,
 
 class FailureTest : public testing::TestWithParam<absl::StatusCode> {};
 
-// An error loses at most one checkpoint, and the run continues.
+// Tests an error of each operation. It loses at most one checkpoint, and the
+// run continues.
 TEST_P(FailureTest, AnyOperationMayFail) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; ++i) {
@@ -221,7 +223,8 @@ TEST(WriterTest, TheErrorIsTheFirstAndNamesTheCause) {
       World().Write(&files, repository->get(), 1, kServers);
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(status.message(), "disk full");
-  // The partial files are removed: otherwise the disk would stay full.
+  // Expects that the partial files are removed: otherwise the disk would stay
+  // full.
   EXPECT_EQ(files.Contents().size(), 1u);
 }
 

@@ -1,4 +1,4 @@
-// Reads files that are damaged, truncated, missing, newer or malicious.
+// Tests files that are damaged, truncated, missing, newer or malicious.
 
 #include <gtest/gtest.h>
 
@@ -114,8 +114,9 @@ TEST_F(DamageTest, DamageIsToldByTableAndBlockAndTheSearchGoesOn) {
       << found->damages[0].what;
 }
 
-// The disk may work again, so an older checkpoint is not the last good one. A
-// retention that trusts such an error would remove a good checkpoint.
+// Tests an error of the disk, which may work again. An older checkpoint is
+// therefore not the last good one: a retention that trusts such an error would
+// remove a good checkpoint.
 TEST_F(DamageTest, AnErrorOfTheDiskIsNoDamage) {
   for (const int error : {EIO, ESTALE, ETIMEDOUT, EACCES}) {
     SCOPED_TRACE(error);
@@ -150,7 +151,7 @@ TEST_F(DamageTest, TheLastGoodOneIsFoundBehindDamagedOnes) {
   ASSERT_EQ(found->skipped.size(), 1u);
   EXPECT_TRUE(absl::IsDataLoss(found->skipped[0])) << found->skipped[0];
   EXPECT_TRUE(*World::Read(&files_, found->chain, 1) == written_.at(2));
-  // A chain is only as good as its base.
+  // Damages the base of a chain, which makes the chain useless.
   (*files_.Bytes(Shard(1, 0)))[100] ^= 1;
   const auto none = FindLastGood(&files_, Thoroughness::kFull);
   EXPECT_TRUE(absl::IsDataLoss(none.status())) << none.status();

@@ -62,7 +62,7 @@ TEST(FormatTest, ABlockHeaderIsAsDocumented) {
   const auto decoded = DecodeBlockHeader(bytes, kId);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->first, header.first);
-  // The same block from another attempt must be rejected.
+  // Expects that the same block from another attempt is rejected.
   EXPECT_TRUE(absl::IsDataLoss(DecodeBlockHeader(bytes, kId + 1).status()));
 }
 

@@ -1,4 +1,5 @@
-// Files that somebody removes below a repository, or that it cannot remove.
+// Tests files that somebody removes below a repository, or that it cannot
+// remove.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +17,8 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// Reclaim() locks the folder again after somebody has removed the lock or all
-// files, unless another process may have written since.
+// Tests Reclaim(), which locks the folder again after somebody has removed the
+// lock or all files, unless another process may have written since.
 TEST_F(RepositoryTest, LockIsTakenAgainUnlessAnotherProcessMayWrite) {
   ASSERT_TRUE(Write(1).ok());
   EXPECT_EQ(*repository_->Reclaim(), false);
@@ -38,12 +39,12 @@ TEST_F(RepositoryTest, LockIsTakenAgainUnlessAnotherProcessMayWrite) {
   const absl::Status status = repository_->Reclaim().status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "step-0000000004"));
-  // A new process may open the repository.
+  // Expects that a new process may open the repository.
   EXPECT_TRUE(Repository::Open(&files_).ok());
 }
 
-// The disk is full, and refuses even to remove the files of the failed attempt.
-// The next attempt removes them.
+// Tests a full disk, which refuses even to remove the files of the failed
+// attempt. The next attempt removes them.
 TEST_F(RepositoryTest, LeftoversAreRemovedOnceTheDiskPermits) {
   Shards(1);
   files_.CrashAt(files_.operations());
@@ -57,7 +58,7 @@ TEST_F(RepositoryTest, LeftoversAreRemovedOnceTheDiskPermits) {
   }
 }
 
-// The files of a lost checkpoint stay until they are set aside.
+// Tests that the files of a lost checkpoint stay until they are set aside.
 TEST_F(RepositoryTest, LostManifestsAreNoticedAndTheirShardsAreKept) {
   for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
   EXPECT_EQ(*ListLost(&files_), Steps{});
@@ -90,7 +91,7 @@ TEST_F(RepositoryTest, LostManifestsAreNoticedAndTheirShardsAreKept) {
   }
 }
 
-// A folder of files on a disk without room for new ones.
+// Files in memory, on a disk without room for new ones.
 class FullFiles : public MemoryFiles {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
@@ -127,7 +128,8 @@ TEST(IndexTest, DamagedIndexIsAnError) {
   EXPECT_FALSE(DecodeIndex(bytes + "x").ok());
 }
 
-// A flipped bit in the full checkpoint makes its whole chain useless.
+// Tests a flipped bit in the full checkpoint, which makes its whole chain
+// useless.
 TEST_F(RepositoryTest, PruningOfAChainKeepsAnotherBase) {
   for (uint64_t step : {1, 2}) ASSERT_TRUE(Write(step).ok());
   ASSERT_TRUE(Write(3, 2).ok());
@@ -141,8 +143,8 @@ TEST_F(RepositoryTest, PruningOfAChainKeepsAnotherBase) {
   const auto found = FindLastGood(&files_, Thoroughness::kFull);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->chain.newest().attempt.step, 3u);
-  // Prune() keeps the damaged checkpoints, because they are newer than the last
-  // good one.
+  // Expects that Prune() keeps the damaged checkpoints, because they are newer
+  // than the last good one.
   EXPECT_EQ(*repository_->Prune(1), Steps{});
 }
 

@@ -184,7 +184,8 @@ TEST_F(PosixFilesTest, FolderThatWasMadeAgainIsUsed) {
   fs::remove_all(root_ + "-moved");
 }
 
-// Must run last, because its mounts stay for the rest of the process.
+// Tests a full disk. Must run last, because its mounts stay for the rest of the
+// process.
 TEST_F(PosixFilesTest, ZAFullDiskIsSaidAndTheLastCheckpointStays) {
   const std::string disk = root_ + "/disk";
   fs::create_directory(disk);

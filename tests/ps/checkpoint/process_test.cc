@@ -1,4 +1,4 @@
-// Kills real processes while they write, on a real file system.
+// Tests real processes that are killed while they write, on a real file system.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -61,7 +61,8 @@ TEST_F(ReportTest, TellsWhatIsInOne) {
                                 "large: dense f32 [40, 7], slot m f32, slot v "
                                 "f32: 40 rows in 2 parts"))
       << report->text;
-  // Names come from users, and must not harm a terminal.
+  // Expects escaped names, because names come from users, and must not harm a
+  // terminal.
   EXPECT_TRUE(absl::StrContains(report->text, "../../etc/passwd\\x0a\\xff"))
       << report->text;
   EXPECT_TRUE(absl::StrContains(Inspect(&files_, 2, Form::kText)->text,

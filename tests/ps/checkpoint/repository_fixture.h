@@ -1,4 +1,4 @@
-// A repository in memory.
+// A fixture with a repository in memory.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_REPOSITORY_FIXTURE_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_REPOSITORY_FIXTURE_H_

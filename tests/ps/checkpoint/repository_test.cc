@@ -30,7 +30,8 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Two trainings began with step 2. The other training has reached step 5.
+// Tests two trainings that began with step 2. The other training has reached
+// step 5.
 TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
   ASSERT_TRUE(Write(2).ok());
   Reopen();
@@ -64,7 +65,7 @@ TEST_F(RepositoryTest, ACommitWantsAllShardsAndEachOnce) {
   shards = Shards(1);
   shards[1].bytes += 1;
   EXPECT_TRUE(absl::IsDataLoss(repository_->Commit(shards, {})));
-  // Each error has ended the attempt, and has left no files.
+  // Expects that each error has ended the attempt, and has left no files.
   EXPECT_EQ(files_.Contents().size(), 1u);
   EXPECT_FALSE(repository_->Commit(shards, {}).ok());
 }
@@ -73,7 +74,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
   const auto committed = [&](size_t first, size_t second, bool changed) {
     const auto attempt = repository_->Begin(world_.Describe(1, 2, {}));
     std::vector<ShardInfo> shards;
-    // The shards of two servers: each writes the rows of `first` or of
+    // Writes the shards of two servers: each writes the rows of `first` or of
     // `second`.
     for (size_t server : {first, second}) {
       World world = world_;
@@ -84,7 +85,7 @@ TEST_F(RepositoryTest, AFullCheckpointHasEveryRowOnce) {
     }
     return repository_->Commit(shards, {});
   };
-  // No dense table has changed, so no shard contains one.
+  // Commits shards without a dense table, because no dense table has changed.
   const absl::Status status = committed(0, 1, true);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "row 0 of table 'large'"))
@@ -124,7 +125,7 @@ TEST_F(RepositoryTest, OneAttemptAtATime) {
   EXPECT_TRUE(repository_->Begin(world_.Describe(2, 2, {})).ok());
 }
 
-// A server hangs while its attempt is aborted, and continues later.
+// Tests a server that hangs while its attempt is aborted, and continues later.
 TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const auto old = repository_->Begin(world_.Describe(1, 2, {}));
   auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
@@ -140,7 +141,8 @@ TEST_F(RepositoryTest, AServerOfAnEarlierAttemptHarmsNothing) {
   const size_t before = files_.Contents().size();
   Reopen();
   EXPECT_EQ(files_.Contents().size(), before - 1);
-  // The repository does not accept the shard for the next attempt, either.
+  // Expects that the repository does not accept the shard for the next attempt,
+  // either.
   ASSERT_TRUE(repository_->Begin(world_.Describe(2, 1, {})).ok());
   EXPECT_FALSE(repository_->Commit({*info}, {}).ok());
 }
@@ -225,7 +227,7 @@ TEST_F(RepositoryTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   EXPECT_EQ(*repository_->Prune(1), Steps{1});
 }
 
-// Checkpoint 4 is temporarily unreadable. The bases of checkpoint 4 must stay.
+// Tests checkpoint 4 while it is temporarily unreadable. Its bases must stay.
 TEST_F(RepositoryTest, PruningThatCannotReadACheckpointIsAnError) {
   ASSERT_TRUE(Write(1).ok());
   world_.Clean();
@@ -269,7 +271,7 @@ class BusyFiles : public MemoryFiles {
   std::function<void()> then = [] {};
 };
 
-// Servers of an earlier run do not learn that their run is over.
+// Tests servers of an earlier run, which do not learn that their run is over.
 TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   BusyFiles files;
   World world;
@@ -281,7 +283,8 @@ TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   ASSERT_TRUE(repository.ok()) << repository.status();
   files.then = [] {};
   ASSERT_TRUE(world.Write(&files, repository->get(), 1, 2).ok());
-  // The folder now has a checkpoint and a foreign shard.
+  // Expects an error although the folder now has a checkpoint and a foreign
+  // shard.
   const char kLeft[] = "step-0000000001/shard-00007-0000000000000001";
   files.Plant(kLeft, "left");
   files.then = [&] { files.Remove(kLeft).IgnoreError(); };
@@ -291,8 +294,8 @@ TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   EXPECT_TRUE(FindLastGood(&files, Thoroughness::kFull).ok());
 }
 
-// Newer checkpoints, good or damaged, are set aside, even repeatedly with the
-// same steps. No byte is lost.
+// Tests that newer checkpoints, good or damaged, are set aside, even repeatedly
+// with the same steps. No byte is lost.
 TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneSetsTheNewerAside) {
   std::map<std::string, std::string> aside;
   for (const int number : {1, 2}) {

@@ -68,7 +68,8 @@ TEST(RestorePlanTest, EachRowComesFromTheNewestThatHasIt) {
     std::vector<std::vector<Part>> parts(1 + random() % 4);
     std::vector<int> expected(kRows, -1);
     for (size_t link = 0; link < parts.size(); ++link) {
-      // The oldest link has all rows, in parts of any size and in any order.
+      // Makes the oldest link, which has all rows, in parts of any size and in
+      // any order.
       for (uint64_t first = 0; first < kRows;) {
         const uint64_t count = std::min<uint64_t>(random() % 9, kRows - first);
         if (link + 1 == parts.size() || random() % 3 == 0) {
@@ -123,8 +124,8 @@ TEST(RestorePlanTest, ARowThatIsInNoCheckpointIsNamed) {
   EXPECT_TRUE(PlanDense(chain, {Want(0, 10), Want(11, 89)}).ok());
 }
 
-// The most parts that a footer can have, each with every other row. A quadratic
-// algorithm would take minutes.
+// Tests the most parts that a footer can have, each with every other row. A
+// quadratic algorithm would take minutes.
 TEST(RestorePlanTest, AHostileFooterCostsTimeByItsSize) {
   constexpr uint64_t kParts = 230000;
   std::vector<Part> parts;

@@ -134,8 +134,8 @@ TEST_F(RestoreSomeTest, OnlyWhatIsWantedIsRead) {
   ASSERT_TRUE(Restored(world_.model(), wanted).ok());
   EXPECT_EQ(sink_.bytes, 4u * 7 * 4 * 3);
   EXPECT_EQ(sink_.rows, 0u);
-  // For each of two shards: open, header, trailer, footer, and three blocks of
-  // two reads.
+  // Allows, for each of two shards, open, header, trailer, footer, and three
+  // blocks of two reads.
   EXPECT_LE(files_.operations() - before, 2 * (4 + 6));
 }
 
@@ -204,7 +204,7 @@ TEST_F(RestoreSomeTest, AnotherModelIsRefusedByTheFirstTableThatDiffers) {
                  "model");
 }
 
-// The tables have other indices than in the checkpoint.
+// Tests tables whose indices differ from those in the checkpoint.
 TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
   Model model = world_.model();
   const Model before = model;
@@ -242,7 +242,7 @@ TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
             "checkpoint and not in this model");
   wanted.may_drop_tables = true;
   EXPECT_TRUE(Restored(model, wanted).ok());
-  // may_drop_tables does not permit a changed table.
+  // Changes a table, which may_drop_tables does not permit.
   model.tables[5].shape = {2};
   EXPECT_TRUE(absl::IsFailedPrecondition(Restored(model, wanted)));
 }
@@ -258,7 +258,7 @@ TEST(ShardWriterTest, PartsThatAreNotTheirTablesAreRefused) {
     auto writer = ShardWriter::Create(&files, &world.model(), *attempt, 0);
     const absl::Status status = (*writer)->AddDense(part);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    // Later calls return the first error.
+    // Expects the first error again from later calls.
     EXPECT_EQ((*writer)->BeginSparse(2, 1), status);
     EXPECT_EQ((*writer)->Finish({}).status(), status);
     return !status.ok();

@@ -1,4 +1,4 @@
-// Returns the worlds that trainer_main.cc writes.
+// Makes the worlds that trainer_main.cc writes.
 
 #ifndef PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
 #define PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_

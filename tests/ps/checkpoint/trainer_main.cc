@@ -119,7 +119,7 @@ int Main(const std::string& root) {
     if (!status.ok()) return Fail(status);
     std::printf("done %d\n", static_cast<int>(step));
     std::fflush(stdout);
-    // The second and the fourth are incremental.
+    // Makes the second and the fourth checkpoint incremental.
     base = step % 2 == 1 ? absl::optional<uint64_t>(step) : absl::nullopt;
     const auto pruned = (*repository)->Prune(2);
     if (!pruned.ok()) return Fail(pruned.status());

@@ -1,5 +1,5 @@
-// Each start must lead to one callback, one at a time, on any thread that runs
-// the loop.
+// Tests that each start leads to one callback, one at a time, on any thread
+// that runs the loop.
 
 #include "ps/client/call_loop.h"
 

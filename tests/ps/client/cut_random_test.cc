@@ -1,5 +1,5 @@
-// Runs random trainings whose connections break all the time, and compares them
-// with a simple model that applies each push once.
+// Tests random trainings whose connections break all the time, against a simple
+// model that applies each push once.
 //
 // clang-format off
 //   Table     Its gradients                 What its values say
@@ -61,7 +61,8 @@ class Program {
   size_t connections() const { return connections_; }
 
  private:
-  // Small tables with the same optimizer share a pack, and are not compressed.
+  // Returns a model of small tables. Those with the same optimizer share a
+  // pack, and are not compressed.
   Model MakeModel() const {
     Model model{{DenseSpecOf("dense", {kDense}, staleness_),
                  SparseSpecOf("rows", 1, staleness_)}};
@@ -104,8 +105,9 @@ class Program {
     CheckDense(applied);
   }
 
-  // A worker also pushes nothing, for steps that only other servers have ended.
-  // A synchronous step may have such pushes only.
+  // Checks the number of applied pushes. A worker also pushes nothing, for
+  // steps that only other servers have ended. A synchronous step may have such
+  // pushes only.
   void CheckCounts(size_t server, double applied) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {
@@ -213,7 +215,7 @@ TEST(CutRandomTest, EachPushThatCountsIsAppliedOnce) {
     connections += program.connections();
   }
   seeds.Print();
-  // The connections have broken in the middle of calls.
+  // Expects so many connections that they have broken in the middle of calls.
   EXPECT_GT(connections, 12 * seeds.ran());
 }
 

@@ -1,4 +1,5 @@
-// Breaks connections at every point: each acknowledged push counts once.
+// Tests connections that break at every point: each acknowledged push counts
+// once.
 
 #include <gtest/gtest.h>
 
@@ -22,9 +23,9 @@ using tensor::Tensor;
 // The fewest bytes before a connection breaks. Enough for a greeting, a join, a
 // push and a pull, so that each connection makes some progress.
 constexpr size_t kShortest = 4000;
-// Each connection carries kStep more bytes than the last, and restarts after
-// kMore more bytes. Connections thus break everywhere in a step of about 1,000
-// bytes.
+// The bytes by which each connection is longer than the last. After kMore more
+// bytes, the lengths start again. Connections thus break everywhere in a step
+// of about 1,000 bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
 constexpr size_t kFirst = 20000;  // also defines the model and its values
@@ -45,7 +46,8 @@ std::vector<float> Elements(const Tensor& tensor) {
 
 class CutTest : public testing::TestWithParam<int64_t> {};
 
-// SGD of rate 1 with gradients of 1: each value counts the applied pushes.
+// Tests SGD of rate 1 with gradients of 1, so that each value counts the
+// applied pushes.
 TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   Cluster cluster(2);
   rpc::CuttingProxy proxies[2];
@@ -87,9 +89,9 @@ TEST_P(CutTest, EachAcknowledgedPushIsAppliedOnce) {
   }
   worker->Leave();
 
-  // There is no other worker, so no step is ever skipped.
+  // Expects that no step is skipped, because there is no other worker.
   for (size_t i = 0; i < 2; ++i) EXPECT_EQ(counted[i], kSteps);
-  // The connections have broken in the middle of calls.
+  // Expects so many connections that they have broken in the middle of calls.
   for (rpc::CuttingProxy& proxy : proxies) EXPECT_GT(proxy.connections(), 25u);
   TrainingConnection::Options open;
   open.servers = cluster.Channels();

@@ -1,4 +1,4 @@
-// Gradients and initial values are on a GPU. The client must not read them.
+// Tests gradients and initial values on a GPU. The client must not read them.
 
 #include <gtest/gtest.h>
 

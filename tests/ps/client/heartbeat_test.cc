@@ -1,4 +1,4 @@
-// A worker's heartbeats must reach each server, regardless of the other
+// Tests that a worker's heartbeats reach each server, regardless of the other
 // servers.
 
 #include "ps/client/heartbeat.h"
@@ -161,8 +161,8 @@ TEST(Heartbeat, StreamThatBreaksIsOpenedAnew) {
 
 class EndTest : public testing::TestWithParam<grpc::StatusCode> {};
 
-// The status says that another process has the rank, or that the server has
-// another training.
+// Tests a status that ends the membership: another process has the rank, or the
+// server has another training.
 TEST_P(EndTest, AServerThatHasEndedItForGoodGetsNoMore) {
   CountingServer ending(/*limit=*/1, grpc::Status(GetParam(), "for good"));
   CountingServer other;
@@ -186,7 +186,8 @@ TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
   EXPECT_EQ(server.service.good_byes(), 0);
 }
 
-// By the system clock, the next heartbeat would be an hour away.
+// Tests a clock that is set back. By the system clock, the next heartbeat would
+// be an hour away.
 TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});
@@ -196,8 +197,8 @@ TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   SetClockBy(absl::ZeroDuration());
 }
 
-// With a clock that was set forward, the stream would seem to exceed its
-// patience.
+// Tests a clock that is set forward, with which the stream would seem to exceed
+// its patience.
 TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});

@@ -1,4 +1,4 @@
-// The step at which a worker begins.
+// Tests the step at which a worker begins.
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,8 @@ tensor::Bundle Zeros() {
   return bundle;
 }
 
-// The rank's last process died after one of two servers had received its push.
+// Tests a rank whose last process died after one of two servers had received
+// its push.
 TEST(Join, AWorkerBeginsAtOneStepAtAllServers) {
   Cluster cluster(2);
   auto worker = JoinAsChief(cluster);

@@ -1,5 +1,5 @@
-// A worker whose membership ends at one of two servers: its pushes keep one
-// clock at both.
+// Tests a worker whose membership ends at one of two servers: its pushes keep
+// one clock at both.
 
 #include <gtest/gtest.h>
 
@@ -66,7 +66,8 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
   ASSERT_TRUE(first->Pull(0).ok());
   cluster_.core(1).Lost({1, second->options().incarnation});
   ASSERT_TRUE(first->Push(0, {Values(1), {}}).ok());
-  // Server 1 ends step 0 without the second worker. Server 0 waits.
+  // Waits until server 1 has ended step 0 without the second worker. Server 0
+  // waits.
   while (cluster_.core(1).report().version < 1) std::this_thread::yield();
   Step(second.get(), 0);
   EXPECT_EQ(ClockAt(0, 1), 2u);
@@ -79,7 +80,8 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
   }
 }
 
-// Heartbeats make the worker a member again, and do not tell it the clock.
+// Tests heartbeats, which make the worker a member again, and do not tell it
+// the clock.
 TEST_F(OneClock, AWorkerLearnsTheClockOfItsNewMembershipByAPull) {
   auto first = JoinAs(0, 3);
   auto second = JoinAs(1, 3);

@@ -139,8 +139,8 @@ TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytes) {
           Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
   auto pushed = worker->Push(0, Ones());
   ASSERT_TRUE(pushed.ok()) << pushed.status();
-  // The server says DUPLICATE, because an earlier attempt has counted. Only the
-  // answer of that attempt was lost.
+  // Expects "counted", although the server says DUPLICATE: an earlier attempt
+  // has counted, and only its answer was lost.
   EXPECT_EQ(pushed->verdicts[0], PushVerdict::kCounted);
   const auto sent = requests();
   ASSERT_EQ(sent.size(), 4u);
@@ -190,7 +190,7 @@ TEST_F(PatienceTest, OtherErrorsEndItAndNameAll) {
             0u)
       << status;
   EXPECT_NE(status.message().find("not finite"), std::string::npos);
-  // The server names the loss and the remedy.
+  // Lets the server name the loss and the remedy.
   Script({Fails(grpc::DATA_LOSS, "rows on disk are lost")});
   status = worker->Pull(8).status();
   EXPECT_TRUE(absl::IsDataLoss(status));
@@ -259,7 +259,7 @@ TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
   EXPECT_EQ(lines_of(absl::Hours(1), absl::ZeroDuration()).size(), 0u);
 }
 
-// gRPC's own waits would take an hour longer.
+// Tests a clock that is set back. gRPC's own waits would take an hour longer.
 TEST_F(PatienceTest, AClockThatIsSetBackMakesNoWaitLonger) {
   auto worker = Join(absl::Milliseconds(300));
   SetClockBy(absl::Hours(1));  // earlier waits see the clock set back
@@ -277,7 +277,8 @@ TEST_F(PatienceTest, AServerHasOnePushAtATime) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
     first.Notify();
   });
-  // The first push is not answered, so the second push is not sent.
+  // Starts two pushes. The first one is not answered, so the second one is not
+  // sent.
   worker->StartPush(1, Ones(), [](const auto& pushed) {
     EXPECT_TRUE(absl::IsCancelled(pushed.status()));
   });

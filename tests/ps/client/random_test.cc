@@ -1,4 +1,4 @@
-// Random programs of workers and servers, against plain maps.
+// Tests random programs of workers and servers, against plain maps.
 
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ std::vector<float> Elements(const Tensor& tensor) {
   return elements;
 }
 
-// All expected values, from gradients that are summed by a simple loop. Values
+// The expected values, from gradients that are summed by a simple loop. Values
 // are small integers, exact in any order of additions and in bf16.
 struct Oracle {
   std::map<std::string, std::vector<float>> dense;

@@ -1,4 +1,4 @@
-// Waits for servers that start later, or that are unreachable.
+// Tests waits for servers that start later, or that are unreachable.
 
 #include "ps/client/reach.h"
 
@@ -48,7 +48,7 @@ std::shared_ptr<grpc::Channel> ChannelTo(
     const std::string& name = "") {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The longest backoff between gRPC's attempts.
+  // Sets the longest backoff between gRPC's attempts.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 120'000);
   if (!name.empty()) arguments.SetSslTargetNameOverride(name);
   return grpc::CreateCustomChannel(address, security, arguments);
@@ -63,8 +63,8 @@ class Port {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
-    // Lets a server take the port while refused connections of the port still
-    // end.
+    // Allows a server to take the port while refused connections of the port
+    // still end.
     const int on = 1;
     setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), size), 0);
@@ -117,8 +117,9 @@ class RealServer {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Runs in its own process, in which only AwaitServers() uses gRPC. gRPC
-// connects only while a thread waits in gRPC.
+// Waits for a server like a worker. Runs in its own process, in which only
+// AwaitServers() uses gRPC, because gRPC connects only while a thread waits in
+// gRPC.
 int BeWorker(const std::string& address) {
   const absl::Status reached = AwaitServers(
       {ChannelTo(address, Credentials(grpc::InsecureChannelCredentials()))},
@@ -127,8 +128,8 @@ int BeWorker(const std::string& address) {
   return 0;
 }
 
-// The server refuses the first connection. gRPC must make the second connection
-// between two calls of AwaitServers().
+// Tests a server that refuses the first connection. gRPC must make the second
+// connection between two calls of AwaitServers().
 TEST(ReachTest, AServerThatComesLaterIsReachedSoon) {
   Port port;
   const auto worker = Child::Start(
@@ -164,9 +165,10 @@ TEST(ReachTest, AServerThatIsFrozenIsNamed) {
               StartsWith("server 0: it was not reached in time"));
 }
 
-// gRPC ends a call by its own clock, which may be slightly ahead of ours. The
-// worker may then see the call's end before its own deadline, although no
-// server has answered. A proxy may return the same error for a dead server.
+// Tests a call that ends by gRPC's own clock, which may be slightly ahead of
+// ours. The worker may then see the call's end before its own deadline,
+// although no server has answered. A proxy may return the same error for a dead
+// server.
 TEST(ReachTest, TheEndOfACallsTimeIsNoAnswer) {
   ScriptedServer late([](const std::string&, const grpc::ByteBuffer&) {
     return ScriptedServer::Answer{
@@ -186,7 +188,8 @@ TEST(ReachTest, ARefusalIsAnAnswer) {
   EXPECT_TRUE(AwaitServers({refusing.Channel()}, kLong).ok());
 }
 
-// By the system clock, the wait would take an hour longer.
+// Tests a clock that is set back. By the system clock, the wait would take an
+// hour longer.
 TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
   Port port;
   absl::Status reached;
@@ -245,7 +248,7 @@ TEST_F(TlsReachTest, ACertificateOfAnotherAuthorityFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "--ca names who signed it");
 }
 
-// The signature is wrong, for which OpenSSL has another message.
+// Tests a wrong signature, for which OpenSSL has another message.
 TEST_F(TlsReachTest, AnotherAuthorityOfTheSameNameFailsAtOnce) {
   const Authority impostor;
   RealServer server("127.0.0.1:0", ServerOf(ours_, server_));
@@ -271,8 +274,8 @@ TEST_F(TlsReachTest, AServerWithoutTlsFailsAtOnce) {
                 absl::StatusCode::kUnauthenticated, "leave them out here");
 }
 
-// The client cannot distinguish such a server from a starting server, and needs
-// kClosedLimit.
+// Tests a server that the client cannot distinguish from a starting server,
+// which takes kClosedLimit.
 TEST_F(TlsReachTest, AServerThatTrustsNotOurAuthorityIsGivenUp) {
   RealServer server("127.0.0.1:0", ServerOf(others_, server_));
   const auto channel =

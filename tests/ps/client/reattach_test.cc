@@ -1,4 +1,4 @@
-// Servers of this process are restarted while workers train.
+// Tests servers of this process that are restarted while workers train.
 
 #include "ps/client/reattach.h"
 
@@ -48,7 +48,7 @@ TEST_P(ReattachTest, TrainingGoesOnAtTheCutWhicheverServersAreRestarted) {
   }
 }
 
-// The old and the new worker have the same rank and the same incarnation.
+// Tests an old and a new worker of the same rank and the same incarnation.
 TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -70,8 +70,8 @@ TEST_P(ReattachTest, EndOfTheOldWorkerDoesNotEndTheNewOne) {
   }
 }
 
-// The tables of the old run are gone, and with them the changes since its last
-// checkpoint.
+// Tests checkpoints after a restart: the tables of the old run are gone, and
+// with them the changes since its last checkpoint.
 TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -115,7 +115,8 @@ TEST_P(ReattachTest, WorkersThatComeAtTheSameTimeAreOfOneRun) {
   EXPECT_EQ(workers_[2]->connection().run(), workers_[0]->connection().run());
 }
 
-// The chief may have ended. Each worker knows the model.
+// Tests a new chief, because the old one may have ended. Each worker knows the
+// model.
 TEST_P(ReattachTest, NewChiefRestoresServersThatKeptRunning) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -130,7 +131,8 @@ TEST_P(ReattachTest, NewChiefRestoresServersThatKeptRunning) {
   ExpectPushes(4);
 }
 
-// An earlier client died after it had defined one of the servers.
+// Tests a restore after an earlier client has died, which had defined one of
+// the servers.
 TEST_P(ReattachTest, RestoreOfSomeServersIsCompleted) {
   for (const size_t first : {0, 1}) {
     Reset();
@@ -200,7 +202,8 @@ TEST_P(ReattachTest, ServerThatIsNotToRestoreIsNamedAndKeepsItsValues) {
   }
 }
 
-// Server 0 is restarted with the folder of another training of the same model.
+// Tests a server that is restarted with the folder of another training of the
+// same model.
 TEST_P(ReattachTest, CheckpointOfAnotherTrainingIsRefused) {
   for (const size_t at : {0, 1}) StartNode(at, true, &others_);
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -248,7 +251,7 @@ TEST_P(ReattachTest, ErrorsOfOtherCausesStay) {
   EXPECT_EQ(Reattach(workers_[0]->options(), other).status(), other);
 }
 
-// The successor of the worker has joined the new run.
+// Tests a worker whose successor has joined the new run.
 TEST_P(ReattachTest, WorkerThatWasSupersededDoesNotComeBack) {
   StartNodes();
   ASSERT_NO_FATAL_FAILURE(AddWorker());
@@ -266,7 +269,7 @@ TEST_P(ReattachTest, WorkerThatWasSupersededDoesNotComeBack) {
   ExpectPushes(4);
 }
 
-// The server has lost its values since the client asked for them.
+// Tests a server that has lost its values since the client asked for them.
 TEST_P(ReattachTest, DefineForAnEarlierProcessOfAServerIsRefused) {
   StartNodes();
   const uint64_t earlier = nodes_[1]->core().instance();

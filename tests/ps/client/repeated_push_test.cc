@@ -1,4 +1,4 @@
-// A worker that pushes a step again.
+// Tests a worker that pushes a step again.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ tensor::Bundle Values(float value) {
       {{"w", *tensor::Tensor::Of<float>({4}, std::vector<float>(4, value))}}};
 }
 
-// Repeats pushes as after an error with an unknown outcome. The first two
-// pushes wait together in the queue.
+// Tests pushes that are repeated as after an error with an unknown outcome. The
+// first two pushes wait together in the queue.
 TEST(RepeatedPushTest, OfAStepCountsOnce) {
   for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
     SCOPED_TRACE(staleness);
@@ -58,8 +58,8 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
   }
 }
 
-// Servers would wait for a skipped step until the end. An old step would count
-// as a new step.
+// Tests pushes of other steps. Servers would wait for a skipped step until the
+// end, and an old step would count as a new step.
 TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   Cluster cluster(2);
   auto defined =
@@ -82,11 +82,11 @@ TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
     EXPECT_TRUE(absl::IsInvalidArgument(refusal(step)));
     EXPECT_THAT(refusal(step).message(), HasSubstr("step 3 is next"));
   }
-  // The refused pushes have not changed the values, and the worker can
-  // continue.
+  // Expects that the refused pushes have not changed the values, and that the
+  // worker can continue.
   EXPECT_EQ((*worker->Pull(3)->Dense("w")->flat<float>())[3], 7);
   EXPECT_TRUE(worker->Push(3, {Values(1), {}})->counted());
-  // A new worker of the rank begins at step 4.
+  // Starts a new worker of the rank, which begins at step 4.
   Worker::Options again;
   again.connection = defined->connection;
   worker = *Worker::Join(std::move(again));
@@ -132,7 +132,8 @@ TEST(RepeatedPushTest, GradientsThatOneServerWouldRefuseReachNone) {
   worker->Leave();
 }
 
-// The pull returns the same values as before, and waits for nobody.
+// Tests a repeated pull, which returns the same values as before, and waits for
+// nobody.
 TEST(RepeatedPushTest, AStepThatWasRefusedMayBePulledAgain) {
   for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
     SCOPED_TRACE(staleness);

@@ -1,4 +1,5 @@
-// Servers of this process that can be restarted, and workers that train there.
+// A fixture with servers of this process that can be restarted, and workers
+// that train there.
 
 #ifndef PENSTOCK_TESTS_PS_CLIENT_RESTARTABLE_H_
 #define PENSTOCK_TESTS_PS_CLIENT_RESTARTABLE_H_

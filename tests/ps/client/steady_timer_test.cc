@@ -43,8 +43,8 @@ TEST(SteadyTimerTest, WhatIsCancelledNeverBegins) {
   EXPECT_FALSE(was_called);
 }
 
-// The thread still wakes at the times of cancelled calls. A new call may be
-// earlier or later than those times.
+// Tests new calls after cancelled ones. The thread still wakes at the times of
+// cancelled calls, and a new call may be earlier or later than those times.
 TEST(SteadyTimerTest, CallsComeBesideTheTimesOfCancelledOnes) {
   for (const int cancelled : {10, 30, 3600000}) {
     SteadyTimer timer;

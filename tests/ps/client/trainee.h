@@ -52,7 +52,7 @@ inline tensor::Tensor Filled(tensor::Shape shape, size_t elements,
 // A coder that records the sent gradients.
 class NotingCoder final : public GradientCoder {
  public:
-  // Sent gradients by step, as the server decodes them.
+  // The sent gradients by step, as the server decodes them.
   using Sent = std::map<uint64_t, std::vector<float>>;
 
   NotingCoder(std::unique_ptr<GradientCoder> coder, Sent* sent)

@@ -1,4 +1,5 @@
-// Trains over each of Penstock's fabrics within one host, with the memory pool.
+// Tests training over each of Penstock's fabrics within one host, with the
+// memory pool.
 
 #include <gtest/gtest.h>
 
@@ -89,7 +90,8 @@ TEST_P(TransportTest, ATrainingGoesOverIt) {
     const Tensor rows = *pulled->Rows(0).Aligned();
     const absl::Span<const float> elements = *rows.flat<float>();
     for (size_t i = 0; i < elements.size(); ++i) {
-      // The first 200 ids occur twice in the push.
+      // Expects twice the change for the first 200 ids, which occur twice in
+      // the push.
       const bool is_twice = spec.rows[0].ids[i / 64] < 200;
       ASSERT_EQ(elements[i], -1.0f * step * (is_twice ? 2 : 1)) << i;
     }

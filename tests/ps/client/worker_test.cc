@@ -98,7 +98,8 @@ TEST_F(WorkerTest, StepsOfAllTablesGoThereAndBack) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(pulled->clock(), step);
     ExpectAll(*pulled, 10.0f - 2 * step);
-    // Id 7 occurs twice in each gradient.
+    // Expects three gradients for each id, because id 7 occurs twice in each
+    // push.
     const float moved = -3.0f * step;
     EXPECT_EQ(Elements(pulled->Rows(0)),
               (std::vector<float>{2 * moved, 2 * moved, moved, moved, 2 * moved,
@@ -117,7 +118,8 @@ TEST_F(WorkerTest, TheNextPullOverlapsAndIsThereWhenItIsWanted) {
   auto worker = Chief(TestModel(), 0);
   Awaited<absl::StatusOr<Pulled>> last;
   const auto on_last = last.Callback();
-  // Each callback starts the next step. Nothing waits between the steps.
+  // Starts the next step in each callback, so that nothing waits between the
+  // steps.
   std::function<void(uint64_t, const Pulled&)> step =
       [&](uint64_t at, const Pulled& pulled) {
         ExpectAll(pulled, -1.0f * at);
@@ -187,7 +189,7 @@ TEST_F(WorkerTest, OnlyWhatIsAskedForComes) {
   EXPECT_TRUE(worker->Pull(0, spec).ok());  // waits only
 }
 
-// The tables are views of packs. The views are made together.
+// Tests tables that are views of packs. The views are made together.
 TEST_F(WorkerTest, EachOfManySmallTablesIsItself) {
   constexpr int kTables = 100;
   Model model;
@@ -345,12 +347,12 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   options.connection = *TrainingConnection::Open({cluster_.Channels()});
   auto other = *Worker::Join(std::move(options));
   std::vector<absl::Status> ends;
-  // These pulls wait for ever: no worker takes the steps before step 7.
+  // Starts pulls that wait for ever: no worker takes the steps before step 7.
   for (int i = 0; i < 5; ++i) {
     worker->StartPull(
         7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
   }
-  // The push of step 1, which was not pulled, waits for `other`.
+  // Makes the push of step 1, which was not pulled, wait for `other`.
   ASSERT_TRUE(worker->Push(0, {Values(1), {}}).ok());
   worker->StartPush(1, {Values(1), {}}, [&](const auto& pushed) {
     ends.push_back(pushed.status());
@@ -362,8 +364,9 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   }
 }
 
-// Heartbeats have their own thread. The test measures the callback's time by
-// other members, which are silent: their leases end one after another.
+// Tests a callback that takes long. Heartbeats have their own thread. The test
+// measures the callback's time by other members, which are silent: their leases
+// end one after another.
 TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
   constexpr uint32_t kSilent = 3;
   absl::Mutex mu;

@@ -114,8 +114,8 @@ TEST(RandomKTest, IndicesAscendAndAreBelowTheCount) {
   EXPECT_TRUE(RandomK(0, 0, 1, 1).empty());
 }
 
-// Chi-squared of all C(6, k) sets. The mean is the degrees of freedom d, the
-// deviation sqrt(2 d). Five deviations are exceeded less than once in 10^5
+// Tests all C(6, k) sets by chi-squared. The mean is the degrees of freedom d,
+// the deviation sqrt(2 d). Five deviations are exceeded less than once in 10^5
 // seeds, and the seed is fixed.
 TEST(RandomKTest, EachSetIsEquallyLikely) {
   constexpr int kDraws = 60'000;
@@ -143,7 +143,7 @@ TEST(RandomKTest, DependsOnSeedAndStepOnly) {
   EXPECT_NE(RandomK(100'000, 1000, 7, 0), chosen);
 }
 
-// Uses the published words of Philox with counter 0 and key 0, 0x6627e8d5,
+// Tests the published words of Philox with counter 0 and key 0, 0x6627e8d5,
 // 0xe169c58d, 0xbc57ac4c and 0x9b00dbd8: of 1000, they are 399, 880, 735, 605.
 TEST(RandomKTest, DrawsTheWordsOfPhilox) {
   Indices indices(4);

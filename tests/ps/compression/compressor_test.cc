@@ -93,7 +93,8 @@ TEST(CompressorTest, NoneAndTheTypeItselfAreNotCopied) {
             half.bytes().data());
 }
 
-// bf16 has 8 digits, and f16 has 11, but none below 2^-24.
+// Tests the rounding of 16-bit types: bf16 has 8 digits, and f16 has 11, but
+// none below 2^-24.
 TEST(CompressorTest, HalvesAreWithinHalfAUnitOfTheirLastPlace) {
   std::mt19937_64 random(ChosenSeeds().first());
   const auto values = optim::RandomValues<float>(200'001, &random);
@@ -136,7 +137,7 @@ TEST(CompressorTest, TopKSendsTheLargestAsTheyAre) {
   EXPECT_EQ(ElementsOf<float>(list[1]), (std::vector<float>{-7, 9}));
 }
 
-// Sends the element itself, not n / k times the element.
+// Tests that the element itself is sent, not n / k times the element.
 TEST(CompressorTest, RandomKDoesNotScale) {
   const auto compressor = Make(SpecOf(Kind::kRandomK, DType::kF32), {100});
   const auto list =

@@ -1,5 +1,5 @@
-// Least squares by gradient descent, with gradients that went over the wire in
-// each form.
+// Tests least squares by gradient descent, with gradients that went over the
+// wire in each form.
 
 #include <gtest/gtest.h>
 
@@ -94,10 +94,11 @@ double Train(const CompressionSpec& spec, uint64_t seed) {
   return std::sqrt(left / first);
 }
 
-// The eigenvalues of A'A / rows are between 0.42 and 1.83, and the rate is
-// 0.05. Each step therefore removes at least 2% of the error, and 1000 steps
-// reduce the error to the precision of f32. A compressor that sends a tenth of
-// the elements without error feedback would leave e^-2 of the error.
+// Tests that each kind converges. The eigenvalues of A'A / rows are between
+// 0.42 and 1.83, and the rate is 0.05. Each step therefore removes at least 2%
+// of the error, and 1000 steps reduce the error to the precision of f32. A
+// compressor that sends a tenth of the elements without error feedback would
+// leave e^-2 of the error.
 TEST(ConvergenceTest, EachKindConvergesAsNoneDoes) {
   struct Case {
     Kind kind;

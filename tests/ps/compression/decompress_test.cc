@@ -150,8 +150,8 @@ TEST(DecompressTest, OtherScalesAreRefused) {
             "int8[6] has another shape");
 }
 
-// A short list for a part that is larger than any memory. The list is checked
-// before any allocation.
+// Tests a short list for a part that is larger than any memory. The list is
+// checked before any allocation.
 TEST(DecompressTest, NothingIsAllocatedForABadList) {
   const Shape huge = {int64_t{1} << 55};
   EXPECT_EQ(Undo(huge, At({1, 0})).status().code(),

@@ -1,4 +1,5 @@
-// Error feedback loses nothing: sent and kept parts add up to the gradients.
+// Tests that error feedback loses nothing: sent and kept parts add up to the
+// gradients.
 
 #include <gtest/gtest.h>
 
@@ -124,8 +125,8 @@ TEST(ErrorFeedbackTest, WhatIsSentAndWhatIsKeptIsWhatCame) {
   seeds.Print();
 }
 
-// Whole numbers have exact sums. After n / k steps without a gradient, top-k
-// has sent all of them.
+// Tests whole numbers, which have exact sums. After n / k steps without a
+// gradient, top-k has sent all of them.
 TEST(ErrorFeedbackTest, WholeNumbersArriveExactly) {
   constexpr size_t kCount = 1000;
   const auto compressor = Make(Kind::kTopK, DType::kF32, 0.1, kCount);
@@ -156,7 +157,7 @@ TEST(ErrorFeedbackTest, WhatIsTooLargeForTheTypeComesLater) {
   list = halves->Compress(VectorOf<float>({0, 0}), 1).value();
   EXPECT_EQ(Arrived(list, 2), (std::vector<double>{34496, -4496}));
 
-  // The sum of two steps exceeds a server's limit.
+  // Makes steps whose sum exceeds a server's limit.
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     const auto one = Make(Kind::kTopK, dtype, 0.5, 2);
     for (uint64_t step = 0; step < 3; ++step) {

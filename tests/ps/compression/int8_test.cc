@@ -133,7 +133,7 @@ TEST(Int8Test, ComesBackAsElementTimesScaleFromAnyAddress) {
   }
 }
 
-// Draws the largest magnitudes where a rounded 127th is often too large:
+// Tests the largest magnitudes where a rounded 127th is often too large:
 // between 127 / 64 and 2, for any exponent of an f32.
 TEST(Int8Test, NoElementGrowsBeyondItsBlocksLargest) {
   std::mt19937_64 random(ChosenSeeds().first());
@@ -150,11 +150,11 @@ TEST(Int8Test, NoElementGrowsBeyondItsBlocksLargest) {
   }
 }
 
-// Quantizes a block in many steps. The error of a mean of N values, in scales,
-// has a standard deviation of at most 1 / (2 sqrt(N)). Of 256 elements, none
-// deviates by five times as much, except for one seed in thousands, and the
-// seed is fixed. The sum of all errors is checked, too, because it would show a
-// bias that is invisible in single elements.
+// Tests a block that is quantized in many steps. The error of a mean of N
+// values, in scales, has a standard deviation of at most 1 / (2 sqrt(N)). Of
+// 256 elements, none deviates by five times as much, except for one seed in
+// thousands, and the seed is fixed. The sum of all errors is checked, too,
+// because it would show a bias that is invisible in single elements.
 TEST(Int8Test, ErrorsAre0OnAverage) {
   constexpr int kSteps = 20'000;
   std::mt19937_64 random(1);
@@ -177,7 +177,7 @@ TEST(Int8Test, ErrorsAre0OnAverage) {
   EXPECT_LT(std::abs(all), 5 * deviation * std::sqrt(double{kBlock}));
 }
 
-// Elements of a block, of a step, and of adjacent blocks are rounded
+// Tests that elements of a block, of a step, and of adjacent blocks are rounded
 // independently: the correlation of N pairs is within 5 / sqrt(N) of 0.
 TEST(Int8Test, ElementsAreRoundedIndependently) {
   constexpr int kSteps = 4000;

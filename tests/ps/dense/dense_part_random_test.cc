@@ -1,4 +1,4 @@
-// Parts of variables against a plain loop over doubles.
+// Tests parts of variables against a plain loop over doubles.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ class RandomRun {
     }
   }
 
-  // Returns to the last snapshot. The part then shares the snapshot's memory.
+  // Returns to the last snapshot, whose memory the part then shares.
   void GoBack() {
     if (kept_.empty()) return;
     const Kept& last = kept_.back();

@@ -1,5 +1,5 @@
-// Parts of variables: compares their steps with the optimizer's kernel, and
-// tests refusals.
+// Tests parts of variables: compares their steps with the optimizer's kernel,
+// and tests refusals.
 
 #include "ps/dense/dense_part.h"
 
@@ -78,8 +78,8 @@ TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
   EXPECT_EQ(part->Current().number, before.number + 1);
 }
 
-// Uses many parts. The moment in which they become current is then long enough
-// for a reader to interrupt.
+// Tests readers of many parts, so that the moment in which the parts become
+// current is long enough for a reader to interrupt.
 TEST(DensePartTest, ReadersThatLockSeeTheStepsOfAllPartsOrOfNone) {
   constexpr uint64_t kSteps = 1000;
   absl::Mutex readers;
@@ -121,8 +121,8 @@ TEST(DensePartTest, RefusesWhatCannotBeTrained) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A gradient of this size is refused. But the values of a diverging training
-// may be as large, and their checkpoint must be readable.
+// Tests values as large as a gradient that is refused. The values of a
+// diverging training may be as large, and their checkpoint must be readable.
 TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   constexpr float kLarge = 1e30f;
   for (const Rule rule : {Rule::kSgd, Rule::kMomentum}) {
@@ -136,7 +136,7 @@ TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   EXPECT_FALSE(DensePart::Create(OptionsOf(Rule::kSgd),
                                  F32({std::numeric_limits<float>::infinity()}))
                    .ok());
-  // Infinity as f16, and as bf16.
+  // Tests infinity as f16, and as bf16.
   for (const auto& [dtype, bits] :
        {std::pair(DType::kF16, 0x7c00), std::pair(DType::kBF16, 0x7f80)}) {
     Tensor value = *Tensor::Allocate(dtype, {1});
@@ -178,7 +178,7 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   const auto part = NewPart(Rule::kMomentum, F32({}));
   ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
   EXPECT_EQ(part->steps(), 1u);
-  // A tensor without elements may have no buffer.
+  // Takes a snapshot of a tensor without elements, which may have no buffer.
   DensePart::Snapshot empty = part->TakeSnapshot();
   empty.value = Tensor();
   empty.slots[0].tensor = Tensor();
@@ -248,7 +248,7 @@ Tensor Random(std::mt19937* random, DType dtype, int64_t count) {
     } else if (dtype == DType::kF32) {
       reinterpret_cast<float*>(bytes)[i] = static_cast<float>(element);
     } else {
-      // Positive and below 1 in both 16-bit types.
+      // Writes numbers that are positive and below 1 in both 16-bit types.
       reinterpret_cast<uint16_t*>(bytes)[i] =
           static_cast<uint16_t>(0x2c00 + (*random)() % 0x0800);
     }

@@ -1,4 +1,4 @@
-// Parts for tests, of vectors that are written out.
+// Makes parts for tests, of vectors that are written out.
 
 #ifndef PENSTOCK_TESTS_PS_DENSE_PARTS_H_
 #define PENSTOCK_TESTS_PS_DENSE_PARTS_H_

@@ -1,4 +1,5 @@
-// Readers of a variable and its writer: versions of readers do not change.
+// Tests readers of a variable and its writer: versions of readers do not
+// change.
 
 #include "ps/dense/versioned_tensor.h"
 
@@ -75,8 +76,8 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// Read-only values come from a message, or from memory that the program has
-// wrapped.
+// Tests read-only values, which come from a message, or from memory that the
+// program has wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;
@@ -88,8 +89,8 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   EXPECT_EQ(first, std::vector<float>(kElements, 0));
 }
 
-// The memory of a message is read-only, so later versions cannot use the
-// memory. The memory is released with the first version, unless a reader has
+// Tests the memory of a message, which is read-only, so later versions cannot
+// use it. The memory is released with the first version, unless a reader has
 // it.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
   std::vector<float> first(kElements, 0);
@@ -125,7 +126,8 @@ class Counting final : public tensor::Allocator {
   std::set<const char*> given_;
 };
 
-// Devices may be unable to send from the first version's memory.
+// Tests the allocator, because devices may be unable to send from the first
+// version's memory.
 TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
   Counting allocator;
   VersionedTensor variable(Filled(0), &allocator);
@@ -157,7 +159,7 @@ void RunAtRandom(uint64_t seed) {
     }
     ASSERT_GE(variable.held_bytes(), needed.size() * kBytes);
     if (choice != 0) continue;
-    // One version more than needed, for the next version.
+    // Allows one version more than needed, for the next version.
     ASSERT_LE(variable.held_bytes(), (needed.size() + 1) * kBytes);
   }
 }

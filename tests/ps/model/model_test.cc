@@ -1,5 +1,5 @@
-// Converts models to messages and back, without loss. Refuses invalid models by
-// name.
+// Tests the conversion of models to messages and back, without loss, and the
+// refusal of invalid models by name.
 
 #include "ps/model/model.h"
 
@@ -125,7 +125,7 @@ std::string ClearField(Message* message, int* left) {
   return "";
 }
 
-// Detects a field that the conversion or the comparison forgets.
+// Tests for a field that the conversion or the comparison forgets.
 TEST(ModelTest, EachFieldTells) {
   const auto whole = FromMessage(Parse(kFull));
   ASSERT_TRUE(whole.ok()) << whole.status();
@@ -205,8 +205,8 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
               HasSubstr("another one has its name"));
 }
 
-// A push asks each policy. Therefore the number of policies is limited,
-// whatever a chief defines.
+// Tests that the number of policies is limited, whatever a chief defines,
+// because a push asks each policy.
 TEST(ModelTest, PoliciesAreNotAsManyAsTables) {
   v1::Model model = Parse(kFull);  // of four
   const v1::Table table = model.tables(2);

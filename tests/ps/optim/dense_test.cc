@@ -116,7 +116,8 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
     for (int worker = 0; worker < 3; ++worker) {
       sent.push_back(RandomValues<float>(count, &random));
     }
-    // Trains with gradients that alternate between the wire's types.
+    // Trains in memory at several alignments, with gradients that alternate
+    // between the wire's types.
     const auto train = [&](size_t lead, const Workers& workers) {
       Variable variable(Make(Rule::kAdam), dtype, first);
       std::vector<Bytes> bytes;
@@ -143,7 +144,8 @@ TEST(ApplyDenseTest, BitsDoNotDependOnThreadsAddressesOrVectors) {
 
 TEST(ApplyDenseTest, TheMeanIsSummedByRankAndDividedOnce) {
   const Workers workers(1);
-  // With any other order of additions, the small values would survive.
+  // Chooses gradients whose small values would survive in any other order of
+  // additions.
   const std::vector<float> sent[] = {{1e8F, 9}, {1, 1}, {1, 0}, {-1e8F, 2}};
   std::vector<GradientView> views;
   for (const auto& one : sent) views.push_back({DType::kF32, one.data(), 2});
@@ -209,7 +211,8 @@ TEST(ApplyDenseTest, SmallStepsOfNarrowValuesAddUpInTheMaster) {
   config.schedule.learning_rate = 1;
   for (DType dtype : {DType::kF16, DType::kBF16}) {
     Variable variable(Optimizer::Create(config).value(), dtype, {1});
-    // Each gradient alone is lost by rounding, unless a slot keeps the rest.
+    // Chooses a gradient so small that rounding loses it, unless a slot keeps
+    // the rest.
     const float gradient = -0x1p-12F;
     for (int step = 0; step < 4096; ++step) {
       ASSERT_TRUE(variable.Step({{DType::kF32, &gradient, 1}}, workers).ok());
@@ -218,7 +221,7 @@ TEST(ApplyDenseTest, SmallStepsOfNarrowValuesAddUpInTheMaster) {
   }
 }
 
-// The last size is large enough to bypass the caches.
+// Tests several sizes, the last of which is large enough to bypass the caches.
 TEST(ApplyDenseTest, TheOldValueStaysAsItIs) {
   std::mt19937_64 random(NewSeed());
   const Workers workers;

@@ -96,7 +96,7 @@ TEST(ElementsTest, NarrowingWhatWasWidenedGivesItBack) {
   });
 }
 
-// Rounding such a NaN by its bits alone would make it infinite or a zero.
+// Tests NaNs that rounding by their bits alone would make infinite or a zero.
 TEST(ElementsTest, NarrowingKeepsEachNan) {
   OnEachTarget([](int64_t target) {
     for (uint32_t digits = 1; digits < 1 << 23; digits = digits * 2 + 1) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares each step of each rule with its published formula. The formula is
+"""Tests each step of each rule against its published formula. The formula is
 computed in twice the kernel's precision for f32, and with 11 more bits for f64
 (x86's long double).
 
@@ -45,7 +45,8 @@ def random_config(rule, dtype, rng):
         config["lambda1"] = rng.choice([0, 0.3])
         config["lambda2"] = rng.choice([0, 0.2])
     elif dtype == "f32" and rng.random() < 0.5:
-        # Rates are computed in f64, which is not exact enough for its steps.
+        # Draws a schedule only for f32. Rates are computed in f64, which is not
+        # exact enough for the steps of f64.
         config.update(rng.choice([
             {"kind": "step", "every": 3, "factor": 0.5},
             {"kind": "cosine", "every": 6, "final_rate": 1e-5},
@@ -158,8 +159,8 @@ class Formula:
         grown = n + self.g ** 2
         sigma = (numpy.sqrt(grown) - numpy.sqrt(n)) / self.rate
         if self.wide is numpy.longdouble:
-            # 11 more bits are too few for the difference in the published
-            # form. This form is equal.
+            # Uses an equal form of the formula: 11 more bits are too few for
+            # the difference in the published form.
             sigma = quotient(self.g ** 2, numpy.sqrt(grown) + numpy.sqrt(n))
             sigma /= self.rate
         size = quotient(self.size ** 2, numpy.sqrt(grown) + numpy.sqrt(n))

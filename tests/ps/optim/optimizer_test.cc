@@ -226,7 +226,7 @@ TEST(OptimizerTest, WhatIsWrongIsRefusedByName) {
   const Wrong wrong[] = {
       {Rule::kSgd, &C::weight_decay, negative, "weight_decay"},
       {Rule::kSgd, &C::clip_value, negative, "clip_value"},
-      // As an f32, this value would be 0, and would clip everything.
+      // Refuses a value that would be 0 as an f32, and would clip everything.
       {Rule::kSgd, &C::clip_value, {1e-60}, "clip_value"},
       {Rule::kMomentum, &C::momentum, decays, "momentum"},
       {Rule::kNesterov, &C::momentum, decays, "momentum"},

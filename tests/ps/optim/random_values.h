@@ -1,4 +1,4 @@
-// Random inputs, and a loop over the processor's vector targets.
+// Draws random inputs, and loops over the processor's vector targets.
 
 #ifndef PENSTOCK_TESTS_PS_OPTIM_RANDOM_VALUES_H_
 #define PENSTOCK_TESTS_PS_OPTIM_RANDOM_VALUES_H_

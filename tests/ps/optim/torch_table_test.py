@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the kernels with a table of PyTorch's results; see
+"""Tests the kernels against a table of PyTorch's results; see
 make_torch_vectors.py. torch_test.py runs PyTorch itself."""
 
 import json
@@ -18,7 +18,7 @@ class TorchTableTest(unittest.TestCase):
     def test_trainings_end_where_those_of_pytorch_do(self):
         vectors = json.loads(TABLE.read_text())["vectors"]
         rules = {vector["config"]["rule"] for vector in vectors}
-        # PyTorch has no FTRL.
+        # Expects all rules except FTRL, which PyTorch does not have.
         self.assertEqual(rules, set(training.SLOTS) - {"ftrl"})
         for vector in vectors:
             for dtype, tolerance in training.TOLERANCES.items():

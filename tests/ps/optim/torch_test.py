@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The kernels against PyTorch, step by step, for random shapes and numbers.
-Needs tools/setup --torch; says so and skips where there is no PyTorch."""
+"""Tests the kernels against PyTorch, step by step, for random shapes and
+numbers. Needs tools/setup --torch; says so and skips where there is no
+PyTorch."""
 
 import random
 import unittest

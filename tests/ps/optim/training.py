@@ -7,7 +7,7 @@ import subprocess
 
 import numpy
 
-# Bazel starts a test where its files lie.
+# The path of the program. Bazel starts a test where its files lie.
 PROGRAM = pathlib.Path("tests/ps/optim/apply_steps").absolute()
 DTYPES = {"f32": numpy.float32, "f64": numpy.float64}
 SLOTS = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "rmsprop": 1,
@@ -37,9 +37,10 @@ def train(dtype, config, value, gradients):
         len(gradients) + 1, 1 + SLOTS[config["rule"]], len(value))
 
 
-# Upper bounds on the difference of two trainings of up to 30 steps, relative to
-# the largest element or to 1. Each training rounds about ten times a step, in a
-# different order. With weight decay, values also enter their next steps.
+# The upper bounds on the difference of two trainings of up to 30 steps,
+# relative to the largest element or to 1. Each training rounds about ten times
+# a step, in a different order. With weight decay, values also enter their next
+# steps.
 TOLERANCES = {"f32": 30 * 10 * 2.0 ** -24, "f64": 30 * 10 * 2.0 ** -53}
 
 

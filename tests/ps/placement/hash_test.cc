@@ -8,8 +8,8 @@
 namespace penstock::ps {
 namespace {
 
-// The values of MurmurHash3's fmix64, computed independently. They are part of
-// the wire format.
+// Tests the values of MurmurHash3's fmix64, computed independently. They are
+// part of the wire format.
 TEST(HashTest, IsFmix64) {
   EXPECT_EQ(Fmix64(0x0u), 0x0u);
   EXPECT_EQ(Fmix64(0x1u), 0xb456bcfc34c2cb2cu);
@@ -27,8 +27,8 @@ TEST(HashTest, ShardIsTheUpperHalfScaled) {
 }
 
 TEST(HashTest, IdsInARowSpreadEvenly) {
-  // Each of 256 shards gets 1,000 of 256,000 ids on average. The standard
-  // deviation of a random spread is 32.
+  // Counts the ids of each shard. Each of 256 shards gets 1,000 of 256,000 ids
+  // on average, with a standard deviation of 32 if the spread is random.
   for (uint64_t stride : {uint64_t{1}, uint64_t{256}, uint64_t{1} << 32}) {
     std::vector<int> counts(256, 0);
     for (uint64_t i = 0; i < 256000; ++i) ++counts[ShardOf(i * stride, 256)];

@@ -74,7 +74,7 @@ TEST(PlacementMapTest, SmallTablesGoLargestFirstToTheEmptiestServer) {
   EXPECT_EQ(map.DenseBytesOn(1), 100u);
 }
 
-// Larger tables would overflow the byte count of a server.
+// Tests larger tables, which would overflow the byte count of a server.
 TEST(PlacementMapTest, AllTablesTogetherHaveLessThan63BitsOfBytes) {
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   const auto of = [](uint64_t more) {

@@ -1,5 +1,5 @@
-// Maps of random tables and servers, changed at random, against a model that
-// has the server of each single row and shard.
+// Tests maps of random tables and servers, changed at random, against a model
+// that has the server of each single row and shard.
 //
 // property_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 

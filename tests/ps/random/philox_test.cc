@@ -11,7 +11,8 @@ namespace {
 
 using Words = std::array<uint32_t, 4>;
 
-// The vectors that the authors of Philox publish (Random123, kat_vectors).
+// Tests the vectors that the authors of Philox publish (Random123,
+// kat_vectors).
 TEST(PhiloxTest, GivesThePublishedWords) {
   EXPECT_EQ(Philox({0, 0, 0, 0}, {0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -23,11 +24,10 @@ TEST(PhiloxTest, GivesThePublishedWords) {
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// Published constants:
-//   0xcbf29ce484222325  FNV-1a of ""
-//   0xaf63dc4c8601ec8c  FNV-1a of "a"
-//   0xe220a8397b1dcdaf  SplitMix64's first output for state 0: Mix(0)
-// Each seed below equals the hash of its name, so both keys are Mix(0).
+// Tests published constants: 0xcbf29ce484222325 is FNV-1a of "",
+// 0xaf63dc4c8601ec8c is FNV-1a of "a", and 0xe220a8397b1dcdaf is SplitMix64's
+// first output for state 0: Mix(0). Each seed below equals the hash of its
+// name, so both keys are Mix(0).
 TEST(KeyOfTest, IsTheMixedHashOfTheName) {
   EXPECT_EQ(Mix(0), 0xe220a8397b1dcdafu);
   EXPECT_EQ(KeyOf(0xcbf29ce484222325, ""), (PhiloxKey{0x7b1dcdaf, 0xe220a839}));

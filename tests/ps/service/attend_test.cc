@@ -1,4 +1,4 @@
-// Workers that count as lost when a stream ends.
+// Tests workers that count as lost when a stream ends.
 
 #include <gtest/gtest.h>
 

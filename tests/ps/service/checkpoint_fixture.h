@@ -1,4 +1,5 @@
-// Servers of this process, over gRPC, that write checkpoints to one folder.
+// A fixture with servers of this process, over gRPC, that write checkpoints to
+// one folder.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_CHECKPOINT_FIXTURE_H_
 #define PENSTOCK_TESTS_PS_SERVICE_CHECKPOINT_FIXTURE_H_

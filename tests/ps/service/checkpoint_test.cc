@@ -1,4 +1,5 @@
-// Checkpoints of servers of this process, over stock gRPC and on a real disk.
+// Tests checkpoints of servers of this process, over stock gRPC and on a real
+// disk.
 
 #include "ps/client/checkpoint.h"
 
@@ -64,8 +65,8 @@ TEST_F(CheckpointServiceTest, TrainingGoesOnAtMoreServers) {
   EXPECT_TRUE(ValuesAt(5) == uncut);
 }
 
-// The files hold the servers until the caller has seen the progress of all
-// bytes.
+// Tests the progress that a waiting caller sees. The files hold the servers
+// until the caller has seen the progress of all bytes.
 TEST_F(CheckpointServiceTest, WhoWaitsIsToldHowMuchOfAllServersIsWritten) {
   HeldFiles held(files_.get());
   Node::Options on_held_files;
@@ -190,8 +191,8 @@ TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
   caller.join();
 }
 
-// Server 1 has written so many shards since the base that it has forgotten the
-// base.
+// Tests a server that has written so many shards since the base that it has
+// forgotten the base.
 TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   Start(2, WithFolder());
   Step(0);
@@ -207,7 +208,8 @@ TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
   EXPECT_FALSE(taken->is_incremental);
 }
 
-// Each server is past a version before the message with that version arrives.
+// Tests short steps: each server is past a version before the message with that
+// version arrives.
 TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
   rows_of_big_ = 1;
   Start(2, WithFolder());

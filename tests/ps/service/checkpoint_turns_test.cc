@@ -1,4 +1,4 @@
-// Several callers of checkpoints: each waits for its turn.
+// Tests several callers of checkpoints: each waits for its turn.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace penstock::ps {
 namespace {
 
-// The first caller goes on when the second one waits.
+// Tests a second caller. The first one goes on when the second one waits.
 TEST_F(CheckpointServiceTest, SecondCallerJoinsTheRunningCheckpoint) {
   Node::Options options = WithFolder();
   options.lease = absl::InfiniteDuration();

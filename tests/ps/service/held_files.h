@@ -1,4 +1,4 @@
-// Files whose Sync() waits for the test.
+// Makes files whose Sync() waits for the test.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
 #define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
@@ -16,7 +16,8 @@ namespace penstock::ps {
 // A folder of files in which every Sync() waits for Release(). Thread-safe.
 class HeldFiles final : public checkpoint::Files {
  public:
-  // `files` outlive this object, and this object outlives the opened files.
+  // Wraps `files`, which outlive this object. This object outlives the opened
+  // files.
   explicit HeldFiles(checkpoint::Files* files) : files_(files) {}
 
   // Lets all calls of Sync() return. Call once.

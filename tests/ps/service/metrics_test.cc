@@ -1,4 +1,4 @@
-// A server's metrics, and their table in docs/operations.md.
+// Tests a server's metrics, and their table in docs/operations.md.
 
 #include "ps/service/metrics.h"
 

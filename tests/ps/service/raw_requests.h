@@ -1,4 +1,4 @@
-// Requests that a faulty or a hostile peer might send.
+// Makes requests that a faulty or a hostile peer might send.
 
 #ifndef PENSTOCK_TESTS_PS_SERVICE_RAW_REQUESTS_H_
 #define PENSTOCK_TESTS_PS_SERVICE_RAW_REQUESTS_H_

@@ -1,4 +1,4 @@
-// Random and mutated bytes, to each method of the service.
+// Tests random and mutated bytes, to each method of the service.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ class Victim {
       left.Wait();
       for (const auto& call : all) {
         ++counts_[call->status.error_code()];
-        // gRPC's message for a call without an answer.
+        // Expects another message than gRPC's for a call without an answer.
         EXPECT_NE(call->status.error_message(), "Deadline Exceeded");
         EXPECT_NE(call->status.error_code(), grpc::StatusCode::UNAVAILABLE)
             << call->status.error_message();
@@ -219,7 +219,7 @@ void ExpectStep(Server* core) {
     core->Push(SmallServer::kView, kOwn, may->clock,
                {{Floats(PartOfW(*core), {2}, {1, -2})}}, pushed.callback());
     const auto verdict = pushed.Wait();
-    // The worker's lease has ended.
+    // Tries again if the worker's lease has ended.
     if (absl::IsFailedPrecondition(verdict.status())) continue;
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     ASSERT_EQ(*verdict, Server::PushVerdict::kCounted);
@@ -259,7 +259,8 @@ TEST(RawTest, WhateverComesIsAnsweredAndTheServerTrainsOn) {
   EXPECT_GT(counts[grpc::StatusCode::OK], 0);
 }
 
-// A client could not parse a reply that contains such a name.
+// Tests names that are not UTF-8. A client could not parse a reply that
+// contains such a name.
 TEST(RawTest, NamesThatAreNotUtf8AreNotTaken) {
   Victim victim(1);
   v1::DefineRequest request;

@@ -164,7 +164,7 @@ TEST_F(RestoreTest, ServerThatIsNotToRestoreIsRefusedBesideOneThatIs) {
   }
 }
 
-// Two trainings that have reached the same step.
+// Tests two trainings that have reached the same step.
 TEST_F(RestoreTest, CutOfTheSameStepAndAnotherTrainingIsRefused) {
   Train(&empty_);
   Train(&files_);
@@ -195,7 +195,7 @@ TEST_F(RestoreTest, AnyChiefGoesOnAfterOneThatDiedBetweenServers) {
   }
 }
 
-// Sparse tables need no first values.
+// Tests sparse tables, which need no first values.
 TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   StartNode(0, On(&files_, false));
   StartNode(1, On(&files_, false));
@@ -204,7 +204,8 @@ TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
   EXPECT_EQ(defined_.connection->run(), 77u);
 }
 
-// Server 0 died after the others had restored, and now has different flags.
+// Tests a server that died after the others had restored, and now has different
+// flags.
 TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   Train(&files_, 2);
   StartNode(1, On(&files_, true));
@@ -243,8 +244,9 @@ TEST_F(RestoreTest, ServerThatIsStartedAnewAfterAStepHasLostValues) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (ps1:1)"));
 }
 
-// Training A has restored from the folder. Training B must not restore from the
-// same folder, because the checkpoints of A and B would collide.
+// Tests a folder from which training A has restored. Training B must not
+// restore from the same folder, because the checkpoints of A and B would
+// collide.
 TEST_F(RestoreTest, FolderIsOfOneTrainingFromTheRestoreOn) {
   Train(&files_);
   StartNode(0, On(&files_, true));
@@ -260,7 +262,7 @@ TEST_F(RestoreTest, FolderIsOfOneTrainingFromTheRestoreOn) {
   EXPECT_TRUE(TakeCheckpoint(*defined_.connection, {}).ok());
 }
 
-// Each chief gives up while the servers restore.
+// Tests chiefs that give up while the servers restore.
 TEST_F(RestoreTest, ChiefsOfShortPatienceEndWithARestoredTraining) {
   Train(&files_);
   auto held = std::make_shared<HeldSource>(&files_);

@@ -1,4 +1,4 @@
-// A table whose tier is full.
+// Tests a table whose tier is full.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
     std::fill(floats.begin() + 3000, floats.end(), 0);
     return floats;
   }());
-  // Rows in memory stay usable; all rows are usable once there is room.
+  // Expects that rows in memory stay usable, and that all rows are usable once
+  // there is room.
   EXPECT_TRUE(Push(table.get(), {2999}).ok());
   tier.Limit(SIZE_MAX);
   EXPECT_TRUE(Push(table.get(), Range(2990, 9000)).ok());
@@ -50,7 +51,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   const auto pushed = Push(table.get(), Range(0, 3000));
   ASSERT_TRUE(pushed.ok()) << pushed.status();
   EXPECT_EQ(pushed->updated, 3000u);
-  // The reservation is checked first and applied later.
+  // Reserves room, which is checked first and applied later.
   auto reservation = table->Reserve(Range(500, 1500), At(0));
   ASSERT_TRUE(reservation.ok()) << reservation.status();
   EXPECT_EQ(reservation->rows(), 0u);
@@ -64,7 +65,7 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   for (const auto& [id, value] : before) EXPECT_EQ(value, 2) << id;
   EXPECT_EQ(Pull(table.get(), {0, 499, 500, 1499, 1500, 2999}),
             (Floats{2, 2, 3, 3, 2, 2}));
-  // One row too many is refused, with all other rows of its push.
+  // Expects that one row too many is refused, with all other rows of its push.
   EXPECT_EQ(Push(table.get(), Range(0, 3001)).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), {0, 2999, 3000}), (Floats{2, 2, 0}));
@@ -75,7 +76,8 @@ TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   EXPECT_EQ(counters.dropped, 0u);
 }
 
-// Each of these rows would need the other's room on a full disk.
+// Tests more rows than memory and disk have room for: each of them would need
+// the other's room on a full disk.
 TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -85,7 +87,7 @@ TEST(FullTierTest, MoreRowsThanMemoryAndDiskHaveRoomForAreNotPromised) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("nor on disk"));
   EXPECT_LE(tier.size(), 3500u);
-  // Two reservations that fit separately, but not together.
+  // Makes two reservations that fit separately, but not together.
   std::vector<Reservation> promised;
   absl::Status status;
   for (uint64_t id = 3000; status.ok() && id < 30'000; id += 1000) {
@@ -105,7 +107,7 @@ TEST(FullTierTest, WhatIsPromisedIsKeptWhenTheDiskFillsUp) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
   ASSERT_TRUE(Push(table.get(), Range(0, 3000)).ok());
-  // Exceeds the memory, so some of its rows are spilled.
+  // Reserves more rows than the memory holds, so some of them are spilled.
   auto reservation = table->Reserve(Range(0, 6000), At(0));
   ASSERT_TRUE(reservation.ok()) << reservation.status();
   tier.Limit(0);
@@ -122,7 +124,7 @@ TEST(FullTierTest, WhatIsPromisedIsKeptWhenTheDiskFillsUp) {
   EXPECT_FALSE(Push(table.get(), Range(6000, 7000)).ok());
 }
 
-// A pull never makes room at the expense of the budget.
+// Tests a pull, which never makes room at the expense of the budget.
 TEST(FullTierTest, RowsAreReadFromDiskWhereTheyCannotComeBack) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

@@ -29,7 +29,7 @@ TEST(RowIndexTest, AnEmptyOneHasNothing) {
   EXPECT_EQ(index.limit(), 0u);
 }
 
-// Uses random tags, and tags that crowd into few places: runs get long, wrap
+// Tests random tags, and tags that crowd into few places: runs get long, wrap
 // around the end, and close up in all ways.
 TEST(RowIndexTest, RandomProgramsGiveWhatAMapGives) {
   const auto seed = std::random_device()();

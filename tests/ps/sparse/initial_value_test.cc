@@ -64,7 +64,7 @@ TEST(InitialValueTest, AnElementDoesNotDependOnHowManyFollow) {
   }
 }
 
-// Compares bits, to find a machine or compiler that computes differently. The
+// Tests the bits, to find a machine or compiler that computes differently. The
 // expected bits are from a few lines of Python that follow the header's
 // description.
 TEST(InitialValueTest, HasTheSameBitsOnEachMachine) {

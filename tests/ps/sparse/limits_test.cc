@@ -1,4 +1,4 @@
-// Budgets, failing memory and hostile callers.
+// Tests budgets, failing memory and hostile callers.
 
 #include <gtest/gtest.h>
 
@@ -28,14 +28,14 @@ TEST(TableBudgetTest, APushForWhichThereIsNoRoomChangesNothing) {
   EXPECT_EQ(table->counters().rows, id);
   EXPECT_EQ(table->counters().refused, 1u);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
-  // A refused push with new and old ids must leave the old rows unchanged.
+  // Pushes new and old ids. The refused push must leave the old rows unchanged.
   Ids mixed = Range(0, id);
   for (uint64_t more = id; more < id + 1000; ++more) mixed.push_back(more);
   EXPECT_EQ(Push(table.get(), mixed).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 1));
   EXPECT_EQ(table->counters().rows, id);
-  // A push of old ids alone needs no room.
+  // Pushes only old ids, which needs no room.
   EXPECT_EQ(Push(table.get(), Range(0, id))->updated, id);
   EXPECT_EQ(Pull(table.get(), Range(0, id)), Floats(id, 2));
 }
@@ -52,7 +52,8 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
-// One id is in the first shard. The others, too many, are in the last shard.
+// Tests a push with one id in the first shard. The others, too many, are in the
+// last shard.
 TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   Ids first;
@@ -67,7 +68,7 @@ TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   EXPECT_TRUE(Push(table.get(), first).ok());
 }
 
-// A refused push must not leave an index for all its ids.
+// Tests a refused push, which must not leave an index for all its ids.
 TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
   for (const auto above : {AboveBudget::kRefuse, AboveBudget::kEvict}) {
     size_t rows[2] = {};
@@ -87,7 +88,8 @@ TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
   }
 }
 
-// Neither push alone would make a row, but both together do.
+// Tests two pushes of an id. Neither alone would make a row, but both together
+// do.
 TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   Options options = BudgetOptions(AboveBudget::kRefuse);
   options.min_count = 2;
@@ -103,7 +105,7 @@ TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->not_admitted, 2u);
   EXPECT_EQ(result->dropped, 0u);
-  // The id now asks for room, and gets room when there is some.
+  // Expects that the id now asks for room, and gets room when there is some.
   EXPECT_FALSE(Push(table.get(), {next}).ok());
   EXPECT_GT(table->Remove(Range(0, id)), 0u);
   EXPECT_EQ(Push(table.get(), {next})->updated, 1u);
@@ -119,7 +121,7 @@ TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {
   EXPECT_GT(counters.rows, 1500u);
   EXPECT_EQ(counters.over_budget, 10000 - counters.rows);
   EXPECT_EQ(counters.refused + counters.dropped, 0u);
-  // The row that every push used is still there, and so are the newest rows.
+  // Expects the row that every push used, and the newest rows.
   EXPECT_EQ(Pull(table.get(), {0}), Floats{10001});
   const uint64_t last = 10000 - counters.rows * 9 / 10;
   EXPECT_EQ(Pull(table.get(), Range(last, 10000)), Floats(10000 - last, 1));
@@ -159,7 +161,7 @@ TEST(TableBudgetTest, CandidatesAndRemovalsArePaidForAtOnce) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// The smallest accepted budget has room for a row in each shard.
+// Tests the smallest accepted budget, which has room for a row in each shard.
 TEST(TableBudgetTest, WhateverBudgetIsTakenHasRoomForARow) {
   for (const size_t dim : {1, 64, 900, 5000}) {
     Options options = BudgetOptions(AboveBudget::kRefuse);
@@ -230,7 +232,8 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
     if (id % 20 != 0) gone.push_back(id);
   }
   EXPECT_EQ(table->Remove(gone), gone.size());
-  // The removed rows were in all slabs. Maintain() compacts the remaining rows.
+  // Expects little less memory before Maintain(), because the removed rows were
+  // in all slabs. Maintain() compacts the remaining rows.
   EXPECT_GT(memory.held(), size_t{60} << 20);
   while (table->Maintain(At(0))) {
   }
@@ -241,7 +244,7 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
   }
 }
 
-// Maintain() has stopped in the middle of a slab.
+// Tests a table of which Maintain() has stopped in the middle of a slab.
 TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
   for (const bool budget : {true, false}) {
     FailingMemory memory;
@@ -263,7 +266,8 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
     memory.FailAfter(budget ? INT64_MAX : 0);
     uint64_t id = 20000;
     while (Push(table.get(), {id}).ok()) ++id;
-    // Rows have 4 KiB, and less than a quarter of a 2 MiB slab may be unused.
+    // Computes the room. Rows have 4 KiB, and less than a quarter of a 2 MiB
+    // slab may be unused.
     const size_t room = budget ? options.budget_bytes : held;
     EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }
@@ -279,7 +283,8 @@ TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
       attacks[1].push_back(i * 0x9e3779b97f4a7c15);  // golden ratio
       attacks[2].push_back(i << 6);                  // multiples
     }
-    // Ids that a different seed maps to one shard and nearly one place.
+    // Collects ids that a different seed maps to one shard and nearly one
+    // place.
     if (known(i) >> 60 == 3 && (known(i) & 3) == 0) attacks[3].push_back(i);
   }
   for (uint64_t seed = 2; seed < 6; ++seed) {

@@ -1,4 +1,4 @@
-// Tables without their own budget that share a limit.
+// Tests tables without their own budget that share a limit.
 
 #include "ps/sparse/pool.h"
 
@@ -57,11 +57,11 @@ TEST(PoolTest, TablesTogetherAreRefusedAtTheLimit) {
     EXPECT_GT(rows, 1500u);
     EXPECT_LE(pool.bytes(), kLimit);
     EXPECT_EQ(pool.bytes(), one->counters().bytes + other->counters().bytes);
-    // Existing rows stay usable.
+    // Expects that existing rows stay usable.
     EXPECT_TRUE(Push(one.get(), Range(0, 1000)).ok());
     EXPECT_TRUE(Push(other.get(), Range(0, rows)).ok());
     EXPECT_EQ(Pull(other.get(), {0, rows - 1, rows}), (Floats{2, 2, 0}));
-    // A table can use memory that another table has freed.
+    // Frees a table, whose memory another table can then use.
     one.reset();
     EXPECT_GT(Fill(other.get(), rows, &refused), 900u);
     EXPECT_LE(pool.bytes(), kLimit);
@@ -86,7 +86,7 @@ absl::StatusOr<PushResult> PushReserved(Table* table, const Ids& ids) {
                      Add, *std::move(reserved));
 }
 
-// Counters of one table alone could take 16 MiB.
+// Tests counters, of which one table alone could take 16 MiB.
 TEST(PoolTest, CandidatesLeaveRoomForTheRowsOfAllTables) {
   Pool pool(kLimit, "");
   Options options = OptionsIn(&pool);
@@ -101,7 +101,7 @@ TEST(PoolTest, CandidatesLeaveRoomForTheRowsOfAllTables) {
     EXPECT_LE(table->counters().bytes, kLimit / 8 / 13);
   }
   for (const auto& table : counting) {
-    // Ids that alternate with few others are admitted.
+    // Pushes ids that alternate with few others. They are admitted.
     auto pushed = PushReserved(table.get(), Range(0, 20));
     ASSERT_TRUE(pushed.ok()) << pushed.status();
     ASSERT_EQ(pushed->not_admitted, 20u);
@@ -114,7 +114,7 @@ TEST(PoolTest, CandidatesLeaveRoomForTheRowsOfAllTables) {
   EXPECT_LE(pool.bytes(), kLimit);
 }
 
-// Removed ids of one table alone could take 16 MiB.
+// Tests removed ids, of which one table alone could take 16 MiB.
 TEST(PoolTest, RemovalsLeaveRoomForRows) {
   Pool pool(kLimit, "");
   Options options = OptionsIn(&pool);
@@ -135,8 +135,8 @@ TEST(PoolTest, RemovalsLeaveRoomForRows) {
   EXPECT_LE(pool.bytes(), kLimit);
 }
 
-// Each thread may exceed the limit by its last growth: pages of rows, or an
-// index.
+// Tests threads at the limit. Each may exceed it by its last growth: pages of
+// rows, or an index.
 TEST(PoolTest, ThreadsTogetherStayAtTheLimit) {
   Pool pool(kLimit, "");
   const auto one = Make(OptionsIn(&pool));

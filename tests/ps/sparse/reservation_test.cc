@@ -1,4 +1,4 @@
-// Reservations of room for pushes that are applied later.
+// Tests reservations of room for pushes that are applied later.
 
 #include "ps/sparse/reservation.h"
 
@@ -49,7 +49,7 @@ TEST(ReservationTest, AReservationThatIsNotUsedIsGivenBack) {
     ASSERT_EQ(table->counters().reserved, 1000u);
     *first = Reservation();
     ASSERT_EQ(table->counters().reserved, 0u);
-    // A reservation that is moved away and back is released once.
+    // Moves a reservation away and back. It is released once.
     Reservation moved = *table->Reserve(Range(1000, 2000), At(0));
     *first = std::move(moved);
     moved = *std::move(first);
@@ -60,7 +60,7 @@ TEST(ReservationTest, AReservationThatIsNotUsedIsGivenBack) {
   EXPECT_TRUE(Push(table.get(), Range(0, 1500)).ok());
 }
 
-// Two pushes with common ids. Each has its own reservation.
+// Tests two pushes with common ids, each with its own reservation.
 TEST(ReservationTest, MergedReservationsServeOnePush) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   ASSERT_TRUE(Push(table.get(), Range(0, 100)).ok());
@@ -75,7 +75,7 @@ TEST(ReservationTest, MergedReservationsServeOnePush) {
       PushReserved(table.get(), Range(50, 800), std::move(merged))->updated,
       750u);
   EXPECT_EQ(table->counters().reserved, 0u);
-  // The room of the common ids is free again.
+  // Expects that the room of the common ids is free again.
   EXPECT_TRUE(Push(table.get(), {id}).ok());
 }
 
@@ -91,11 +91,11 @@ TEST(ReservationTest, AReservationOfAnotherTableIsRefused) {
       absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(table->counters().reserved, 0u);
   EXPECT_EQ(other->counters().rows, 0u);
-  // An empty reservation fits any table.
+  // Expects that an empty reservation fits any table.
   EXPECT_TRUE(PushReserved(other.get(), {1, 2}, Reservation()).ok());
 }
 
-// A reservation blocks nobody, however long it is held.
+// Tests that a reservation blocks nobody, however long it is held.
 TEST(ReservationTest, AReservationHoldsUpNoSnapshot) {
   const auto table = Make(SmallOptions());
   Reservation reservation = *table->Reserve({1, 2}, At(0));
@@ -106,14 +106,15 @@ TEST(ReservationTest, AReservationHoldsUpNoSnapshot) {
   EXPECT_FALSE(*(*snapshot)->Next(10, &block));
 }
 
-// The id had a row when room was reserved, so no room was reserved for it.
+// Tests an id that had a row when room was reserved, so no room was reserved
+// for it.
 TEST(ReservationTest, OnlyAnIdThatLosesItsRowMeanwhileIsDropped) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   ASSERT_TRUE(Push(table.get(), Range(0, 200)).ok());
   Reservation none = *table->Reserve(Range(0, 200), At(0));
   EXPECT_EQ(none.rows(), 0u);
   table->Remove(Range(0, 200));
-  // Other pushes reserve and use up all the room.
+  // Lets other pushes reserve and use up all the room.
   Reservation all;
   Ids ids;
   for (uint64_t id = 1000; id < 10000; ++id) {
@@ -147,8 +148,8 @@ TEST(ReservationTest, WhatIsReservedStaysWithoutAnyRow) {
             5000u);
 }
 
-// Maintain() has stopped in the middle of a slab of 520 rows. All but one of
-// the free rows that Maintain() counts on are reserved.
+// Tests a table of which Maintain() has stopped in the middle of a slab of 520
+// rows. All but one of the free rows that Maintain() counts on are reserved.
 TEST(ReservationTest, RowsAreNotMovedToWhatWasReservedMeanwhile) {
   FailingMemory memory;
   Options options = SmallOptions();
@@ -174,7 +175,7 @@ TEST(ReservationTest, RowsAreNotMovedToWhatWasReservedMeanwhile) {
             ids.size());
 }
 
-// Rows are made, removed and moved; the reservation stays.
+// Tests a reservation that stays while rows are made, removed and moved.
 TEST(ReservationTest, WhatIsReservedStaysWhileOtherRowsGo) {
   FailingMemory memory;
   Options options = SmallOptions();

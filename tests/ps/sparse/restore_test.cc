@@ -1,4 +1,4 @@
-// Restore() into a table that has rows already, and during a snapshot.
+// Tests Restore() into a table that has rows already, and during a snapshot.
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(RestoreTest, ASnapshotHasWhatItsRowsWereBefore) {
   auto snapshot = *table->BeginSnapshot({});
   ASSERT_TRUE(table->Restore(BlockOf({1}, 7, 1)).ok());
   EXPECT_EQ(All(snapshot.get()).values, (Floats{1, 0}));
-  // The next snapshot has the restored rows.
+  // Takes a snapshot, which has the restored rows.
   SnapshotOptions since;
   since.since = snapshot->epoch();
   snapshot.reset();
@@ -62,7 +62,8 @@ RowBlock UsedAt(const Ids& ids, const std::vector<uint32_t>& last_use) {
   return block;
 }
 
-// The order of the file says nothing about use.
+// Tests a restore without enough room. The order of the file says nothing about
+// use.
 TEST(RestoreTest, WithoutRoomTheLeastRecentlyUsedRowsGo) {
   Options by_rows = SmallOptions();
   by_rows.max_rows = 3;
@@ -101,7 +102,7 @@ TEST(RestoreTest, WithoutMemoryTheLeastRecentlyUsedRowsGo) {
   }
 }
 
-// A later checkpoint of a chain has the last word on an id.
+// Tests a later checkpoint of a chain, which has the last word on an id.
 TEST(RestoreTest, AnIdThatIsRemovedOrPutLaterIsNotLost) {
   Options options = SmallOptions();
   options.max_rows = 2;

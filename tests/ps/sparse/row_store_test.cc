@@ -12,7 +12,8 @@ namespace penstock::ps::sparse {
 namespace {
 
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
-// Makes rows of 16 KiB with their headers: 127 in a slab of 2 MiB.
+// The number of elements in a row. A row has 16 KiB with its header, and a slab
+// of 2 MiB has 127 rows.
 constexpr size_t kElements = 4096;
 
 uint32_t Take(RowStore* rows) {
@@ -97,7 +98,7 @@ TEST(RowStoreTest, EmptySlabsGoBackToTheSystem) {
   for (int i = 0; i < 1270; ++i) ASSERT_NE(Take(&rows), kNoRow);
 }
 
-// Keeps one row in ten, spread over all slabs.
+// Tests a store that keeps one row in ten, spread over all slabs.
 TEST(RowStoreTest, DrainingLeavesAsManySlabsAsRowsNeed) {
   FailingMemory memory;
   RowStore rows(kElements, &memory);

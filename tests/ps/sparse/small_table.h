@@ -1,4 +1,4 @@
-// A small table, and helpers for tests.
+// Makes small tables, with helpers for tests.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_SMALL_TABLE_H_
 #define PENSTOCK_TESTS_PS_SPARSE_SMALL_TABLE_H_

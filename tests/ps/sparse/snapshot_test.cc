@@ -89,7 +89,7 @@ Sums SumOf(Snapshot* snapshot, std::mt19937_64* random) {
     if (!more.ok() || !*more) return sums;
     sums.rows += block.ids.size();
     for (size_t i = 0; i < block.ids.size(); ++i) {
-      // Rows are never torn: all elements of a row are equal, and its slot is
+      // Expects whole rows: all elements of a row are equal, and its slot is
       // the opposite.
       for (size_t k = 0; k < kDim; ++k) {
         EXPECT_EQ(block.values[i * kDim + k], block.values[i * kDim]);
@@ -116,7 +116,8 @@ TEST(SnapshotTest, IsOfOnePointInTimeWhilePushesGoOn) {
   for (int round = 0; round < 40; ++round) {
     auto snapshot = table->BeginSnapshot({});
     ASSERT_TRUE(snapshot.ok());
-    // Each push has 64 rows. A snapshot has all or none of them.
+    // Lets the pushes continue. Each has 64 rows, and a snapshot has all or
+    // none of them.
     std::this_thread::yield();
     const Sums sums = SumOf(snapshot->get(), &random);
     EXPECT_EQ(sums.rows, kAccounts);
@@ -177,7 +178,7 @@ TEST(SnapshotTest, CopiesAboveTheirBudgetFailTheSnapshotAndNoPush) {
     EXPECT_TRUE(block.ids.empty());
   }
   snapshot.reset();
-  // The failure does not affect the next snapshot.
+  // Begins the next snapshot, which the failure does not affect.
   snapshot = *table->BeginSnapshot({});
   size_t rows = 0;
   while (*snapshot->Next(1000, &block)) rows += block.ids.size();
@@ -225,7 +226,7 @@ TEST(SnapshotTest, AnIncrementalOneHasWhatChangedAndWhatIsGone) {
   Floats out(kDim);
   ASSERT_TRUE(table->Pull({9}, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
   auto snapshot = *table->BeginSnapshot(Since(epoch));
-  // Neither change is in the snapshot.
+  // Changes rows. Neither change is in the snapshot.
   ASSERT_TRUE(Push(table.get(), {300}, 1).ok());
   table->Remove({10});
   Ids ids;
@@ -253,7 +254,8 @@ TEST(SnapshotTest, AnIncrementalOneIsRefusedWhereRemovalsAreForgotten) {
   const uint32_t second = (*table->BeginSnapshot({}))->epoch();
   auto snapshot = table->BeginSnapshot(Since(second));
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-  // Removals are forgotten during the snapshot: the ring wraps around.
+  // Removes so many rows that removals are forgotten during the snapshot: the
+  // ring wraps around.
   ASSERT_TRUE(Push(table.get(), Range(0, 100), 1).ok());
   snapshot->reset();
   snapshot = table->BeginSnapshot(Since(second));

@@ -1,4 +1,4 @@
-// A table with a tier: with room, without room, and failing.
+// Tests a table with a tier: with room, without room, and failing.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(SpillTest, WhatIsUsedStaysInMemory) {
   EXPECT_EQ(Pull(table.get(), {0, 9}), Floats(2, 400));
 }
 
-// Pushes more rows at once than memory can hold.
+// Tests a push of more rows at once than memory can hold.
 TEST(SpillTest, APushMayBeLargerThanTheMemory) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -82,7 +82,8 @@ TEST(SpillTest, APushMayBeLargerThanTheMemory) {
   EXPECT_EQ(table->counters().reserved, 0u);
 }
 
-// An index for all ids would leave no room for a row.
+// Tests a push of many ids. An index for all of them would leave no room for a
+// row.
 TEST(SpillTest, TheSmallestMemoryTakesAPushOfAnySize) {
   MemoryTier tier;
   Options options = SpillOptions(&tier);
@@ -124,8 +125,8 @@ TEST(SpillTest, RowsExpireOnDisk) {
   ASSERT_TRUE(Push(table.get(), Range(0, 5000), 100).ok());
   ASSERT_TRUE(Push(table.get(), Range(5000, 5010), 105).ok());
   EXPECT_EQ(Pull(table.get(), {0}, 110), Floats{1});
-  // The row has expired. A pull does not see it even before Maintain() has
-  // removed it.
+  // Expects that the row has expired. A pull does not see it even before
+  // Maintain() has removed it.
   EXPECT_EQ(Pull(table.get(), {1}, 111), Floats{0});
   while (table->Maintain(At(111))) {
   }
@@ -220,7 +221,7 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
       EXPECT_TRUE(table->Reserve(Range(5000, 5500), At(0)).ok());
       is_reserved.Notify();
     });
-    // Reserve() must wait. Sleeps for a moment, in which a mistake would show.
+    // Waits for a moment, in which a mistake would show: Reserve() must wait.
     is_reserved.WaitForNotificationWithTimeout(absl::Milliseconds(200));
   };
   auto snapshot = *table->BeginSnapshot({});
@@ -228,8 +229,8 @@ TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
   EXPECT_EQ(RowsOf(snapshot.get(), 248).size(), 5000u);
 }
 
-// Runs many threads while rows move and snapshots are taken. Each snapshot must
-// contain only whole pushes. All pushes are to the same 50 rows.
+// Tests many threads while rows move and snapshots are taken. Each snapshot
+// must contain only whole pushes. All pushes are to the same 50 rows.
 TEST(SpillTest, SnapshotsHaveWholePushesWhileRowsMove) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

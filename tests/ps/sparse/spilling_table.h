@@ -1,4 +1,4 @@
-// A table that spills.
+// Makes a table that spills.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_SPILLING_TABLE_H_
 #define PENSTOCK_TESTS_PS_SPARSE_SPILLING_TABLE_H_

@@ -1,4 +1,4 @@
-// A simple, slow model of a sparse table.
+// Models a sparse table, simply and slowly.
 
 #ifndef PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
 #define PENSTOCK_TESTS_PS_SPARSE_TABLE_MODEL_H_
@@ -59,7 +59,8 @@ class TableModel {
     return before + 1 >= options_.min_count;
   }
 
-  // Returns the row to apply the gradient to; null: not admitted.
+  // Returns the row to apply the gradient to, or null if the id is not
+  // admitted.
   ModelRow* Push(uint64_t id, int64_t now) {
     Expire(id, now);
     if (rows_.count(id) == 0) {

@@ -1,5 +1,5 @@
-// Runs random programs of calls on a table and on its model, and compares them.
-// Snapshots are compared with the model at their time.
+// Tests random programs of calls on a table and on its model, and compares
+// them. Snapshots are compared with the model at their time.
 //
 // SPARSE_SEED repeats one program; SPARSE_SEEDS sets the number of programs.
 
@@ -110,7 +110,8 @@ class Program {
       case 3:
         return Compare();
       case 4:
-        // Removes most of all ids, so that slabs become empty.
+        // Removes most of all ids from time to time, so that slabs become
+        // empty.
         return Once(5) ? RemoveMost() : Remove();
       case 5:
       case 6:
@@ -171,7 +172,8 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Without searching the tier, the count may be too high.
+    // Compares the count only without a tier. The count may be too high,
+    // because the tier is not searched.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));
@@ -291,7 +293,7 @@ class Program {
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return false;
     for (const uint64_t id : block.removed) {
-      // A removal never follows its row.
+      // Expects that no removal follows its row.
       EXPECT_EQ(given_.count(id), 0u);
       taken_.erase(id);
     }
@@ -343,13 +345,14 @@ class Program {
     table->FinishRestore();
     ASSERT_EQ(table->counters().rows, before.rows);
     snapshot.reset();
-    // The order of rows used in the same second is lost.
+    // Skips the comparison if rows are limited: the order of rows used in the
+    // same second is lost.
     if (options_.max_rows > 0) return;
     held_.clear();
     fetched_ = fetched();
     table_ = std::move(table);
     tier_ = std::move(tier);
-    // A new table starts with new counts.
+    // Clears the model's counts, because a new table starts with new counts.
     model_.ForgetCounts();
     restored_ = before.rows;
     last_epoch_ = 0;
@@ -392,7 +395,8 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // With fewer programs, perhaps none has a tier.
+  // Expects some rows from a tier, except with few programs, of which perhaps
+  // none has one.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

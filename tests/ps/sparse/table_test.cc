@@ -118,7 +118,7 @@ TEST(TableTest, TheLeastRecentlyUsedRowGoesFirst) {
   ASSERT_TRUE(Push(table.get(), {1, 2, 3, 4}).ok());
   Pull(table.get(), {1});
   ASSERT_TRUE(Push(table.get(), {3}).ok());
-  // The order is 2, 4, 1, 3. Each new row evicts the oldest.
+  // Expects the order 2, 4, 1, 3. Each new row evicts the oldest.
   const Ids gone = {2, 4, 1, 3};
   for (size_t i = 0; i < gone.size(); ++i) {
     ASSERT_TRUE(Push(table.get(), {100 + i}).ok());
@@ -142,12 +142,12 @@ TEST(TableTest, TheTimeToLiveCountsFromTheLastUse) {
   EXPECT_EQ(Pull(table.get(), {1}, 105), Floats{1});
   ASSERT_TRUE(Push(table.get(), {2}, 107).ok());
   EXPECT_EQ(Pull(table.get(), {3}, 110), Floats{1});
-  // Row 3 lives until 120, row 2 until 117, and row 1 until 115.
+  // Expects that row 3 lives until 120, row 2 until 117, and row 1 until 115.
   EXPECT_FALSE(table->Maintain(At(115)));
   EXPECT_EQ(table->counters().rows, 3u);
   EXPECT_FALSE(table->Maintain(At(116)));
   EXPECT_EQ(table->counters().rows, 2u);
-  // The row is not yet removed, but no longer visible.
+  // Expects that the row is not yet removed, but no longer visible.
   EXPECT_EQ(Pull(table.get(), {2}, 118), Floats{0});
   EXPECT_EQ(table->counters().rows, 2u);
   ASSERT_TRUE(Push(table.get(), {2}, 118).ok());

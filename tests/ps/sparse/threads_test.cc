@@ -1,4 +1,4 @@
-// Many threads that use one table. tsan checks their accesses.
+// Tests many threads that use one table. tsan checks their accesses.
 
 #include <gtest/gtest.h>
 
@@ -95,7 +95,7 @@ void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   });
 }
 
-// Uses sums that depend on the order of an id's gradients.
+// Tests sums that depend on the order of an id's gradients.
 TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
   Options options = SharedTable();
   options.shards = 16;
@@ -150,7 +150,7 @@ TEST(TableThreadsTest, RoomThatIsRefusedInTasksIsGivenBack) {
   EXPECT_EQ(table->counters().refused, 1u);
 }
 
-// Runs all calls at once on a table that evicts for each reason.
+// Tests all calls at once on a table that evicts for each reason.
 TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
   Options options = SharedTable();
   options.dim = kDim;
@@ -206,7 +206,8 @@ TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
                                   counters.over_budget + counters.removed);
 }
 
-// At its budget, a table refuses pushes. Accepted pushes must be complete.
+// Tests a table at its budget, which refuses pushes. Accepted pushes must be
+// complete.
 TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
   Options options = SharedTable();
   options.max_removals = 0;
@@ -230,7 +231,7 @@ TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
         ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
         ++refused;
       }
-      // Two reservations that are applied as one, later, or never.
+      // Makes two reservations that are applied as one, later, or never.
       auto first = table->Reserve(ids, absl::UnixEpoch());
       auto second = table->Reserve(ids, absl::UnixEpoch());
       refused += !first.ok() + !second.ok();

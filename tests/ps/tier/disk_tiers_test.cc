@@ -1,4 +1,4 @@
-// Rows on a disk: reading rows back, and removing their files.
+// Tests rows on a disk: reading rows back, and removing their files.
 
 #include "ps/tier/disk_tiers.h"
 
@@ -103,8 +103,8 @@ TEST_F(DiskTiersTest, RowsOfTablesAndShardsAreApart) {
   EXPECT_FALSE(one->Get({3, 0}, longer.data(), longer.size()).ok());
 }
 
-// Moves more rows than memory has room for between memory and disk, and
-// compares with a map.
+// Tests more rows than memory has room for, which move between memory and disk,
+// against a map.
 TEST_F(DiskTiersTest, RandomProgramsDoWhatTheyDoToAMap) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -155,7 +155,8 @@ uint64_t BytesRead() {
   return bytes;
 }
 
-// Memory has no room for the whole index of the files.
+// Tests how few blocks are read for a row, in a memory without room for the
+// whole index of the files.
 TEST_F(DiskTiersTest, ARowIsFoundByAFewBlocks) {
   const auto tiers = Open();
   const auto tier = tiers->NewTier();
@@ -344,7 +345,8 @@ TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
   EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
   EXPECT_EQ(table->counters().rows, rows);
   EXPECT_LE(tiers->bytes(), options_.max_bytes);
-  // One thread may have taken the room of the other's row.
+  // Allows for a row that has no room, because one thread may have taken the
+  // room of the other's row.
   EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 

@@ -1,4 +1,4 @@
-// A disk that fails when a test says so.
+// Fakes a disk that fails when a test says so.
 
 #ifndef PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
 #define PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_

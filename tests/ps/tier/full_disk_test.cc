@@ -1,5 +1,5 @@
-// Rows on a full disk. RocksDB's threads belong to the mount namespace in which
-// the first database was opened, so this test has its own program.
+// Tests rows on a full disk. RocksDB's threads belong to the mount namespace in
+// which the first database was opened, so this test has its own program.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ std::string RowOf(uint64_t id) {
   return row;
 }
 
-// A tier on its own disk of 8 MiB, which is full of rows with ids from 0.
+// Tests with a tier on its own disk of 8 MiB, which is full of rows with ids
+// from 0.
 class FullDiskTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -96,7 +97,8 @@ TEST_F(FullDiskTest, HasNoRoomAndLosesNothing) {
   ExpectRows([](uint64_t) { return true; });
 }
 
-// Rows come back from a full disk, and go there again once it has room.
+// Tests rows that come back from a full disk, and go there again once it has
+// room.
 TEST_F(FullDiskTest, RowsAreErasedAllTheSame) {
   for (uint64_t id = 0; id < rows_; id += 2) {
     const absl::Status erased = tier_->Erase({0, id});

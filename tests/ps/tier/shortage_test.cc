@@ -77,8 +77,8 @@ TEST_F(ShortageTest, AFailedTableIsToldUntilOneOfItsKindIsDone) {
   EXPECT_TRUE(shortage->status().ok());
 }
 
-// Nothing is left to compact, so no success follows the failure. The failure
-// must be forgotten after some time.
+// Tests that a failure is forgotten after some time. Nothing is left to
+// compact, so no success follows the failure.
 TEST_F(ShortageTest, AFailureIsForgotten) {
   Shortage::Pace pace = Quick();
   pace.memory = absl::Milliseconds(5);

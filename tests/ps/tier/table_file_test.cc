@@ -1,4 +1,4 @@
-// Table files on a failing disk: writes of the files do not fail.
+// Tests table files on a failing disk: writes of the files do not fail.
 
 #include "ps/tier/table_file.h"
 
@@ -137,7 +137,8 @@ TEST_F(TableFileTest, ACompactionThatCannotMakeItsFileGivesUp) {
   EXPECT_TRUE(Sync(file.get()).GetRetryable());
 }
 
-// The kernel may have dropped the bytes that it could not write.
+// Tests a failed sync, which is not repeated, because the kernel may have
+// dropped the bytes that it could not write.
 TEST_F(TableFileTest, AFailedSyncIsNotTriedAgain) {
   for (const Kind kind : {Kind::kFlush, Kind::kCompaction}) {
     const auto file = Make(kind);

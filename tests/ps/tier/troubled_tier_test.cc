@@ -1,5 +1,5 @@
-// Rows on a disk that fails for a while. Writes are refused, nothing may be
-// lost, and nobody restarts the server.
+// Tests rows on a disk that fails for a while. Writes are refused, nothing may
+// be lost, and nobody restarts the server.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -139,7 +139,8 @@ TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
   ExpectRows();
 }
 
-// All databases of a process share RocksDB's threads.
+// Tests another disk in the meantime. All databases of a process share
+// RocksDB's threads.
 TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());
@@ -154,7 +155,7 @@ TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   }
 }
 
-// The process ends while the trouble is at its worst.
+// Tests the end of the process while the trouble is at its worst.
 TEST_F(TroubledTierTest, EndsWithoutWaitingForTheDisk) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());
@@ -175,7 +176,7 @@ TEST_F(TroubledTierTest, KeepsRoomForWhatIsNotYetWritten) {
   EXPECT_EQ(tier_->BytesLeft(), 0u);
 }
 
-// Calls fail at random, with rows that come and go, and compactions.
+// Tests calls that fail at random, with rows that come and go, and compactions.
 TEST_F(TroubledTierTest, RandomTroubleLosesNoRow) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

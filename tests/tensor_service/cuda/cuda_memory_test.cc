@@ -192,7 +192,7 @@ TEST_F(CudaMemoryTest, RandomBatchesOverTwoDevices) {
 TEST_F(CudaMemoryTest, AnyCallMayFailAndNothingStays) {
   const Tensor here = *Tensor::Of<float>({3}, {1.f, 2.f, 3.f});
   const int calls = FailEach([&]() -> absl::Status {
-    // Opens the devices, too.
+    // Makes an object, which also opens the devices.
     memory_ = std::make_unique<CudaMemory>(&driver_);
     SetDeviceMemory(memory_.get());
     absl::StatusOr<Tensor> there = here.ToDevice(kFirst);

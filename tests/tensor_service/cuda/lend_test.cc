@@ -1,4 +1,4 @@
-// Device memory that CudaMemory lends to transports. A separate program,
+// Tests device memory that CudaMemory lends to transports. A separate program,
 // because a process sets its transports' devices once.
 
 #include <cstring>
@@ -26,7 +26,7 @@ constexpr Device kFirst = {Device::Kind::kCuda, 0};
 constexpr Device kSecond = {Device::Kind::kCuda, 1};
 constexpr size_t kBytes = 100000;
 
-// Both live as long as the process, as transports require.
+// Return objects that live as long as the process, as transports require.
 device::FakeDriver* Driver() {
   static auto* const driver = new device::FakeDriver;
   return driver;
@@ -73,7 +73,8 @@ class LendTest : public testing::Test {
   }
 };
 
-// Must run first, because a later test provides a transport.
+// Tests a process without a transport. Must run first, because a later test
+// provides one.
 TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
   CudaMemory memory(Driver());
   {
@@ -97,7 +98,7 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
     EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "told once";
     EXPECT_EQ(memory::DevicesOfProcess(), nullptr);
   }
-  // Memory that cannot be lent still works in all other ways.
+  // Uses the memory in all other ways, which work although it cannot be lent.
   SetDeviceMemory(&memory);
   const Tensor here = *Tensor::Of<float>({2}, {1.f, 2.f});
   EXPECT_EQ(here.ToDevice(kSecond)->ToHost()->bytes(), here.bytes());
@@ -174,7 +175,7 @@ TEST_F(LendTest, WhatATransportCouldNotSendIsCopied) {
   EXPECT_TRUE(refused(Filled(kFirst, memory::kMinDeviceBytes - 1, 'a')));
   EXPECT_FALSE(refused(Filled(kFirst, memory::kMinDeviceBytes, 'a')));
   EXPECT_TRUE(refused(*Buffer::Allocate(kBytes)));
-  // Several allocations, according to the driver, and no memory.
+  // Fakes several allocations, according to the driver, and no memory.
   std::shared_ptr<Buffer> whole = Filled(kFirst, kBytes, 'a');
   EXPECT_TRUE(refused(Buffer::WrapDevice(kFirst, whole->device_address(),
                                          kBytes * 1000, true, nullptr)));
@@ -214,7 +215,7 @@ TEST_F(LendTest, AnotherMemoryDoesNotTakeItsPlace) {
   EXPECT_TRUE(absl::IsFailedPrecondition(another.Lend(buffer).status()));
 }
 
-// Must run last: the device is lost afterwards.
+// Tests a lost device. Must run last.
 TEST_F(LendTest, ZSliceOfALostDeviceIsNotTakenForTheHosts) {
   const grpc::Slice slice = *Served()->Lend(Filled(kFirst, kBytes, 'a'));
   Driver()->Lose(device::abi::kIllegalAddress);

@@ -1,4 +1,4 @@
-// Tensors between devices by calls over shared memory, with the simulated
+// Tests tensors between devices by calls over shared memory, with the simulated
 // driver. No byte goes through the host unless necessary. A separate program,
 // because a process sets its transports' devices once.
 
@@ -62,7 +62,7 @@ std::string RandomBytes(std::mt19937* random, size_t size) {
   return bytes;
 }
 
-// The driver's copies by direction.
+// The numbers of the driver's copies, by direction.
 struct Copies {
   int to_host = Driver()->CallsOf("MemcpyDtoHAsync");
   int from_host = Driver()->CallsOf("MemcpyHtoDAsync");
@@ -134,7 +134,7 @@ TEST_F(CudaTransport, NothingIsCopiedToTheHost) {
     EXPECT_EQ(stored.device(), from);
     EXPECT_EQ(Read(stored), bytes);
 
-    // A destination on either device, and its location.
+    // Draws a destination on either device, and its location.
     const Device to = random() % 2 == 0 ? kFirst : kSecond;
     std::vector<Destination> places = {
         {"x", OnDevice(to, std::string(size, 'Z'))}};
@@ -169,7 +169,8 @@ TEST_F(CudaTransport, WhoWantsThemOnTheHostGetsThemThere) {
   EXPECT_TRUE(got->tensors[0].tensor.bytes() == bytes);
 }
 
-// The server's copy is queued only after work that the sender has waited for.
+// Tests that the server's copy is queued only after work that the sender has
+// waited for.
 TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
   const device::abi::Stream kernels = Driver()->ProgramStream(0);
   const Tensor plain = OnDevice(kFirst, std::string(kLarge, 'a'));
@@ -185,8 +186,8 @@ TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
             std::string(kLarge, 'b'));
 }
 
-// A tensor that is freed and allocated again has another name, so no peer
-// confuses the two.
+// Tests a tensor that is freed and allocated again. It has another name, so no
+// peer confuses the two.
 TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   for (int i = 0; i < 30; ++i) {
     const std::string bytes(kLarge, static_cast<char>('a' + i % 26));
@@ -195,7 +196,8 @@ TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   }
 }
 
-// A driver call in any thread would invalidate the program's capture, and fail.
+// Tests a program that captures a graph. A driver call in any thread would
+// invalidate the capture, and fail.
 TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
   const device::abi::Stream training = Driver()->ProgramStream(0);
   const device::abi::Stream kernels = Driver()->ProgramStream(0);
@@ -216,7 +218,8 @@ TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
   Driver()->EndCapture(training);
 }
 
-// A peer in another process may keep the memory open for some seconds.
+// Tests a peer in another process, which may keep the memory open for some
+// seconds.
 TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   std::shared_ptr<Buffer> buffer = *Cuda()->Allocate(kFirst, kLarge);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
@@ -233,7 +236,8 @@ TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   EXPECT_GT(Driver()->CallsOf("MemFree"), freed);
 }
 
-// Lent memory that is freed becomes available soon, so it is not used up.
+// Tests lent memory that is freed. It becomes available soon, so it is not used
+// up.
 TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   const int before = Driver()->CallsOf("MemFree");
   constexpr int kTimes = 20;
@@ -241,7 +245,7 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
     const std::string bytes(kLarge, static_cast<char>('a' + i));
     ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
   }
-  // The server has its own copies, and keeps one.
+  // Waits until only the server's own copies are left, of which it keeps one.
   const absl::Time until = absl::Now() + absl::Seconds(30);
   while (Driver()->CallsOf("MemFree") < before + 2 * kTimes - 1 &&
          absl::Now() < until) {
@@ -250,7 +254,8 @@ TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   EXPECT_GE(Driver()->CallsOf("MemFree"), before + 2 * kTimes - 1);
 }
 
-// Each driver call fails once: the RPC may fail, and the next one succeeds.
+// Tests each driver call with a failure: the RPC may fail, and the next one
+// succeeds.
 TEST_F(CudaTransport, ADriverThatFailsCostsOneCall) {
   const std::string bytes(kLarge, 'x');
   const Tensor tensor = OnDevice(kFirst, bytes);
