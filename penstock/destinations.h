@@ -71,11 +71,11 @@ class Destinations {
   // the host.
   enum class Slices { kHost, kAnywhere };
 
-  // `owner` keeps the ranges valid. This object, its calls and their messages
-  // hold a reference to `owner`; the last of them releases the reference, on
-  // any thread. `owner` may be null if the program waits for in_use() to be
-  // false before freeing a range. Ranges that overlap an earlier range are
-  // never used.
+  // Makes destinations in these ranges. `owner` keeps the ranges valid. This
+  // object, its calls and their messages hold a reference to `owner`; the last
+  // of them releases the reference, on any thread. `owner` may be null if the
+  // program waits for in_use() to be false before freeing a range. Ranges that
+  // overlap an earlier range are never used.
   static std::shared_ptr<Destinations> Make(const std::vector<Range>& ranges,
                                             std::shared_ptr<const void> owner,
                                             Use use = Use::kOnce);

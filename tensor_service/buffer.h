@@ -138,7 +138,7 @@ class Buffer {
 // buffers are used like any other buffer.
 class BufferParts {
  public:
-  // See Buffer::Share().
+  // Makes an empty block of buffers. See Buffer::Share() for the arguments.
   BufferParts(std::shared_ptr<const void> owner, size_t held)
       : owner_(std::move(owner)), held_(held) {}
 

@@ -228,8 +228,8 @@ class Boot:
         try:
             line = lines.get(timeout=1)
         except queue.Empty:
-            # Ends with the process, because another process may hold the pipe
-            # open.
+            # Returns False once the process has ended, because another process
+            # may hold the pipe open.
             return process.poll() is None
         if line is not None:
             self.take(line)

@@ -78,8 +78,9 @@ class Compressor {
   // RESOURCE_EXHAUSTED if memory for the residual, an f32 per element, cannot
   // be allocated.
   //
-  // `workers` must outlive the compressor. `allocator` provides the sent memory
-  // and must outlive the compressor, too; null is tensor::DefaultAllocator().
+  // Makes a compressor. `workers` must outlive the compressor. `allocator`
+  // provides the sent memory and must outlive the compressor, too; null is
+  // tensor::DefaultAllocator().
   static absl::StatusOr<std::unique_ptr<Compressor>> Create(
       const CompressionSpec& spec, absl::string_view name, tensor::Shape shape,
       const optim::Workers* workers, tensor::Allocator* allocator = nullptr);

@@ -39,9 +39,9 @@ inline constexpr double kMostInF32 = 1e18;
 // or above kMostInF64 or kMostInF32. The message has the first such element's
 // index and value.
 //
-// Call it at a server that receives a gradient: the server can tell the worker
-// that sent it, and other workers' steps do not suffer. Reads the gradient
-// once, on all of `workers`.
+// A server calls this function for each received gradient. The server can then
+// tell the worker that sent it, and other workers' steps do not suffer. Reads
+// the gradient once, on all of `workers`.
 absl::Status CheckGradient(const GradientView& gradient, tensor::DType value,
                            const Workers& workers);
 // The remedy, which callers append to the message of CheckGradient().

@@ -22,7 +22,8 @@ namespace penstock::ps::sparse {
 // Not thread-safe.
 class ShardMemory {
  public:
-  // All pointers outlive this object. `buffer_bytes` counts as used.
+  // Refers to all pointers, which outlive this object. `buffer_bytes` counts as
+  // used.
   ShardMemory(const Options& options, size_t buffer_bytes, ShardRows* rows,
               Admission* admission, Removals* removals);
   // Returns the memory to the pool.

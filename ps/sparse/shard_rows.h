@@ -20,7 +20,8 @@ namespace penstock::ps::sparse {
 // `tag` is the low half of the id's hash. Not thread-safe.
 class ShardRows {
  public:
-  // `options` and `hash` outlive this object.
+  // Makes an empty set of rows. Refers to `options` and `hash`, which outlive
+  // this object.
   ShardRows(const Options* options, const HashKey* hash);
   ShardRows(const ShardRows&) = delete;
   ShardRows& operator=(const ShardRows&) = delete;

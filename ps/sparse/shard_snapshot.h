@@ -21,7 +21,7 @@ void Append(const Options& options, const Row& row, RowBlock* block);
 // Assigns changes to epochs. Not thread-safe.
 class ShardSnapshot {
  public:
-  // All pointers outlive this object.
+  // Refers to all pointers, which outlive this object.
   ShardSnapshot(const Options* options, const ShardRows* rows,
                 const Removals* removals);
 

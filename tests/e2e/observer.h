@@ -29,7 +29,7 @@ struct Observation {
 // Records what the server knows of the client of each EmptyCall().
 class Observer final : public TestService::Service {
  public:
-  // `seen` must outlive this object.
+  // Makes an observer that writes to `seen`, which must outlive this object.
   explicit Observer(Observation* seen) : seen_(seen) {}
 
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,

@@ -75,7 +75,8 @@ std::vector<uintptr_t> ControlPages() {
   return pages;
 }
 
-// Waits, because pages of lost paths are unmapped a little later.
+// Returns the addresses of control pages, once those of lost paths are
+// unmapped, which is a little later.
 std::vector<uintptr_t> WaitForControlPages() {
   const auto end = In(kPatience);
   while (ControlPages().size() != 2 && std::chrono::system_clock::now() < end) {

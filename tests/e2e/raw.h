@@ -38,7 +38,7 @@ constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
 // Finish() before destroying it.
 class RawStream {
  public:
-  // `context` must outlive the stream.
+  // Starts a call. `context` must outlive the stream.
   RawStream(const std::shared_ptr<grpc::Channel>& channel,
             grpc::ClientContext* context,
             const std::string& method = kRawMethod);

@@ -135,7 +135,8 @@ TEST_P(StatusTest, TellsOfEachConnection) {
   EXPECT_EQ(clients, 1);
 }
 
-// Finds the connection by the `id` of this test's channel.
+// Tests the counters of one connection, which is found by the `id` of this
+// test's channel.
 TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
   const auto mine = [this] {
     for (nlohmann::json& each : Connections()) {

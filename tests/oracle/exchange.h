@@ -19,9 +19,10 @@ namespace penstock::oracle {
 template <typename Call>
 class Exchange {
  public:
-  // `settle` waits until everything in flight, in both directions, has arrived.
-  // `peer_runs` says that the peer certainly runs. All arguments must outlive
-  // the exchange. Appends received messages to `received`.
+  // Makes an exchange for one side. `settle` waits until everything in flight,
+  // in both directions, has arrived. `peer_runs` says that the peer certainly
+  // runs. All arguments must outlive the exchange. Appends received messages to
+  // `received`.
   Exchange(Call* call, Meeting* meeting, Side self, bool peer_runs,
            std::function<void()> settle, std::vector<Digest>* received)
       : call_(call),

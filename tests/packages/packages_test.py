@@ -186,7 +186,7 @@ class PackagesTest(unittest.TestCase):
 
     def test_the_static_library_runs_without_the_shared_one(self):
         self.copy_example("static")
-        # A separate package since Debian 13.
+        # Installs the linker gold, which is a separate package since Debian 13.
         root.run(f"command -v ld.gold || {INSTALL} binutils-gold")
         # Tests both linkers. The last one removes unused parts.
         for flags in "", "-fuse-ld=gold -Wl,--gc-sections":

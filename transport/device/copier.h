@@ -50,7 +50,7 @@ class Copier {
     int lanes = 8;
   };
 
-  // `device` and `pinned` must outlive the copier.
+  // Refers to `device` and `pinned`, which must outlive the copier.
   Copier(Device* device, PinnedRanges* pinned, const Options& options);
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;

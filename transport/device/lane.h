@@ -50,8 +50,8 @@ class Lane {
 // The lanes of one device. Thread-safe.
 class Lanes {
  public:
-  // `device` must outlive this object. Each lane has `slots` slots. Beyond
-  // `max_with_slots` lanes in use, further lanes have no slots.
+  // Refers to `device`, which must outlive this object. Each lane has `slots`
+  // slots. Beyond `max_with_slots` lanes in use, further lanes have no slots.
   Lanes(Device* device, int max_with_slots, int slots, size_t slot_bytes)
       : device_(device),
         max_with_slots_(max_with_slots),

@@ -16,7 +16,7 @@ namespace device {
 // the host. Thread-safe.
 class Peers {
  public:
-  // `device` must outlive this object.
+  // Refers to `device`, which must outlive this object.
   explicit Peers(Device* device) : device_(device) {}
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;

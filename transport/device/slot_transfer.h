@@ -20,7 +20,8 @@ namespace device {
 // copies to the host. Used once, in the device's context. Not thread-safe.
 class SlotTransfer {
  public:
-  // `device` and `lane` must outlive this object; the lane has slots.
+  // Refers to `device` and `lane`, which must outlive this object; the lane has
+  // slots.
   SlotTransfer(Device* device, Lane* lane, bool to_host,
                std::vector<SlotLoad> loads);
 

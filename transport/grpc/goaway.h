@@ -33,7 +33,8 @@ class Transport;
 // these calls, or holds them until the channel was told.
 class Goaway {
  public:
-  // All pointers must outlive this object. `streams` are the transport's.
+  // Refers to all pointers, which must outlive this object. `streams` are the
+  // transport's.
   Goaway(Transport* transport, session::Session* session,
          const StreamList* streams, const StreamAcceptor* acceptor);
 

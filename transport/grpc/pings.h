@@ -18,7 +18,7 @@ namespace core {
 // lock, in an ExecCtx.
 class Pings {
  public:
-  // `session` must outlive this object.
+  // Refers to `session`, which must outlive this object.
   explicit Pings(session::Session* session) : session_(session) {}
 
   // Sends a ping. Runs `on_ack` once, at the answer or at the session's end.

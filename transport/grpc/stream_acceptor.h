@@ -32,7 +32,7 @@ class StreamAcceptor {
     std::vector<uint32_t> streams;
   };
 
-  // `session` must outlive this object.
+  // Refers to `session`, which must outlive this object.
   explicit StreamAcceptor(session::Session* session) : session_(session) {}
 
   // Sets gRPC's function. With null, gRPC takes its function back: refuses the

@@ -29,8 +29,9 @@ class DeviceRange {
   // which they never will be. Must not block.
   using Poll = std::function<absl::optional<absl::Status>()>;
 
-  // `access` must outlive all slices of the memory. A null `poll` means that
-  // the bytes are ready. All of `range` belongs to one allocation.
+  // Refers to `access`, which must outlive all slices of the memory. A null
+  // `poll` means that the bytes are ready. All of `range` belongs to one
+  // allocation.
   DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access, Poll poll);
   DeviceRange(const DeviceRange&) = delete;
   DeviceRange& operator=(const DeviceRange&) = delete;

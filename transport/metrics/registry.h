@@ -86,7 +86,7 @@ class Registry {
 // destructor does nothing.
 class Registration {
  public:
-  // `source` must outlive this.
+  // Refers to `source`, which must outlive this object.
   explicit Registration(Source* source);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;

@@ -12,17 +12,18 @@ namespace progress {
 // The resource for which a task may wait. Each kind has its own queue and
 // threads, so that no kind delays another.
 enum class Aside {
-  // The kernel searches, unmaps or frees pages. One thread.
+  // Makes the kernel search, unmap or free pages. One thread.
   kMemory,
-  // The owner of a descriptor may block its closing forever. At most
+  // Closes descriptors, whose owner may block the closing forever. At most
   // kMostClosingThreads threads.
   kClosing,
-  // A name server may be slow. At most kMostNameThreads threads.
+  // Looks up names, for which a name server may be slow. At most
+  // kMostNameThreads threads.
   kNames,
-  // Locks of this process's connections, or functions of the program that
-  // report their state, may block. One thread.
+  // Asks for the state of connections and of the program. Locks of connections,
+  // or functions of the program, may block. One thread.
   kStatus,
-  // A device's driver waits for the device's work. One thread.
+  // Calls a device's driver, which waits for the device's work. One thread.
   kDevice,
 };
 

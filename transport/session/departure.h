@@ -40,8 +40,8 @@ namespace session {
 // Thread-compatible, like the session. Does nothing if the session is closed.
 class Departure {
  public:
-  // `session` must outlive this object. A client's stream ids start at
-  // `next_stream`.
+  // Refers to `session`, which must outlive this object. A client's stream ids
+  // start at `next_stream`.
   explicit Departure(Session* session, uint32_t next_stream = 1)
       : session_(session), next_stream_(next_stream) {}
 

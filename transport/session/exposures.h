@@ -32,8 +32,9 @@ class Exposures {
     metrics::Fabric fabric = metrics::Fabric::kTcp;  // announced over
   };
 
-  // `lifeline` and `budget` must outlive this object. Charges `budget` for the
-  // parts of each message. The protocol `version` limits the number of parts.
+  // Refers to `lifeline` and `budget`, which must outlive this object. Charges
+  // `budget` for the parts of each message. The protocol `version` limits the
+  // number of parts.
   Exposures(fabric::Endpoint* lifeline, Budget* budget, uint8_t version)
       : lifeline_(lifeline), budget_(budget), version_(version) {}
 

@@ -30,8 +30,8 @@ namespace session {
 // frames go over the lifeline. Not thread-safe.
 class FastPath {
  public:
-  // All arguments, and all that `parts` points to, must outlive this object.
-  // `input` receives the path's events.
+  // Refers to all arguments, and to all that `parts` points to, which must
+  // outlive this object. `input` receives the path's events.
   FastPath(const Parts& parts, Streams* streams, fabric::EndpointEvents* input,
            PathEvents* events);
 

@@ -24,7 +24,7 @@ namespace session {
 // into events of the streams and of the session. Not thread-safe.
 class OrderedInput {
  public:
-  // All arguments must outlive this object.
+  // Refers to all arguments, which must outlive this object.
   OrderedInput(const Config& config, Streams* streams, Pongs* pongs,
                SessionEvents* events)
       : streams_(streams),

@@ -15,7 +15,7 @@ namespace session {
 // The answers to a peer's pings. Not thread-safe.
 class Pongs {
  public:
-  // All arguments must outlive this object.
+  // Refers to all arguments, which must outlive this object.
   Pongs(FrameWriter* writer, FastPath* path) : writer_(writer), path_(path) {}
 
   // Answers the ping, or keeps the ping for Release().

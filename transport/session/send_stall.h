@@ -17,7 +17,7 @@ namespace session {
 // counters. Does nothing without a clock. Not thread-safe.
 class SendStall {
  public:
-  // All arguments must outlive this object.
+  // Refers to all arguments, which must outlive this object.
   SendStall(const Tuning& tuning, Counters* counters)
       : tuning_(tuning), counters_(counters) {}
 

@@ -54,7 +54,7 @@ namespace session {
 
 class Session {
  public:
-  // `events` and `path_events` must outlive the session.
+  // Refers to `events` and `path_events`, which must outlive the session.
   Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
           SessionEvents* events, PathEvents* path_events);
   ~Session();

@@ -43,7 +43,8 @@ class StreamInput : private MessageReader::Owner {
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // All arguments, and all that `parts` points to, must outlive this object.
+  // Refers to all arguments, and to all that `parts` points to, which must
+  // outlive this object.
   StreamInput(const Parts& parts, StreamTable* streams, Owner* owner);
 
   // Switches to `path`, which announcements name by `epoch`.

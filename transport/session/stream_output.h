@@ -48,7 +48,8 @@ class StreamOutput {
     virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
-  // All arguments, and all that `parts` points to, must outlive this object.
+  // Refers to all arguments, and to all that `parts` points to, which must
+  // outlive this object.
   StreamOutput(const Parts& parts, StreamTable* streams, Admission* admission,
                Owner* owner);
 

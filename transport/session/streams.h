@@ -36,7 +36,8 @@ namespace session {
 // thread-safe.
 class Streams : private StreamInput::Owner, private StreamOutput::Owner {
  public:
-  // `events` and all that `parts` points to must outlive this object.
+  // Refers to `events` and all that `parts` points to, which must outlive this
+  // object.
   Streams(const Parts& parts, SessionEvents* events);
 
   StreamInput& input() { return input_; }

@@ -38,7 +38,8 @@ TEST(RestoreTest, ComesBackOnAnyNumberOfServers) {
   }
 }
 
-// Reads of some rows are smaller than a block, and rows cross block boundaries.
+// Tests tables whose rows cross block boundaries, and reads of some rows that
+// are smaller than a block.
 TEST(RestoreTest, TablesOfManyBlocksComeBack) {
   MemoryFiles files;
   const World world(/*seed=*/4, /*large_rows=*/120'001);

@@ -41,7 +41,7 @@ TEST(CoordinatorOptionsTest, BadOptionsAreNamed) {
               o->membership.expected_workers = 0;
             }).find("expected_workers"),
             std::string::npos);
-  // Options from a checkpoint that no server wrote.
+  // Refuses options from a checkpoint that no server wrote.
   EXPECT_NE(error([](Options* o) {
               o->policies = {{kUnlimited}};
               o->membership.clocks = {{{3, 1}, kMaxClock + 1}};
@@ -72,7 +72,7 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
-// A rank whose clock is the highest number could not train any more.
+// Tests the highest clock. A rank with this clock could not train any more.
 TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
   for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {
     Coordinator::Options options;
@@ -93,14 +93,14 @@ TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
                 Verdict::kAhead);
     }
     EXPECT_EQ(push(0), Verdict::kAccepted);
-    // A worker may skip some steps.
+    // Skips some steps, as a worker may.
     EXPECT_EQ(push(1 + Coordinator::kMaxLead), Verdict::kAccepted);
     EXPECT_EQ(push(2 + 2 * Coordinator::kMaxLead), Verdict::kAccepted);
     EXPECT_EQ(core.membership().ClockOf(0), 3 + 2 * Coordinator::kMaxLead);
   }
 }
 
-// Each rank has an unapplied push and a held push.
+// Tests many ranks, each with an unapplied push and a held push.
 TEST(CoordinatorBoundsTest, GivingUpHeldPushesTakesNoLongerTheMoreThereAre) {
   Coordinator::Options options;
   options.policies = {{kUnlimited}};

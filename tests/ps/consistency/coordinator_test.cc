@@ -65,8 +65,8 @@ TEST_F(CoordinatorTest, PushThatIsRepeatedCountsOnceInEachTable) {
 
 TEST_F(CoordinatorTest, PushIsOfAllTablesOrOfNone) {
   Use({{3}, {0}});
-  // The first table would take the push. The second table refuses it, because
-  // this table is still at version 0.
+  // Expects a refusal: the first table would take the push, but the second one
+  // is still at version 0.
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAhead);
   EXPECT_TRUE(core_->policy(0).unapplied().empty());
   EXPECT_EQ(PushNow(kFirst, 0), Verdict::kAccepted);
@@ -124,8 +124,8 @@ TEST_F(CoordinatorTest, PullSaysWhichStepItsValuesAreGoodFor) {
     PushNow(kFirst, step);
     core_->Applied(0, now_);
   }
-  // The slow worker's push for step 0 is late. The slow worker's pull for step
-  // 1 returns the values of step 3.
+  // Expects that the slow worker's push for step 0 is late. Its pull for step 1
+  // returns the values of step 3.
   EXPECT_EQ(PushNow(kSecond, 0), Verdict::kLate);
   const auto outcome = Pull(1, kSecond, 1);
   ASSERT_EQ(outcome.answers.size(), 1u);
@@ -145,7 +145,8 @@ TEST_F(CoordinatorTest, JoinSaysWhereToBegin) {
   EXPECT_EQ(outcome.clock, 2u);
 }
 
-// At the slow worker's step, the pushes of a new worker would be late.
+// Tests a join after a slow worker: at the slow worker's step, the pushes of a
+// new worker would be late.
 TEST_F(CoordinatorTest, JoinDoesNotBeginWhereStepsAreOver) {
   Use({{0, 1}});
   for (uint64_t step : {0, 1, 2}) {
@@ -204,7 +205,7 @@ TEST_F(CoordinatorTest, HeldPushTimesOutToo) {
   ASSERT_EQ(outcome.answers.size(), 1u);
   EXPECT_EQ(outcome.answers[0].verdict, Verdict::kTimedOut);
   EXPECT_EQ(core_->held_pushes(), 0u);
-  // The push has changed nothing, and may be repeated.
+  // Ends the push, which has changed nothing, and may be repeated.
   core_->Applied(0, now_);
   EXPECT_EQ(PushNow(kFirst, 1), Verdict::kAccepted);
 }

@@ -96,7 +96,8 @@ TEST(CutTest, HeldServerTakesPushesAndAppliesNone) {
   EXPECT_THAT(shard.applied(0), ElementsAre(Pair(0, 0)));
 }
 
-// The asynchronous table has a push of worker 0 whose step is not over.
+// Tests a push of worker 0 that only the asynchronous table has, because its
+// step is not over.
 TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   Shard shard(2, {{0}, {kUnlimited}});
   shard.Push(0, 0);
@@ -110,7 +111,7 @@ TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   shard.Push(1, 0);
   shard.Apply();
   EXPECT_TRUE(shard->IsAtCut());
-  // The next step is not in the cut.
+  // Pushes for the next step, which is not in the cut.
   shard.Push(0, 1);
   shard.Push(1, 1);
   shard.Apply();
@@ -126,7 +127,7 @@ TEST(CutTest, PushThatOneTableHasIsInWithItsWholeStep) {
   EXPECT_EQ(shard.applied(1).size(), 4u);
 }
 
-// One table waits for the slower worker. The other table does not.
+// Tests two tables, of which only one waits for the slower worker.
 TEST(CutTest, TablesOfDifferentBackupWorkersAreAtOneStep) {
   Shard shard(2, {{0, 0}, {0, 1}});
   shard.Push(0, 0);
@@ -162,7 +163,8 @@ TEST(CutTest, PushThatOneServerHasIsWaitedForAtTheOthers) {
   EXPECT_THAT(first.applied(0), ElementsAre(Pair(1, 0)));
 }
 
-// A server without a synchronous table is at the same step as the others.
+// Tests a server without a synchronous table, which must be at the same step as
+// the others.
 TEST(CutTest, AsynchronousServerWaitsForTheStepOfTheOthers) {
   Shard synchronous(2, {{0}});
   Shard other(2, {{kUnlimited}});
@@ -193,7 +195,7 @@ TEST(CutTest, WorkerThatHasLeftIsNotWaitedFor) {
   EXPECT_TRUE(first->IsAtCut());
 }
 
-// The second server has lost the worker before its push arrived there.
+// Tests a second server that has lost the worker before its push arrived there.
 TEST(CutTest, PushBelowACutDoesNotCountAfterTheCut) {
   Shard first(2, {{kUnlimited}});
   Shard second(2, {{kUnlimited}});

@@ -30,7 +30,7 @@ Simulation::Simulation(uint64_t seed) : dice_(seed) {
     workers_[i].id.rank = static_cast<uint32_t>(i);
     workers_[i].speed = Chance(25) ? 1 : 8;
   }
-  // Sometimes two processes have the same rank.
+  // Sometimes gives two processes the same rank.
   if (Chance(10)) workers_.back().id.rank = 0;
 }
 
@@ -116,7 +116,7 @@ void Simulation::ActWorker(Worker* worker) {
       if (worker->clock > 0) SendPush(worker->id, worker->clock - 1);
       return;
     case 5:
-      // The reply is lost: the worker reconnects and repeats the call.
+      // Loses the reply: the worker reconnects and repeats the call.
       worker->ticket = 0;
       return;
     case 6:

@@ -40,7 +40,8 @@ TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
                 entry.first.c_str());
   }
   if (seeds.ran() < kSeeds) return;
-  // Seeds that never reach a rule would not test the rule.
+  // Expects that the seeds have reached each verdict, because otherwise they
+  // would not test it.
   using Verdict = Coordinator::Verdict;
   for (Verdict verdict :
        {Verdict::kAccepted, Verdict::kDuplicate, Verdict::kLate,

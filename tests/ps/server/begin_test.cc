@@ -1,5 +1,5 @@
-// The beginning of a training: permissions to define and initialize, and the
-// state after a failed restore.
+// Tests the beginning of a training: permissions to define and initialize, and
+// the state after a failed restore.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -114,8 +114,7 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
-// A worker pushes to all servers, even to servers that hold no part of the
-// model.
+// Tests a server that holds no part of the model. A worker pushes to it, too.
 TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
   Server::Options options;
   options.membership.expected_workers = 2;

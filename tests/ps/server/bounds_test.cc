@@ -1,4 +1,4 @@
-// Limits on the memory that peers can make a server hold, and the errors.
+// Tests limits on the memory that peers can make a server hold, and the errors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ Server::Options ForWorkers(uint32_t workers) {
   return options;
 }
 
-// Two threads push at the same time. If checking and reserving were two steps,
-// each push would find room.
+// Tests two threads that push at the same time. If checking and reserving were
+// two steps, each push would find room.
 TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
   constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
   Server::Options options = ForWorkers(2 * kEach + 1);
@@ -71,8 +71,8 @@ TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
   EXPECT_EQ(server->report().held_bytes, 0u);
 }
 
-// The checkpoint waits for the push of worker 1. The server has no room for
-// that push, because the push of worker 0 waits for the checkpoint.
+// Tests a checkpoint that waits for the push of worker 1. The server has no
+// room for that push, because the push of worker 0 waits for the checkpoint.
 TEST(BoundsTest, ACheckpointThatKeepsThePushesBeforeItOutEnds) {
   Server::Options options = ForWorkers(2);
   options.max_held_bytes = sizeof(uint64_t) + sizeof(float);
@@ -100,8 +100,8 @@ TEST(BoundsTest, ACheckpointThatKeepsThePushesBeforeItOutEnds) {
   EXPECT_TRUE(server.Push({1, 1}, 0, push).ok());
 }
 
-// A deadlock: one worker waits for the other's push, and the other worker's
-// push waits for room.
+// Tests a deadlock: one worker waits for the other's push, and the other
+// worker's push waits for room.
 TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
   Server::Options options = ForWorkers(2);
   options.max_held_bytes = 100;
@@ -125,7 +125,7 @@ TEST(BoundsTest, AStepThatDoesNotFitEndsForAllWithTheBytesNeeded) {
   EXPECT_LE(server->report().held_bytes, 100u);
 }
 
-// A stranger's push says nothing about the step.
+// Tests a stranger's push, which must not affect the step.
 TEST(BoundsTest, NoStrangerEndsTheTraining) {
   Server::Options options = ForWorkers(2);
   options.max_held_bytes = 20;
@@ -192,14 +192,14 @@ TEST(BoundsTest, NoMorePullsMayWait) {
   options.max_waiting_calls = 2;
   SmallServer server(options);
   StartToWait(&server);
-  // One pull of a worker, and one pull of a reader.
+  // Starts a pull of a worker, and a pull of a reader.
   auto first = server.StartPull(kChief, 1);
   auto second = server.StartPull(absl::nullopt, 1);
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(server.Pull(absl::nullopt, 1).status().code(),
               StatusCode::kResourceExhausted);
   }
-  // A pull that need not wait is answered.
+  // Expects that a pull that need not wait is answered.
   EXPECT_TRUE(server.Pull(kChief, 0, {{Ids("e", {1, 2, 3})}}).ok());
   EXPECT_FALSE(first.is_there());
   EXPECT_FALSE(second.is_there());
@@ -232,8 +232,8 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
   }
 }
 
-// A worker that pushes only new ids is told to retry. A worker whose ids have
-// rows continues to train.
+// Tests a worker that pushes only new ids, and is told to retry. A worker whose
+// ids have rows continues to train.
 TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
   Server::Options options = ForWorkers(1);
   options.tables.max_sparse_bytes = size_t{8} << 20;
@@ -292,7 +292,8 @@ TEST(BoundsTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("take 8000 bytes, and may take 10000"),
                     HasSubstr("--held-answers")));
-  // The refused answer does not count against the limit.
+  // Frees an answer. Only the kept answers count against the limit, not the
+  // refused one.
   kept.pop_back();
   EXPECT_TRUE(server.Pull(absl::nullopt, 0, ids).ok());
   const tensor::Bundle more = {{Ids("e", std::vector<int64_t>(26, 1))}};

@@ -1,4 +1,4 @@
-// Checkpoints of a model that has changed since.
+// Tests checkpoints of a model that has changed since.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 
 using ChangedModelTest = CheckpointTest;
 
-// One new table shares a pack with restored tables. Each new table begins with
-// its own first values.
+// Tests new tables, one of which shares a pack with restored tables. Each new
+// table begins with its own first values.
 TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
   TrainingState before;
   {
@@ -67,7 +67,7 @@ TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
                             std::pair("c", true), std::pair("large too", true),
                             std::pair("f", true)));
   }
-  // The training continues, and its checkpoints have all tables.
+  // Continues the training, whose checkpoints have all tables.
   SmallTraining training(model, &files_, Of(2, true));
   ASSERT_TRUE(training.Define().ok());
   ASSERT_TRUE(training.Begin(first).ok());
@@ -108,8 +108,8 @@ TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
   EXPECT_EQ(smaller.State().rows, wanted.rows);
 }
 
-// The checkpoint has the rows of two servers, and one server has no room for
-// all of them. 64 shards have 8 rows each.
+// Tests a checkpoint with the rows of two servers, for all of which one server
+// has no room. 64 shards have 8 rows each.
 TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;
@@ -142,8 +142,8 @@ TEST_F(ChangedModelTest, RowsThatDoNotFitAreDroppedOnlyIfThatWasSaid) {
       log, Contains(AllOf(HasSubstr("table e: "), HasSubstr("dropped those"))));
 }
 
-// A table that evicts is full nearly always, and its rows spread otherwise over
-// the shards of another process.
+// Tests a table that evicts. Such a table is full nearly always, and its rows
+// spread otherwise over the shards of another process.
 TEST_F(ChangedModelTest, ATableThatIsFullIsRestoredWithoutAFlag) {
   Model model = SmallModel();
   absl::get<SparseSpec>(model.tables[3].rows).max_rows = 512;

@@ -1,4 +1,5 @@
-// A checkpoint is of one cut, and a training continues from this cut.
+// Tests that a checkpoint is of one cut, and that a training continues from
+// this cut.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A new checkpoint is allowed as soon as any server has counted a push.
+// Tests that a new checkpoint is allowed as soon as any server has counted a
+// push.
 TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -46,8 +48,8 @@ TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
 }
 
-// A restored server does not wait for steps that a rank had not taken before
-// the checkpoint.
+// Tests that a restored server does not wait for steps that a rank had not
+// taken before the checkpoint.
 TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
   constexpr WorkerId kStays = {0, 11};
@@ -93,7 +95,7 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
 }
 
-// A synchronous and an asynchronous table; see cut_test.
+// Tests a synchronous and an asynchronous table; see cut_test.
 TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
   Model model = {{DenseTable("w", {1}),
                   SparseTable("e", 1, ConsistencyPolicy::kUnlimited)}};

@@ -1,4 +1,4 @@
-// Small trainings that write checkpoints to memory.
+// A fixture of small trainings that write checkpoints to memory.
 
 #ifndef PENSTOCK_TESTS_PS_SERVER_CHECKPOINT_FIXTURE_H_
 #define PENSTOCK_TESTS_PS_SERVER_CHECKPOINT_FIXTURE_H_

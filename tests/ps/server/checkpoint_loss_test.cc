@@ -1,5 +1,5 @@
-// Checkpoints whose files are lost, damaged or refused while a training runs,
-// and what an operator hears of them.
+// Tests checkpoints whose files are lost, damaged or refused while a training
+// runs, and the messages to an operator.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ class CheckpointLossTest : public CheckpointTest {
   std::vector<std::string> said_;
 };
 
-// The folder is emptied. The next checkpoint comes after another step, or
-// without one.
+// Tests a folder that is emptied. The next checkpoint comes after another step,
+// or without one.
 TEST_F(CheckpointLossTest, FolderThatWasEmptiedGetsAFullCheckpoint) {
   SmallTraining training(SmallModel(), &files_, Logging(2));
   Start(&training);

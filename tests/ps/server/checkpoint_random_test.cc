@@ -1,4 +1,4 @@
-// Compares checkpoints with uninterrupted training. A checkpoint is of one
+// Tests checkpoints against uninterrupted training. A checkpoint is of one
 // point in time, and a restored training continues as an uninterrupted one.
 
 #include <gtest/gtest.h>
@@ -204,15 +204,15 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
   for (int round = 0; points.size() < 12; ++round) {
     pushes.WaitForMore();
     const auto step = training.Checkpoint(round % 4 != 0);
-    // There is nothing to write: the server has accepted new pushes, but has
-    // applied none of them.
+    // Continues if there is nothing to write: the server has accepted new
+    // pushes, but has applied none of them.
     if (absl::IsAlreadyExists(step.status())) continue;
     ASSERT_TRUE(step.ok()) << step.status();
     SmallTraining restored(MovingModel(), &files, Of(1 + round % 3, 2, true));
     ASSERT_EQ(*restored.Define(), *step);
     const uint64_t taken = CheckMoved(restored.State());
     points.insert(taken);
-    // The manifest's clocks belong to the same cut as the values.
+    // Adds the manifest's clocks, which belong to the same cut as the values.
     uint64_t clocks = 0;
     const auto manifest = checkpoint::ReadManifest(&files, *step);
     ASSERT_TRUE(manifest.ok()) << manifest.status();
@@ -264,8 +264,8 @@ TEST(CheckpointTrainingTest, ChainsOfIncrementalOnesHaveEverything) {
         StepByChance(&training, &random);
       }
       if (random() % 3 == 0) {
-        // One server writes its shard of a checkpoint that is never committed,
-        // as if the client had died.
+        // Makes one server write its shard of a checkpoint that is never
+        // committed, as if the client had died.
         const auto attempt = training.BeginAttempt(random() % 4 > 0);
         ASSERT_TRUE(attempt.ok()) << attempt.status();
         ASSERT_TRUE(training.writer(random() % 2).Write(*attempt, {}).ok());

@@ -1,4 +1,4 @@
-// Checkpoints of servers: their content, refusals and failures.
+// Tests checkpoints of servers: their content, refusals and failures.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ TEST_F(CheckpointTest, AnAttemptThatFailedIsNoBase) {
   EXPECT_TRUE(Restored(1) == training.State());
 }
 
-// The two attempts have the same step, and therefore the same folder.
+// Tests two attempts of the same step, which therefore have the same folder.
 TEST_F(CheckpointTest, AShardOfAnAttemptThatCameLateIsNoBase) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -155,8 +155,8 @@ TEST_F(CheckpointTest, AServerThatDidNotWriteTheBaseRefuses) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("take a full one"));
 }
 
-// The second caller gets the first caller's checkpoint only if this checkpoint
-// has the second caller's pushes.
+// Tests a second caller, which gets the first caller's checkpoint only if this
+// checkpoint has the second caller's pushes.
 TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   SmallTraining::Options options = Of(1);
   options.checkpoints.commits.lease = absl::InfiniteDuration();
@@ -188,7 +188,7 @@ TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   EXPECT_EQ(next->state, State::kBegun);
   EXPECT_EQ(next->attempt.step, 2u);
 
-  // An attempt that is given up lets the next caller begin.
+  // Gives up an attempt, which lets the next caller begin.
   writer.GiveUp(*first);  // not the current one
   EXPECT_EQ(writer.Begin(false, 0, after)->state, State::kRunning);
   writer.GiveUp(next->attempt);

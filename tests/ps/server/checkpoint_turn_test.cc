@@ -37,7 +37,7 @@ TEST(CheckpointTurnTest, SilentCallerLosesItsTurnToTheNext) {
   EXPECT_TRUE(turn.IsTaken(now));
   now += kMoment;
   EXPECT_FALSE(turn.IsTaken(now));
-  // The lease is over, but nobody has taken the turn. The first caller may
+  // Renews after the lease: nobody has taken the turn, so the first caller may
   // continue.
   ASSERT_TRUE(turn.Renew(1, now));
   EXPECT_FALSE(turn.Begin(2, now));

@@ -1,4 +1,4 @@
-// The system's clock is set while a training runs.
+// Tests a system clock that is set while a training runs.
 
 #include <memory>
 #include <string>
@@ -55,7 +55,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
       server->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Seconds(60)).ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
-  // The check of the clock that ends memberships ends this wait too.
+  // Waits for the answer. The check of the clock that ends memberships ends
+  // this wait, too.
   Answer<Server::Pulled> pulled;
   Server::PullSpec spec;
   spec.clock = 7;
@@ -66,7 +67,7 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
   EXPECT_EQ(server->report().tables[0].rows, 1u);
 }
 
-// The test sets the clock an hour ahead before the join. The server's thread
+// Tests a clock that is set an hour ahead before the join. The server's thread
 // waits by the true time of day.
 TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   SetClockBy(absl::Hours(1));

@@ -1,6 +1,6 @@
-// Two workers die, return, are replaced, repeat pushes and give up calls, in
-// random order. In the end, each push must have changed the values once or not
-// at all, according to its answers.
+// Tests two workers that die, return, are replaced, repeat pushes and give up
+// calls, in random order. In the end, each push must have changed the values
+// once or not at all, according to its answers.
 
 #include <gtest/gtest.h>
 
@@ -204,7 +204,8 @@ class Program {
         ++counted_;
         return;
       case Verdict::kDuplicate:
-        // The answer kCounted may still be on its way.
+        // Notes the push for later, because the answer kCounted may still be on
+        // its way.
         duplicates_.push_back(attempt.push);
         return;
       case Verdict::kLate:
@@ -233,7 +234,8 @@ class Program {
       const OnePush& push = pushes_[i];
       const bool may = push.has_counted && push.has_table[table];
       const bool is_synchronous = staleness_[table] == 0;
-      // Another table may have counted the push, which was late for this table.
+      // Allows for a push that was late for this table, but that another table
+      // may have counted.
       if (is_synchronous && staleness_.size() > 1 && may && rows[i] == 0) {
         continue;
       }

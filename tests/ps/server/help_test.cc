@@ -1,5 +1,5 @@
-// Small steps have the same result on the server's thread and on a helping
-// thread. The helper may come in time, late or not at all.
+// Tests small steps on the server's thread and on a helping thread, with the
+// same result. The helper may come in time, late or not at all.
 
 #include <gtest/gtest.h>
 
@@ -199,7 +199,7 @@ class Program {
       last = element;
       const bool will_help = random() % 4 != 0;
       auto pushed = StartPush(&server_, rank, step, will_help);
-      // Some callers never help, and some help late.
+      // Helps in most rounds: some callers never help, and some help late.
       if (will_help && random() % 16 != 0) {
         if (random() % 4 == 0) std::this_thread::yield();
         server_->Help();
@@ -219,7 +219,7 @@ class Program {
       if (is_synchronous) wanted = CutPoint::OfVersion(version);
       const auto snapshot =
           server_->TakeSnapshot(wanted, {}, absl::Seconds(60));
-      // The table is already past that step.
+      // Continues if the table is already past that step.
       if (absl::IsOutOfRange(snapshot.status())) continue;
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       const DensePart::Snapshot& part = snapshot->parts[0];

@@ -67,7 +67,7 @@ TEST(LocalModelTest, HasTheRangesThatAreItsOwn) {
   EXPECT_THAT(names, ElementsAre("bias", "kernel[0:50]", "kernel[50:100]"));
 }
 
-// Checks each dense row and each sparse table with random placements.
+// Tests each dense row and each sparse table with random placements.
 TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
   Seeds& seeds = ChosenSeeds();
   for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
@@ -107,7 +107,7 @@ TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
   seeds.Print();
 }
 
-// The ranges are as after many moves: each server has every other row.
+// Tests ranges as after many moves: each server has every other row.
 TEST(LocalModelTest, RangesAreFoundHoweverManyThereAre) {
   constexpr uint64_t kRows = 600000;
   const Model model = {{Dense("a", {kRows})}};
@@ -124,8 +124,8 @@ TEST(LocalModelTest, RangesAreFoundHoweverManyThereAre) {
   for (uint64_t row = 1; row < kRows; row += 2) {
     ASSERT_EQ(*local->FindRange("a", row), row / 2);
   }
-  // 5 seconds of processor time: far more than a binary search takes, even with
-  // instrumentation, and less than a linear search takes.
+  // Allows 5 seconds of processor time: far more than a binary search takes,
+  // even with instrumentation, and less than a linear search takes.
   EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5);
   EXPECT_FALSE(local->FindRange("a", 2).ok());
   EXPECT_FALSE(local->FindRange("a", kRows + 1).ok());

@@ -1,5 +1,5 @@
-// Steps without memory, which are retried until a time limit. Values that
-// readers keep, which must not take all of the memory.
+// Tests steps without memory, which are retried until a time limit, and values
+// that readers keep, which must not take all of the memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,7 +75,8 @@ TEST_F(MemoryTest, AStepWaitsForMemory) {
   EXPECT_THAT(ElementsOf(pulled->bundle.tensors[0].tensor), ElementsAre(9, 18));
 }
 
-// A client would retry RESOURCE_EXHAUSTED until its own time limit.
+// Tests a lack of memory that lasts too long. A client would retry
+// RESOURCE_EXHAUSTED until its own time limit.
 TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Milliseconds(200)));
   // Waits for a step that never comes.
@@ -95,8 +96,8 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   }
 }
 
-// The limit has room for the variable's 8 bytes and the next version. Readers
-// may keep older versions of the same size in addition.
+// Tests a limit with room for the variable's 8 bytes and the next version.
+// Readers may keep older versions of the same size in addition.
 TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   Server::Options options;
   options.membership.expected_workers = 1;
@@ -120,7 +121,7 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
   EXPECT_THAT(
       std::string(refused.message()),
       AllOf(HasSubstr("let go of what was pulled"), HasSubstr("--memory")));
-  // Training goes on without readers: this pull asks for no values.
+  // Continues the training without readers: this pull asks for no values.
   for (; step < 20; ++step) {
     Server::PullSpec step_is_there;
     step_is_there.clock = step;
@@ -133,7 +134,7 @@ TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
     EXPECT_EQ(ElementsOf(kept[i].bundle.tensors[0].tensor)[0], -1.0 * i);
   }
   EXPECT_LE(server->report().tables[0].bytes, 48u);
-  // The server notices the released versions without a further step.
+  // Releases the versions. The server notices this without a further step.
   kept.clear();
   const auto pulled = server.Pull(kChief, step);
   ASSERT_TRUE(pulled.ok()) << pulled.status();

@@ -1,4 +1,5 @@
-// Small variables that share a part. Users see them under their own names.
+// Tests small variables that share a part. Users see them under their own
+// names.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

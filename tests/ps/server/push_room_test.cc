@@ -1,6 +1,6 @@
-// Simulates the pushes of a server whose limit on held gradients is small, with
-// any sizes of gradients. Checks that the limit holds, that workers go on, and
-// that a training is ended only if it could not go on.
+// Tests, by a simulation, the pushes of a server whose limit on held gradients
+// is small, with any sizes of gradients. Checks that the limit holds, that
+// workers go on, and that a training is ended only if it could not go on.
 //
 // push_room_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
 
@@ -198,7 +198,7 @@ class Pushes {
       worker.clock = answer.clock;
       worker.pushes = true;
       worker.ids = 1 + Draw(uint64_t{1} << Draw(limit_bits_ + 1));
-      // Some pushes exceed the limit even alone.
+      // Sometimes makes a push that exceeds the limit even alone.
       if (!is_fair_ && Draw(50) == 0) worker.ids += limit_ / kIdBytes;
     }
   }
@@ -274,7 +274,8 @@ TEST(PushRoomTest, NobodyWaitsForEverAndTheLimitHolds) {
                 what.c_str());
   }
   if (seeds.ran() < kSeeds) return;
-  // Seeds that never reach a rule would not test the rule.
+  // Expects that the seeds have reached each rule, because otherwise they would
+  // not test it.
   for (const char* what :
        {"OK", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "ABORTED", "ended"}) {
     EXPECT_GT(counts[what], 0u) << what;

@@ -1,4 +1,4 @@
-// The memory that a push of rows keeps until the push is applied.
+// Tests the memory that a push of rows keeps until the push is applied.
 
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST_F(RowGradientsTest, RowsStayWhereTheyWereReceivedAndHoldItAll) {
   EXPECT_EQ(server_->report().held_bytes, kMessageBytes + 2 * sizeof(uint64_t));
   Push(kOther, {{Ids("e", {6}), Floats("e", {1, 2}, {1, 1})}});
   EXPECT_EQ(Rows({5, 6}), (std::vector<float>{-0.5, -1, -2, -2.5}));
-  // The pull may be answered before the message is freed.
+  // Waits, because the pull may be answered before the message is freed.
   EXPECT_TRUE(gone_.WaitForNotificationWithTimeout(absl::Seconds(20)));
   EXPECT_EQ(server_->report().held_bytes, 0u);
 }

@@ -1,4 +1,4 @@
-// Steps of sparse tables for which the heap has no memory.
+// Tests steps of sparse tables for which the heap has no memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

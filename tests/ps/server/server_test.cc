@@ -79,7 +79,7 @@ TEST(ServerTest, AsynchronousPushIsAppliedByItself) {
   const auto before_chief_is_done = server.Pull(kOther, 0);
   ASSERT_TRUE(before_chief_is_done.ok());
   ASSERT_TRUE(server->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
-  // A worker's push is applied before its next push is taken.
+  // Pushes once more. A worker's push is applied before its next push is taken.
   ASSERT_EQ(*server.Push(kChief, 3, {}), Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kOther, 0)->bundle.tensors[0].tensor),
               ElementsAre(7, 20));
@@ -98,8 +98,8 @@ TEST(ServerTest, RepeatedPushCountsOnce) {
   EXPECT_EQ(server->report().pushes.not_counted, 2u);
 }
 
-// The connection broke after the push counted, or before. The returning worker
-// learns which.
+// Tests a worker whose connection broke after the push counted, or before. The
+// returning worker learns which.
 TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   SmallServer server(ForWorkers(2));
   Start(&server);
@@ -110,7 +110,8 @@ TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   ASSERT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
-  // The server does not wait for the lost worker at the step of clock 1.
+  // Pushes the next step: the server does not wait for the lost worker at the
+  // step of clock 1.
   ASSERT_EQ(*server.Push(kChief, 1, {}), Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 2).ok());
   ASSERT_EQ(server->Join(kView, kOther)->clock, 2u);
@@ -159,7 +160,7 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
     EXPECT_EQ(server.log().back(), refused.status().message());
   }
   EXPECT_EQ(server->report().pushes.refused, cases.size());
-  // No refused push may have changed anything.
+  // Pushes in the right way. No refused push may have changed anything.
   EXPECT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kChief, 1)->bundle.tensors[0].tensor),
@@ -340,7 +341,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   Start(&server);
   ASSERT_TRUE(server->Join(kView, kOther).ok());
   ASSERT_TRUE(server.Push(kChief, 0, {}).ok());
-  // The server waits for kOther from step 1 on.
+  // Pulls step 1, from which on the server waits for kOther.
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
   ASSERT_TRUE(server.Push(kChief, 1, {}).ok());
   const auto late = server.Pull(kChief, 2);
@@ -348,7 +349,7 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
-// Without rows, only this wait wakes the server's thread.
+// Tests a wait that alone wakes the server's thread, because there are no rows.
 TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
   Server::Options options = ForWorkers(2);
   options.membership.lease = options.membership.assemble_timeout =

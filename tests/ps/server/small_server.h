@@ -1,4 +1,4 @@
-// A parameter server in this process, and workers that call it directly.
+// Runs a parameter server in this process, and workers that call it directly.
 
 #ifndef PENSTOCK_TESTS_PS_SERVER_SMALL_SERVER_H_
 #define PENSTOCK_TESTS_PS_SERVER_SMALL_SERVER_H_
@@ -83,7 +83,7 @@ inline std::vector<float> ElementsOf(const tensor::Tensor& tensor) {
   return {flat->begin(), flat->end()};
 }
 
-// The only server of a training, with run 7.
+// Runs the only server of a training, with run 7.
 class SmallServer {
  public:
   static constexpr View kView = {7, 1};

@@ -1,5 +1,5 @@
-// A training in this process: servers, their checkpoints, and workers that call
-// them directly.
+// Runs a training in this process: servers, their checkpoints, and workers that
+// call them directly.
 
 #ifndef PENSTOCK_TESTS_PS_SERVER_SMALL_TRAINING_H_
 #define PENSTOCK_TESTS_PS_SERVER_SMALL_TRAINING_H_
@@ -55,7 +55,8 @@ class SmallTraining {
     bool drop_tables = false;
     bool drop_rows = false;
     std::function<void(const std::string&)> restore_log;
-    // Without a lease, each attempt ends the one before.
+    // The options of checkpoints. Without a lease, each attempt ends the one
+    // before.
     CheckpointWriter::Options checkpoints = WithoutLease();
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };

@@ -1,4 +1,4 @@
-// A server with a table whose rows do not fit in memory.
+// Tests a server with a table whose rows do not fit in memory.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,7 +92,8 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
   Begin(&server, &tier);
   ASSERT_TRUE(server->Push(kWorker, 0, Gradients()).ok());
   ASSERT_TRUE(server->Pull(kWorker, 1).ok());
-  // A push that was checked before the disk broke is applied afterwards.
+  // Starts a push, which is checked before the disk breaks and applied
+  // afterwards.
   Answer<Server::PushVerdict> pushed;
   (*server)->Push(SmallServer::kView, kWorker, 1, Gradients(),
                   pushed.callback());
@@ -105,7 +106,8 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
               HasSubstr("start the servers anew from a checkpoint"));
 }
 
-// A pull must not return initial values instead of the lost values.
+// Tests a disk that cannot be read. A pull must not return initial values
+// instead of the lost values.
 TEST(ServerSpillTest, ADiskThatCannotBeReadEndsATrainingThatIsOnlyRead) {
   std::unique_ptr<SmallServer> server;
   MemoryTier* tier = nullptr;
@@ -135,8 +137,8 @@ class EmptiedTier : public MemoryTier {
   absl::Notification* const is_empty_;
 };
 
-// Checking some thousands of rows a second would take a minute. The disk would
-// keep replaced data for all that time.
+// Tests rows that expire. Checking some thousands of rows a second would take a
+// minute, and the disk would keep replaced data for all that time.
 TEST(ServerSpillTest, RowsOnDiskExpireSoonHoweverManyThereAre) {
   constexpr size_t kMany = 250'000;
   absl::Notification is_empty;
@@ -179,8 +181,8 @@ TEST(ServerSpillTest, CheckpointsHaveTheRowsOnDisk) {
   ASSERT_TRUE(training.Push(0, gradients).ok());
   ASSERT_TRUE(training.Settle().ok());
   ASSERT_TRUE(training.Checkpoint().ok());
-  // The incremental checkpoint has the second half of the rows, most of which
-  // are on disk.
+  // Pushes the second half of the rows, most of which are on disk, for the
+  // incremental checkpoint.
   gradients.rows["words"].erase(gradients.rows["words"].begin(),
                                 gradients.rows["words"].find(kRows / 2));
   ASSERT_TRUE(training.Push(0, gradients).ok());

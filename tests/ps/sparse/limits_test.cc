@@ -273,7 +273,7 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
   }
 }
 
-// Attacks by somebody who knows everything except the seed.
+// Tests attacks by somebody who knows everything except the seed.
 TEST(TableHostileTest, ChosenIdsMakeNoShardAndNoRunLong) {
   const HashKey known(1);
   std::vector<Ids> attacks(4);

@@ -76,7 +76,7 @@ TEST(RestoreTest, WithoutRoomTheLeastRecentlyUsedRowsGo) {
   EXPECT_EQ(Pull(table.get(), {1, 2, 3, 4, 5, 6}), (Floats{7, 0, 7, 0, 7, 0}));
 }
 
-// Rows of 1 KiB, of which 2 MiB hold fewer than 2,000.
+// Tests rows of 1 KiB, of which 2 MiB hold fewer than 2,000.
 TEST(RestoreTest, WithoutMemoryTheLeastRecentlyUsedRowsGo) {
   for (const AboveBudget above : {AboveBudget::kRefuse, AboveBudget::kEvict}) {
     Options options = BudgetOptions(above);

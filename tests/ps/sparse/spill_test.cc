@@ -184,7 +184,8 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
 }
 
-// Lets a waiting caller be cancelled soon.
+// Tests that a call reads few rows that the snapshot does not have, so that a
+// waiting caller can be cancelled soon.
 TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

@@ -170,7 +170,7 @@ TEST_F(TableFileTest, AfterTheEndNothingWaitsAndNothingIsAFailure) {
   EXPECT_TRUE(Sync(file.get()).IsShutdownInProgress());
 }
 
-// Threads make the disk fail and work at random.
+// Tests a disk that threads make fail and work at random.
 TEST_F(TableFileTest, RandomFailuresChangeNoByte) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -80,8 +80,8 @@ TEST(DeviceRanges, AreReadyWhenAllAre) {
   EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
-// Lets the polled function end declarations, which it may do because no lock is
-// held.
+// Tests a polled function that ends declarations. It may do so because no lock
+// is held.
 TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,

@@ -32,8 +32,8 @@ RingSender::RingSender(ControlPage* own, const ControlPage* peer)
       shape_(own->ring_bytes) {}
 
 uint64_t RingSender::Used(uint64_t peer_tail) const {
-  // The difference wraps to far above the ring's size if the peer's tail is
-  // ahead of the head.
+  // Returns the unread bytes. The difference wraps to far above the ring's size
+  // if the peer's tail is ahead of the head.
   return head() - peer_tail;
 }
 

@@ -28,7 +28,7 @@ namespace tcp {
 // OnClosed() and Read(). Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
-  // `stream` must outlive the endpoint.
+  // Refers to `stream`, which must outlive the endpoint.
   explicit Endpoint(ByteStream* stream);
 
   // The stream's owner calls the functions below, under the session's lock.

@@ -10,7 +10,7 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Stops at the first float for which `agrees` is false.
+// Tries all floats, and stops at the first for which `agrees` is false.
 template <typename Agrees>
 void ExpectOfEachFloat(Agrees agrees) {
   uint32_t bits = 0;

@@ -123,7 +123,7 @@ TEST(ElementTest, EachNanBecomesTheOne) {
   }
 }
 
-// Values from the tables of IEEE 754-2008 and of bf16, by hand.
+// Tests values from the tables of IEEE 754-2008 and of bf16, by hand.
 TEST(ElementTest, LimitsAreWhatTheStandardSays) {
   EXPECT_EQ(ToHalf(65504.0f), 0x7bff);
   EXPECT_EQ(ToHalf(65519.996f), 0x7bff);

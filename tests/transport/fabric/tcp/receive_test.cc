@@ -150,8 +150,8 @@ TEST_F(TcpReceive, BrokenEndpointHasNoPlace) {
   EXPECT_TRUE(endpoint_->place().empty());
 }
 
-// Packets, pushes and answers to reads of all sizes, which the peer writes in
-// pieces of all sizes.
+// Tests packets, pushes and answers to reads of all sizes, which the peer
+// writes in pieces of all sizes.
 TEST_F(TcpReceive, AnyPiecesOfAStreamGiveTheSameEvents) {
   const uint32_t seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -126,7 +126,7 @@ TEST_F(CompletionsTest, ClearingArmsAgain) {
   EXPECT_FALSE(wakes());
 }
 
-// Whoever waits for edges is told once of both.
+// Tests two events at once. A waiter for edges is told only once of both.
 TEST_F(CompletionsTest, ClearingTakesAllEvents) {
   for (int round = 0; round < 2; ++round) {
     completions_->SetArmed(true);

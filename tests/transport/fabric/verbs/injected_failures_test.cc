@@ -19,8 +19,8 @@ struct Injection {
   const char* name;
   Call call;
   int error_number;
-  // True if the call ends an object. After the failure the object still exists,
-  // so objects cannot be counted.
+  // True if the failure leaves an object behind, because the call ends one.
+  // Objects can then not be counted.
   bool leaks = false;
 };
 
