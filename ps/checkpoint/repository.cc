@@ -101,8 +101,7 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    // Tolerates a missing file, because a server of an ended attempt may have
-    // removed it meanwhile.
+    // Tolerates a file that a server of an ended attempt has removed.
     absl::Status status =
         Unless(absl::IsNotFound,
                files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
@@ -122,8 +121,7 @@ absl::StatusOr<bool> Repository::Reclaim() {
   const absl::Status held = lock_->Check();
   if (held.ok()) return false;
   if (!absl::IsFailedPrecondition(held)) return held;
-  // Fails if the root has checkpoints of another process, which may need the
-  // lock for them.
+  // Fails if another process may need the lock of its checkpoints.
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
   absl::Status own = CheckAreOwn(*steps);
@@ -234,8 +232,7 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
     return status;
   }
   current_.reset();
-  // Ignores an error, because the checkpoint exists even if the index cannot be
-  // written.
+  // Ignores an error: the checkpoint exists even without an index.
   const auto steps = ListSteps(files_);
   if (steps.ok()) WriteIndex(files_, *steps).IgnoreError();
   return absl::OkStatus();
@@ -282,8 +279,7 @@ absl::Status Repository::WriteManifest() {
   absl::Status status = WriteAll(file->get(), *bytes);
   if (status.ok()) status = (*file)->Sync();
   file->reset();
-  // Makes the names of the shards durable before the manifest, which needs
-  // them.
+  // Makes the names of the shards durable before the manifest.
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
   if (status.ok()) status = files_->Rename(path, ManifestPath(step));
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
@@ -317,8 +313,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
   if (!is_empty) return absl::OkStatus();
-  // Tolerates a folder that is not empty, because a server of an ended attempt
-  // may have written to it meanwhile.
+  // Tolerates files that a server of an ended attempt has written.
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 

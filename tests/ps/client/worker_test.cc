@@ -98,8 +98,7 @@ TEST_F(WorkerTest, StepsOfAllTablesGoThereAndBack) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(pulled->clock(), step);
     ExpectAll(*pulled, 10.0f - 2 * step);
-    // Expects three gradients for each id, because id 7 occurs twice in each
-    // push.
+    // Expects three gradients each: id 7 occurs twice in each push.
     const float moved = -3.0f * step;
     EXPECT_EQ(Elements(pulled->Rows(0)),
               (std::vector<float>{2 * moved, 2 * moved, moved, moved, 2 * moved,
@@ -118,8 +117,7 @@ TEST_F(WorkerTest, TheNextPullOverlapsAndIsThereWhenItIsWanted) {
   auto worker = Chief(TestModel(), 0);
   Awaited<absl::StatusOr<Pulled>> last;
   const auto on_last = last.Callback();
-  // Starts the next step in each callback, so that nothing waits between the
-  // steps.
+  // Starts the next step in each callback, without a wait.
   std::function<void(uint64_t, const Pulled&)> step =
       [&](uint64_t at, const Pulled& pulled) {
         ExpectAll(pulled, -1.0f * at);
@@ -364,9 +362,8 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   }
 }
 
-// Tests a callback that takes long. Heartbeats have their own thread. The test
-// measures the callback's time by other members, which are silent: their leases
-// end one after another.
+// Tests a slow callback. Heartbeats have their own thread. The time is measured
+// by other members, which are silent: their leases end one after another.
 TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
   constexpr uint32_t kSilent = 3;
   absl::Mutex mu;

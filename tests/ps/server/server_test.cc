@@ -110,8 +110,7 @@ TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
   ASSERT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
             Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 1).ok());
-  // Pushes the next step: the server does not wait for the lost worker at the
-  // step of clock 1.
+  // Pushes step 1, at which the server does not wait for the lost worker.
   ASSERT_EQ(*server.Push(kChief, 1, {}), Verdict::kCounted);
   ASSERT_TRUE(server.Pull(kChief, 2).ok());
   ASSERT_EQ(server->Join(kView, kOther)->clock, 2u);

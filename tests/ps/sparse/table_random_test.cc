@@ -110,8 +110,7 @@ class Program {
       case 3:
         return Compare();
       case 4:
-        // Removes most of all ids from time to time, so that slabs become
-        // empty.
+        // Sometimes removes most of all ids, so that slabs become empty.
         return Once(5) ? RemoveMost() : Remove();
       case 5:
       case 6:
@@ -172,8 +171,7 @@ class Program {
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
     ASSERT_GE(held.reservation.rows(), held.rows);
-    // Compares the count only without a tier. The count may be too high,
-    // because the tier is not searched.
+    // Compares only without a tier, whose rows are not searched.
     ASSERT_TRUE(spills() || held.reservation.rows() == held.rows);
     held.rows = held.reservation.rows();
     held_.push_back(std::move(held));
@@ -345,8 +343,7 @@ class Program {
     table->FinishRestore();
     ASSERT_EQ(table->counters().rows, before.rows);
     snapshot.reset();
-    // Skips the comparison if rows are limited: the order of rows used in the
-    // same second is lost.
+    // Stops if rows are limited: the order within a second is lost.
     if (options_.max_rows > 0) return;
     held_.clear();
     fetched_ = fetched();
@@ -395,8 +392,7 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // Expects some rows from a tier, except with few programs, of which perhaps
-  // none has one.
+  // Expects rows from a tier, which few programs may not have.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

@@ -146,8 +146,7 @@ TEST_F(DestinationsTest, LifelineUsesNone) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// Tests that bytes keep their alignment in the memory for the rest of the
-// message.
+// Tests that bytes keep their alignment in the rest of the message.
 TEST_F(DestinationsTest, RestLiesAsItDoesInTheMessage) {
   const memory::Payload payload = PayloadOf({8, 1000, 24, 1001, 7, 500});
   PostSizes({1000, 1001});
@@ -193,8 +192,7 @@ TEST_F(DestinationsTest, AbandonedReadHasThemUntilItEnds) {
   EXPECT_EQ(fast_.prepared(Side::kB), 0);
 }
 
-// Tests a lost path, through which a device may write until the path is
-// destroyed.
+// Tests a lost path. A device may write until the path is destroyed.
 TEST_F(DestinationsTest, LostPathHasThemUntilItIsDestroyed) {
   PostSizes({9000});
   const memory::Payload payload = PayloadOf({10, 9000});
@@ -373,8 +371,7 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Notes the id: only a read that starts after this point may use the
-    // destinations.
+    // Notes the id: only a later read may use the destinations.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&
