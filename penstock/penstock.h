@@ -86,8 +86,9 @@ struct PathReport {
   std::string detail;  // the parts of the path, such as "ring 256 KiB"
   std::string reason;  // why no better path is used; empty for the best one
   // The present sizes, as set or as measured; 0 for http2. This side sends
-  // messages of up to eager_max_bytes eagerly. It reads larger messages in
-  // pieces of chunk_bytes, unless the path allows using them in place.
+  // messages of up to eager_max_bytes eagerly. The receiver reads larger
+  // messages in pieces of chunk_bytes, unless the path allows using them in
+  // place.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
   // Counters since the start of the connection; 0 for http2.

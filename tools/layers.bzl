@@ -174,8 +174,8 @@ LAYERS = {
         "transport/grpc",
         "transport/monitoring",
     ],
-    # The library that penstock run preloads into a program. It calls Penstock's
-    # library by a plain C interface.
+    # The library that penstock run preloads into a program. The preloaded
+    # library calls Penstock's library by a plain C interface.
     "preload": ["transport/base", "transport/preload.h"],
     # The headers that programs include. The folders below implement them.
     "tensor_service": [],

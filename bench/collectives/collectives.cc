@@ -42,7 +42,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using tensor::DType;
 
-// The numbers of repetitions. Those of OSU, with more time for sizes that take
+// The numbers of repetitions. OSU's numbers, with more time for sizes that take
 // long.
 constexpr int kSmallRounds = 2000;
 constexpr int kFewestRounds = 10;

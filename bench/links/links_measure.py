@@ -24,8 +24,8 @@ from verbs_bench_guest import (SERVER, route_over_the_cable, run, say,
 
 INTERFACES = ("n0", "n1")
 TRANSPORTS = {"tcp": "penstock-tcp", "verbs": "verbs", "shm": "shm"}
-# The limits of queues, in packets and bytes. So large that only the intended
-# packets are lost.
+# The limits of queues, in packets and bytes. Only the intended packets are
+# lost.
 QUEUED_PACKETS, QUEUED_BYTES = "1000000", "64mb"
 # The burst of the rate limit: four packets of the cable's MTU. tbf splits
 # larger packets.

@@ -7,7 +7,7 @@ namespace penstock {
 namespace tensorflow {
 namespace {
 
-// The type of a hello. Its number changes whenever the encoding changes.
+// The type of a hello. The number changes whenever the encoding changes.
 constexpr char kRequestType[] = "type.penstock/tensorflow.hello.1";
 constexpr char kResponseType[] = "type.penstock/tensorflow.here.1";
 

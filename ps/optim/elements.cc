@@ -70,9 +70,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // Prefetches this gradient's next piece. It is read after the pieces of
-      // all other gradients, too far away for the hardware prefetcher.
-      // Prefetching past the end has no effect.
+      // Prefetches this gradient's next piece. The piece is read after the
+      // pieces of all other gradients, too far away for the hardware
+      // prefetcher. Prefetching past the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }

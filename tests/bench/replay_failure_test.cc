@@ -1,5 +1,5 @@
-// Tests a replay with a failing call. It must end with an error, regardless of
-// its other clients.
+// Tests a replay with a failing call. The replay must end with an error,
+// regardless of its other clients.
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
-// Tests the pool of a program that allocates before it connects. It must use
-// the pages of the setting, too. A separate program, because the setting is
-// read once.
+// Tests the pool of a program that allocates before it connects. The allocator
+// must use the pages of the setting, too. A separate program, because the
+// setting is read once.
 
 #include <cstdlib>
 

@@ -187,7 +187,8 @@ TEST_P(PoolTest, StreamOfPiecesComesThrough) {
   EXPECT_EQ(got->tensors[0].tensor.bytes(), sent.bytes());
 }
 
-// Tests a tensor that fits into a message. It is not copied in a stream either.
+// Tests a tensor that fits into a message. Such a tensor is not copied in a
+// stream either.
 TEST_P(PoolTest, StreamKeepsTheSendersMemory) {
   Bundle bundle;
   for (const char* name : {"a", "b", "c"}) {

@@ -222,8 +222,8 @@ TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   EXPECT_TRUE(store_.Put(Only("c", OfBytes(kBudget - 4 * kKiB))).ok());
 }
 
-// Tests a stock client that has sent one piece of a terabyte. It gets its
-// answer.
+// Tests a stock client that has sent one piece of a terabyte. The client gets
+// its answer.
 TEST_F(StreamServiceTest, ClaimAboveTheBudgetIsRefusedWithItsFirstPiece) {
   auto stub = v1::TensorExchange::NewStub(Channel());
   grpc::ClientContext context;

@@ -19,7 +19,7 @@ constexpr uint32_t kDim = 64;
 constexpr char kSparseTable[] = "embedding";
 // The ids per push that creates rows.
 constexpr size_t kFillBatch = 1 << 16;
-// The number of id batches. So many that they do not stay in the caches.
+// The number of id batches. Many, so that they do not stay in the caches.
 constexpr size_t kBatches = 32;
 
 absl::StatusOr<Tensor> Filled(tensor::Shape shape, float element) {

@@ -176,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(Losses, CrashTest,
 
 class FailureTest : public testing::TestWithParam<absl::StatusCode> {};
 
-// Tests an error of each operation. It loses at most one checkpoint, and the
-// run continues.
+// Tests an error of each operation. The error loses at most one checkpoint, and
+// the run continues.
 TEST_P(FailureTest, AnyOperationMayFail) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; ++i) {

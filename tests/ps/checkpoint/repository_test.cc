@@ -227,7 +227,8 @@ TEST_F(RepositoryTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   EXPECT_EQ(*repository_->Prune(1), Steps{1});
 }
 
-// Tests checkpoint 4 while it is temporarily unreadable. Its bases must stay.
+// Tests checkpoint 4 while it is temporarily unreadable. The bases of
+// checkpoint 4 must stay.
 TEST_F(RepositoryTest, PruningThatCannotReadACheckpointIsAnError) {
   ASSERT_TRUE(Write(1).ok());
   world_.Clean();

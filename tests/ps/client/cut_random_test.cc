@@ -61,7 +61,7 @@ class Program {
   size_t connections() const { return connections_; }
 
  private:
-  // Returns a model of small tables. Those with the same optimizer share a
+  // Returns a model of small tables. Tables with the same optimizer share a
   // pack, and are not compressed.
   Model MakeModel() const {
     Model model{{DenseSpecOf("dense", {kDense}, staleness_),

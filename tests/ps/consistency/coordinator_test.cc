@@ -124,8 +124,8 @@ TEST_F(CoordinatorTest, PullSaysWhichStepItsValuesAreGoodFor) {
     PushNow(kFirst, step);
     core_->Applied(0, now_);
   }
-  // Expects that the slow worker's push for step 0 is late. Its pull for step 1
-  // returns the values of step 3.
+  // Expects that the slow worker's push for step 0 is late. The same worker's
+  // pull for step 1 returns the values of step 3.
   EXPECT_EQ(PushNow(kSecond, 0), Verdict::kLate);
   const auto outcome = Pull(1, kSecond, 1);
   ASSERT_EQ(outcome.answers.size(), 1u);

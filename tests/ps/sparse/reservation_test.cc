@@ -49,7 +49,7 @@ TEST(ReservationTest, AReservationThatIsNotUsedIsGivenBack) {
     ASSERT_EQ(table->counters().reserved, 1000u);
     *first = Reservation();
     ASSERT_EQ(table->counters().reserved, 0u);
-    // Moves a reservation away and back. It is released once.
+    // Moves a reservation away and back. The room is released once.
     Reservation moved = *table->Reserve(Range(1000, 2000), At(0));
     *first = std::move(moved);
     moved = *std::move(first);

@@ -186,8 +186,8 @@ TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
             std::string(kLarge, 'b'));
 }
 
-// Tests a tensor that is freed and allocated again. It has another name, so no
-// peer confuses the two.
+// Tests a tensor that is freed and allocated again. The new tensor has another
+// name, so no peer confuses the two.
 TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   for (int i = 0; i < 30; ++i) {
     const std::string bytes(kLarge, static_cast<char>('a' + i % 26));
@@ -236,8 +236,8 @@ TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
   EXPECT_GT(Driver()->CallsOf("MemFree"), freed);
 }
 
-// Tests lent memory that is freed. It becomes available soon, so it is not used
-// up.
+// Tests lent memory that is freed. The memory becomes available soon, so it is
+// not used up.
 TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
   const int before = Driver()->CallsOf("MemFree");
   constexpr int kTimes = 20;

@@ -150,8 +150,8 @@ TEST_F(ServerGoawayTest, DeadlineOfShutdownDoesNotWaitForTheAnswer) {
   EXPECT_EQ(shutdown.wait_for(kPatience), std::future_status::ready);
 }
 
-// Tests a call during a shutdown. It must be refused, because gRPC's server
-// delivers no more calls to the application.
+// Tests a call during a shutdown. The call must be refused, because gRPC's
+// server delivers no more calls to the application.
 TEST_F(ServerGoawayTest, CallThatComesDuringAShutdownIsRefused) {
   Serve(/*max_age_ms=*/0);
   OpenCall(1);

@@ -141,7 +141,7 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   EXPECT_EQ(path_->polls, 1);
 }
 
-// Tests that a real-time thread sleeps. Its peer may wait for this core, and
+// Tests that a real-time thread sleeps. The peer may wait for this core, and
 // only a sleep releases the core.
 TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
   std::thread([&] {

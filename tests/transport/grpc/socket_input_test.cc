@@ -165,8 +165,8 @@ TEST_F(SocketInputTest, WakeRunsTheClosureThatWaits) {
   EXPECT_EQ(inputs_, 1);
 }
 
-// Tests that no entry stays in the epoll set. It would cause events for freed
-// memory.
+// Tests that no entry stays in the epoll set. An entry would cause events for
+// freed memory.
 TEST_F(SocketInputTest, LeavesNothingBehind) {
   grpc_core::ExecCtx context;
   const int before = OpenDescriptors();

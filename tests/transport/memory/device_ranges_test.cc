@@ -80,8 +80,8 @@ TEST(DeviceRanges, AreReadyWhenAllAre) {
   EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
-// Tests a polled function that ends declarations. It may do so because no lock
-// is held.
+// Tests a polled function that ends declarations. The function may do so
+// because no lock is held.
 TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,

@@ -265,8 +265,8 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   EXPECT_EQ(call->request().payload.size(), 0);
 }
 
-// Tests a call that waits for its answer. It must keep neither the socket of a
-// client that has gone, nor the bytes queued for this client.
+// Tests a call that waits for its answer. The server must keep neither the
+// socket of a client that has gone, nor the bytes queued for this client.
 TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
   const size_t descriptors = OpenDescriptors();
   const Awaited<bool> gone;

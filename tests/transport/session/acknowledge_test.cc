@@ -148,7 +148,7 @@ class FewCreditsTest : public SessionTest {
 };
 
 // Tests a server that has used up its credit when its acknowledgements are due.
-// Its earlier packets acknowledge none of the later frames.
+// The server's earlier packets acknowledge none of the later frames.
 TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   OpenWithPath();
   for (uint64_t cookie : {1, 2}) {
@@ -169,9 +169,9 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
   EXPECT_EQ(server_->stream(1).Take().size(), 2 * kLoggedFrames);
 }
 
-// Tests a frame that comes early. It must be acknowledged once the missing
-// frame has come, even if nothing else comes. Otherwise the sender may wait
-// forever.
+// Tests a frame that comes early. The frame must be acknowledged once the
+// missing frame has come, even if nothing else comes. Otherwise the sender may
+// wait forever.
 TEST_F(SessionTest, FramesThatWereHeldAreAcknowledged) {
   Open();
   NewLink();

@@ -98,7 +98,7 @@ TEST_F(ChunkSimulation, BusyTimesChangeNothingOnALinkThatStays) {
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
-// Tests a busy link that changes. It shows its bandwidth at once, and its
+// Tests a busy link that changes. The link shows its bandwidth at once, and its
 // latency once it is idle again.
 TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   Begin(kFast, kFast);

@@ -25,7 +25,7 @@ absl::Status CheckKernel();
 // The access for which Populate() pre-faults [data, data + size), so that no
 // later access can fail or fault; the memory is sealed and stays in place.
 // Populate() allocates pages that the peer left unallocated, within this
-// process's limit. It returns RESOURCE_EXHAUSTED if there is no memory.
+// process's limit. Populate() returns RESOURCE_EXHAUSTED if there is no memory.
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
@@ -36,10 +36,10 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
 // The size of the parts, in bytes, that are searched for holes. The search
-// returns FAILED_PRECONDITION if [offset, offset + length) has a hole. It
-// allocates the range, which takes new blocks only if there is a hole; this
-// process then pays for the range. The seals prevent later holes. A part takes
-// about 125 us.
+// returns FAILED_PRECONDITION if [offset, offset + length) has a hole. The
+// search allocates the range, which takes new blocks only if there is a hole;
+// this process then pays for the range. The seals prevent later holes. A part
+// takes about 125 us.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 

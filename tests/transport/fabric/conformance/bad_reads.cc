@@ -112,8 +112,8 @@ TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
 }
 
 // Reads a withdrawn region. The read must end with an error, or give the bytes
-// that were exposed, as the fabric's header says. It must never give bytes that
-// were written there later.
+// that were exposed, as the fabric's header says. The read must never give
+// bytes that were written there later.
 TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   if (!harness_->withdraw_ends_reads()) {
     GTEST_SKIP() << "this fabric stages what it exposes";

@@ -222,9 +222,9 @@ TEST_F(Strangers, FloodOfThemIsBounded) {
   std::vector<Lingering> more(progress::kMostClosingThreads - 1);
   TakeAThread(offer, lingering_.get());
   for (Lingering& each : more) TakeAThread(offer, &each);
-  // Connects until the server stops accepting. It refuses each connection, and
-  // cannot close any. On a busy machine this takes many rounds: while nobody
-  // accepts, only the backlog takes connections.
+  // Connects until the server stops accepting. The server refuses each
+  // connection, and cannot close any. On a busy machine this takes many rounds:
+  // while nobody accepts, only the backlog takes connections.
   size_t refused = 0;
   const auto flood = [&] {
     for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {

@@ -122,8 +122,8 @@ TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
   EXPECT_EQ(regions(), before);
 }
 
-// Tests a small part of declared memory. It is registered, although a part of
-// other memory would be copied.
+// Tests a small part of declared memory. Such a part is registered, although a
+// part of other memory would be copied.
 TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
   const auto declared = Declare();
   EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));

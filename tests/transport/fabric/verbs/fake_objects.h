@@ -174,7 +174,7 @@ struct FakeId : rdma_cm_id {
 };
 
 struct FakeCmEvent : rdma_cm_event {
-  // The owner of the event. Its destruction waits for the event's
+  // The owner of the event. The destruction waits for the event's
   // acknowledgement.
   FakeId* owner = nullptr;
   std::string private_data;

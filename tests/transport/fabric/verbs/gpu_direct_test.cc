@@ -274,8 +274,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
-// Tests memory that no RDMA device reaches, such as another process's. It
-// proves nothing about this process's own memory.
+// Tests memory that no RDMA device reaches, such as another process's. Such
+// memory proves nothing about this process's own memory.
 TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   Open(WithPeerMemory());
   memory::FakeDeviceAccess foreign;

@@ -109,7 +109,7 @@ TEST_F(SharedDomainTest, KeyOfOneIsRefusedToTheOther) {
   }
 }
 
-// Tests a payload that many peers read. It must be registered once.
+// Tests a payload that many peers read. The payload must be registered once.
 TEST_F(SharedDomainTest, PayloadForBothIsRegisteredOnce) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(OpenSecond());

@@ -98,7 +98,7 @@ TEST_F(SupervisorTest, TimeIsToldWhileThereIsAnybody) {
   while (ward->ticks < 2 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(ward->ticks, 2);
   ward.reset();
-  // Adds a ward after a pause. It must get ticks, too.
+  // Adds a ward after a pause. The new ward must get ticks, too.
   auto late = NewWard(other_);
   while (late->ticks < 1 && absl::Now() < deadline) DrainLoop();
   EXPECT_GE(late->ticks, 1);
