@@ -59,7 +59,8 @@ absl::Status Mail::Await(int peer, const std::atomic<uint32_t>& word,
   const absl::Duration budget =
       std::min(policy_.Budget(begun),
                absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
-  progress::CoreLosses losses;
+  // Losses of several waits in a row are a reason to rest.
+  thread_local progress::CoreLosses losses;
   absl::Time now = begun;
   while (now - begun < budget) {
     for (int i = 0; i < kLooksPerClock; ++i) {

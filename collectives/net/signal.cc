@@ -48,7 +48,8 @@ bool Signal::Spin(uint32_t seen, absl::Time begun, absl::Duration most) {
       std::min({policy_.Budget(begun), most,
                 absl::Nanoseconds(progress::SpinPolicy::kMaxNanos)});
   if (budget <= absl::ZeroDuration()) return false;
-  progress::CoreLosses losses;
+  // Losses of several waits in a row are a reason to rest.
+  thread_local progress::CoreLosses losses;
   while (true) {
     for (int i = 0; i < kLooksPerClock; ++i) {
       if (count() != seen) return true;
