@@ -174,8 +174,7 @@ absl::Status Links::SendPart(int to, const Key& key, const CallWords& words,
   message.words = words;
   memory::Payload payload;
   if (bytes > 0) {
-    absl::StatusOr<memory::Bytes> copy =
-        memory::CopyBytes({static_cast<const uint8_t*>(data), bytes});
+    absl::StatusOr<memory::Bytes> copy = blocks_->Copy(data, bytes);
     if (!copy.ok()) return copy.status();
     payload.Append(*std::move(copy));
   }

@@ -17,6 +17,7 @@
 #include "collectives/net/ledger.h"
 #include "collectives/net/listener.h"
 #include "collectives/net/message.h"
+#include "collectives/net/part_blocks.h"
 #include "transport/memory/bytes.h"
 #include "transport/rpc/client.h"
 
@@ -72,6 +73,7 @@ class Links {
             const Unacknowledged& unacknowledged);
 
   const std::shared_ptr<Ledger> ledger_;
+  const std::shared_ptr<PartBlocks> blocks_ = std::make_shared<PartBlocks>();
   // By rank: null for this rank.
   std::vector<std::unique_ptr<rpc::Client>> clients_;
   std::vector<Unacknowledged> calls_;  // the number of open calls
