@@ -1,5 +1,10 @@
 // How a group forms, and what strangers can say.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
 #include <future>
 #include <string>
 #include <utility>
@@ -13,6 +18,7 @@
 #include "collectives/net/message.h"
 #include "gtest/gtest.h"
 #include "tests/collectives/net/ranks.h"
+#include "transport/base/unique_fd.h"
 
 namespace penstock::collectives {
 namespace {
@@ -96,6 +102,31 @@ TEST(Form, RefusesAWrongToken) {
   const std::vector<std::string> wrong = {team.addresses[0], ToText(*address)};
   const auto group = NetGroup::Form(std::move(team.listeners[0]), wrong, {});
   EXPECT_EQ(Text(group.status()).substr(0, 7), "rank 1:") << group.status();
+}
+
+// Strangers send other protocols, or nothing, and stay connected.
+TEST(Form, StrangersAtAListenerHurtNobody) {
+  Team team = OpenTeam(2, kTcpOnly);
+  const std::string target =
+      team.addresses[0].substr(0, team.addresses[0].find(' '));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(
+      static_cast<uint16_t>(std::stoi(target.substr(target.find(':') + 1))));
+  std::vector<base::UniqueFd> strangers;
+  for (const std::string bytes :
+       {std::string(), std::string(100'000, '\xFF'), std::string("PSTKrpc?"),
+        std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    strangers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(strangers.back().get(),
+                      reinterpret_cast<sockaddr*>(&address), sizeof address),
+              0);
+    (void)send(strangers.back().get(), bytes.data(), bytes.size(),
+               MSG_NOSIGNAL);
+  }
+  RunRanks(std::move(team), {},
+           [](NetGroup* group) { EXPECT_TRUE(group->Barrier().ok()); });
 }
 
 TEST(Form, RefusesMalformedAddressesAndRanks) {
