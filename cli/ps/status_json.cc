@@ -47,6 +47,8 @@ json ReportJson(const ps::v1::ServerReport& report) {
               {"last_checkpoint_age_us", report.last_checkpoint_age_us()},
               {"checkpoints", report.checkpoints()},
               {"checkpoints_bytes", report.checkpoints_bytes()},
+              {"aside_checkpoints", report.aside_checkpoints()},
+              {"aside_checkpoints_bytes", report.aside_checkpoints_bytes()},
               {"checkpoint_failures", report.checkpoint_failures()},
               {"checkpoint_failures_since", report.checkpoint_failures_since()},
               {"checkpoint_failure", report.checkpoint_failure()},

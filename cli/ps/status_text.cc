@@ -53,6 +53,23 @@ std::string ServerRow(const ServerStatus& server, const Table& table) {
            : absl::StrCat(report.last_checkpoint_step())});
 }
 
+// Returns lines about checkpoints that only the operator removes, or "".
+std::string AsideText(const std::vector<ServerStatus>& servers,
+                      size_t columns) {
+  uint64_t folders = 0;
+  uint64_t bytes = 0;
+  for (const ServerStatus& each : servers) {
+    folders += each.report.aside_checkpoints();
+    bytes += each.report.aside_checkpoints_bytes();
+  }
+  if (folders == 0) return "";
+  const std::string text = absl::StrCat(
+      "A restore has set ", folders,
+      folders == 1 ? " checkpoint" : " checkpoints", " aside, with ",
+      Bytes(Number(bytes)), ". When nobody needs them, in --checkpoints=DIR:");
+  return absl::StrCat(Wrapped(text, 0, columns), "\n  rm -r DIR/aside-*\n");
+}
+
 std::string Servers(const std::vector<ServerStatus>& servers,
                     const Output& out) {
   const Table table({{"server", -kNameColumns},
@@ -68,7 +85,7 @@ std::string Servers(const std::vector<ServerStatus>& servers,
                     out.width());
   std::string text = table.Header();
   for (const ServerStatus& each : servers) text += ServerRow(each, table);
-  return text + table.LeftOut();
+  return text + table.LeftOut() + AsideText(servers, out.columns());
 }
 
 // A worker, according to all servers.

@@ -1,11 +1,17 @@
 #include "ps/checkpoint/names.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
 namespace penstock::ps::checkpoint {
+namespace {
+
+constexpr char kAsidePrefix[] = "aside-";
+
+}  // namespace
 
 std::string StepFolder(uint64_t step) {
   return absl::StrFormat("step-%010d", step);
@@ -24,7 +30,11 @@ absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
 }
 
 std::string AsideFolder(uint64_t step, int number) {
-  return absl::StrFormat("aside-%010d-%d", step, number);
+  return absl::StrFormat("%s%010d-%d", kAsidePrefix, step, number);
+}
+
+bool IsAsideFolder(absl::string_view name) {
+  return absl::StartsWith(name, kAsidePrefix);
 }
 
 std::string ManifestPath(uint64_t step) {

@@ -27,6 +27,7 @@ absl::optional<uint64_t> ParseStepFolder(absl::string_view name);
 // distinguishes such checkpoints of one step. No repository lists, reads or
 // removes such a folder.
 std::string AsideFolder(uint64_t step, int number);  // aside-0000001234-1
+bool IsAsideFolder(absl::string_view name);
 std::string ManifestPath(uint64_t step);
 std::string NewManifestPath(uint64_t step, uint64_t id);  // before its rename
 std::string ShardName(uint32_t shard, uint64_t id);

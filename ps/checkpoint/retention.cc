@@ -1,8 +1,11 @@
 #include "ps/checkpoint/retention.h"
 
 #include <algorithm>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "ps/checkpoint/manifest.h"
+#include "ps/checkpoint/names.h"
 #include "ps/checkpoint/verify.h"
 
 namespace penstock::ps::checkpoint {
@@ -10,6 +13,18 @@ namespace {
 
 uint64_t BaseOf(const Chain& chain) {
   return chain.links.back().manifest.attempt.step;
+}
+
+uint64_t BytesIn(Files* files, const std::string& folder) {
+  const auto entries = files->List(folder);
+  if (!entries.ok()) return 0;
+  uint64_t bytes = 0;
+  for (const FolderEntry& entry : *entries) {
+    if (entry.type != FolderEntry::Type::kFile) continue;
+    const auto file = files->Open(absl::StrCat(folder, "/", entry.name));
+    if (file.ok()) bytes += (*file)->size();
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -55,6 +70,13 @@ absl::StatusOr<Held> SizeOf(Files* files) {
     if (!manifest.ok()) continue;
     ++held.checkpoints;
     for (const ShardInfo& shard : manifest->shards) held.bytes += shard.bytes;
+  }
+  const auto entries = files->List("");
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    if (!IsAsideFolder(entry.name)) continue;
+    ++held.aside;
+    held.aside_bytes += BytesIn(files, entry.name);
   }
   return held;
 }

@@ -33,10 +33,12 @@ absl::StatusOr<std::vector<uint64_t>> ListOld(
 struct Held {
   size_t checkpoints = 0;
   uint64_t bytes = 0;
+  size_t aside = 0;  // folders of checkpoints that were set aside
+  uint64_t aside_bytes = 0;
 };
 
 // Returns the number and the size of the checkpoints of a root. Leaves out
-// those whose manifest is unreadable.
+// those whose manifest is unreadable, and files that cannot be opened.
 absl::StatusOr<Held> SizeOf(Files* files);
 
 }  // namespace penstock::ps::checkpoint

@@ -238,6 +238,7 @@ absl::Status CheckpointCommits::Open() {
   auto opened = checkpoint::Repository::Open(files_);
   if (!opened.ok()) return opened.status();
   repository_ = *std::move(opened);
+  Measure();
   return absl::OkStatus();
 }
 
@@ -261,8 +262,10 @@ absl::Status CheckpointCommits::GoOnFromRestored() {
           "checkpoints: the training goes on from ", StepFolder(restored),
           ", so a newer checkpoint, or one that has lost its manifest, was set "
           "aside as ",
-          folder, "; remove that folder when nobody needs it"));
+          folder, "; when nobody needs it, remove it with rm -r ", folder,
+          " in the folder of --checkpoints"));
     }
+    Measure();
     return absl::OkStatus();
   }
   const auto steps = checkpoint::ListSteps(files_);
@@ -314,10 +317,13 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointCommits::Commit(
   newest_clocks_ = std::move(cut.clocks);
   has_committed_ = true;
   std::vector<uint64_t> removed = Prune();
-  const auto held = checkpoint::SizeOf(files_);
-  health_.Succeeded(attempt.step, held.value_or(checkpoint::Held()),
-                    base::SteadyNow());
+  Measure();
+  health_.Succeeded(attempt.step, base::SteadyNow());
   return removed;
+}
+
+void CheckpointCommits::Measure() {
+  health_.SetHeld(checkpoint::SizeOf(files_).value_or(checkpoint::Held()));
 }
 
 // Logs errors only: the new checkpoint exists even if an old one cannot be

@@ -157,6 +157,8 @@ class CheckpointCommits {
   absl::StatusOr<checkpoint::NewCheckpoint> Describe(
       const Server::Training& training, const Clocks& clocks) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Updates what health_ has about the folder.
+  void Measure() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAttempt() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::vector<uint64_t> Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(const std::string& line) const;

@@ -5,14 +5,17 @@
 
 namespace penstock::ps {
 
-void CheckpointHealth::Succeeded(uint64_t step, const checkpoint::Held& held,
-                                 absl::Time now) {
+void CheckpointHealth::Succeeded(uint64_t step, absl::Time now) {
   absl::MutexLock lock(&mu_);
   step_ = step;
   time_ = now;
-  held_ = held;
   failures_since_ = 0;
   failure_.clear();
+}
+
+void CheckpointHealth::SetHeld(const checkpoint::Held& held) {
+  absl::MutexLock lock(&mu_);
+  held_ = held;
 }
 
 std::string CheckpointHealth::Failed(absl::string_view why, absl::Time now) {
@@ -35,6 +38,8 @@ void CheckpointHealth::Report(absl::Time now, ServerReport* report) const {
   if (step_ > 0) report->last_checkpoint_age = now - time_;
   report->checkpoints = held_.checkpoints;
   report->checkpoints_bytes = held_.bytes;
+  report->aside_checkpoints = held_.aside;
+  report->aside_checkpoints_bytes = held_.aside_bytes;
   report->checkpoint_failures = failures_;
   report->checkpoint_failures_since = failures_since_;
   report->checkpoint_failure = failure_;

@@ -19,9 +19,10 @@ namespace penstock::ps {
 // monotonic clock. Thread-safe; no call blocks on a disk.
 class CheckpointHealth {
  public:
-  // Records a checkpoint that was committed, and the checkpoints in the folder.
-  void Succeeded(uint64_t step, const checkpoint::Held& held, absl::Time now)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Records a checkpoint that was committed.
+  void Succeeded(uint64_t step, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Records the contents of the folder.
+  void SetHeld(const checkpoint::Held& held) ABSL_LOCKS_EXCLUDED(mu_);
   // Records a failed checkpoint. Returns a line for the operator, with the
   // reason and the age of the last good checkpoint.
   std::string Failed(absl::string_view why, absl::Time now)

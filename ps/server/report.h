@@ -60,8 +60,11 @@ struct ServerReport {
   // because Server does not know them. Only server 0 has those about results.
   uint64_t last_checkpoint_step = 0;  // last commit of this process; 0: none
   absl::Duration last_checkpoint_age;
-  uint64_t checkpoints = 0;  // in the folder, after that commit
+  // In the folder, after the last commit, or when this process opened it.
+  uint64_t checkpoints = 0;
   uint64_t checkpoints_bytes = 0;
+  uint64_t aside_checkpoints = 0;  // set aside by a restore
+  uint64_t aside_checkpoints_bytes = 0;
   uint64_t checkpoint_failures = 0;
   uint64_t checkpoint_failures_since = 0;  // the last good one
   std::string checkpoint_failure;  // the last one's reason; empty: it is good

@@ -137,6 +137,8 @@ v1::ServerReport ToMessage(const ServerReport& report) {
       absl::ToInt64Microseconds(report.last_checkpoint_age)));
   message.set_checkpoints(report.checkpoints);
   message.set_checkpoints_bytes(report.checkpoints_bytes);
+  message.set_aside_checkpoints(report.aside_checkpoints);
+  message.set_aside_checkpoints_bytes(report.aside_checkpoints_bytes);
   message.set_checkpoint_failures(report.checkpoint_failures);
   message.set_checkpoint_failures_since(report.checkpoint_failures_since);
   message.set_checkpoint_failure(report.checkpoint_failure);

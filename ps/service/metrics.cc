@@ -69,6 +69,14 @@ constexpr ServerFigure kServerFigures[] = {
     {"penstock_ps_checkpoints_bytes", kGauge,
      "Size of the checkpoints in the folder.",
      [](const ServerReport& all) { return double(all.checkpoints_bytes); }},
+    {"penstock_ps_aside_checkpoints", kGauge,
+     "Folders aside-STEP-NUMBER of checkpoints that a restore has set aside. "
+     "Only an operator removes them.",
+     [](const ServerReport& all) { return double(all.aside_checkpoints); }},
+    {"penstock_ps_aside_checkpoints_bytes", kGauge, "Size of those folders.",
+     [](const ServerReport& all) {
+       return double(all.aside_checkpoints_bytes);
+     }},
     {"penstock_ps_checkpoint_written_bytes", kGauge,
      "Of the checkpoint that is being written, or was written last, what this "
      "server has written of its values and rows.",

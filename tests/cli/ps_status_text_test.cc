@@ -12,6 +12,7 @@
 namespace penstock::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,6 +39,17 @@ TEST(StatusTextTest, ThePartOfTheRowsThatIsOnDiskIsShown) {
 TEST(StatusTextTest, WhereNoRowsAreOnDiskThatIsNoColumn) {
   EXPECT_THAT(StatusText(Servers(0), Output(-1, Display())),
               Not(HasSubstr("on disk")));
+}
+
+TEST(StatusTextTest, CheckpointsThatWereSetAsideAreCounted) {
+  std::vector<ServerStatus> servers = Servers(0);
+  EXPECT_THAT(StatusText(servers, Output(-1, Display())),
+              Not(HasSubstr("aside")));
+  servers[0].report.set_aside_checkpoints(2);
+  servers[0].report.set_aside_checkpoints_bytes(3 << 20);
+  EXPECT_THAT(StatusText(servers, Output(-1, Display())),
+              AllOf(HasSubstr("set 2 checkpoints aside, with 3 MiB. When"),
+                    HasSubstr(":\n  rm -r DIR/aside-*\n")));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "ps/checkpoint/names.h"
+#include "ps/checkpoint/retention.h"
 #include "ps/checkpoint/verify.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/checkpoint/repository_fixture.h"
@@ -321,10 +322,17 @@ TEST_F(RepositoryTest, ARunThatGoesOnFromAnOlderOneSetsTheNewerAside) {
   Reopen();
   ASSERT_TRUE(repository_->Prune(1).ok());
   const auto contents = files_.Contents();
+  uint64_t aside_bytes = 0;
   for (const auto& [path, bytes] : aside) {
     ASSERT_EQ(contents.count(path), 1u) << path;
     EXPECT_EQ(contents.at(path), bytes);
+    aside_bytes += bytes.size();
   }
+  const auto held = SizeOf(&files_);
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_EQ(held->checkpoints, 1u);
+  EXPECT_EQ(held->aside, 4u);
+  EXPECT_EQ(held->aside_bytes, aside_bytes);
 }
 
 }  // namespace

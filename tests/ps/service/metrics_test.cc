@@ -55,6 +55,8 @@ ServerReport SomeReport() {
   report.checkpoint_failures_since = 26;
   report.checkpoints = 27;
   report.checkpoints_bytes = 28;
+  report.aside_checkpoints = 29;
+  report.aside_checkpoints_bytes = 31;
   report.checkpoint_written_bytes = 22;
   report.checkpoint_total_bytes = 23;
   report.tables = {Table("kernel", false), Table("users", true)};
@@ -91,6 +93,8 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
       {"penstock_ps_checkpoint_failures_in_a_row{}", 26},
       {"penstock_ps_checkpoints{}", 27},
       {"penstock_ps_checkpoints_bytes{}", 28},
+      {"penstock_ps_aside_checkpoints{}", 29},
+      {"penstock_ps_aside_checkpoints_bytes{}", 31},
       {"penstock_ps_checkpoint_written_bytes{}", 22},
       {"penstock_ps_checkpoint_total_bytes{}", 23},
       {"penstock_ps_workers{}", 2},
