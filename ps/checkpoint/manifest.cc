@@ -44,6 +44,7 @@ v1::Manifest ToProto(const Manifest& manifest) {
     ToProto(table, out.add_tables());
   }
   out.set_run(manifest.run);
+  for (const uint64_t run : manifest.earlier_runs) out.add_earlier_runs(run);
   for (const std::string& server : manifest.servers) out.add_servers(server);
   if (manifest.cut.version.has_value()) out.set_version(*manifest.cut.version);
   if (manifest.cut.floor.has_value()) out.set_floor(*manifest.cut.floor);
@@ -120,6 +121,11 @@ absl::StatusOr<Manifest> FromProto(v1::Manifest* from) {
   manifest.created_unix_seconds = from->created_unix_seconds();
   manifest.model = *std::move(model);
   manifest.run = from->run();
+  const auto& earlier = from->earlier_runs();
+  if (static_cast<size_t>(earlier.size()) > kMaxEarlierRuns) {
+    return Damaged("number of earlier runs");
+  }
+  manifest.earlier_runs.assign(earlier.begin(), earlier.end());
   manifest.servers.assign(from->servers().begin(), from->servers().end());
   if (from->has_version()) manifest.cut.version = from->version();
   if (from->has_floor()) manifest.cut.floor = from->floor();

@@ -31,6 +31,9 @@ constexpr size_t kMaxShards = 65536;
 // configured to allow more.
 constexpr uint32_t kMaxDepth = 64;
 
+// Limits the restarts that a worker may miss and still come back.
+constexpr size_t kMaxEarlierRuns = 64;
+
 // The progress of a training at a checkpoint's cut.
 struct CutRecord {
   std::vector<WorkerClock> clocks;
@@ -43,6 +46,8 @@ struct CutRecord {
 struct Manifest {
   Attempt attempt;
   uint64_t run = 0;  // 0: by an earlier release
+  // The runs that `run` continues, the oldest first; see kMaxEarlierRuns.
+  std::vector<uint64_t> earlier_runs;
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   int64_t created_unix_seconds = 0;

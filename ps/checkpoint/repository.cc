@@ -178,6 +178,7 @@ absl::StatusOr<Attempt> Repository::Begin(NewCheckpoint checkpoint) {
     return status;
   }
   current_->run = checkpoint.run;
+  current_->earlier_runs = std::move(checkpoint.earlier_runs);
   current_->servers = std::move(checkpoint.servers);
   current_->placement_epoch = checkpoint.placement_epoch;
   current_->created_unix_seconds = checkpoint.created_unix_seconds;

@@ -23,6 +23,7 @@ struct NewCheckpoint {
   uint64_t step = 0;
   Model model;
   uint64_t run = 0;
+  std::vector<uint64_t> earlier_runs;  // as in the manifest
   std::vector<std::string> servers;
   uint64_t placement_epoch = 0;
   size_t shards = 0;

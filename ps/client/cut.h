@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_CLIENT_CUT_H_
 #define PENSTOCK_PS_CLIENT_CUT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -35,6 +36,16 @@ bool Continues(const Message& message, const RunAndCut& before) {
   if (cut.run() == before.run) return true;
   return before.cut.has_value() && cut.step() == before.cut->step() &&
          cut.id() == before.cut->id();
+}
+
+// Returns true if the training of `before` led to the run that wrote the
+// message's cut, over any number of restarts. The run may lack pushes of
+// `before`.
+template <typename Message>
+bool Descends(const Message& message, const RunAndCut& before) {
+  const auto& earlier = message.cut().earlier_runs();
+  return Continues(message, before) ||
+         std::find(earlier.begin(), earlier.end(), before.run) != earlier.end();
 }
 
 // Returns "step 60 (cut 1f2e)" or "no checkpoint", for people.

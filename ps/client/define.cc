@@ -39,6 +39,7 @@ std::string NameOf(const Definition& definition, size_t server) {
 // run.
 struct LostRun {
   RunAndCut run;
+  bool has_values = false;           // at a server that has kept running
   std::vector<std::string> missing;  // names of the servers without the run
 };
 
@@ -52,6 +53,7 @@ absl::optional<LostRun> FindLost(const Definition& definition,
   for (const v1::GetModelReply& reply : replies) {
     if (!reply.has_begun()) continue;
     lost.run = {reply.run(), absl::nullopt};
+    lost.has_values = true;
     if (reply.has_cut()) lost.run.cut = reply.cut();
     break;
   }
@@ -80,7 +82,7 @@ absl::Status CheckContinues(const Definition& definition,
                             const v1::GetModelReply& reply) {
   const auto& before = definition.continues;
   if (!before.has_value() || reply.run() == before->run ||
-      Continues(reply, *before)) {
+      Descends(reply, *before)) {
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat(
@@ -167,7 +169,11 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
-  if (!choice.ok() || Continues(*choice, lost.run)) return choice;
+  // No server drops values for a later run, which may lack them.
+  if (!choice.ok() || Continues(*choice, lost.run) ||
+      (!lost.has_values && Descends(*choice, lost.run))) {
+    return choice;
+  }
   if (!choice->has_cut()) {
     return CannotGoOn(
         lost, absl::StrCat(NameOf(definition, 0),

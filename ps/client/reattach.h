@@ -31,6 +31,9 @@ namespace penstock::ps {
 //     step = worker->clock();
 //   }
 //
+// The worker may have missed up to 64 restarts. If another process has had its
+// rank meanwhile, the worker takes the rank back.
+//
 // All workers of a training may call Reattach() at the same time, in any order,
 // and any worker may be missing. The old worker may be destroyed before or
 // after. Error feedback of compressed gradients begins anew.

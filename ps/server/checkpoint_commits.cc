@@ -69,6 +69,15 @@ checkpoint::CutRecord Merge(const std::vector<CheckpointShard>& shards) {
   return merged;
 }
 
+// Returns the runs that a run continues if the run begins with `restored`.
+std::vector<uint64_t> EarlierRuns(const absl::optional<CutId>& restored) {
+  if (!restored.has_value() || restored->run == 0) return {};
+  std::vector<uint64_t> runs = restored->earlier_runs;
+  runs.push_back(restored->run);
+  if (runs.size() > checkpoint::kMaxEarlierRuns) runs.erase(runs.begin());
+  return runs;
+}
+
 }  // namespace
 
 CheckpointCommits::CheckpointCommits(checkpoint::Files* files, Server* server,
@@ -286,6 +295,7 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
   wanted.step = std::max(Highest(clocks), newest_.attempt.step + 1);
   wanted.model = *std::move(model);
   wanted.run = training.run;
+  wanted.earlier_runs = EarlierRuns(server_->restored());
   wanted.servers = tables.placement().servers();
   wanted.placement_epoch = tables.placement().epoch();
   wanted.shards = tables.placement().servers().size();

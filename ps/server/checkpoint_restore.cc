@@ -116,7 +116,8 @@ absl::Status CheckLost(const RestoreOptions& options, const Tables& tables,
 }
 
 CutId CutOf(const checkpoint::Manifest& manifest) {
-  return {manifest.attempt.step, manifest.attempt.id, manifest.run};
+  return {manifest.attempt.step, manifest.attempt.id, manifest.run,
+          manifest.earlier_runs};
 }
 
 class FolderSource final : public RestoreSource {

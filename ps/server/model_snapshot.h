@@ -45,6 +45,8 @@ struct CutId {
   uint64_t step = 0;
   uint64_t id = 0;   // differs between two checkpoints of one step
   uint64_t run = 0;  // wrote the checkpoint; 0: unknown; not compared
+  // The runs that `run` continues, the oldest first; not compared.
+  std::vector<uint64_t> earlier_runs;
 };
 inline bool operator==(const CutId& a, const CutId& b) {
   return a.step == b.step && a.id == b.id;

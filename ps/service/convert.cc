@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "ps/checkpoint/manifest.h"
 #include "ps/model/wire.h"
 #include "ps/placement/wire.h"
 #include "tensor_service/message.h"
@@ -112,6 +114,18 @@ v1::GetModelReply ToMessage(const Server::Training& training) {
     *message.add_parts() = ToMessage(part, tables.model());
   }
   return message;
+}
+
+absl::StatusOr<CutId> CutIdIn(const v1::Cut& message) {
+  const auto& earlier = message.earlier_runs();
+  if (static_cast<size_t>(earlier.size()) > checkpoint::kMaxEarlierRuns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("define: the cut has ", earlier.size(), " earlier runs"));
+  }
+  return CutId{message.step(),
+               message.id(),
+               message.run(),
+               {earlier.begin(), earlier.end()}};
 }
 
 v1::ServerReport ToMessage(const ServerReport& report) {

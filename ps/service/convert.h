@@ -34,7 +34,11 @@ void SetCut(const absl::optional<CutId>& cut, Message* message) {
   message->mutable_cut()->set_step(cut->step);
   message->mutable_cut()->set_id(cut->id);
   message->mutable_cut()->set_run(cut->run);
+  message->mutable_cut()->mutable_earlier_runs()->Assign(
+      cut->earlier_runs.begin(), cut->earlier_runs.end());
 }
+// Returns INVALID_ARGUMENT if the cut has too many runs.
+absl::StatusOr<CutId> CutIdIn(const v1::Cut& message);
 
 v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);
 v1::GetModelReply ToMessage(const Server::Training& training);

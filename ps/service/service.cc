@@ -234,8 +234,9 @@ absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
   definition.abandons = request.abandons();
   definition.instance = request.instance();
   if (request.has_cut()) {
-    definition.cut =
-        CutId{request.cut().step(), request.cut().id(), request.cut().run()};
+    auto cut = CutIdIn(request.cut());
+    if (!cut.ok()) return cut.status();
+    definition.cut = *std::move(cut);
   }
   const auto defined = server_->Define(definition);
   if (!defined.ok()) return defined.status();

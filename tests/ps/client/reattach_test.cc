@@ -91,6 +91,33 @@ TEST_P(ReattachTest, CheckpointsOfTheNewRunHaveNoBaseOfTheOldOne) {
   ExpectPushes(10);
 }
 
+// Worker 1 makes no call while the servers are restarted twice, with a
+// checkpoint in between.
+TEST_P(ReattachTest, WorkerThatMissedTwoRestartsGoesOn) {
+  for (const bool is_first_to_return : {false, true}) {
+    Reset();
+    StartNodes();
+    ASSERT_NO_FATAL_FAILURE(AddWorker());
+    ASSERT_NO_FATAL_FAILURE(AddWorker());
+    const Worker::Options before = workers_[1]->options();
+    workers_[1]->Leave();
+    workers_.pop_back();
+    ASSERT_NO_FATAL_FAILURE(TakeSteps(0, 2));
+    Checkpoint();
+    StartNode(1);
+    ASSERT_TRUE(Train(&workers_[0], 2, 5).ok());
+    Checkpoint();
+    StartNodes();
+    if (!is_first_to_return) {
+      ASSERT_TRUE(Train(&workers_[0], 5, 6).ok());
+    }
+    const auto again = Reattach(before, absl::DataLossError("a restart"));
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_GE((*again)->clock(), 5u);
+    workers_[0] = nullptr;
+  }
+}
+
 TEST_P(ReattachTest, WorkersThatComeAtTheSameTimeAreOfOneRun) {
   workers_expected_ = 3;
   StartNodes();
