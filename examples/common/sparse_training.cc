@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,6 +11,7 @@
 #include "examples/common/connection.h"
 #include "grpcpp/security/credentials.h"
 #include "ps/client/define.h"
+#include "ps/client/reattach.h"
 #include "ps/client/training_connection.h"
 #include "ps/consistency/policy.h"
 
@@ -59,6 +61,17 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   absl::Status status = (*worker)->Initialize({});
   if (!status.ok()) return status;
   return worker;
+}
+
+absl::Status GoOnAfter(const absl::Status& error,
+                       std::unique_ptr<ps::Worker>* worker, uint64_t* step) {
+  auto again = ps::Reattach((*worker)->options(), error);
+  if (!again.ok()) return again.status();
+  *worker = *std::move(again);
+  *step = (*worker)->clock();
+  std::cerr << "servers were restarted: this worker goes on from step " << *step
+            << "\n";
+  return absl::OkStatus();
 }
 
 absl::Status Finish(uint64_t steps, ps::Worker* worker) {

@@ -32,6 +32,12 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
     const std::vector<std::string>& servers, uint32_t rank,
     const ps::Model& model);
 
+// Continues after `error` of a worker's call, if servers were restarted: see
+// ps::Reattach(). Replaces `*worker`, and sets `*step` to the step to go on
+// with. Otherwise returns `error`, or the remedy.
+absl::Status GoOnAfter(const absl::Status& error,
+                       std::unique_ptr<ps::Worker>* worker, uint64_t* step);
+
 // Ends a training of `steps` steps: waits until all servers allow this step,
 // and leaves. Without the wait, a worker could leave before another one has
 // joined, and servers first wait until all expected workers are present.

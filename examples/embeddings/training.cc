@@ -146,8 +146,12 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
   for (uint64_t step = (*worker)->clock(); step < options.steps;) {
     auto loss =
         TakeStep(corpus.vocabulary, sampler.Next(), worker->get(), &step);
-    if (!loss.ok()) return loss.status();
-    printer.Add(step, *loss);
+    if (loss.ok()) {
+      printer.Add(step, *loss);
+      continue;
+    }
+    absl::Status status = examples::GoOnAfter(loss.status(), &*worker, &step);
+    if (!status.ok()) return status;
   }
   return examples::Finish(options.steps, worker->get());
 }

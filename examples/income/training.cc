@@ -130,8 +130,12 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
     auto loss =
         TakeStep(BatchOf(train, step, rank, options.workers, options.batch),
                  worker->get(), &step);
-    if (!loss.ok()) return loss.status();
-    printer.Add(step, *loss);
+    if (loss.ok()) {
+      printer.Add(step, *loss);
+      continue;
+    }
+    absl::Status status = examples::GoOnAfter(loss.status(), &*worker, &step);
+    if (!status.ok()) return status;
   }
   return examples::Finish(steps, worker->get());
 }
