@@ -260,6 +260,49 @@ class Pushes {
   std::map<std::string, uint64_t> counts_;
 };
 
+// The step of a push that was refused is before the cut of a checkpoint.
+class CutTest : public testing::Test {
+ protected:
+  CutTest() { cut_.clocks = {{{0, 1}, 1}, {{1, 1}, 1}}; }
+
+  void Hold(uint32_t rank, uint64_t clock) {
+    held_.Keep({rank, clock}, GradientsOf(1), {true});
+  }
+  bool NeverReaches(bool is_synchronous, const PushId& push = {1, 0}) const {
+    return room_.NeverReaches(cut_, push, kIdBytes, pending_behind_, held_,
+                              is_synchronous);
+  }
+
+  const PushRoom room_{2 * kIdBytes};
+  CutPoint cut_;
+  HeldGradients held_;
+  size_t pending_behind_ = 0;
+};
+
+TEST_F(CutTest, ThePushesBeforeTheCutGiveTheirRoomBack) {
+  Hold(0, 0);
+  EXPECT_FALSE(NeverReaches(false));
+  Hold(0, 1);  // after the cut
+  EXPECT_FALSE(NeverReaches(false));
+  Hold(2, 0);  // the cut does not know the rank
+  EXPECT_TRUE(NeverReaches(false));
+  EXPECT_FALSE(NeverReaches(false, {1, 1}));  // the cut does not wait for it
+}
+
+TEST_F(CutTest, PushesThatWaitBehindTheCutKeepTheirRoom) {
+  pending_behind_ = kIdBytes;
+  EXPECT_FALSE(NeverReaches(false));
+  Hold(0, 1);
+  EXPECT_TRUE(NeverReaches(false));
+}
+
+TEST_F(CutTest, AStepOfASynchronousTableWaitsForThePush) {
+  Hold(0, 0);
+  EXPECT_FALSE(NeverReaches(true));
+  Hold(2, 0);
+  EXPECT_TRUE(NeverReaches(true));
+}
+
 TEST(PushRoomTest, NobodyWaitsForEverAndTheLimitHolds) {
   Seeds& seeds = ChosenSeeds();
   std::map<std::string, uint64_t> counts;
