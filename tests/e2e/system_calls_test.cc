@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/child.h"
 
@@ -26,6 +28,9 @@ constexpr int kCalls = 400;
 // heartbeats, and of calls that begin while the peer is just falling asleep.
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
+constexpr int kMostRings = kCalls + kFew;
+// As in transport/connection/connection.cc.
+constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
                                  const std::string& polling) {
@@ -54,6 +59,9 @@ class Processes {
 
   bool traced() const { return trace_ != nullptr; }
   bool done() const { return done_; }
+  // Returns how often the timer of deferred releases may have ended in the
+  // counted calls.
+  int64_t MostTimers() const { return took_ / kDeferLimit; }
   int64_t RingsOfServer() { return trace_->CountZeroWrites(server_->pid()); }
   int64_t RingsOfClient() { return trace_->CountZeroWrites(client_->pid()); }
   int64_t OfClient(int64_t number) {
@@ -74,21 +82,21 @@ class Processes {
     trace_ = nullptr;  // one tracer at a time
     trace_ = SystemCalls::Trace({server_->pid(), client_->pid()});
     if (trace_ == nullptr) return;
+    const absl::Time start = absl::Now();
     client_->Tell("\n");
     done_ = client_->Find("done").has_value();
+    took_ = absl::Now() - start;
   }
 
   const std::unique_ptr<Child> server_;
   std::unique_ptr<Child> client_;
   std::unique_ptr<SystemCalls> trace_;
   bool done_ = false;
+  absl::Duration took_;
 };
 
 class SystemCallsTest : public testing::TestWithParam<int> {
  protected:
-  // Returns the highest number of wake-ups. The release of a lent message is a
-  // frame of its own, and may find the peer asleep again.
-  static int MostRings() { return (IsLent() ? 2 : 1) * kCalls + kFew; }
   static bool IsLent() { return GetParam() > 8; }
 };
 
@@ -99,15 +107,17 @@ TEST_P(SystemCallsTest, SleepersAreWokenByOneCallEach) {
   for (const int64_t rings :
        {processes.RingsOfServer(), processes.RingsOfClient()}) {
     EXPECT_GE(rings, kCalls - kFew);
-    EXPECT_LE(rings, MostRings());
+    // The release of a lent message leaves with the response, or with the next
+    // call. Both are late if the machine is busy.
+    EXPECT_LE(rings, kMostRings + (IsLent() ? processes.MostTimers() : 0));
   }
   EXPECT_LE(processes.OnSockets(), kFew);
   // Skips the rest for lent messages. With them a timer runs, too, and traced
   // calls take about as long.
   if (IsLent()) return;
-  EXPECT_LE(processes.OfClient(SYS_write), MostRings());
+  EXPECT_LE(processes.OfClient(SYS_write), kMostRings);
   EXPECT_LE(processes.OfClient(SYS_read), kFew);
-  EXPECT_LE(processes.OfClient(SYS_epoll_wait), MostRings() + kFew);
+  EXPECT_LE(processes.OfClient(SYS_epoll_wait), kMostRings + kFew);
 }
 
 TEST_P(SystemCallsTest, PollersAreNotWoken) {

@@ -17,6 +17,10 @@ namespace {
 // session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
+// Limits how long frames are deferred if no other frame takes them along. The
+// peer keeps the messages that they release until then.
+constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
+
 }  // namespace
 
 Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
@@ -45,7 +49,8 @@ Connection::Connection(const Config& config, std::shared_ptr<Executor> executor,
                mu_.AssertHeld();
                Settle(status);
              }),
-      linger_timer_(this) {
+      linger_timer_(this),
+      deferred_timer_(this) {
   FreeIdleBlocks();
 }
 
@@ -129,6 +134,13 @@ void Connection::OnStreamClosed(const std::function<absl::Status()>& cause) {
   lifeline_->OnClosed(cause());
 }
 
+void Connection::SendDeferredSoon() {
+  deferred_timer_.Start(kDeferLimit, [this] {
+    mu_.AssertHeld();
+    session_->SendDeferred();
+  });
+}
+
 void Connection::EndWhenWritten() {
   if (stream_ended_) return;
   if (lifeline_->idle()) return EndNow();
@@ -160,6 +172,7 @@ void Connection::OnClosed(const absl::Status& cause) {
   }
   setup_.End();
   liveness_.End();
+  deferred_timer_.Cancel();
   OnEnded(cause);
 }
 

@@ -94,6 +94,9 @@ class Connection : public session::SessionEvents,
   void Flush(Clock now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     liveness_.SyncHeartbeat();
     session_->Flush();
+    if (session_->has_deferred() && !deferred_timer_.pending()) {
+      SendDeferredSoon();
+    }
     liveness_.Observe(now);
   }
   // Updates the connection after a change of the session: watches the new path,
@@ -181,6 +184,7 @@ class Connection : public session::SessionEvents,
 
  private:
   void WatchPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SendDeferredSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndWhenWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Settle(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -189,6 +193,7 @@ class Connection : public session::SessionEvents,
 
   SessionSetup setup_ ABSL_GUARDED_BY(mu_);
   Timer linger_timer_ ABSL_GUARDED_BY(mu_);
+  Timer deferred_timer_ ABSL_GUARDED_BY(mu_);
   bool settled_ ABSL_GUARDED_BY(mu_) = false;
   bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<metrics::Registration> counted_;

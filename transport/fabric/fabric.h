@@ -220,6 +220,9 @@ class Endpoint {
   // them from an epoll set explicitly.
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
+  // Returns false if a packet sent now would reach the peer without a wake-up
+  // or a system call, because the peer polls or was rung already.
+  virtual bool SendWakesPeer() const { return true; }
   // Rings the peer for packets that were sent since the last call, if the peer
   // sleeps. Returns true if the caller must ring by the lifeline's
   // RingDoorbell() instead.

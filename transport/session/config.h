@@ -39,6 +39,9 @@ struct Config {
   uint32_t stream_window = 4 * 1024 * 1024;
   // True to use messages in the peer's memory, if the fabric supports it.
   bool load_in_place = true;
+  // Defers answers that nobody waits for; see StreamInput. The session's owner
+  // then calls Session::SendDeferred() soon.
+  bool defers_answers = false;
   // Limits the eagerly sent bytes that the peer has not read, over all streams.
   // Above the limit, even small messages are announced. This bounds the peer's
   // memory, even if the peer leaves many streams unread.

@@ -3,7 +3,10 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_FRAME_WRITER_H_
 #define PENSTOCK_TRANSPORT_SESSION_FRAME_WRITER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "transport/protocol/receive_order.h"
@@ -26,17 +29,37 @@ class FrameWriter {
   // Adds a sequenced frame.
   void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
            absl::string_view payload, uint8_t flags = 0);
+  // Keeps a sequenced frame until the next Add() or SendDeferred(). A frame
+  // that nobody waits for so shares a packet, and a wake-up of the peer, with
+  // the next one. Adds all deferred frames once there are kMaxDeferred.
+  void Defer(wire::FrameType type, uint32_t stream, uint32_t aux,
+             absl::string_view payload);
+  bool has_deferred() const { return !deferred_.empty(); }
+  // Adds the deferred frames.
+  void SendDeferred();
   // Adds a frame about the session. Such frames go over the lifeline, ahead of
   // sequenced frames that wait.
   void AddControl(wire::FrameType type, uint32_t aux,
                   absl::string_view payload);
   // Drops all later frames. Call when the session is over.
-  void Stop() { stopped_ = true; }
+  void Stop() {
+    stopped_ = true;
+    deferred_.clear();
+  }
 
  private:
+  // Bounds the memory that the peer's frames can occupy here, and what the peer
+  // keeps for the frames.
+  static constexpr size_t kMaxDeferred = 8;
+  struct Deferred {
+    wire::FrameHeader header;
+    std::string payload;
+  };
+
   Sender* const sender_;
   const protocol::ReceiveOrder* const received_;
   Counters* const counters_;
+  std::vector<Deferred> deferred_;
   bool stopped_ = false;
 };
 

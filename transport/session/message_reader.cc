@@ -17,6 +17,13 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region) {
   return remote;
 }
 
+// Returns true if the sender can afford to keep the message some milliseconds
+// longer than needed.
+bool IsSmall(const wire::Announce& announce) {
+  constexpr uint64_t kMaxBytes = 4 * 1024 * 1024;
+  return announce.length <= kMaxBytes;
+}
+
 }  // namespace
 
 MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
@@ -140,7 +147,7 @@ bool MessageReader::LoadInPlace(uint32_t stream,
   if (region == nullptr || !load_in_place_) return false;
   absl::StatusOr<memory::Payload> message = fast_path_->Load(ToRemote(*region));
   if (!message.ok()) return false;
-  owner_->OnRegionReleased(announce.id);
+  owner_->OnRegionReleased(stream, announce.id, IsSmall(announce));
   owner_->OnMessageRead(stream, announce.id, std::move(message), 0);
   return true;
 }
@@ -242,7 +249,11 @@ void MessageReader::Finish(uint64_t id) {
   }
   const Pull done = Take(id);
   GiveBack(done.announce);
-  owner_->OnRegionReleased(id);
+  // A path whose reads have to be requested tunes its eager limit by the time
+  // of the release.
+  const bool is_pushed = done.path->capabilities().push_bytes > 0;
+  owner_->OnRegionReleased(done.stream, id,
+                           is_pushed && IsSmall(done.announce));
   owner_->OnMessageRead(done.stream, id, done.landing->Message(),
                         done.announce.length);
 }
@@ -262,7 +273,7 @@ MessageReader::Pull MessageReader::Take(uint64_t id) {
 void MessageReader::Fail(uint64_t id, const absl::Status& status) {
   const Pull pull = Take(id);
   GiveBack(pull.announce);
-  owner_->OnRegionReleased(id);
+  owner_->OnRegionReleased(pull.stream, id, /*may_wait=*/false);
   if (pull.landing != nullptr) {
     if (!pull.wanted) abandoned_ -= pull.announce.length;
     Consumed(pull.announce.length);
@@ -333,7 +344,7 @@ void MessageReader::GiveBack(const wire::Announce& announce) {
 
 void MessageReader::Discard(const wire::Announce& announce) {
   GiveBack(announce);
-  owner_->OnRegionReleased(announce.id);
+  owner_->OnRegionReleased(0, announce.id, /*may_wait=*/false);
 }
 
 }  // namespace session

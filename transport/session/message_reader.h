@@ -49,9 +49,10 @@ class MessageReader {
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
                                absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
-    // Reports that nothing reads from the peer's message `id` any more. The
-    // user then tells the peer.
-    virtual void OnRegionReleased(uint64_t id) = 0;
+    // Reports that nothing reads from the peer's message `id` any more. Tell
+    // the peer: at once, or later with `may_wait`.
+    virtual void OnRegionReleased(uint32_t stream, uint64_t id,
+                                  bool may_wait) = 0;
   };
 
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,

@@ -155,6 +155,9 @@ void Session::Flush() {
 
 void Session::SendAdded() {
   if (closed() || !started_) return;
+  if (writer_.has_deferred()) {
+    streams_.input().SendAwaited(/*all=*/!sender_.active()->SendWakesPeer());
+  }
   const bool sends = sender_.has_output() || output().has_congested();
   if (sends) {
     lifeline_->BeginBatch();

@@ -91,6 +91,10 @@ class Session {
   void DrainFastPath();
   // Sends what the calls have added, as far as the paths have room.
   void Flush();
+  // Returns true if frames were deferred; see Config::defers_answers.
+  bool has_deferred() const { return writer_.has_deferred(); }
+  // Adds the deferred frames, which the next Flush() sends.
+  void SendDeferred() { writer_.SendDeferred(); }
   // Returns true if closing loses nothing: no stream is left, and the peer has
   // received all data.
   bool drained() const {

@@ -56,6 +56,9 @@ struct Stream {
   // True once the server's status was sent or received.
   bool has_status = false;
 
+  // True once the peer has half-closed the stream, or sent its trailers. No
+  // message follows.
+  bool input_ended = false;
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
   // The way a message arrived.

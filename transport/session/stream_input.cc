@@ -203,6 +203,7 @@ absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
                                      absl::Span<const uint8_t> metadata) {
   Stream* stream = streams_->Find(id);
   if (stream == nullptr) return absl::OkStatus();
+  if (kind != protocol::Inbox::Kind::kHeaders) stream->input_ended = true;
   if (kind == protocol::Inbox::Kind::kTrailers) OnStatus(stream);
   if (TakesInput(*stream)) {
     DeliverMetadata(stream->events, kind, AsText(metadata));
@@ -274,10 +275,33 @@ void StreamInput::OnMessageRead(uint32_t id, uint64_t announcement,
   DeliverInbox(id);
 }
 
-void StreamInput::OnRegionReleased(uint64_t announcement) {
+void StreamInput::OnRegionReleased(uint32_t id, uint64_t announcement,
+                                   bool may_wait) {
   std::string payload;
   wire::AppendNumber<uint64_t>(announcement, &payload);
-  writer_->Add(wire::FrameType::kRelease, 0, 0, payload);
+  wire::FrameHeader release;
+  release.type = wire::FrameType::kRelease;
+  Answer(id, release, payload, may_wait);
+}
+
+void StreamInput::Answer(uint32_t id, const wire::FrameHeader& frame,
+                         absl::string_view payload, bool may_wait) {
+  if (!may_wait || !config_.defers_answers) {
+    return writer_->Add(frame.type, frame.stream, frame.aux, payload);
+  }
+  if (!writer_->has_deferred()) answered_.clear();  // they have left
+  writer_->Defer(frame.type, frame.stream, frame.aux, payload);
+  answered_.push_back(id);
+}
+
+void StreamInput::SendAwaited(bool all) {
+  bool is_awaited = all;
+  for (const uint32_t id : answered_) {
+    const Stream* const stream = streams_->FindAny(id);
+    if (stream != nullptr && !stream->input_ended) is_awaited = true;
+  }
+  answered_.clear();
+  if (is_awaited) writer_->SendDeferred();
 }
 
 void StreamInput::PostDestinations(
@@ -324,7 +348,11 @@ void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
   while (credit > 0) {
     const uint32_t part =
         static_cast<uint32_t>(std::min<uint64_t>(credit, UINT32_MAX));
-    writer_->Add(wire::FrameType::kCredit, id, part, absl::string_view());
+    wire::FrameHeader frame;
+    frame.type = wire::FrameType::kCredit;
+    frame.stream = id;
+    frame.aux = part;
+    Answer(id, frame, absl::string_view(), /*may_wait=*/true);
     credit -= part;
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,7 +34,12 @@ namespace session {
 // The receiving side of a session's streams. Delivers a stream's events in the
 // order of its frames. The inbox keeps items for an unattached stream, and
 // items behind a message that is still being read. Drops frames for ended
-// streams. Not thread-safe.
+// streams.
+//
+// With Config::defers_answers, defers the release of, and the credit for, a
+// message after which the peer sends no more in its stream, unless the peer
+// polls. Such an answer leaves together with the response or with the next
+// call. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {
@@ -89,6 +95,10 @@ class StreamInput : private MessageReader::Owner {
   // oldest message.
   void Consumed(uint32_t id);
 
+  // Adds the deferred answers if the peer may wait for one of them, or if
+  // `all`. Call before each flush.
+  void SendAwaited(bool all);
+
   size_t chunk_bytes(const fabric::Endpoint* path) const {
     return reader_.chunk_bytes(path);
   }
@@ -113,11 +123,15 @@ class StreamInput : private MessageReader::Owner {
   void DeliverInbox(uint32_t id);
   void StartIfWanted(const Stream& stream);
   void SendCredit(uint32_t id, uint64_t credit);
+  // Adds or defers the answer `frame` to a message of the stream `id`.
+  void Answer(uint32_t id, const wire::FrameHeader& frame,
+              absl::string_view payload, bool may_wait);
 
   void OnMessageRead(uint32_t id, uint64_t announcement,
                      absl::StatusOr<memory::Payload> message,
                      uint64_t budgeted) override;
-  void OnRegionReleased(uint64_t announcement) override;
+  void OnRegionReleased(uint32_t id, uint64_t announcement,
+                        bool may_wait) override;
 
   const Config& config_;
   StreamTable* const streams_;
@@ -129,6 +143,8 @@ class StreamInput : private MessageReader::Owner {
   Owner* const owner_;
   MessageReader reader_;
   uint64_t last_announced_ = 0;  // by the peer
+  // The streams of answers deferred since the last SendAwaited().
+  std::vector<uint32_t> answered_;
 };
 
 }  // namespace session

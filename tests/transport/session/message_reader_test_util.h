@@ -59,7 +59,7 @@ class MessageReaderTest : public ::testing::Test,
                                   budgeted, ": ", Brief(ToString(*message))));
     if (keeps_) kept_.push_back(*std::move(message));
   }
-  void OnRegionReleased(uint64_t id) override {
+  void OnRegionReleased(uint32_t, uint64_t id, bool) override {
     lines_.push_back(absl::StrCat("released ", id));
   }
 

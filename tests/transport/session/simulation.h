@@ -106,6 +106,7 @@ class Simulation {
   void LoseLifeline();
   bool FinishSome(Owner* owner);
   void Finish();
+  void SendDeferred();
   void CheckEnd(Owner* owner);
   void CheckLoans(const Owner& owner, const std::string& name);
   void CheckPayloads();

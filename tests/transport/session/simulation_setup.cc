@@ -37,6 +37,7 @@ Config Simulation::RandomConfig(Side side) {
   config.read_budget = Pick<uint64_t>({1, 3000, 50000, 64 << 20});
   config.max_eager_unread = Pick<uint64_t>({0, 500, 16 << 20});
   config.load_in_place = Roll(4) != 0;
+  config.defers_answers = Roll(2) == 0;
   if (Roll(8) == 0) config.max_receive_bytes = 10000;
   if (side == Side::kB && Roll(2) == 0) config.max_streams = 1 + Roll(4);
   return config;

@@ -360,6 +360,13 @@ void ShmEndpoint::ClearWakeup() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // as in SetArmed()
 }
 
+// A guess: the peer may arm, or stop sleeping, at any time.
+bool ShmEndpoint::SendWakesPeer() const {
+  const uint32_t armed =
+      link_->peer_page()->armed.load(std::memory_order_relaxed);
+  return armed != 0 && armed != rung_;
+}
+
 bool ShmEndpoint::TakeDoorbellRequest() {
   if (!unannounced_) return false;
   unannounced_ = false;

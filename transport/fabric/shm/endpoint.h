@@ -74,6 +74,7 @@ class ShmEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   // Arms anew, if armed, so that the peer rings again.
   void ClearWakeup() override;
+  bool SendWakesPeer() const override;
   bool TakeDoorbellRequest() override;
   // Does nothing, because the endpoint is not a lifeline.
   void RingDoorbell() override;

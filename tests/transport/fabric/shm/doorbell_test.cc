@@ -87,6 +87,17 @@ TEST_F(ShmDoorbell, DoesNotRingForAPeerThatPolls) {
   EXPECT_FALSE(asleep.TakeRing());
 }
 
+TEST_F(ShmDoorbell, OnlyTheFirstPacketOfAnArmingWakes) {
+  a()->SetArmed(false);
+  EXPECT_FALSE(b()->SendWakesPeer());
+  a()->SetArmed(true);
+  EXPECT_TRUE(b()->SendWakesPeer());
+  EXPECT_FALSE(SendAndRing(b()));
+  EXPECT_FALSE(b()->SendWakesPeer());
+  a()->ClearWakeup();
+  EXPECT_TRUE(b()->SendWakesPeer());
+}
+
 TEST_F(ShmDoorbell, PeersThatCopyHaveNone) {
   Options options;
   options.always_copy = true;
