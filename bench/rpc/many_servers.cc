@@ -25,7 +25,7 @@ struct Processes {
 };
 
 absl::StatusOr<Processes> Start(RunOptions options, Transport transport,
-                                Api api) {
+                                Api api, int clients) {
   Processes processes;
   for (int i = 0; i < options.servers; ++i) {
     auto server = StartServerProcess(options, transport, api);
@@ -33,7 +33,7 @@ absl::StatusOr<Processes> Start(RunOptions options, Transport transport,
     options.server_addresses.push_back(server->address);
     processes.servers.push_back(*std::move(server));
   }
-  for (int i = 0; i < options.workers; ++i) {
+  for (int i = 0; i < clients; ++i) {
     auto client = ChildProcess::Start(
         ClientFlags(options, Benchmark::kServers, transport, api));
     if (!client.ok()) return client.status();
@@ -118,16 +118,18 @@ absl::StatusOr<RoundResult> MeasureSize(const Processes& processes,
 }  // namespace
 
 absl::StatusOr<Results> MeasureServers(const RunOptions& options,
-                                       Transport transport, Api api) {
+                                       Transport transport, Api api,
+                                       int clients) {
   if (transport == Transport::kInproc) {
     return absl::UnavailableError("servers are other processes");
   }
-  const absl::StatusOr<Processes> processes = Start(options, transport, api);
+  const absl::StatusOr<Processes> processes =
+      Start(options, transport, api, clients);
   if (!processes.ok()) return processes.status();
   Results results;
   for (size_t bytes : options.message_sizes()) {
-    const absl::StatusOr<RoundResult> result =
-        MeasureSize(*processes, {Benchmark::kServers, transport, api, bytes});
+    const Cell cell{Benchmark::kServers, transport, api, bytes, {}, clients};
+    const absl::StatusOr<RoundResult> result = MeasureSize(*processes, cell);
     if (!result.ok()) return result.status();
     results.push_back(*result);
   }

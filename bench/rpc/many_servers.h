@@ -14,12 +14,12 @@
 namespace penstock {
 namespace bench {
 
-// Starts options.servers servers and options.workers clients, and returns the
-// result of each size. Rates are the sum over all clients. Times are the median
+// Starts options.servers servers and `clients` clients, and returns the result
+// of each size. Rates are the sum over all clients. Times are the median
 // client's; the 99th and higher percentiles are the worst client's. Errors are
 // those of MeasureInChild(). kInproc is UNAVAILABLE.
 absl::StatusOr<std::vector<RoundResult>> MeasureServers(
-    const RunOptions& options, Transport transport, Api api);
+    const RunOptions& options, Transport transport, Api api, int clients);
 
 }  // namespace bench
 }  // namespace penstock

@@ -27,19 +27,22 @@ absl::Status Runner::RunRound(int round) {
   for (Benchmark benchmark : options_.benchmarks) {
     for (Api api : options_.apis) {
       for (Transport transport : TransportsOfRound(round)) {
-        if (unavailable_.count({api, transport}) > 0) continue;
-        const absl::Status status = Measure(benchmark, api, transport);
-        if (!status.ok()) return status;
+        for (int clients : options_.ClientCounts(benchmark)) {
+          if (unavailable_.count({api, transport}) > 0) break;
+          const absl::Status status =
+              Measure(benchmark, api, transport, clients);
+          if (!status.ok()) return status;
+        }
       }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Runner::Measure(Benchmark benchmark, Api api,
-                             Transport transport) {
+absl::Status Runner::Measure(Benchmark benchmark, Api api, Transport transport,
+                             int clients) {
   const auto rounds = benchmark == Benchmark::kServers
-                          ? MeasureServers(options_, transport, api)
+                          ? MeasureServers(options_, transport, api, clients)
                           : MeasureInChild(options_, benchmark, transport, api);
   if (absl::IsUnavailable(rounds.status())) {
     unavailable_[{api, transport}] = std::string(rounds.status().message());
@@ -48,7 +51,7 @@ absl::Status Runner::Measure(Benchmark benchmark, Api api,
   if (!rounds.ok()) return rounds.status();
   const std::vector<size_t> sizes = options_.message_sizes();
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const Cell cell{benchmark, transport, api, sizes[i]};
+    const Cell cell{benchmark, transport, api, sizes[i], {}, clients};
     results_[ToString(cell)].push_back((*rounds)[i]);
   }
   return absl::OkStatus();
@@ -59,9 +62,12 @@ std::vector<CellSummary> Runner::Summaries() const {
   for (Benchmark benchmark : options_.benchmarks) {
     for (Api api : options_.apis) {
       for (size_t bytes : options_.message_sizes()) {
-        for (Transport transport : options_.transports) {
-          summaries.push_back(SummaryOf({benchmark, transport, api, bytes}));
-          summaries.back().cell.buffers = options_.buffers;
+        for (int clients : options_.ClientCounts(benchmark)) {
+          for (Transport transport : options_.transports) {
+            summaries.push_back(
+                SummaryOf({benchmark, transport, api, bytes, {}, clients}));
+            summaries.back().cell.buffers = options_.buffers;
+          }
         }
       }
     }

@@ -34,8 +34,9 @@ class Runner {
  private:
   std::vector<Transport> TransportsOfRound(int round) const;
   absl::Status RunRound(int round);
-  // Measures all sizes over one connection.
-  absl::Status Measure(Benchmark benchmark, Api api, Transport transport);
+  // Measures all sizes over one connection, or with this many clients.
+  absl::Status Measure(Benchmark benchmark, Api api, Transport transport,
+                       int clients);
   std::vector<CellSummary> Summaries() const;
   CellSummary SummaryOf(const Cell& cell) const;
 

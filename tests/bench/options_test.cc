@@ -55,6 +55,16 @@ TEST(OptionsTest, ListsKeepTheirOrder) {
   EXPECT_THAT(options.sizes, ElementsAre(1048576, 8, 65536));
 }
 
+TEST(OptionsTest, NumbersOfClientsAreAList) {
+  EXPECT_THAT(ParseGood({}).workers, ElementsAre(2));
+  EXPECT_THAT(ParseGood({"--workers=4"}).workers, ElementsAre(4));
+  EXPECT_THAT(ParseGood({"--workers=1,16,2"}).workers, ElementsAre(1, 16, 2));
+  for (const char* bad :
+       {"--workers=1,0", "--workers=2,2", "--workers=65", "--workers=1,many"}) {
+    EXPECT_THAT(ErrorOf({bad}), HasSubstr("--workers")) << bad;
+  }
+}
+
 TEST(OptionsTest, QuickYieldsToExplicitNumbers) {
   EXPECT_LT(ParseGood({"--quick"}).seconds, RunOptions().seconds);
   EXPECT_EQ(ParseGood({"--quick", "--seconds=2"}).seconds, 2);

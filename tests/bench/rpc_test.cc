@@ -118,6 +118,23 @@ TEST(RpcTest, ManyClientsSendToManyServers) {
   }
 }
 
+TEST(RpcTest, NumbersOfClientsAreACurve) {
+  const std::string path = testing::TempDir() + "/curve.json";
+  ASSERT_EQ(RunRpc("--benchmark=ps-throughput --transports=tcp --rounds=1 "
+                   "--servers=1 --workers=1,3 --rpcs=5 --api=sync --sizes=8 "
+                   "--json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 2u);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    EXPECT_EQ(cells[i]["clients"], i == 0 ? 1 : 3);
+    EXPECT_EQ(cells[i]["rpcs"], 5 * cells[i]["clients"].get<int>());
+    EXPECT_NEAR(cells[i]["calls_per_s"].get<double>(),
+                cells[i]["mb_per_s"].get<double>() * 1e6 / 8, 200);
+  }
+}
+
 TEST(RpcTest, TheOldNamesOfTfGrpcBenchAreKnown) {
   EXPECT_EQ(RunRpc("--benchmark=p2p-latency,p2p-bandwidth --transports=tcp "
                    "--api=sync --rounds=1 --rpcs=2 --sizes=8 > /dev/null"),

@@ -177,9 +177,15 @@ std::string FormatSize(size_t bytes) {
   return absl::StrCat(bytes);
 }
 
+std::string FormatClients(int clients) {
+  if (clients == 0) return "";
+  return absl::StrCat(", ", clients, clients == 1 ? " client" : " clients");
+}
+
 std::string ToString(const Cell& cell) {
   return absl::StrCat(Name(cell.benchmark), ", ", Name(cell.transport), ", ",
-                      Name(cell.api), ", ", FormatSize(cell.bytes));
+                      Name(cell.api), ", ", FormatSize(cell.bytes),
+                      FormatClients(cell.clients));
 }
 
 }  // namespace bench

@@ -70,15 +70,20 @@ constexpr size_t kMaxPayload = size_t{1} << 30;
 absl::StatusOr<size_t> ParseSize(absl::string_view text);
 std::string FormatSize(size_t bytes);
 
+// Returns ", 8 clients", or nothing for 0.
+std::string FormatClients(int clients);
+
 struct Cell {
   Benchmark benchmark;
   Transport transport;
   Api api;
   size_t bytes;  // message size
   Buffers buffers = {};
+  int clients = 0;  // client processes, for kServers; 0 for others
 };
 
-// Returns a description such as "latency, tcp, sync, 64KiB".
+// Returns a description such as "latency, tcp, sync, 64KiB", or "ps-throughput,
+// tcp, sync, 64KiB, 8 clients".
 std::string ToString(const Cell& cell);
 
 }  // namespace bench

@@ -25,7 +25,8 @@ double MedianField(const std::vector<RoundResult>& rounds, RoundField field) {
 }
 
 bool SameBlock(const Cell& a, const Cell& b) {
-  return a.benchmark == b.benchmark && a.api == b.api && a.bytes == b.bytes;
+  return a.benchmark == b.benchmark && a.api == b.api && a.bytes == b.bytes &&
+         a.clients == b.clients;
 }
 
 // Returns the tcp cell of the same benchmark, API and size, or null if there is
@@ -99,8 +100,9 @@ std::string Line(const std::vector<CellSummary>& cells,
 }
 
 std::string TitleOf(const Cell& block) {
-  std::string title = absl::StrCat(Name(block.benchmark), ", ", Name(block.api),
-                                   ", ", FormatSize(block.bytes));
+  std::string title =
+      absl::StrCat(Name(block.benchmark), ", ", Name(block.api), ", ",
+                   FormatSize(block.bytes), FormatClients(block.clients));
   if (!block.buffers.is_one()) {
     absl::StrAppend(&title, " (", block.buffers.ToString(), ")");
   }
@@ -281,6 +283,10 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
     object["kib_per_channel"] = Rounded(summary.median.kib_per_channel);
     return object;
   }
+  if (summary.cell.clients > 0) {
+    object["clients"] = summary.cell.clients;
+    object["calls_per_s"] = Rounded(CallsPerSecond(summary));
+  }
   object["p50_us"] = Rounded(summary.median.p50_us);
   object["p50_min_us"] = Rounded(summary.p50_us.min);
   object["p50_max_us"] = Rounded(summary.p50_us.max);
@@ -309,14 +315,15 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
 
 // The columns of all benchmarks.
 constexpr const char* kCsvColumns[] = {
-    "benchmark",       "transport",      "api",
-    "bytes",           "buffers",        "scheme",
-    "p50_us",          "p50_min_us",     "p50_max_us",
-    "p90_us",          "p99_us",         "p999_us",
-    "read_us",         "seconds",        "mb_per_s",
-    "page_faults",     "cpu_s_per_gb",   "cpu_s_per_million",
-    "eager_max_bytes", "chunk_bytes",    "rpcs",
-    "cpu_percent",     "kib_per_channel"};
+    "benchmark",       "transport",       "api",
+    "bytes",           "buffers",         "scheme",
+    "p50_us",          "p50_min_us",      "p50_max_us",
+    "p90_us",          "p99_us",          "p999_us",
+    "read_us",         "seconds",         "mb_per_s",
+    "page_faults",     "cpu_s_per_gb",    "cpu_s_per_million",
+    "eager_max_bytes", "chunk_bytes",     "rpcs",
+    "cpu_percent",     "kib_per_channel", "clients",
+    "calls_per_s"};
 
 std::string CsvValue(const nlohmann::ordered_json& object, const char* name) {
   const auto found = object.find(name);

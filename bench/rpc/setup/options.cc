@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -105,7 +106,12 @@ absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   status.Update(CheckRange("--warm-up", options.warm_up, 0, 1e6));
   status.Update(CheckRange("--buffers", options.buffers.count, 1, 100000));
   status.Update(CheckRange("--servers", options.servers, 1, 64));
-  status.Update(CheckRange("--workers", options.workers, 1, 64));
+  for (int workers : options.workers) {
+    status.Update(CheckRange("--workers", workers, 1, 64));
+    if (absl::c_count(options.workers, workers) > 1) {
+      status.Update(absl::InvalidArgumentError("--workers: a number twice"));
+    }
+  }
   if (app.count("--rpcs") > 0) {
     status.Update(CheckRange("--rpcs", options.rpcs, 1, 1e9));
   }
@@ -245,7 +251,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--servers", options->servers,
                   "processes, ps-throughput only (default 2)");
   app->add_option("--workers", options->workers,
-                  "processes, ps-throughput only (default 2)");
+                  "processes, ps-throughput only (default 2); several numbers, "
+                  "such as 1,2,4,8,16, are a curve")
+      ->delimiter(',');
   app->add_option("--trace", options->recording_path,
                   "a file of PENSTOCK_RECORD or --record, replay only");
   app->add_option("--speed", flags->speed,

@@ -59,9 +59,10 @@ struct RunOptions {
   double speed = kMaxSpeed;
   // The file to which each server process records its calls; empty for none.
   std::string record_path;
-  // The numbers of server and client processes, for kServers.
+  // The numbers of server and client processes, for kServers. Each number of
+  // clients is a cell of its own.
   int servers = 2;
-  int workers = 2;
+  std::vector<int> workers = {2};
   // The servers that a client of kServers connects to. Empty if the client
   // starts a server.
   std::vector<std::string> server_addresses;
@@ -73,6 +74,10 @@ struct RunOptions {
   // Returns the message sizes, one cell each. For kReplay, returns the total
   // size of the recording.
   std::vector<size_t> message_sizes() const;
+  // Returns the numbers of client processes: 0 for all but kServers.
+  std::vector<int> ClientCounts(Benchmark benchmark) const {
+    return benchmark == Benchmark::kServers ? workers : std::vector<int>{0};
+  }
 };
 
 // The result of parsing the command line.
