@@ -153,6 +153,20 @@ LAYERS = {
         "transport/paths",
         "transport/connection",
     ],
+    # The front end for current gRPC, by its public headers. CMakeLists.txt builds
+    # it: Bazel's gRPC is older.
+    "transport/event_engine": [
+        "penstock",
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/fabric/shm",
+        "transport/settings",
+        "transport/event_engine/stream",
+        "transport/event_engine/meeting",
+        "transport/event_engine/threads",
+    ],
     # Shows the counters of the process.
     "transport/monitoring": [
         "penstock/metrics.h",
@@ -509,6 +523,7 @@ LAYERS = {
         "bench/rpc/report/statistics.h",
     ],
     "bench/connections": ["penstock"],
+    "bench/current_grpc": ["penstock"],
     "bench/device": ["penstock", "transport/memory", "transport/device"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],

@@ -40,6 +40,7 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
 # The number of calls, by file, that log text from elsewhere and add no words.
 # The table has the other log lines of these files.
 WITHOUT_WORDS = {
+    "transport/event_engine/engine.cc": 1,  # a refusal of require
     "transport/grpc/server_negotiator.cc": 2,
     "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,

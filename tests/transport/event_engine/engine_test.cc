@@ -1,0 +1,217 @@
+// The adapter for current gRPC, with gRPC's public API only. Built by
+// CMakeLists.txt, not by Bazel, whose gRPC is older.
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/e2e/certificates.h"
+#include "tests/transport/event_engine/echo.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+Options With(Policy policy) {
+  Options options;
+  options.policy = policy;
+  return options;
+}
+const Options kPenstock = With(Policy::kPrefer);
+const Options kStock = With(Policy::kOff);
+
+// Log-uniform in size, up to 4 MiB.
+std::string RandomText(std::mt19937* random) {
+  const uint32_t bits = (*random)() % 23;
+  std::string text((*random)() & ((1u << bits) - 1), '\0');
+  for (size_t i = 0; i < text.size(); i += 997) {
+    text[i] = static_cast<char>((*random)());
+  }
+  return text;
+}
+
+void ExpectEchoes(const std::shared_ptr<grpc::Channel>& channel, uint32_t seed,
+                  int calls) {
+  std::mt19937 random(seed);
+  for (int i = 0; i < calls; ++i) {
+    const grpc::Status status = Echo(channel, RandomText(&random));
+    ASSERT_TRUE(status.ok())
+        << "seed " << seed << ", call " << i << ": " << status.error_message();
+  }
+}
+
+// Ends the sockets by which the two sides of each path see each other's death.
+void LoseAllPaths() {
+  for (int fd = 3; fd < 1024; ++fd) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) continue;
+    sockaddr_un peer;
+    socklen_t peer_size = sizeof peer;
+    if (type == SOCK_SEQPACKET &&
+        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0) {
+      shutdown(fd, SHUT_RDWR);
+    }
+  }
+}
+
+// Runs first: the engine comes after gRPC has been used.
+TEST(EngineTest, EngineMayComeAfterTheFirstChannel) {
+  EchoServer stock(kStock);
+  EXPECT_TRUE(Echo(NewChannel(stock.target(), kStock), "hello").ok());
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  EXPECT_TRUE(ReachesShm(channel, server.target()));
+  ExpectEchoes(channel, 1, 20);
+}
+
+TEST(EngineTest, RandomSizesOverShm) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  ExpectEchoes(channel, 2, 200);
+  EXPECT_EQ(PathTo(channel, server.target()), "shm");
+  ASSERT_EQ(DescribePaths(*server.server()).size(), 1u);
+  EXPECT_EQ(DescribePaths(*server.server())[0].path, "shm");
+}
+
+TEST(EngineTest, StreamOverShm) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  EchoCall call(channel);
+  std::mt19937 random(3);
+  for (int i = 0; i < 100; ++i) {
+    const std::string text = RandomText(&random);
+    std::string echo;
+    ASSERT_TRUE(call.Send(text));
+    ASSERT_TRUE(call.Receive(&echo));
+    ASSERT_EQ(echo, text);
+  }
+  EXPECT_TRUE(call.Finish().ok());
+}
+
+TEST(EngineTest, StockClient) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kStock);
+  ExpectEchoes(channel, 4, 30);
+  ASSERT_EQ(DescribePaths(*server.server()).size(), 1u);
+  EXPECT_EQ(DescribePaths(*server.server())[0].path, "http2");
+}
+
+TEST(EngineTest, StockServer) {
+  EchoServer server(kStock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ExpectEchoes(channel, 5, 30);
+  EXPECT_EQ(PathTo(channel, server.target()), "http2");
+}
+
+TEST(EngineTest, RequireNeedsAPath) {
+  EchoServer stock(kStock);
+  EXPECT_FALSE(
+      Echo(NewChannel(stock.target(), With(Policy::kRequire)), "hello").ok());
+  EchoServer server(With(Policy::kRequire));
+  auto channel = NewChannel(server.target(), With(Policy::kRequire));
+  EXPECT_TRUE(Echo(channel, "hello").ok());
+  EXPECT_EQ(PathTo(channel, server.target()), "shm");
+}
+
+TEST(EngineTest, TlsInside) {
+  const auto& certificates = e2e::TestCertificates();
+  if (!certificates) GTEST_SKIP() << "no openssl command here";
+  grpc::SslServerCredentialsOptions server_side;
+  server_side.pem_key_cert_pairs.push_back(
+      {certificates->server.key, certificates->server.certificate});
+  grpc::SslCredentialsOptions client_side;
+  client_side.pem_root_certs = certificates->authority.certificate;
+  EchoServer server(kPenstock, grpc::SslServerCredentials(server_side));
+  auto channel =
+      NewChannel(server.target(), kPenstock, grpc::SslCredentials(client_side));
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  ExpectEchoes(channel, 6, 50);
+}
+
+TEST(EngineTest, LostPathLosesNoCall) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  EchoCall call(channel);
+  std::mt19937 random(7);
+  for (int i = 0; i < 50; ++i) {
+    const std::string text = RandomText(&random);
+    std::string echo;
+    ASSERT_TRUE(call.Send(text)) << i;
+    if (i == 20) LoseAllPaths();  // the echo is on its way
+    ASSERT_TRUE(call.Receive(&echo)) << i;
+    ASSERT_EQ(echo, text) << i;
+  }
+  EXPECT_TRUE(call.Finish().ok());
+  EXPECT_EQ(PathTo(channel, server.target()), "http2");
+}
+
+// Another server with the same port has the name.
+TEST(EngineTest, TakenNameKeepsClientsOnTcp) {
+  EchoServer first(kPenstock);
+  EchoServer second(kPenstock, grpc::InsecureServerCredentials(), first.port());
+  ASSERT_EQ(second.port(), first.port());
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    ExpectEchoes(NewChannel(first.target(), kPenstock), seed, 5);
+  }
+}
+
+// A handler that blocks its thread does not stop other calls.
+TEST(EngineTest, BlockedHandlerStopsNobody) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  std::thread waits([&] {
+    EXPECT_TRUE(
+        Echo(NewChannel(server.target(), kPenstock), "late", "/test/Wait")
+            .ok());
+  });
+  server.WaitUntilBlocked();
+  ExpectEchoes(channel, 8, 20);
+  server.Release();
+  waits.join();
+}
+
+TEST(EngineTest, ManyChannelsAtOnce) {
+  EchoServer server(kPenstock);
+  std::vector<std::thread> threads;
+  for (uint32_t seed = 1; seed <= 16; ++seed) {
+    threads.emplace_back([&server, seed] {
+      ExpectEchoes(NewChannel(server.target(), kPenstock), seed, 10);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(EngineTest, ChildThatExecsDisturbsNobody) {
+  EchoServer server(kPenstock);
+  auto channel = NewChannel(server.target(), kPenstock);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  EchoCall call(channel);
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/true", "true", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  std::string echo;
+  EXPECT_TRUE(call.Send("hello"));
+  EXPECT_TRUE(call.Receive(&echo));
+  EXPECT_EQ(PathTo(channel, server.target()), "shm");
+}
+
+}  // namespace
+}  // namespace event_engine
+}  // namespace penstock

@@ -1,0 +1,306 @@
+#include "transport/event_engine/connection.h"
+
+#include "absl/strings/str_cat.h"
+#include "transport/event_engine/slices.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+// The attempts to ring a peer whose doorbell has not come yet, and the pause.
+// A doorbell comes right after the path's set-up.
+constexpr int kMaxNudges = 200;
+constexpr absl::Duration kNudgePause = absl::Milliseconds(1);
+
+}  // namespace
+
+class Connection::Section {
+ public:
+  explicit Section(Connection* connection) : connection_(connection) {
+    connection_->mu_.Lock();
+  }
+  // Gives the callbacks to the crew, whose thread polls again meanwhile. If
+  // this is such a thread, it runs them next.
+  ~Section() {
+    connection_->mu_.AssertHeld();
+    connection_->SettleLocked(&ended_);
+    connection_->mu_.Unlock();
+    for (auto& [callback, status] : ended_) {
+      connection_->crew_->Run(
+          [callback = std::move(callback),
+           status = std::move(status)]() mutable { callback(status); });
+    }
+  }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+  Ended* ended() { return &ended_; }
+
+ private:
+  Connection* const connection_;
+  Ended ended_;
+};
+
+Connection::Connection(std::unique_ptr<Endpoint> tcp, Crew* crew,
+                       bool is_client, std::string peer)
+    : crew_(crew),
+      is_client_(is_client),
+      peer_(std::move(peer)),
+      tcp_(std::move(tcp)) {}
+
+Connection::~Connection() = default;
+
+bool Connection::Read(Callback on_read, SliceBuffer* buffer,
+                      Endpoint::ReadArgs args) {
+  Section section(this);
+  mu_.AssertHeld();
+  if (ReadNowLocked(buffer)) return true;
+  on_read_ = std::move(on_read);
+  read_buffer_ = buffer;
+  read_args_ = args;
+  ReadTcpLocked();
+  ReadNowLocked(buffer);
+  if (buffer->Length() == 0) return false;
+  on_read_ = nullptr;
+  return true;
+}
+
+bool Connection::ReadNowLocked(SliceBuffer* buffer) {
+  if (!stream_.has_due()) return false;
+  AppendPayload(stream_.Take(), buffer);
+  return true;
+}
+
+bool Connection::Write(Callback on_written, SliceBuffer* data,
+                       Endpoint::WriteArgs args) {
+  Section section(this);
+  mu_.AssertHeld();
+  if (stream_.on_path() && failure_.ok() && !stream_.has_lost_path()) {
+    stream_.Write(TakePayload(data));
+    if (stream_.idle()) return true;
+    on_written_ = std::move(on_written);
+    return false;
+  }
+  TcpWriter::Item item;
+  item.args = std::move(args);
+  data->Swap(item.bytes);
+  stream_.CountWritten(item.bytes.Length());
+  writer_.Push(std::move(item));
+  WriteTcpLocked(section.ended());
+  if (writer_.idle()) return true;
+  writer_.SetLastDone(std::move(on_written));
+  return false;
+}
+
+void Connection::KeepAttempt(std::unique_ptr<fabric::PendingConnect> attempt) {
+  base::MutexLock lock(&mu_);
+  if (tcp_ != nullptr) attempt_ = std::move(attempt);
+}
+
+void Connection::OnPath(
+    absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+  Section section(this);
+  mu_.AssertHeld();
+  if (tcp_ == nullptr || !failure_.ok()) return;
+  if (!path.ok()) {
+    why_no_path_ = std::string(path.status().message());
+    return;
+  }
+  UsePathLocked(*std::move(path));
+}
+
+void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
+  std::weak_ptr<Connection> weak = weak_from_this();
+  absl::StatusOr<std::unique_ptr<PathWatch>> watch =
+      PathWatch::Create(crew_, path, [weak] {
+        std::shared_ptr<Connection> self = weak.lock();
+        return self != nullptr && self->PollPath();
+      });
+  if (!watch.ok()) {
+    why_no_path_ = std::string(watch.status().message());
+    return;  // without a greeting the peer does not move
+  }
+  watch_ = *std::move(watch);
+  stream_.MoveTo(std::move(path));
+}
+
+void Connection::Close() {
+  std::unique_ptr<Endpoint> tcp;
+  std::unique_ptr<PathWatch> watch;
+  std::unique_ptr<fabric::PendingConnect> attempt;
+  {
+    Section section(this);
+    mu_.AssertHeld();
+    FailLocked(absl::CancelledError("the endpoint was destroyed"));
+    tcp = std::move(tcp_);
+    watch = std::move(watch_);
+    attempt = std::move(attempt_);
+    if (stream_.path() != nullptr) {
+      stream_.LosePath(absl::UnavailableError("closed"));
+      (void)stream_.LeavePath();
+    }
+  }
+}
+
+bool Connection::PollPath() {
+  Section section(this);
+  mu_.AssertHeld();
+  return stream_.Poll();
+}
+
+void Connection::OnTcpRead(const absl::Status& status) {
+  Section section(this);
+  mu_.AssertHeld();
+  reads_tcp_ = false;
+  TakeTcpLocked(status);
+}
+
+// Polls the path first: the peer may have moved, and then TCP's bytes mean
+// something else. After TCP's end, everything that the peer sent over the path
+// is there.
+void Connection::TakeTcpLocked(const absl::Status& status) {
+  while (stream_.Poll()) continue;
+  if (!status.ok()) return FailLocked(status);
+  if (on_read_ != nullptr && read_buffer_->Length() == 0 &&
+      stream_.IsPlain(tcp_input_.Length())) {
+    stream_.CountReceived(tcp_input_.Length());
+    read_buffer_->Swap(tcp_input_);
+    return;
+  }
+  const memory::Payload input = TakePayload(&tcp_input_);
+  for (const memory::Bytes& piece : input.pieces()) stream_.OnTcp(piece);
+}
+
+void Connection::OnTcpWritten(const absl::Status& status) {
+  Callback done;
+  {
+    Section section(this);
+    mu_.AssertHeld();
+    done = writer_.Finish();
+    if (!status.ok()) FailLocked(status);
+  }
+  if (done != nullptr) done(status);
+}
+
+void Connection::FailLocked(const absl::Status& status) {
+  if (failure_.ok()) failure_ = status;
+}
+
+void Connection::SettleLocked(Ended* ended) {
+  if (!stream_.error().ok()) FailLocked(stream_.error());
+  if (stream_.has_lost_path()) LeavePathLocked();
+  if (stream_.on_path() && !announced_) {
+    announced_ = true;
+    LogPathLocked(absl::StrCat("shm (", stream_.path()->Describe(), ")"));
+  }
+  ReadTcpLocked();
+  SettleReadLocked(ended);
+  SettleWriteLocked(ended);
+  WriteTcpLocked(ended);
+  RingLocked();
+}
+
+void Connection::LeavePathLocked() {
+  why_no_path_ = std::string(stream_.loss().message());
+  if (announced_) LogPathLocked(absl::StrCat("http2: ", why_no_path_));
+  watch_.reset();
+  TcpWriter::Item item;
+  AppendPayload(stream_.LeavePath(), &item.bytes);
+  item.done = std::move(on_written_);
+  on_written_ = nullptr;
+  if (item.bytes.Length() > 0 || item.done != nullptr) {
+    writer_.Push(std::move(item));
+  }
+}
+
+void Connection::SettleReadLocked(Ended* ended) {
+  if (on_read_ == nullptr) return;
+  ReadNowLocked(read_buffer_);
+  const bool has_read = read_buffer_->Length() > 0;
+  if (!has_read && failure_.ok()) return;
+  ended->emplace_back(std::move(on_read_),
+                      has_read ? absl::OkStatus() : failure_);
+  on_read_ = nullptr;
+}
+
+void Connection::SettleWriteLocked(Ended* ended) {
+  if (!failure_.ok()) {
+    for (Callback& done : writer_.DropWaiting()) {
+      ended->emplace_back(std::move(done), failure_);
+    }
+  }
+  if (on_written_ == nullptr || (failure_.ok() && !stream_.idle())) return;
+  ended->emplace_back(std::move(on_written_), failure_);
+  on_written_ = nullptr;
+}
+
+void Connection::WriteTcpLocked(Ended* ended) {
+  while (tcp_ != nullptr && failure_.ok() && writer_.is_ready()) {
+    Callback done;
+    const bool finished = writer_.StartNext(
+        tcp_.get(),
+        [self = shared_from_this()](absl::Status status) {
+          self->OnTcpWritten(status);
+        },
+        &done);
+    if (!finished) return;
+    if (done != nullptr) ended->emplace_back(std::move(done), absl::OkStatus());
+  }
+}
+
+// Reads TCP also while the path carries everything: its end is the connection's
+// end. Reads on only when the earlier bytes are consumed.
+void Connection::ReadTcpLocked() {
+  while (tcp_ != nullptr && failure_.ok() && !reads_tcp_ &&
+         !stream_.has_due() && stream_.error().ok()) {
+    const bool waits = on_read_ != nullptr && read_buffer_->Length() == 0;
+    if (!waits && stream_.path() == nullptr) return;
+    reads_tcp_ = true;
+    const bool now =
+        tcp_->Read([self = shared_from_this()](
+                       absl::Status status) { self->OnTcpRead(status); },
+                   &tcp_input_, read_args_);
+    if (!now) return;
+    reads_tcp_ = false;
+    TakeTcpLocked(absl::OkStatus());
+  }
+}
+
+void Connection::RingLocked() {
+  const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
+  if (path == nullptr || !path->TakeDoorbellRequest()) return;
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (++nudges_ > kMaxNudges || !loop.ok()) {
+    return stream_.LosePath(absl::InternalError("the peer has no doorbell"));
+  }
+  (*loop)->RunAfter(kNudgePause,
+                    [self = shared_from_this()] { self->Nudge(); });
+}
+
+void Connection::Nudge() {
+  Section section(this);
+  mu_.AssertHeld();
+  stream_.Nudge();
+}
+
+void Connection::LogPathLocked(const std::string& text) {
+  log_.Info(absl::StrCat(is_client_ ? "connection to " : "connection from ",
+                         peer_, ": ", text));
+}
+
+Connection::Description Connection::Describe() {
+  base::MutexLock lock(&mu_);
+  Description description;
+  description.closed = tcp_ == nullptr;
+  description.peer = peer_;
+  description.path = announced_ && stream_.path() ? "shm" : "http2";
+  if (description.path == "shm") {
+    description.detail = stream_.path()->Describe();
+  } else {
+    description.reason = why_no_path_;
+  }
+  return description;
+}
+
+}  // namespace event_engine
+}  // namespace penstock

@@ -1,0 +1,122 @@
+// One TCP connection of gRPC, whose bytes may go over a path.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpc/event_engine/event_engine.h"
+#include "grpc/event_engine/slice_buffer.h"
+#include "transport/base/limited_log.h"
+#include "transport/base/mutex.h"
+#include "transport/event_engine/path_watch.h"
+#include "transport/event_engine/stream/movable_stream.h"
+#include "transport/event_engine/tcp_writer.h"
+#include "transport/event_engine/threads/crew.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace event_engine {
+
+// The state of one endpoint: TCP, the stream, and the operations of gRPC that
+// wait. Outlives the endpoint while a thread polls, or TCP has a callback left.
+// Thread-safe. Calls callbacks without the lock.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;
+  using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
+  using Callback = absl::AnyInvocable<void(absl::Status)>;
+
+  // `peer` is for people: "ipv4:127.0.0.1:50051".
+  Connection(std::unique_ptr<Endpoint> tcp, Crew* crew, bool is_client,
+             std::string peer);
+  ~Connection();
+
+  bool is_client() const { return is_client_; }
+
+  // As EventEngine::Endpoint.
+  bool Read(Callback on_read, SliceBuffer* buffer, Endpoint::ReadArgs args);
+  bool Write(Callback on_written, SliceBuffer* data, Endpoint::WriteArgs args);
+
+  // Keeps an attempt at a path, which ends with this connection.
+  void KeepAttempt(std::unique_ptr<fabric::PendingConnect> attempt);
+  // Takes the result of the attempt.
+  void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
+  // Ends everything, because gRPC destroys the endpoint.
+  void Close();
+
+  struct Description {
+    bool closed = false;
+    std::string peer;
+    std::string path;    // "shm" or "http2"
+    std::string detail;  // the parts of the path
+    std::string reason;  // why there is no path
+  };
+  Description Describe();
+
+ private:
+  // Callbacks of operations that have ended, to be called without the lock.
+  using Ended = std::vector<std::pair<Callback, absl::Status>>;
+  // A section: holds the lock, settles at its end, then calls the callbacks.
+  class Section;
+
+  void OnTcpRead(const absl::Status& status);
+  void OnTcpWritten(const absl::Status& status);
+  bool PollPath();
+  void Nudge();
+
+  bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeTcpLocked(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void FailLocked(const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The steps of SettleLocked().
+  void SettleLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettleReadLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SettleWriteLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WriteTcpLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReadTcpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogPathLocked(const std::string& text)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  Crew* const crew_;
+  const bool is_client_;
+  const std::string peer_;
+
+  base::Mutex mu_;
+  std::unique_ptr<Endpoint> tcp_ ABSL_GUARDED_BY(mu_);  // null once closed
+  MovableStream stream_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
+  bool announced_ ABSL_GUARDED_BY(mu_) = false;
+  int nudges_ ABSL_GUARDED_BY(mu_) = 0;
+  std::string why_no_path_ ABSL_GUARDED_BY(mu_);
+  base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
+
+  // The operations of gRPC that wait.
+  Callback on_read_ ABSL_GUARDED_BY(mu_);
+  SliceBuffer* read_buffer_ ABSL_GUARDED_BY(mu_) = nullptr;
+  Endpoint::ReadArgs read_args_ ABSL_GUARDED_BY(mu_);
+  Callback on_written_ ABSL_GUARDED_BY(mu_);  // of a write to the path
+
+  TcpWriter writer_ ABSL_GUARDED_BY(mu_);
+  SliceBuffer tcp_input_ ABSL_GUARDED_BY(mu_);
+  bool reads_tcp_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_

@@ -1,0 +1,183 @@
+#include "transport/event_engine/engine.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "transport/base/limited_log.h"
+#include "transport/base/log.h"
+#include "transport/base/mutex.h"
+#include "transport/event_engine/introducer.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+using grpc_event_engine::experimental::EndpointConfig;
+using grpc_event_engine::experimental::MemoryAllocator;
+using grpc_event_engine::experimental::MemoryAllocatorFactory;
+
+struct AllSettings {
+  base::Mutex mu;
+  std::deque<Settings> all ABSL_GUARDED_BY(mu);
+};
+
+AllSettings* all_settings() {
+  static AllSettings* const all = new AllSettings;
+  return all;
+}
+
+absl::optional<Settings> SettingsOf(const EndpointConfig& config) {
+  const auto number = config.GetInt(kSettingsArgument);
+  if (!number.has_value()) return absl::nullopt;
+  base::MutexLock lock(&all_settings()->mu);
+  const size_t index = static_cast<size_t>(*number) - 1;
+  if (index >= all_settings()->all.size()) return absl::nullopt;
+  return all_settings()->all[index];
+}
+
+// Opens a meeting place for each bound address.
+class Listener final : public EventEngine::Listener {
+ public:
+  Listener(std::unique_ptr<EventEngine::Listener> inner,
+           std::shared_ptr<MeetingPlaces> places)
+      : inner_(std::move(inner)), places_(std::move(places)) {}
+
+  absl::StatusOr<int> Bind(
+      const EventEngine::ResolvedAddress& address) override {
+    absl::StatusOr<int> port = inner_->Bind(address);
+    if (port.ok()) places_->Open(address, *port);
+    return port;
+  }
+  absl::Status Start() override { return inner_->Start(); }
+
+ private:
+  const std::unique_ptr<EventEngine::Listener> inner_;
+  const std::shared_ptr<MeetingPlaces> places_;
+};
+
+}  // namespace
+
+int InternSettings(const Settings& settings) {
+  const std::string text = settings.ToString();
+  base::MutexLock lock(&all_settings()->mu);
+  std::deque<Settings>& all = all_settings()->all;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].ToString() == text) return static_cast<int>(i) + 1;
+  }
+  all.push_back(settings);
+  return static_cast<int>(all.size());
+}
+
+absl::Status InstallEngine() {
+  static const absl::Status* const installed = [] {
+    absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
+    if (!mode.ok()) return new absl::Status(mode.status());
+    absl::StatusOr<Crew*> crew = Crew::Get(*mode);
+    if (crew.ok()) {
+      using namespace grpc_event_engine::experimental;  // NOLINT: two names
+      SetDefaultEventEngine(
+          std::make_shared<Engine>(CreateEventEngine(), *crew));
+    }
+    return new absl::Status(crew.status());
+  }();
+  return *installed;
+}
+
+Engine::Engine(std::shared_ptr<EventEngine> inner, Crew* crew)
+    : inner_(std::move(inner)), crew_(crew) {}
+
+Engine::~Engine() = default;
+
+absl::StatusOr<std::unique_ptr<EventEngine::Listener>> Engine::CreateListener(
+    Listener::AcceptCallback on_accept,
+    absl::AnyInvocable<void(absl::Status)> on_shutdown,
+    const EndpointConfig& config,
+    std::unique_ptr<MemoryAllocatorFactory> memory_allocator_factory) {
+  const absl::optional<Settings> settings = SettingsOf(config);
+  if (!settings.has_value()) {
+    return inner_->CreateListener(std::move(on_accept), std::move(on_shutdown),
+                                  config, std::move(memory_allocator_factory));
+  }
+  auto places = std::make_shared<MeetingPlaces>(*settings);
+  // Shared, because a wrapped endpoint may come later.
+  auto accept =
+      std::make_shared<Listener::AcceptCallback>(std::move(on_accept));
+  auto inner = inner_->CreateListener(
+      [places, accept, crew = crew_](std::unique_ptr<Endpoint> tcp,
+                                     MemoryAllocator allocator) {
+        auto memory = std::make_shared<MemoryAllocator>(std::move(allocator));
+        places->WrapAccepted(
+            std::move(tcp), crew,
+            [accept,
+             memory](absl::StatusOr<std::unique_ptr<Endpoint>> endpoint) {
+              if (endpoint.ok()) {
+                (*accept)(*std::move(endpoint), std::move(*memory));
+              } else {
+                base::WarnOfStranger(endpoint.status().message());
+              }
+            });
+      },
+      std::move(on_shutdown), config, std::move(memory_allocator_factory));
+  if (!inner.ok()) return inner.status();
+  return std::make_unique<event_engine::Listener>(*std::move(inner), places);
+}
+
+EventEngine::ConnectionHandle Engine::Connect(OnConnectCallback on_connect,
+                                              const ResolvedAddress& addr,
+                                              const EndpointConfig& args,
+                                              MemoryAllocator memory_allocator,
+                                              Duration timeout) {
+  const absl::optional<Settings> settings = SettingsOf(args);
+  if (!settings.has_value()) {
+    return inner_->Connect(std::move(on_connect), addr, args,
+                           std::move(memory_allocator), timeout);
+  }
+  return inner_->Connect(
+      [on_connect = std::move(on_connect), settings,
+       crew = crew_](absl::StatusOr<std::unique_ptr<Endpoint>> tcp) mutable {
+        if (!tcp.ok()) return on_connect(tcp.status());
+        auto done = std::make_shared<OnConnectCallback>(std::move(on_connect));
+        WrapConnected(*std::move(tcp), crew, *settings,
+                      [done](absl::StatusOr<std::unique_ptr<Endpoint>> result) {
+                        (*done)(std::move(result));
+                      });
+      },
+      addr, args, std::move(memory_allocator), timeout);
+}
+
+bool Engine::CancelConnect(ConnectionHandle handle) {
+  return inner_->CancelConnect(handle);
+}
+
+bool Engine::IsWorkerThread() {
+  return crew_->IsCurrent() || inner_->IsWorkerThread();
+}
+
+absl::StatusOr<std::unique_ptr<EventEngine::DNSResolver>>
+Engine::GetDNSResolver(const DNSResolver::ResolverOptions& options) {
+  return inner_->GetDNSResolver(options);
+}
+
+void Engine::Run(Closure* closure) {
+  crew_->Run([closure] { closure->Run(); });
+}
+
+void Engine::Run(absl::AnyInvocable<void()> closure) {
+  crew_->Run(std::move(closure));
+}
+
+EventEngine::TaskHandle Engine::RunAfter(Duration when, Closure* closure) {
+  return inner_->RunAfter(when, closure);
+}
+
+EventEngine::TaskHandle Engine::RunAfter(Duration when,
+                                         absl::AnyInvocable<void()> closure) {
+  return inner_->RunAfter(when, std::move(closure));
+}
+
+bool Engine::Cancel(TaskHandle handle) { return inner_->Cancel(handle); }
+
+}  // namespace event_engine
+}  // namespace penstock

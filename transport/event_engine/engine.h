@@ -1,0 +1,66 @@
+// The event engine that gRPC uses.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_ENGINE_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_ENGINE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "grpc/event_engine/event_engine.h"
+#include "transport/event_engine/threads/crew.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace event_engine {
+
+// The channel argument that holds InternSettings(). Channels and servers
+// without it get gRPC's own endpoints.
+constexpr char kSettingsArgument[] = "penstock.settings";
+
+// Returns a positive number for `settings`, equal for equal settings. Lives as
+// long as the process. Thread-safe.
+int InternSettings(const Settings& settings);
+
+// Makes Engine the default engine of gRPC, once. Fails if it cannot start.
+// Channels and servers that exist keep the engine that they have. Thread-safe.
+absl::Status InstallEngine();
+
+// Wraps an engine of gRPC's. Passes name resolution and timers to that engine.
+// Runs closures on the crew. Passes no extension on: with one, gRPC makes
+// listeners that this engine does not see. Thread-safe.
+class Engine final : public grpc_event_engine::experimental::EventEngine {
+ public:
+  Engine(std::shared_ptr<EventEngine> inner, Crew* crew);
+  ~Engine() override;
+
+  absl::StatusOr<std::unique_ptr<Listener>> CreateListener(
+      Listener::AcceptCallback on_accept,
+      absl::AnyInvocable<void(absl::Status)> on_shutdown,
+      const grpc_event_engine::experimental::EndpointConfig& config,
+      std::unique_ptr<grpc_event_engine::experimental::MemoryAllocatorFactory>
+          memory_allocator_factory) override;
+  ConnectionHandle Connect(
+      OnConnectCallback on_connect, const ResolvedAddress& addr,
+      const grpc_event_engine::experimental::EndpointConfig& args,
+      grpc_event_engine::experimental::MemoryAllocator memory_allocator,
+      Duration timeout) override;
+  bool CancelConnect(ConnectionHandle handle) override;
+  bool IsWorkerThread() override;
+  absl::StatusOr<std::unique_ptr<DNSResolver>> GetDNSResolver(
+      const DNSResolver::ResolverOptions& options) override;
+  void Run(Closure* closure) override;
+  void Run(absl::AnyInvocable<void()> closure) override;
+  TaskHandle RunAfter(Duration when, Closure* closure) override;
+  TaskHandle RunAfter(Duration when,
+                      absl::AnyInvocable<void()> closure) override;
+  bool Cancel(TaskHandle handle) override;
+
+ private:
+  const std::shared_ptr<EventEngine> inner_;
+  Crew* const crew_;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_ENGINE_H_

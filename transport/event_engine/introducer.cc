@@ -1,0 +1,178 @@
+#include "transport/event_engine/introducer.h"
+
+#include <arpa/inet.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
+#include "transport/base/log.h"
+#include "transport/event_engine/connection.h"
+#include "transport/event_engine/connections.h"
+#include "transport/event_engine/endpoint.h"
+#include "transport/event_engine/meeting/call.h"
+
+namespace penstock {
+namespace event_engine {
+namespace {
+
+absl::optional<TcpAddress> AddressOf(
+    const EventEngine::ResolvedAddress& address) {
+  return TcpAddress::Of(address.address(), address.size());
+}
+
+// As gRPC writes it: an address of IPv4 as such, even if the socket is of IPv6.
+std::string TextOf(const EventEngine::ResolvedAddress& address) {
+  const absl::optional<TcpAddress> tcp = AddressOf(address);
+  if (!tcp.has_value()) return "a local socket";
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET6, tcp->ip.data(), text, sizeof text);
+  absl::string_view ip = text;
+  if (absl::ConsumePrefix(&ip, "::ffff:")) {
+    return absl::StrCat("ipv4:", ip, ":", tcp->port);
+  }
+  return absl::StrCat("ipv6:[", ip, "]:", tcp->port);
+}
+
+fabric::shm::Options ShmOptions() {
+  fabric::shm::Options options;
+  // Without a doorbell of the peer a sleeping thread would not notice input,
+  // and only processes of one user pass doorbells.
+  options.other_users = false;
+  return options;
+}
+
+// One wrapping: the endpoint for gRPC, and its path.
+class Wrapping : public std::enable_shared_from_this<Wrapping> {
+ public:
+  Wrapping(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
+           bool is_client, OnEndpoint done)
+      : local_(tcp->GetLocalAddress()),
+        peer_(tcp->GetPeerAddress()),
+        connection_(std::make_shared<Connection>(std::move(tcp), crew,
+                                                 is_client, TextOf(peer_))),
+        done_(std::move(done)) {
+    AddConnection(connection_);
+  }
+
+  absl::optional<TcpAddress> local() const { return AddressOf(local_); }
+  absl::optional<TcpAddress> peer() const { return AddressOf(peer_); }
+
+  // Gives gRPC the endpoint.
+  void HandOver() {
+    OnEndpoint done = std::move(done_);
+    done_ = nullptr;
+    done(std::make_unique<Endpoint>(connection_, local_, peer_));
+  }
+  void Refuse(const absl::Status& status) {
+    OnEndpoint done = std::move(done_);
+    done_ = nullptr;
+    connection_->Close();
+    done(absl::FailedPreconditionError(
+        absl::StrCat("Penstock is required but not used: ", status.message())));
+  }
+  void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+    const absl::Status status = path.status();
+    connection_->OnPath(std::move(path));
+    if (done_ == nullptr) return;
+    status.ok() ? HandOver() : Refuse(status);
+  }
+
+  // Begins an attempt, by `start`. `is_required`: the endpoint waits for it.
+  template <typename Start>
+  void Seek(bool is_required, const Start& start) {
+    // Hands over first: the attempt calls back on another thread, which also
+    // uses done_.
+    if (!is_required) HandOver();
+    connection_->KeepAttempt(
+        start([self = shared_from_this()](
+                  absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+          self->OnPath(std::move(path));
+        }));
+  }
+  void StayOnTcp(bool is_required, const absl::Status& why) {
+    connection_->OnPath(why);
+    is_required ? Refuse(why) : HandOver();
+  }
+
+ private:
+  const EventEngine::ResolvedAddress local_;
+  const EventEngine::ResolvedAddress peer_;
+  const std::shared_ptr<Connection> connection_;
+  OnEndpoint done_;  // null once called
+};
+
+// Returns OK if the two ends may share memory.
+absl::Status CheckPeer(const absl::optional<TcpAddress>& local,
+                       const absl::optional<TcpAddress>& peer) {
+  if (!local.has_value() || !peer.has_value()) {
+    return absl::UnavailableError("the connection is not over TCP");
+  }
+  if (IsOnOneHost(*local, *peer)) return absl::OkStatus();
+  return absl::UnavailableError("the peer is on another host");
+}
+
+bool IsRequired(const Settings& settings) {
+  return settings.policy == Policy::kRequire;
+}
+
+}  // namespace
+
+void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
+                   const Settings& settings, OnEndpoint done) {
+  auto wrapping = std::make_shared<Wrapping>(
+      std::move(tcp), crew, /*is_client=*/true, std::move(done));
+  const auto local = wrapping->local();
+  const auto peer = wrapping->peer();
+  const absl::Status may = CheckPeer(local, peer);
+  if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings), may);
+  wrapping->Seek(IsRequired(settings), [&](fabric::ConnectCallback found) {
+    return MeetingCall::Start(*local, *peer, ShmOptions(), std::move(found));
+  });
+}
+
+void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
+  absl::optional<TcpAddress> address = AddressOf(bound);
+  if (!address.has_value()) return;
+  address->port = static_cast<uint16_t>(port);
+  absl::StatusOr<std::unique_ptr<MeetingPlace>> place =
+      MeetingPlace::Open(*address, ShmOptions());
+  if (!place.ok()) {
+    return base::LogWarning(absl::StrCat(
+        "port ", port,
+        ": clients on this host stay on TCP: ", place.status().message()));
+  }
+  base::MutexLock lock(&mu_);
+  places_[MeetingName(*address)] = *std::move(place);
+}
+
+std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
+  base::MutexLock lock(&mu_);
+  for (const TcpAddress& address : {server, server.Wildcard()}) {
+    auto it = places_.find(MeetingName(address));
+    if (it != places_.end()) return it->second;
+  }
+  return nullptr;
+}
+
+void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
+                                 Crew* crew, OnEndpoint done) {
+  auto wrapping = std::make_shared<Wrapping>(
+      std::move(tcp), crew, /*is_client=*/false, std::move(done));
+  const auto local = wrapping->local();
+  const auto peer = wrapping->peer();
+  absl::Status may = CheckPeer(local, peer);
+  std::shared_ptr<MeetingPlace> place;
+  if (may.ok()) place = Find(*local);
+  if (may.ok() && place == nullptr) {
+    may = absl::UnavailableError("the name of this port's socket is taken");
+  }
+  if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
+  wrapping->Seek(IsRequired(settings_), [&](fabric::ConnectCallback found) {
+    return place->Expect(*peer, *local, std::move(found));
+  });
+}
+
+}  // namespace event_engine
+}  // namespace penstock

@@ -1,0 +1,60 @@
+// Makes connections of TCP endpoints, and seeks a path for each.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_INTRODUCER_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_INTRODUCER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "grpc/event_engine/event_engine.h"
+#include "transport/base/mutex.h"
+#include "transport/event_engine/meeting/place.h"
+#include "transport/event_engine/meeting/tcp_address.h"
+#include "transport/event_engine/threads/crew.h"
+#include "transport/fabric/shm/options.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace event_engine {
+
+using grpc_event_engine::experimental::EventEngine;
+
+// Receives the endpoint, or the reason why Policy::kRequire is not satisfied.
+using OnEndpoint =
+    std::function<void(absl::StatusOr<std::unique_ptr<EventEngine::Endpoint>>)>;
+
+// Wraps the endpoint of a client's TCP connection, and asks the server for a
+// path. Calls `done` at once; with Policy::kRequire, after the answer.
+void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
+                   const Settings& settings, OnEndpoint done);
+
+// The places of one listener, one for each bound address. Thread-safe.
+class MeetingPlaces {
+ public:
+  explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
+
+  // Opens the place of a bound address. If this fails, logs why; connections
+  // stay on TCP.
+  void Open(const EventEngine::ResolvedAddress& bound, int port);
+  // Wraps an accepted endpoint, and waits for its client. Calls `done` as
+  // WrapConnected() does.
+  void WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
+                    OnEndpoint done);
+
+ private:
+  // Returns the place where clients of `server` look, or null.
+  std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
+
+  const Settings settings_;
+  base::Mutex mu_;
+  std::map<std::string, std::shared_ptr<MeetingPlace>> places_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_INTRODUCER_H_

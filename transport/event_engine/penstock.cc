@@ -1,0 +1,193 @@
+// Implements the public headers for gRPC 1.60 and later.
+
+#include "penstock/penstock.h"
+
+#include <ostream>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "grpc/impl/channel_arg_names.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "transport/base/log.h"
+#include "transport/event_engine/connections.h"
+#include "transport/event_engine/engine.h"
+#include "transport/memory/destinations.h"
+#include "transport/memory/stable_memory.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace {
+
+// The largest frame of HTTP/2 that this side accepts. A message of 1 MiB is
+// then one frame, not 64.
+constexpr int kMaxFrameBytes = 4 * 1024 * 1024;
+
+absl::StatusOr<Settings> UsableSettings(const Options& options) {
+  absl::StatusOr<Settings> settings = ResolveSettings(options);
+  absl::Status usable = settings.status();
+  if (usable.ok() && settings->policy != Policy::kOff) {
+    usable = event_engine::InstallEngine();
+  }
+  if (usable.ok()) return settings;
+  base::LogError(absl::StrCat("Penstock is not used: ", usable.message()));
+  return usable;
+}
+
+// Makes BuildAndStart() fail, by a port that cannot be bound.
+void Refuse(grpc::ServerBuilder* builder) {
+  builder->AddListeningPort(
+      "unix:/dev/null/penstock-is-required-but-not-usable",
+      grpc::InsecureServerCredentials());
+}
+
+// Adds the arguments of a channel that uses Penstock.
+class EngineCredentials final : public grpc::ChannelCredentials {
+ public:
+  EngineCredentials(std::shared_ptr<grpc::ChannelCredentials> wrapped,
+                    const Settings& settings)
+      : grpc::ChannelCredentials(nullptr),
+        wrapped_(std::move(wrapped)),
+        number_(event_engine::InternSettings(settings)) {}
+
+ private:
+  std::shared_ptr<grpc::Channel> CreateChannelImpl(
+      const grpc::string& target,
+      const grpc::ChannelArguments& arguments) override {
+    return grpc::CreateCustomChannel(target, wrapped_, WithOurs(arguments));
+  }
+  std::shared_ptr<grpc::Channel> CreateChannelWithInterceptors(
+      const grpc::string& target, const grpc::ChannelArguments& arguments,
+      std::vector<std::unique_ptr<
+          grpc::experimental::ClientInterceptorFactoryInterface>>
+          interceptors) override {
+    return grpc::experimental::CreateCustomChannelWithInterceptors(
+        target, wrapped_, WithOurs(arguments), std::move(interceptors));
+  }
+
+  // The program's own frame size comes later in the list, and so wins.
+  grpc::ChannelArguments WithOurs(
+      const grpc::ChannelArguments& arguments) const {
+    grpc::ChannelArguments all = arguments;
+    all.SetInt(event_engine::kSettingsArgument, number_);
+    const grpc_channel_args list = arguments.c_channel_args();
+    for (size_t i = 0; i < list.num_args; ++i) {
+      if (absl::string_view(list.args[i].key) ==
+          GRPC_ARG_HTTP2_MAX_FRAME_SIZE) {
+        return all;
+      }
+    }
+    all.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+    return all;
+  }
+
+  const std::shared_ptr<grpc::ChannelCredentials> wrapped_;
+  const int number_;
+};
+
+}  // namespace
+
+void Enable(grpc::ServerBuilder* builder, const Options& options) {
+  absl::StatusOr<Settings> settings = UsableSettings(options);
+  if (!settings.ok()) {
+    if (Requires(options)) Refuse(builder);
+    return;
+  }
+  if (settings->policy == Policy::kOff) return;
+  builder->AddChannelArgument(event_engine::kSettingsArgument,
+                              event_engine::InternSettings(*settings));
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials(
+    std::shared_ptr<grpc::ChannelCredentials> credentials,
+    const Options& options) {
+  absl::StatusOr<Settings> settings = UsableSettings(options);
+  if (!settings.ok() && Requires(options)) {
+    // A channel without credentials fails each call.
+    return nullptr;
+  }
+  if (!settings.ok() || settings->policy == Policy::kOff) return credentials;
+  return std::make_shared<EngineCredentials>(std::move(credentials), *settings);
+}
+
+std::string PathReport::ToString() const {
+  std::string text = path;
+  if (!detail.empty()) absl::StrAppend(&text, " (", detail, ")");
+  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const PathReport& report) {
+  return out << report.ToString();
+}
+
+namespace {
+
+class DeclaredMemory : public RegisteredMemory {
+ public:
+  explicit DeclaredMemory(std::unique_ptr<memory::StableMemory> promise)
+      : promise_(std::move(promise)) {}
+
+ private:
+  const std::unique_ptr<memory::StableMemory> promise_;
+};
+
+}  // namespace
+
+std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
+                                                 size_t size) {
+  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
+      memory::StableMemory::Declare(data, size);
+  if (!promise.ok()) return nullptr;
+  return std::make_unique<DeclaredMemory>(*std::move(promise));
+}
+
+namespace {
+
+std::vector<PathReport> Reports(bool of_clients) {
+  std::vector<PathReport> reports;
+  for (const auto& connection : event_engine::AllConnections()) {
+    if (connection->is_client() != of_clients) continue;
+    event_engine::Connection::Description of = connection->Describe();
+    if (of.closed) continue;
+    PathReport report;
+    report.peer = std::move(of.peer);
+    report.path = std::move(of.path);
+    report.detail = std::move(of.detail);
+    report.reason = std::move(of.reason);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace
+
+// Public headers of gRPC do not tell which channel or server has a connection.
+std::vector<PathReport> DescribePaths(grpc::Channel&) { return Reports(true); }
+std::vector<PathReport> DescribePaths(grpc::Server&) { return Reports(false); }
+
+// Ranges are not used over HTTP/2's bytes.
+std::shared_ptr<Destinations> Destinations::Make(
+    const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
+    Use use) {
+  return Make(ranges, std::move(owner), use, Slices::kHost);
+}
+
+std::shared_ptr<Destinations> Destinations::Make(const std::vector<Range>&,
+                                                 std::shared_ptr<const void>,
+                                                 Use, Slices) {
+  return absl::WrapUnique(new Destinations(nullptr));
+}
+
+Destinations::Destinations(std::shared_ptr<memory::Destinations> shared)
+    : shared_(std::move(shared)) {}
+
+Destinations::~Destinations() = default;
+
+void Destinations::AttachTo(grpc::ClientContext*) const {}
+
+bool Destinations::in_use() const { return false; }
+
+}  // namespace penstock

@@ -1,0 +1,23 @@
+// Converts gRPC's slices to this project's bytes and back, without copies of
+// large ones.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_SLICES_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_SLICES_H_
+
+#include "grpc/event_engine/slice_buffer.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace event_engine {
+
+// Moves all slices out of `slices`. The result owns them.
+memory::Payload TakePayload(
+    grpc_event_engine::experimental::SliceBuffer* slices);
+// Appends `payload` to `slices`, which then share its owners.
+void AppendPayload(const memory::Payload& payload,
+                   grpc_event_engine::experimental::SliceBuffer* slices);
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_SLICES_H_

@@ -1,0 +1,56 @@
+// Writes to TCP, one write after another.
+
+#ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_TCP_WRITER_H_
+#define PENSTOCK_TRANSPORT_EVENT_ENGINE_TCP_WRITER_H_
+
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "grpc/event_engine/event_engine.h"
+#include "grpc/event_engine/slice_buffer.h"
+
+namespace penstock {
+namespace event_engine {
+
+// A queue in front of an endpoint, which allows one write at a time. Under the
+// lock of its owner.
+class TcpWriter {
+ public:
+  using Endpoint = grpc_event_engine::experimental::EventEngine::Endpoint;
+  using SliceBuffer = grpc_event_engine::experimental::SliceBuffer;
+  using Callback = absl::AnyInvocable<void(absl::Status)>;
+
+  struct Item {
+    SliceBuffer bytes;
+    Callback done;  // may be null
+    Endpoint::WriteArgs args;
+  };
+
+  void Push(Item item) { items_.push_back(std::move(item)); }
+  // Sets the callback of the last item. Requires !idle().
+  void SetLastDone(Callback done) { items_.back().done = std::move(done); }
+  // Starts the next write, unless one is in progress. `on_written` is called
+  // without the owner's lock; the owner then calls Finish(). Returns true, with
+  // the item's callback in `*done`, if the write completed at once.
+  bool StartNext(Endpoint* endpoint, Callback on_written, Callback* done);
+  // Ends the write in progress. Returns its callback.
+  Callback Finish();
+  // Drops the writes that have not started. Returns their callbacks.
+  std::vector<Callback> DropWaiting();
+  bool idle() const { return items_.empty(); }
+  // Returns true if StartNext() would start a write.
+  bool is_ready() const { return !items_.empty() && !writes_; }
+
+ private:
+  std::deque<Item> items_;  // the first may be in progress
+  bool writes_ = false;
+};
+
+}  // namespace event_engine
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_EVENT_ENGINE_TCP_WRITER_H_
