@@ -96,6 +96,12 @@ class DistroTestTest(unittest.TestCase):
         kwargs = dict(user=65534) if os.geteuid() == 0 else {}
         self.says(CANNOT, "wants root", "trixie", **kwargs)
 
+    def test_current_grpc_that_the_archive_no_longer_has(self):
+        self.need_root()
+        (self.folder / "debootstrap/scripts/sid").write_text("")
+        self.write(self.tree / "tools/current_grpc.sh", "exit 1")
+        self.says(CANNOT, "the archive has moved on", "sid-experimental")
+
     def test_no_debootstrap(self):
         self.need_root()
         (self.folder / "bin/debootstrap").unlink()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds and tests Penstock for current gRPC; see docs/current_grpc.md.
+#
+#   tools/current_grpc.sh FOLDER      builds into FOLDER, and runs the tests
+#   tools/current_grpc.sh --packages  installs what that needs, in a root of
+#                                     Debian sid with experimental
+set -euo pipefail
+
+# Installs packages. Usage: install OPTION_OR_PACKAGE...
+install() {
+  DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+    install "$@"
+}
+
+# Prints the newest version of libabsl-dev that fits the installed libgrpc,
+# which names the release of abseil in its dependencies.
+fitting_abseil() {
+  local release
+  release=$(dpkg-query -W -f '${Depends}\n' 'libgrpc[0-9]*' |
+    grep -o 'libabsl[0-9]*' | head -n 1)
+  apt-cache madison libabsl-dev |
+    awk -v release="${release#libabsl}" 'index($3, release) == 1 {
+      print $3; exit }'
+}
+
+install_packages() {
+  local abseil
+  apt-get -q update
+  install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
+  install cmake ninja-build libspdlog-dev libgtest-dev openssl
+  abseil=$(fitting_abseil)
+  [[ -n $abseil ]]
+  install --allow-downgrades "libabsl-dev=$abseil"
+}
+
+case ${1:-} in
+  --packages) install_packages ;;
+  '' | -*) sed -n -e '1d' -e '/^#/!q' -e 's/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *)
+    cmake -G Ninja -B "$1" -DPENSTOCK_TESTS=ON
+    cmake --build "$1"
+    ctest --test-dir "$1" --output-on-failure
+    ;;
+esac
