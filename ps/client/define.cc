@@ -146,7 +146,7 @@ absl::Status Explained(const absl::Status& status) {
 }
 
 // Proposes a new run, even if other servers have a run: server 0 may have lost
-// pushes of that run.
+// pushes of that run. With `replaces`, server 0 verifies the checkpoint.
 absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
                                              uint64_t replaces) {
   v1::ChooseCutRequest request;
@@ -240,6 +240,35 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
   return is_taken;
 }
 
+// Defines a training of which no push has counted. Server 0 first chooses
+// without reading the checkpoint, which all servers then read at once. If one
+// of them finds damage, server 0 verifies, and all restore what is good.
+absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
+                                   const Replies& before) {
+  const auto choice = ChooseCut(definition, /*replaces=*/0);
+  if (!choice.ok()) return choice.status();
+  auto is_taken = DefineAll(definition, before, *choice, /*is_lost=*/false);
+  if (!absl::IsDataLoss(is_taken.status()) || !choice->has_cut()) {
+    return is_taken;
+  }
+  const auto verified = ChooseCut(definition, choice->run());
+  if (!verified.ok()) return verified.status();
+  if (SameCut(*verified, *choice)) return is_taken;
+  const auto now =
+      GetModels(definition.servers, /*wait=*/false, definition.timeout);
+  if (!now.ok()) return now.status();
+  return DefineAll(definition, *now, *verified, /*is_lost=*/false);
+}
+
+// Restores the newest checkpoint of a run that has lost servers. The others
+// drop their values, so the checkpoint is verified before.
+absl::StatusOr<bool> DefineAgain(const Definition& definition,
+                                 const Replies& before, const LostRun& lost) {
+  const auto choice = ChooseCutFor(definition, lost);
+  if (!choice.ok()) return choice.status();
+  return DefineAll(definition, before, *choice, /*is_lost=*/true);
+}
+
 }  // namespace
 
 absl::StatusOr<Defined> Define(const Definition& definition) {
@@ -256,12 +285,9 @@ absl::StatusOr<Defined> Define(const Definition& definition) {
   defined.is_adopted = true;
   const auto lost = FindLost(definition, *replies);
   if (lost.has_value() ? !AreOfOneRun(*replies) : !AreDefined(*replies)) {
-    const auto choice = lost.has_value()
-                            ? ChooseCutFor(definition, *lost)
-                            : ChooseCut(definition, /*replaces=*/0);
-    if (!choice.ok()) return choice.status();
-    const auto is_taken =
-        DefineAll(definition, *replies, *choice, lost.has_value());
+    const auto is_taken = lost.has_value()
+                              ? DefineAgain(definition, *replies, *lost)
+                              : DefineUnbegun(definition, *replies);
     if (!is_taken.ok()) return is_taken.status();
     defined.is_adopted = !*is_taken;
     replies = GetModels(definition.servers, /*wait=*/false, definition.timeout);

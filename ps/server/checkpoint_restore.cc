@@ -60,11 +60,13 @@ std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
   return is_new;
 }
 
-// Returns the error of a restore. Replaces NOT_FOUND, which would mean that
-// there is no checkpoint. Here a file of the checkpoint is missing.
+// Returns the error of a restore. Returns DATA_LOSS for any damage: NOT_FOUND
+// would mean that there is no checkpoint, and INVALID_ARGUMENT that the model
+// is invalid.
 absl::Status Failed(const CutId& cut, const absl::Status& status) {
   return absl::Status(
-      absl::IsNotFound(status) ? absl::StatusCode::kDataLoss : status.code(),
+      checkpoint::IsDamage(status) ? absl::StatusCode::kDataLoss
+                                   : status.code(),
       absl::StrCat("restore ", StepFolder(cut.step), ": ", status.message()));
 }
 
@@ -126,14 +128,15 @@ class FolderSource final : public RestoreSource {
                RestoreOptions options)
       : files_(files), wanted_(wanted), options_(std::move(options)) {}
 
-  absl::StatusOr<absl::optional<CutId>> Choose() override {
+  absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
     if (wanted_.has_value()) {
       const auto cut = Find(*wanted_);
       if (!cut.ok()) return cut.status();
       return absl::make_optional(*cut);
     }
-    auto found =
-        checkpoint::FindLastGood(files_, checkpoint::Thoroughness::kFull);
+    auto found = checkpoint::FindLastGood(
+        files_, verifies ? checkpoint::Thoroughness::kFull
+                         : checkpoint::Thoroughness::kQuick);
     if (absl::IsNotFound(found.status())) {
       // A training that begins at 0 would overwrite what may be found again.
       absl::Status lost = checkpoint::CheckNotAllLost(files_, options_.folder);

@@ -93,10 +93,12 @@ class Server {
   // server has answered before. The first answer stays until a Define() with
   // its cut fails here. Blocks while the checkpoint is read.
   //
-  // `replaces` is a run that has lost another server; 0: none. If this server
-  // has that run, the answer is the newest checkpoint, with a new run. Such an
-  // answer stays for kChoiceLimit. Returns FAILED_PRECONDITION if there is no
-  // checkpoint, or if this server was started without --restore.
+  // `replaces` is a run that has lost another server, or that another server
+  // cannot restore; 0: none. All bytes of the checkpoint of the answer are then
+  // verified first. If this server has that run, the answer is the newest
+  // checkpoint, with a new run. Such an answer stays for kChoiceLimit. Returns
+  // FAILED_PRECONDITION if there is no checkpoint, or if this server was
+  // started without --restore.
   absl::StatusOr<Choice> ChooseCut(uint64_t run, uint64_t replaces = 0);
   // The time for which an answer about `replaces` stays: long enough for the
   // Define() of this answer.
@@ -229,6 +231,7 @@ class Server {
 
   absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
   absl::optional<Choice> choice_ ABSL_GUARDED_BY(define_mu_);
+  bool is_choice_verified_ ABSL_GUARDED_BY(define_mu_) = false;
   // The answer about a run that has lost a server.
   struct LaterChoice {
     uint64_t replaces = 0;

@@ -35,14 +35,16 @@ absl::StatusOr<Server::Choice> Server::ChooseCut(uint64_t run,
     if (ours->run == replaces) return ChooseAgain(run, replaces);
     return Choice{ours->run, restored()};
   }
-  if (!choice_.has_value()) {
+  const bool must_verify = replaces != 0;
+  if (!choice_.has_value() || (must_verify && !is_choice_verified_)) {
     Choice choice{run, absl::nullopt};
     if (options_.restore != nullptr) {
-      auto cut = options_.restore->Choose();
+      auto cut = options_.restore->Choose(must_verify);
       if (!cut.ok()) return cut.status();
       choice.cut = *cut;
     }
-    choice_ = choice;
+    if (!choice_.has_value() || choice_->cut != choice.cut) choice_ = choice;
+    is_choice_verified_ = must_verify;
   }
   return *choice_;
 }
@@ -61,7 +63,7 @@ absl::StatusOr<Server::Choice> Server::ChooseAgain(uint64_t run,
         "this server was started without --restore: start all servers anew, "
         "with --restore=newest");
   }
-  const auto cut = options_.restore->Choose();
+  const auto cut = options_.restore->Choose(/*verifies=*/true);
   if (!cut.ok()) return cut.status();
   if (!cut->has_value()) {
     return absl::FailedPreconditionError(
@@ -93,7 +95,7 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
     if (!is_other || !may_replace) {
       return Defined{false, ours->run, !has_values(), cut};
     }
-    if (has_begun()) {
+    if (has_begun() || (has_values() && definition.cut.has_value())) {
       absl::Status can_begin = CheckCut(options_.restore.get(), definition.cut);
       if (can_begin.ok()) can_begin = Abandon();
       if (!can_begin.ok()) return can_begin;
@@ -143,8 +145,8 @@ absl::Status Server::Abandon() {
   later_choice_.reset();
   LogLines(options_.log,
            {absl::StrCat("run ", absl::Hex(training->run),
-                         " has lost another server: dropping its values, and "
-                         "restoring a checkpoint")});
+                         " is replaced: dropping its values, and restoring a "
+                         "checkpoint")});
   exchange->Drain();
   steps_.Clear();
   return absl::OkStatus();

@@ -41,14 +41,16 @@ struct ServerDefinition {
 class RestoreSource {
  public:
   virtual ~RestoreSource() = default;
-  // Returns the cut that all servers begin with. Verifies all bytes of the
-  // checkpoint first. Returns nullopt if there is no checkpoint.
-  virtual absl::StatusOr<absl::optional<CutId>> Choose() = 0;
+  // Returns the cut that all servers begin with. Returns nullopt if there is no
+  // checkpoint. `verifies`: reads all bytes of the checkpoint first, and passes
+  // over damaged ones. Otherwise, Restore() may find damage.
+  virtual absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) = 0;
   // Checks that this server can begin with `cut`. A nullopt needs a folder
   // without checkpoints. Returns FAILED_PRECONDITION, with the content of the
   // folder, if the server cannot begin so.
   virtual absl::Status Check(const absl::optional<CutId>& cut) = 0;
-  // Puts the values of `cut` into `tables`.
+  // Puts the values of `cut` into `tables`. Returns DATA_LOSS if the checkpoint
+  // is damaged.
   virtual absl::StatusOr<RestoredModel> Restore(const CutId& cut,
                                                 Tables* tables) = 0;
 };

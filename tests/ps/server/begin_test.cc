@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,7 +28,8 @@ constexpr WorkerId kNextChief = {0, 12};
 // Restores the first part with zeros, and then finds damage.
 class HalfSource final : public RestoreSource {
  public:
-  absl::StatusOr<absl::optional<CutId>> Choose() override {
+  absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
+    choices_.push_back(verifies);
     return absl::make_optional(CutId{5, 17});
   }
   absl::Status Check(const absl::optional<CutId>&) override {
@@ -39,6 +41,11 @@ class HalfSource final : public RestoreSource {
     EXPECT_TRUE(tables->dense().Restore(0, std::move(room)).ok());
     return absl::DataLossError("damaged");
   }
+  // Returns, for each choice, true if it was verified.
+  const std::vector<bool>& choices() const { return choices_; }
+
+ private:
+  std::vector<bool> choices_;
 };
 
 Server::Options RestoresHalf() {
@@ -50,6 +57,22 @@ Server::Options RestoresHalf() {
 Model TwoParts() {
   return {{DenseTable("v", {2}),
            DenseTable("w", {2}, ConsistencyPolicy::kUnlimited)}};
+}
+
+// The servers may drop trained values for the cut.
+TEST(BeginTest, CutForALostRunIsVerified) {
+  const auto source = std::make_shared<HalfSource>();
+  Server::Options options;
+  options.restore = source;
+  SmallServer server(options);
+  ASSERT_TRUE(server->ChooseCut(kView.run).ok());
+  ASSERT_TRUE(server->ChooseCut(kView.run).ok());
+  EXPECT_THAT(source->choices(), ElementsAre(false));
+  const auto verified = server->ChooseCut(kView.run + 2, kView.run + 1);
+  ASSERT_TRUE(verified.ok());
+  EXPECT_EQ(verified->run, kView.run);
+  ASSERT_TRUE(server->ChooseCut(kView.run + 3, kView.run + 1).ok());
+  EXPECT_THAT(source->choices(), ElementsAre(false, true));
 }
 
 TEST(BeginTest, HalfOfARestoreIsThrownAway) {

@@ -118,7 +118,7 @@ TEST_F(CheckpointLossTest, StartWithoutManifestsIsRefusedWithTheWaysOut) {
   options.log = [&](const std::string& line) { said.push_back(line); };
   const auto source = RestoreFrom(&files_, {}, options);
   ASSERT_TRUE(files_.Remove(checkpoint::ManifestPath(2)).ok());
-  const auto older = source->Choose();
+  const auto older = source->Choose(true);
   ASSERT_TRUE(older.ok()) << older.status();
   EXPECT_EQ((*older)->step, 1u);
   EXPECT_THAT(said, ElementsAre(HasSubstr("step-0000000002 of /data was")));
@@ -126,7 +126,7 @@ TEST_F(CheckpointLossTest, StartWithoutManifestsIsRefusedWithTheWaysOut) {
   ASSERT_TRUE(files_.Remove(checkpoint::ManifestPath(1)).ok());
   const auto before = files_.Contents();
   for (const absl::Status& status :
-       {source->Choose().status(), CheckUnused(&files_, "/data")}) {
+       {source->Choose(true).status(), CheckUnused(&files_, "/data")}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("/data had step-0000000002 and 1 more"));

@@ -389,7 +389,10 @@ TEST_F(CheckpointTest, DamagedOneIsPassedOver) {
     if (path.find("step-0000000002/shard") != 0) continue;
     (*files_.Bytes(path))[bytes.size() / 2] ^= 1;
   }
-  EXPECT_TRUE(Restored(2) == first);
+  SmallTraining unverified(SmallModel(), &files_, Of(1, true));
+  EXPECT_TRUE(absl::IsDataLoss(unverified.Define().status()));
+  EXPECT_EQ((*RestoreFrom(&files_)->Choose(/*verifies=*/true))->step, 1u);
+  EXPECT_TRUE(Restored(2, 1) == first);
 }
 
 }  // namespace

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "ps/checkpoint/format.h"
 #include "ps/client/checkpoint.h"
 #include "ps/client/define.h"
 #include "ps/client/worker.h"
@@ -29,8 +31,8 @@ class HeldSource final : public RestoreSource {
   explicit HeldSource(checkpoint::Files* files) : source_(RestoreFrom(files)) {}
 
   void Release() { released_.Notify(); }
-  absl::StatusOr<absl::optional<CutId>> Choose() override {
-    return source_->Choose();
+  absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
+    return source_->Choose(verifies);
   }
   absl::Status Check(const absl::optional<CutId>& cut) override {
     return source_->Check(cut);
@@ -44,6 +46,33 @@ class HeldSource final : public RestoreSource {
  private:
   const std::shared_ptr<RestoreSource> source_;
   absl::Notification released_;
+};
+
+// A source in whose folder checkpoint 2 is damaged, and 1 is good. Only those
+// who read the damaged file notice.
+class DamagedSource final : public RestoreSource {
+ public:
+  DamagedSource(checkpoint::Files* files, bool reads_damage)
+      : newest_(RestoreFrom(files)),
+        good_(RestoreFrom(files, 1)),
+        reads_damage_(reads_damage) {}
+
+  absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
+    return (verifies ? good_ : newest_)->Choose(verifies);
+  }
+  absl::Status Check(const absl::optional<CutId>& cut) override {
+    return newest_->Check(cut);
+  }
+  absl::StatusOr<RestoredModel> Restore(const CutId& cut,
+                                        Tables* tables) override {
+    if (reads_damage_ && cut.step == 2) return absl::DataLossError("damaged");
+    return newest_->Restore(cut, tables);
+  }
+
+ private:
+  const std::shared_ptr<RestoreSource> newest_;
+  const std::shared_ptr<RestoreSource> good_;
+  const bool reads_damage_;
 };
 
 class RestoreTest : public testing::Test {
@@ -209,7 +238,7 @@ TEST_F(RestoreTest, FirstStartOfSparseTablesGoesOnAfterAChiefThatDied) {
 TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   Train(&files_, 2);
   StartNode(1, On(&files_, true));
-  const auto newest = RestoreFrom(&files_)->Choose();
+  const auto newest = RestoreFrom(&files_)->Choose(true);
   ASSERT_TRUE(newest.ok());
   ASSERT_EQ((*newest)->step, 2u);
   ASSERT_NO_FATAL_FAILURE(DefineOnly(1, *newest, 77));
@@ -219,6 +248,68 @@ TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   ASSERT_NO_FATAL_FAILURE(Begin());
   EXPECT_EQ(defined_.restored_step, 1u);
   EXPECT_EQ(worker_->clock(), 1u);
+}
+
+// The others have restored the damaged checkpoint already.
+TEST_F(RestoreTest, DamageThatOneServerFindsMakesAllGoBack) {
+  Train(&files_, 2);
+  for (const size_t finds : {0, 1}) {
+    for (const size_t at : {0, 1}) {
+      Node::Options options = On(&files_, false);
+      options.source = std::make_shared<DamagedSource>(&files_, at == finds);
+      StartNode(at, options);
+    }
+    ASSERT_NO_FATAL_FAILURE(Begin());
+    EXPECT_EQ(defined_.restored_step, 1u);
+    EXPECT_EQ(worker_->clock(), 1u);
+    worker_ = nullptr;
+  }
+}
+
+// A shard is damaged where only a restore reads it.
+TEST_F(RestoreTest, DamagedCheckpointIsPassedOverByAllServers) {
+  Train(&files_, 2);
+  std::string* rows = nullptr;  // the shard that has the row
+  for (const auto& [path, bytes] : files_.Contents()) {
+    if (!absl::StartsWith(path, "step-0000000002/shard")) continue;
+    if (rows == nullptr || bytes.size() > rows->size()) {
+      rows = files_.Bytes(path);
+    }
+  }
+  (*rows)[checkpoint::kFileHeaderBytes + checkpoint::kBlockHeaderBytes] ^= 1;
+  ASSERT_EQ((*RestoreFrom(&files_)->Choose(false))->step, 2u);
+  StartNode(0, On(&files_, true));
+  StartNode(1, On(&files_, true));
+  ASSERT_NO_FATAL_FAILURE(Begin());
+  EXPECT_EQ(defined_.restored_step, 1u);
+}
+
+// A damaged checkpoint that was asked for by its step is not passed over.
+TEST_F(RestoreTest, DamageOfTheOnlyChoiceIsReported) {
+  Train(&files_, 1);
+  StartNode(0, On(&files_, true));
+  Node::Options damaged = On(&files_, false);
+  class Source final : public RestoreSource {
+   public:
+    explicit Source(checkpoint::Files* files) : source_(RestoreFrom(files)) {}
+    absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
+      return source_->Choose(verifies);
+    }
+    absl::Status Check(const absl::optional<CutId>& cut) override {
+      return source_->Check(cut);
+    }
+    absl::StatusOr<RestoredModel> Restore(const CutId&, Tables*) override {
+      return absl::DataLossError("damaged");
+    }
+
+   private:
+    const std::shared_ptr<RestoreSource> source_;
+  };
+  damaged.source = std::make_shared<Source>(&files_);
+  StartNode(1, damaged);
+  const absl::Status status = Define(DefinitionOf()).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 1 (ps1:1)"));
 }
 
 TEST_F(RestoreTest, RunsOfTwoChiefsBecomeThatOfServer0) {
