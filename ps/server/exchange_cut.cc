@@ -1,5 +1,6 @@
 // The calls of Exchange for snapshots at cuts.
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -114,7 +115,15 @@ CutState Exchange::StateOfApplied() const {
   CutState state;
   state.clocks = coordinator_.AppliedClocks();
   state.floor = coordinator_.AppliedFloor();
-  if (snapshots_.cut() != nullptr) state.version = snapshots_.cut()->version;
+  const CutPoint* const cut = snapshots_.cut();
+  if (cut == nullptr) return state;
+  state.version = cut->version;
+  // A rank may have joined again ahead of the cut. Another server may still
+  // count the steps between, so these are not in the cut.
+  for (RankClock& each : state.clocks) {
+    const uint64_t end = cut->ClockOf(each.worker.rank);
+    if (end > 0) each.clock = std::min(each.clock, end);
+  }
   return state;
 }
 

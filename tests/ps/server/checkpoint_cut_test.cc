@@ -95,6 +95,48 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
   EXPECT_TRUE(server.StartPull(kStays, kSteps).is_there());
 }
 
+// A rank that was lost at one server joins that server again ahead of its own
+// pushes. Another server may still count the pushes between, so they are not in
+// the cut.
+TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
+  const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
+  constexpr WorkerId kStays = {0, 11};
+  constexpr WorkerId kIsLost = {1, 12};
+  Server::Options options;
+  options.membership.expected_workers = 2;
+  SmallServer server(options);
+  CheckpointWriter writer(&files_, &*server, {});
+  ASSERT_TRUE(server.Define(model).ok());
+  ASSERT_TRUE(server->Join(SmallServer::kView, kStays).ok());
+  ASSERT_TRUE(server->Join(SmallServer::kView, kIsLost).ok());
+  const auto push = [&](const WorkerId& id, uint64_t step) {
+    ASSERT_TRUE(
+        server.Push(id, step, {{Ids("e", {5}), Floats("e", {1, 1}, {1})}})
+            .ok());
+  };
+  push(kStays, 0);
+  push(kIsLost, 0);
+  server->Lost(kIsLost);
+  push(kStays, 1);
+  push(kStays, 2);
+  while (server->report().held_bytes > 0) std::this_thread::yield();
+  const auto begun = writer.Begin(false, 0);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  const auto held = server->HoldSteps(SmallServer::kView);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const auto joined = server->Join(SmallServer::kView, kIsLost);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ASSERT_GT(joined->clock, 1u);
+  const auto shard = writer.Write(begun->attempt, FirstCutOf({*held}, false));
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  ASSERT_TRUE(writer.Commit(begun->attempt, {*shard}).ok());
+  const auto manifest = checkpoint::ReadManifest(&files_, begun->attempt.step);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  ASSERT_EQ(manifest->cut.clocks.size(), 2u);
+  EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
+  EXPECT_EQ(manifest->cut.clocks[1].clock, 1u);
+}
+
 // Tests a synchronous and an asynchronous table; see cut_test.
 TEST_F(CheckpointTest, PushIsInAllTablesOfACheckpointOrInNone) {
   Model model = {{DenseTable("w", {1}),
