@@ -497,7 +497,15 @@ LAYERS = {
         "ps/compression",
         "bench/rpc/report/statistics.h",
     ],
-    "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint", "ps/server"],
+    "bench/ps/checkpoint": [
+        "tensor_service",
+        "ps/checkpoint",
+        "ps/model",
+        "ps/wire",
+        "ps/server",
+        "ps/client",
+        "bench/rpc/setup",
+    ],
     "bench/ps/sparse": ["ps/sparse"],
     "bench/ps/training": [
         "penstock",

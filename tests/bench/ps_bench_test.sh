@@ -36,6 +36,9 @@ for kind in '' --sparse; do
     --rounds=1 $kind)
   grep -q 'slowed: median' <<<"$said"
 done
+said=$(bench/ps/checkpoint/restore --folder="$folder" --megabytes=2 --servers=2 \
+  --rounds=1 2>/dev/null)
+grep -q 'times the slowest server alone' <<<"$said"
 # Checks that the benchmarks remove their files, and refuse unknown flags.
 [[ -z $(ls -A "$folder") ]]
 for wrong in 'optimizers --rounds=0' 'compression --ratio=0' 'sparse/sparse --batch=0' \
