@@ -79,7 +79,9 @@ class Mail::Interceptor final : public grpc::experimental::Interceptor {
     }
     if (has(InterceptionHookPoints::PRE_RECV_STATUS)) {
       letter_->batch = batch;
-      if (is_stream()) return Give(letter_, grpc::Status::CANCELLED, {});
+      if (is_stream() || is_abandoned()) {
+        return Give(letter_, grpc::Status::CANCELLED, {});
+      }
       return mail_->Post(letter_);
     }
     batch->Proceed();
@@ -87,6 +89,12 @@ class Mail::Interceptor final : public grpc::experimental::Interceptor {
 
  private:
   bool is_stream() const { return letter_->method == "Attend"; }
+  // The simulation may be in the destructor of this client, which waits for the
+  // call: nobody would return a letter.
+  bool is_abandoned() const {
+    absl::MutexLock lock(&mail_->mu_);
+    return mail_->abandoned_.count(letter_->client) > 0;
+  }
 
   void Read(InterceptorBatchMethods* batch) {
     // gRPC encodes the messages of asynchronous calls at once.
@@ -144,7 +152,6 @@ TrainingConnection::Channels Mail::ChannelsOf(uint64_t client, size_t servers) {
 void Mail::Post(const LetterPtr& letter) {
   absl::MutexLock lock(&mu_);
   letter->number = ++numbers_;
-  letter->is_cancelled |= abandoned_.count(letter->client) > 0;
   letters_.push_back(letter);
 }
 

@@ -17,6 +17,18 @@ std::string NameOf(Trainer::Call call) {
   return kNames[static_cast<size_t>(call)];
 }
 
+// Returns true if the remedy of a worker's or a chief's error is to start the
+// servers anew. An operator who did so after each error would stop a training
+// that goes on.
+bool AsksForServers(const absl::Status& status) {
+  return absl::StrContains(status.message(), "start all servers");
+}
+// Returns true if a chief is refused because of the servers' flags.
+bool AreServersWrong(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) &&
+         !absl::StrContains(status.message(), "has to define one");
+}
+
 // Returns an id of `table` that belongs to `server`.
 uint64_t IdOn(const PlacedTable& table, size_t server, uint64_t from) {
   uint64_t id = from;
@@ -168,7 +180,7 @@ void Simulation::OnDefined(const absl::Status& status) {
   if (absl::IsFailedPrecondition(status) || absl::IsDataLoss(status) ||
       absl::IsAborted(status)) {
     ++tally_.refusals;
-    needs_restart_ = true;
+    needs_restart_ |= AreServersWrong(status) || AsksForServers(status);
     if (!absl::StrContains(status.message(), "server")) {
       Blame({absl::StrCat("a refusal names no server: ", status.ToString())});
     }
@@ -216,7 +228,7 @@ void Simulation::OnFailed(uint32_t rank, const absl::Status& status) {
     Say(absl::StrCat("worker ", rank, " attaches again"));
     return trainer->StartReattach(status);
   }
-  needs_restart_ |= absl::IsDataLoss(status);
+  needs_restart_ |= AsksForServers(status);
   KillTrainer(rank);
 }
 
