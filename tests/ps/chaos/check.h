@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/ps/chaos/record.h"
-#include "tests/ps/chaos/training.h"
 #include "tests/ps/chaos/values.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 

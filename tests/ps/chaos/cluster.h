@@ -11,7 +11,7 @@
 
 #include "tests/process/child.h"
 #include "tests/ps/chaos/record.h"
-#include "tests/ps/chaos/training.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 

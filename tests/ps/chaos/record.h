@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/ps/chaos/training.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 

@@ -16,7 +16,7 @@
 #include "ps/client/worker.h"
 #include "tensor_service/status.h"
 #include "tests/ps/chaos/record.h"
-#include "tests/ps/chaos/training.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 namespace {

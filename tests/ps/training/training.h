@@ -1,7 +1,7 @@
 // The training of a cluster of processes: its model, and what a push has.
 
-#ifndef PENSTOCK_TESTS_PS_CHAOS_TRAINING_H_
-#define PENSTOCK_TESTS_PS_CHAOS_TRAINING_H_
+#ifndef PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
+#define PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -49,4 +49,4 @@ StepGradients GradientsOf(const PushRows& rows);
 
 }  // namespace penstock::ps
 
-#endif  // PENSTOCK_TESTS_PS_CHAOS_TRAINING_H_
+#endif  // PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_

@@ -1,4 +1,4 @@
-#include "tests/ps/chaos/training.h"
+#include "tests/ps/training/training.h"
 
 #include <utility>
 
