@@ -53,7 +53,7 @@ class Check {
     size_t all = 0;
     for (size_t policy = 0; policy < policies_.size(); ++policy) {
       if (has_mixed_tables_ && policies_[policy].steps == 0) continue;
-      for (const uint64_t id : push.rows.ids[policy]) {
+      for (const uint64_t id : push.ids[policy]) {
         ++all;
         applied += MoveOf(policy, id) != 0 ? 1 : 0;
       }
@@ -66,7 +66,7 @@ class Check {
     std::string text;
     for (size_t policy = 0; policy < policies_.size(); ++policy) {
       absl::StrAppend(&text, " table ", policy, ":");
-      for (const uint64_t id : push.rows.ids[policy]) {
+      for (const uint64_t id : push.ids[policy]) {
         absl::StrAppend(&text, " ", values_.rows[policy].at(id));
       }
     }
@@ -101,8 +101,8 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
           absl::StrCat(NameOf(push), what, "; rows:", check.RowsOf(push)));
     };
     for (size_t policy = 0; policy < policies.size(); ++policy) {
-      const auto& ids = push.rows.ids[policy];
-      moves[policy] += check.MoveOf(policy, ids[push.rows.owners[policy]]);
+      const auto& ids = push.ids[policy];
+      moves[policy] += check.MoveOf(policy, ids[push.owners[policy]]);
       for (const uint64_t id : ids) {
         if (!check.IsOfOnePush(policy, check.MoveOf(policy, id))) {
           blame(" is not applied once");

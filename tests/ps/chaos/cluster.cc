@@ -74,7 +74,7 @@ void ProcessCluster::StartWorker(uint32_t rank) {
   TrainerArguments arguments;
   arguments.rank = rank;
   arguments.first_push = ++started_ * kPushesOfOne;
-  arguments.policies = TextOf(policies_);
+  arguments.policies = policies_;
   arguments.record = absl::StrCat(folder_, "/record-", started_);
   arguments.servers = addresses();
   records_[rank].push_back(arguments.record);

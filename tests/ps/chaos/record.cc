@@ -26,12 +26,13 @@ void Recorder::Write(const std::string& line) {
 }
 
 void Recorder::Begin(const RecordedPush& push) {
-  std::string line = absl::StrCat("push ", push.number, " ", push.run, " ",
-                                  push.rank, " ", push.rows.ids.size());
-  for (size_t policy = 0; policy < push.rows.ids.size(); ++policy) {
-    absl::StrAppend(&line, " ", push.rows.owners[policy], " ",
-                    push.rows.ids[policy].size(), " ",
-                    absl::StrJoin(push.rows.ids[policy], " "));
+  std::string line =
+      absl::StrCat("push ", push.number, " ", push.run, " ", push.rank, " ",
+                   push.step, " ", push.ids.size());
+  for (size_t policy = 0; policy < push.ids.size(); ++policy) {
+    absl::StrAppend(&line, " ", push.owners[policy], " ",
+                    push.ids[policy].size(), " ",
+                    absl::StrJoin(push.ids[policy], " "));
   }
   Write(line + "\n");
 }
@@ -49,14 +50,14 @@ namespace {
 RecordedPush PushIn(std::istream* line) {
   RecordedPush push;
   size_t policies = 0;
-  *line >> push.number >> push.run >> push.rank >> policies;
-  push.rows.owners.resize(policies);
-  push.rows.ids.resize(policies);
+  *line >> push.number >> push.run >> push.rank >> push.step >> policies;
+  push.owners.resize(policies);
+  push.ids.resize(policies);
   for (size_t policy = 0; policy < policies; ++policy) {
     size_t servers = 0;
-    *line >> push.rows.owners[policy] >> servers;
-    push.rows.ids[policy].resize(servers);
-    for (uint64_t& id : push.rows.ids[policy]) *line >> id;
+    *line >> push.owners[policy] >> servers;
+    push.ids[policy].resize(servers);
+    for (uint64_t& id : push.ids[policy]) *line >> id;
   }
   return push;
 }

@@ -15,7 +15,10 @@ struct RecordedPush {
   uint64_t number = 0;
   uint64_t run = 0;
   uint32_t rank = 0;
-  PushRows rows;
+  uint64_t step = 0;
+  PushIds ids;
+  // By policy: the server of the dense table.
+  std::vector<size_t> owners;
   bool is_acknowledged = false;  // all servers have counted it
   // True if the same process has a later acknowledged push in the same run.
   // This push is then applied, not only taken.

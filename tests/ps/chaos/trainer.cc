@@ -8,15 +8,17 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "ps/client/define.h"
 #include "ps/client/reattach.h"
 #include "ps/client/worker.h"
+#include "ps/placement/placement_map.h"
 #include "tensor_service/status.h"
 #include "tests/ps/chaos/record.h"
-#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 namespace {
@@ -30,7 +32,7 @@ class Trainer {
  public:
   explicit Trainer(const TrainerArguments& arguments)
       : arguments_(arguments),
-        policies_(PoliciesIn(arguments.policies)),
+        policies_(arguments.policies),
         recorder_(arguments.record),
         next_push_(arguments.first_push),
         reader_([this] {
@@ -106,12 +108,25 @@ class Trainer {
     push.number = next_push_++;
     push.run = worker->connection().run();
     push.rank = arguments_.rank;
-    push.rows = RowsOf(worker->connection(), policies_.size(), push.number);
+    push.step = step;
+    push.ids = IdsOf(worker->connection(), policies_.size(), push.number);
+    push.owners = OwnersIn(worker->connection());
     recorder_.Begin(push);
-    const auto pushed = worker->Push(step, GradientsOf(push.rows));
+    const auto pushed = worker->Push(step, GradientsOf(push.ids));
     if (!pushed.ok()) return pushed.status();
     if (pushed->counted()) recorder_.Acknowledge(push.number);
     return absl::OkStatus();
+  }
+
+  // Returns the servers of the dense tables.
+  std::vector<size_t> OwnersIn(const TrainingConnection& connection) const {
+    std::vector<size_t> owners;
+    for (const TableSpec& table : ModelOf(policies_).tables) {
+      if (!table.is_dense()) continue;
+      owners.push_back(
+          connection.placement().Find(table.name)->ranges[0].server);
+    }
+    return owners;
   }
 
   const TrainerArguments arguments_;
@@ -122,11 +137,30 @@ class Trainer {
   std::thread reader_;
 };
 
+std::vector<Staleness> PoliciesIn(const std::string& text) {
+  std::vector<Staleness> policies;
+  for (const absl::string_view each : absl::StrSplit(text, ',')) {
+    const std::vector<std::string> parts = absl::StrSplit(each, ':');
+    Staleness policy;
+    (void)absl::SimpleAtoi(parts.at(0), &policy.steps);
+    (void)absl::SimpleAtoi(parts.at(1), &policy.backup_workers);
+    policies.push_back(policy);
+  }
+  return policies;
+}
+
 }  // namespace
+
+std::string TextOf(const std::vector<Staleness>& policies) {
+  return absl::StrJoin(
+      policies, ",", [](std::string* text, const Staleness& policy) {
+        absl::StrAppend(text, policy.steps, ":", policy.backup_workers);
+      });
+}
 
 std::vector<std::string> TrainerArguments::ToStrings() const {
   std::vector<std::string> strings = {
-      absl::StrCat(rank), absl::StrCat(first_push), policies, record};
+      absl::StrCat(rank), absl::StrCat(first_push), TextOf(policies), record};
   strings.insert(strings.end(), servers.begin(), servers.end());
   return strings;
 }
@@ -136,7 +170,7 @@ TrainerArguments TrainerArguments::From(
   TrainerArguments arguments;
   (void)absl::SimpleAtoi(strings.at(0), &arguments.rank);
   (void)absl::SimpleAtoi(strings.at(1), &arguments.first_push);
-  arguments.policies = strings.at(2);
+  arguments.policies = PoliciesIn(strings.at(2));
   arguments.record = strings.at(3);
   arguments.servers.assign(strings.begin() + 4, strings.end());
   return arguments;

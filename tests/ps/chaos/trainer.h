@@ -8,14 +8,19 @@
 #include <vector>
 
 #include "ps/client/training_connection.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
+
+// Writes "0:1,-1:0" for a synchronous table with a backup worker and an
+// asynchronous one.
+std::string TextOf(const std::vector<Staleness>& policies);
 
 struct TrainerArguments {
   uint32_t rank = 0;
   uint64_t first_push = 0;  // the number of its first push
-  std::string policies;     // see PoliciesIn()
-  std::string record;       // the path
+  std::vector<Staleness> policies;
+  std::string record;  // the path
   std::vector<std::string> servers;
 
   std::vector<std::string> ToStrings() const;

@@ -42,7 +42,7 @@ absl::StatusOr<ClusterValues> ReadValues(
     spec.rows.push_back({absl::StrCat("r", policy), {}});
     std::vector<uint64_t>& all = spec.rows.back().ids;
     for (const RecordedPush& push : pushes) {
-      const auto& ids = push.rows.ids[policy];
+      const auto& ids = push.ids[policy];
       all.insert(all.end(), ids.begin(), ids.end());
     }
   }

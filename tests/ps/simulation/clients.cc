@@ -4,17 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/client/reattach.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
 namespace {
-
-std::string Dense(size_t policy) { return absl::StrCat("d", policy); }
-std::string Sparse(size_t policy) { return absl::StrCat("r", policy); }
-
-tensor::Tensor Filled(tensor::Shape shape, size_t elements, float value) {
-  return *tensor::Tensor::Of<float>(std::move(shape),
-                                    std::vector<float>(elements, value));
-}
 
 absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
     const TrainingConnection::Channels& channels, bool waits) {
@@ -25,26 +18,6 @@ absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
 }
 
 }  // namespace
-
-Model ModelOf(const std::vector<int64_t>& staleness, uint32_t backup_workers) {
-  Model model;
-  for (size_t policy = 0; policy < staleness.size(); ++policy) {
-    TableSpec dense;
-    dense.name = Dense(policy);
-    dense.rows = DenseSpec{tensor::DType::kF32, {kDenseElements}};
-    dense.staleness = staleness[policy];
-    if (staleness[policy] == 0) dense.backup_workers = backup_workers;
-    dense.optimizer.schedule.learning_rate = 1;
-    TableSpec sparse = dense;
-    sparse.name = Sparse(policy);
-    SparseSpec rows;
-    rows.dim = 1;
-    sparse.rows = rows;
-    model.tables.push_back(dense);
-    model.tables.push_back(sparse);
-  }
-  return model;
-}
 
 void Chief::StartDefine(const Model& model) {
   Definition definition;
@@ -89,14 +62,7 @@ void Trainer::StartJoin() {
 
 void Trainer::StartInitialize(size_t policies) {
   call_ = Call::kInitialize;
-  Start([this, policies] {
-    tensor::Bundle zeros;
-    for (size_t policy = 0; policy < policies; ++policy) {
-      zeros.tensors.push_back(
-          {Dense(policy), Filled({kDenseElements}, kDenseElements, 0)});
-    }
-    return worker_->Initialize(zeros);
-  });
+  Start([this, policies] { return worker_->Initialize(Zeros(policies)); });
 }
 
 void Trainer::StartPull() {
@@ -104,19 +70,10 @@ void Trainer::StartPull() {
   Start([this] { return worker_->Pull(step_).status(); });
 }
 
-void Trainer::StartPush(const Push& push, size_t policies) {
+void Trainer::StartPush(const Push& push) {
   call_ = Call::kPush;
   push_ = push.number;
-  StepGradients gradients;
-  const size_t rows = push.servers();
-  for (size_t policy = 0; policy < policies; ++policy) {
-    gradients.dense.tensors.push_back(
-        {Dense(policy), Filled({kDenseElements}, kDenseElements, 1)});
-    gradients.rows.push_back(
-        {Sparse(policy), push.rows[policy],
-         Filled({static_cast<int64_t>(rows), 1}, rows, kGradient)});
-  }
-  Start([this, gradients] {
+  Start([this, gradients = GradientsOf(push.rows)] {
     const auto pushed = worker_->Push(step_, gradients);
     has_counted_ = pushed.ok() && pushed->counted();
     return pushed.status();

@@ -117,8 +117,7 @@ class Trainer : public Client {
   void StartJoin();
   void StartInitialize(size_t policies);
   void StartPull();
-  // Pushes gradients for all tables of all servers.
-  void StartPush(const Push& push, size_t policies);
+  void StartPush(const Push& push);
   void StartLeave();
   // Handles the error of a call, as a training loop does.
   void StartReattach(const absl::Status& error);
@@ -133,11 +132,6 @@ class Trainer : public Client {
   uint64_t push_ = 0;
   bool has_counted_ = false;
 };
-
-// Returns a model with a dense and a sparse table of each staleness, "d0",
-// "r0", "d1", ... The synchronous ones have `backup_workers`.
-Model ModelOf(const std::vector<int64_t>& staleness, uint32_t backup_workers);
-inline constexpr int64_t kDenseElements = 3;
 
 }  // namespace penstock::ps
 

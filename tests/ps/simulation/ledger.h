@@ -15,15 +15,9 @@
 #include "absl/types/optional.h"
 #include "ps/checkpoint/manifest.h"
 #include "ps/server/model_snapshot.h"
+#include "tests/ps/training/training.h"
 
 namespace penstock::ps {
-
-// The gradient of each row. Each row belongs to one push. The row's value shows
-// how often the push was applied, and over how many pushes the step took a
-// mean. Divisible by each number of workers.
-inline constexpr float kGradient = 6;
-// The ids of push p are from p * kIdsPerPush on.
-inline constexpr uint64_t kIdsPerPush = 100000;
 
 // A push that counted at one server.
 struct Taken {
@@ -38,9 +32,7 @@ struct Push {
   uint32_t rank = 0;
   uint64_t incarnation = 0;
   uint64_t run = 0;  // the worker's
-  // Ids of sparse rows, by policy and server. Each server has one row of each
-  // table.
-  std::vector<std::vector<uint64_t>> rows;
+  PushIds rows;
   std::vector<Taken> taken;  // where it counted
   bool is_acknowledged = false;
   // True if the worker has a later acknowledged push: this one is applied.

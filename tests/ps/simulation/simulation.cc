@@ -34,6 +34,16 @@ std::vector<int64_t> StalenessOf(uint64_t choice) {
   return all[choice % all.size()];
 }
 
+// The synchronous tables have `backup_workers`.
+std::vector<Staleness> PoliciesOf(const std::vector<int64_t>& staleness,
+                                  uint32_t backup_workers) {
+  std::vector<Staleness> policies;
+  for (const int64_t steps : staleness) {
+    policies.push_back({steps, steps == 0 ? backup_workers : 0});
+  }
+  return policies;
+}
+
 // Returns the memory for gradients. A synchronous step must have room.
 size_t ChooseMemory(const std::vector<int64_t>& staleness, uint32_t workers,
                     Dice* dice) {
@@ -59,7 +69,7 @@ Simulation::Simulation(uint64_t seed)
       staleness_(StalenessOf(dice_.Bits())),
       workers_(1 + static_cast<uint32_t>(dice_.Bits() % kMaxWorkers)),
       backup_workers_(workers_ > 1 && dice_.Chance(30) ? 1 : 0),
-      model_(ModelOf(staleness_, backup_workers_)),
+      model_(ModelOf(PoliciesOf(staleness_, backup_workers_))),
       ledger_(staleness_),
       servers_(&mail_, staleness_.size(), workers_,
                ChooseMemory(staleness_, workers_, &dice_)),

@@ -29,13 +29,6 @@ bool AreServersWrong(const absl::Status& status) {
          !absl::StrContains(status.message(), "has to define one");
 }
 
-// Returns an id of `table` that belongs to `server`.
-uint64_t IdOn(const PlacedTable& table, size_t server, uint64_t from) {
-  uint64_t id = from;
-  while (table.ServerOfId(id) != server) ++id;
-  return id;
-}
-
 }  // namespace
 
 // A worker comes only if there is a training, and the chief only if there is
@@ -109,16 +102,8 @@ void Simulation::StartPush(Trainer* trainer) {
   const TrainingConnection& connection = trainer->connection();
   Push& push = ledger_.NewPush(trainer->rank(), trainer->incarnation(),
                                connection.run());
-  for (size_t policy = 0; policy < staleness_.size(); ++policy) {
-    const PlacedTable& table =
-        *connection.placement().Find(absl::StrCat("r", policy));
-    push.rows.emplace_back();
-    for (size_t server = 0; server < connection.servers(); ++server) {
-      push.rows.back().push_back(
-          IdOn(table, server, push.number * kIdsPerPush));
-    }
-  }
-  trainer->StartPush(push, staleness_.size());
+  push.rows = IdsOf(connection, staleness_.size(), push.number);
+  trainer->StartPush(push);
 }
 
 void Simulation::StartChief() {

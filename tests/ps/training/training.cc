@@ -1,18 +1,13 @@
 #include "tests/ps/training/training.h"
 
+#include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "ps/placement/placement_map.h"
 
 namespace penstock::ps {
 namespace {
-
-// The ids of push p are from p * kIdsPerPush on.
-constexpr uint64_t kIdsPerPush = 1000;
 
 std::string Dense(size_t policy) { return absl::StrCat("d", policy); }
 std::string Sparse(size_t policy) { return absl::StrCat("r", policy); }
@@ -23,25 +18,6 @@ tensor::Tensor Filled(tensor::Shape shape, size_t elements, float value) {
 }
 
 }  // namespace
-
-std::string TextOf(const std::vector<Staleness>& policies) {
-  return absl::StrJoin(
-      policies, ",", [](std::string* text, const Staleness& policy) {
-        absl::StrAppend(text, policy.steps, ":", policy.backup_workers);
-      });
-}
-
-std::vector<Staleness> PoliciesIn(const std::string& text) {
-  std::vector<Staleness> policies;
-  for (const absl::string_view each : absl::StrSplit(text, ',')) {
-    const std::vector<std::string> parts = absl::StrSplit(each, ':');
-    Staleness policy;
-    (void)absl::SimpleAtoi(parts.at(0), &policy.steps);
-    (void)absl::SimpleAtoi(parts.at(1), &policy.backup_workers);
-    policies.push_back(policy);
-  }
-  return policies;
-}
 
 Model ModelOf(const std::vector<Staleness>& policies) {
   Model model;
@@ -72,31 +48,28 @@ tensor::Bundle Zeros(size_t policies) {
   return zeros;
 }
 
-PushRows RowsOf(const TrainingConnection& connection, size_t policies,
-                uint64_t push) {
-  PushRows rows;
+PushIds IdsOf(const TrainingConnection& connection, size_t policies,
+              uint64_t push) {
+  PushIds ids(policies);
   for (size_t policy = 0; policy < policies; ++policy) {
     const PlacedTable& table = *connection.placement().Find(Sparse(policy));
-    rows.ids.emplace_back();
     for (size_t server = 0; server < connection.servers(); ++server) {
       uint64_t id = push * kIdsPerPush;
       while (table.ServerOfId(id) != server) ++id;
-      rows.ids.back().push_back(id);
+      ids[policy].push_back(id);
     }
-    rows.owners.push_back(
-        connection.placement().Find(Dense(policy))->ranges[0].server);
   }
-  return rows;
+  return ids;
 }
 
-StepGradients GradientsOf(const PushRows& rows) {
+StepGradients GradientsOf(const PushIds& ids) {
   StepGradients gradients;
-  for (size_t policy = 0; policy < rows.ids.size(); ++policy) {
-    const size_t count = rows.ids[policy].size();
+  for (size_t policy = 0; policy < ids.size(); ++policy) {
+    const size_t count = ids[policy].size();
     gradients.dense.tensors.push_back(
         {Dense(policy), Filled({kDenseElements}, kDenseElements, 1)});
     gradients.rows.push_back(
-        {Sparse(policy), rows.ids[policy],
+        {Sparse(policy), ids[policy],
          Filled({static_cast<int64_t>(count), 1}, count, kGradient)});
   }
   return gradients;

@@ -1,11 +1,11 @@
-// The training of a cluster of processes: its model, and what a push has.
+// The training of whole clusters: its model, and the gradients of a push. The
+// values show which pushes were applied.
 
 #ifndef PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
 #define PENSTOCK_TESTS_PS_TRAINING_TRAINING_H_
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "ps/client/gradients.h"
@@ -20,32 +20,26 @@ namespace penstock::ps {
 // number of workers.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
+// The ids of push p are from p * kIdsPerPush on.
+inline constexpr uint64_t kIdsPerPush = 1000;
 
 struct Staleness {
   int64_t steps = 0;
   uint32_t backup_workers = 0;
 };
 
-// Writes "0,1:-1" for a synchronous table with a backup worker and an
-// asynchronous one.
-std::string TextOf(const std::vector<Staleness>& policies);
-std::vector<Staleness> PoliciesIn(const std::string& text);
-
 // Returns a model with a dense and a sparse table of each staleness: "d0",
 // "r0", "d1", ... Dense values are the number of steps, negative.
 Model ModelOf(const std::vector<Staleness>& policies);
 tensor::Bundle Zeros(size_t policies);
 
-// The rows of one push: no other push has them.
-struct PushRows {
-  // By policy: a row of each server, and which of them lies where the dense
-  // table is.
-  std::vector<std::vector<uint64_t>> ids;
-  std::vector<size_t> owners;
-};
-PushRows RowsOf(const TrainingConnection& connection, size_t policies,
-                uint64_t push);
-StepGradients GradientsOf(const PushRows& rows);
+// The ids of the rows of one push, by policy and server. No other push has
+// these rows.
+using PushIds = std::vector<std::vector<uint64_t>>;
+PushIds IdsOf(const TrainingConnection& connection, size_t policies,
+              uint64_t push);
+// Returns gradients for all tables of all servers.
+StepGradients GradientsOf(const PushIds& ids);
 
 }  // namespace penstock::ps
 
