@@ -95,6 +95,7 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
   // The first acknowledged push that is lost, by rank and run.
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> lost;
   std::vector<float> moves(policies.size());  // next to the dense tables
+  std::map<std::pair<uint32_t, uint64_t>, uint64_t> by_step;  // and by rank
   for (const RecordedPush& push : pushes) {
     const auto blame = [&](const std::string& what) {
       wrong.push_back(
@@ -118,9 +119,15 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
       blame(" is lost, and an acknowledged checkpoint has it");
     }
     if (state == State::kNone) lost.insert({line, push.number});
-    if (state == State::kAll && lost.count(line) > 0) {
+    if (state != State::kAll) continue;
+    if (lost.count(line) > 0) {
       blame(absl::StrCat(" is applied, and the earlier push ", lost[line],
                          " is lost"));
+    }
+    const auto first = by_step.insert({{push.rank, push.step}, push.number});
+    if (!first.second) {
+      blame(absl::StrCat(" is applied, and so is push ", first.first->second,
+                         " of the same step ", push.step));
     }
   }
   for (size_t policy = 0; policy < policies.size(); ++policy) {

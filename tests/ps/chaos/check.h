@@ -21,6 +21,7 @@ namespace penstock::ps {
 // - a push in `required`, which a checkpoint has, is applied;
 // - if an acknowledged push is applied, so are the rank's earlier ones of the
 //   same run: what is lost lies after a cut;
+// - of each step of a rank, one acknowledged push is applied at most;
 // - dense values have the same steps as the rows next to them.
 //
 // In a model with synchronous and other tables, a push that counts may be late

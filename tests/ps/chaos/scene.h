@@ -1,0 +1,114 @@
+// One run of a training on processes, with faults.
+
+#ifndef PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
+#define PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/client/checkpoint.h"
+#include "ps/client/training_connection.h"
+#include "tests/ps/chaos/cluster.h"
+#include "tests/ps/training/training.h"
+
+namespace penstock::ps {
+
+// One run. The order of the faults depends on the seed alone. The speed of the
+// processes depends on the machine. Failures are those of gtest.
+//
+// Most scenes have a drill: a fault at a moment that random faults seldom find.
+class Scene {
+ public:
+  // `folder` gets checkpoints, records and logs.
+  Scene(uint64_t seed, std::string folder);
+  ~Scene() { AwaitSaver(); }
+
+  void Run();
+
+  // Returns what happened, for people.
+  std::string History();
+  size_t acknowledged();
+  size_t checkpoints() const { return checkpoints_; }
+
+ private:
+  enum class Drill { kNone, kSleeper, kWrongServer, kRanksApart };
+  // The answer of a saver, which runs on its own thread.
+  struct Saved {
+    absl::Status status;
+    uint64_t run = 0;
+  };
+
+  static Drill DrillOf(uint64_t seed);
+  std::vector<Staleness> ChoosePolicies();
+  uint32_t ChooseWorkers();
+
+  uint64_t Below(uint64_t bound) { return dice_() % bound; }
+  bool Chance(uint64_t percent) { return Below(100) < percent; }
+  void Say(const std::string& line);
+
+  // Waits until `is_done`, and returns true, or false after the limit.
+  static bool Await(absl::Duration limit, const std::function<bool()>& is_done);
+  // Lets the workers take some steps; not for long, as they may wait for what
+  // is dead.
+  void AwaitProgress();
+  void StartWorkers();
+
+  void Fault();
+  void RestartOne(size_t server);
+  void RestartAll(size_t servers, bool is_proper);
+  absl::Status DefineWithin(absl::Duration timeout);
+
+  static Saved Save(const TrainingConnection::Channels& channels,
+                    const CheckpointOptions& options);
+  // A checkpoint must have the pushes of its training that their workers know
+  // to be applied.
+  void StartSaver();
+  void AwaitSaver();
+  std::map<uint64_t, std::set<uint64_t>> SettledByRun() const;
+
+  // Each rank takes some steps. An operator starts what has ended, and all
+  // servers anew if workers cannot begin.
+  void GoOn(size_t steps);
+  void MustSave();
+  void Check();
+
+  // Starts `servers` servers, whose training has a checkpoint, and steps after
+  // the checkpoint.
+  void TrainBeyondACheckpoint(size_t servers);
+  void RunDrill();
+  // A worker sleeps while all servers restore an older checkpoint. The worker's
+  // pushes are of the earlier run.
+  void SleepThroughARestart();
+  // One server has no --restore: all are refused.
+  void StartOneServerWithoutRestore();
+  // Ranks with different clocks go on from a checkpoint.
+  void RestoreWithRanksApart();
+
+  std::mt19937_64 dice_;
+  const Drill drill_;
+  const std::vector<Staleness> policies_;
+  ProcessCluster cluster_;
+  std::vector<std::string> history_;
+  size_t improper_ = 0;  // starts in a wrong way
+  size_t checkpoints_ = 0;
+  std::set<uint64_t> required_;  // pushes that a checkpoint has
+
+  std::thread saver_;
+  Saved saved_;  // the saver's, until it was joined
+  std::map<uint64_t, std::set<uint64_t>> settled_;  // before the saver began
+  size_t improper_before_ = 0;
+  bool was_proper_ = false;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
