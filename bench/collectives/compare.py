@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 
-GLOO = pathlib.Path(__file__).resolve().parent / "gloo.py"
+GLOO = pathlib.Path(__file__).resolve().parent / "pytorch.py"
 
 
 def main():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures torch's gloo in the same form as collectives.cc.
 
-Usage: gloo.py --ranks=2 --operations=all_reduce,barrier --sizes=8,1048576.
+Usage: pytorch.py --ranks=2 --operations=all_reduce,barrier --sizes=8,1048576.
 Needs torch with gloo. Prints a line of JSON for each operation and size.
 """
 
