@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Measures torch's gloo in the same form as collectives.cc.
+"""Measures a backend of PyTorch in the same form as collectives.cc.
 
-Usage: pytorch.py --ranks=2 --operations=all_reduce,barrier --sizes=8,1048576.
-Needs torch with gloo. Prints a line of JSON for each operation and size.
+Usage: pytorch.py --backend=gloo --ranks=2 --operations=all_reduce,barrier
+                  --sizes=8,1048576
+Needs torch, and for --backend=penstock also penstock.torch. Prints a line of
+JSON for each operation and size.
 """
 
 import argparse
@@ -16,7 +18,10 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-# The same numbers as in collectives.cc.
+# The names in the rows.
+LIBRARIES = {"gloo": "gloo", "penstock": "penstock.torch"}
+
+# As in collectives.cc.
 SMALL_ROUNDS, FEWEST_ROUNDS, BYTES_IN_ALL = 2000, 10, 512 << 20
 
 
@@ -33,8 +38,10 @@ def call(operation, ranks, elements):
 
 
 def measure(rank, options, store):
-    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank,
-                            world_size=options.ranks)
+    if options.backend == "penstock":
+        import penstock.torch
+    dist.init_process_group(options.backend, init_method=f"file://{store}",
+                            rank=rank, world_size=options.ranks)
     torch.set_num_threads(1)
     for operation in options.operations.split(","):
         sizes = [0] if operation == "barrier" else [
@@ -51,7 +58,8 @@ def measure(rank, options, store):
             times = sorted(times[rounds // 10:])
             if rank == 0:
                 print(json.dumps({
-                    "library": "gloo", "operation": operation,
+                    "library": LIBRARIES[options.backend],
+                    "operation": operation,
                     "ranks": options.ranks, "bytes": size,
                     "p50_us": round(statistics.median(times), 2),
                     "p99_us": round(times[len(times) * 99 // 100], 2),
@@ -61,6 +69,7 @@ def measure(rank, options, store):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=LIBRARIES, default="gloo")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--operations",
                         default="all_reduce,broadcast,barrier")

@@ -11,6 +11,12 @@ import unittest
 PROGRAM = "bench/collectives/collectives"
 OPERATIONS = ["all_reduce", "broadcast", "reduce_scatter", "all_gather",
               "all_to_all", "barrier"]
+# Prints a row. The second argument of pytorch.py is its backend.
+FAKE = r"""#!/bin/sh
+case $2 in *gloo) library=gloo time=7;; *) library=penstock.torch time=3.5;; esac
+echo "{\"library\": \"%s\", \"bytes\": 8, \"operation\": \"all_reduce\", \
+\"p50_us\": %s}"
+"""
 
 
 def output(*command):
@@ -45,20 +51,20 @@ class CollectivesTest(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("slots of 100 bytes", run.stderr)
 
-    def test_the_comparison_takes_medians_and_a_ratio(self):
+    def test_the_comparison_takes_medians_and_ratios(self):
         with tempfile.TemporaryDirectory() as folder:
-            fakes = {}
-            for library, time in [("penstock", 2), ("gloo", 7)]:
-                row = json.dumps({"library": library, "bytes": 8,
-                                  "operation": "all_reduce", "p50_us": time})
-                fakes[library] = pathlib.Path(folder, library)
-                fakes[library].write_text(f"#!/bin/sh\necho '{row}'\n")
-                fakes[library].chmod(0o755)
-            table = output("bench/collectives/compare.py",
-                           str(fakes["penstock"]),
-                           f"--python={fakes['gloo']}")
+            program = pathlib.Path(folder, "penstock")
+            program.write_text(FAKE % ("penstock", 2))
+            # Stands for Python with pytorch.py.
+            python = pathlib.Path(folder, "python")
+            python.write_text(FAKE % ("$library", "$time"))
+            for fake in (program, python):
+                fake.chmod(0o755)
+            table = output("bench/collectives/compare.py", str(program),
+                           f"--python={python}", "--torch-backend")
         self.assertEqual(table.splitlines()[1].split(),
-                         ["all_reduce", "8", "2.00", "7.00", "3.5"])
+                         ["all_reduce", "8", "7.00", "2.00", "3.5", "3.50",
+                          "2.0"])
 
 
 if __name__ == "__main__":
