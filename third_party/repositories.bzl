@@ -1,9 +1,9 @@
 """The source of each library outside the tree.
 
-Debian's packages hold all of them but three: gRPC's internal headers, which no
-package ships, TensorFlow, and CUDA's compiler. tools/setup takes the headers
-from gRPC's own Debian source package, and TensorFlow, if asked to, from PyPI.
-The compiler is used where it is installed.
+Debian's packages hold all of them but four: gRPC's internal headers, which no
+package ships, TensorFlow, PyTorch, and CUDA's compiler. tools/setup takes the
+headers from gRPC's own Debian source package, and TensorFlow and PyTorch, if
+asked to, from PyPI. The compiler is used where it is installed.
 """
 
 def _grpc_source_impl(ctx):
@@ -70,6 +70,53 @@ _tensorflow = repository_rule(
     implementation = _tensorflow_impl,
     attrs = {"build_file": attr.label(mandatory = True)},
     environ = ["PENSTOCK_TENSORFLOW", "XDG_CACHE_HOME", "HOME"],
+    local = True,
+)
+
+# The PyTorch of a virtual environment: its headers and libraries. If there is
+# none, a build leaves out targets that need it.
+def _torch_impl(ctx):
+    environment = ctx.os.environ.get("PENSTOCK_TORCH", "")
+    if not environment:
+        cache = ctx.os.environ.get("XDG_CACHE_HOME", "")
+        if not cache:
+            cache = ctx.os.environ.get("HOME", "/root") + "/.cache"
+        environment = cache + "/penstock/torch"
+    lib = ctx.path(environment + "/lib")
+    found = None
+    for python in lib.readdir() if lib.exists else []:
+        package = python.get_child("site-packages").get_child("torch")
+        if package.get_child("version.py").exists:
+            found = package
+    if found == None:
+        ctx.file("defs.bzl", "TORCH_RELEASE = ''\nTORCH_PYTHON = ''\n")
+        ctx.file("BUILD", """
+package(default_visibility = ["//visibility:public"])
+cc_library(name = "headers")
+cc_library(name = "libraries")
+""")
+        return
+
+    # Without `import torch`, which takes seconds and needs CUDA's libraries.
+    result = ctx.execute([
+        environment + "/bin/python3",
+        "-c",
+        "import importlib.metadata as m; " +
+        "print(m.version('torch').split('+')[0])",
+    ])
+    if result.return_code != 0:
+        fail("PyTorch in %s: %s" % (environment, result.stderr))
+    ctx.symlink(found.get_child("include"), "include")
+    for library in ["libtorch_python.so", "libtorch_cpu.so", "libc10.so"]:
+        ctx.symlink(found.get_child("lib").get_child(library), library)
+    ctx.file("defs.bzl", "TORCH_RELEASE = '%s'\nTORCH_PYTHON = '%s'\n" %
+                         (result.stdout.strip(), environment + "/bin/python3"))
+    ctx.symlink(ctx.attr.build_file, "BUILD")
+
+_torch = repository_rule(
+    implementation = _torch_impl,
+    attrs = {"build_file": attr.label(mandatory = True)},
+    environ = ["PENSTOCK_TORCH", "XDG_CACHE_HOME", "HOME"],
     local = True,
 )
 
@@ -178,6 +225,10 @@ def penstock_repositories():
     _tensorflow(
         name = "tensorflow",
         build_file = "//third_party/tensorflow:tensorflow.BUILD",
+    )
+    _torch(
+        name = "torch",
+        build_file = "//third_party/torch:torch.BUILD",
     )
     _grpc_source(
         name = "grpc_internal",
