@@ -366,6 +366,19 @@ LAYERS = {
         "transport/rpc",
         "transport/pool.h",
     ],
+    # The c10d backend for PyTorch.
+    "frameworks/torch": [
+        "penstock/options.h",
+        "transport/base",
+        "transport/progress/fork_count.h",
+        "transport/memory/bytes.h",
+        "transport/settings",
+        "transport/rpc",
+        "tensor_service/dtype.h",
+        "collectives/reduction",
+        "collectives",
+        "collectives/host",
+    ],
     # The command `penstock`, which inspects this machine with the code of
     # the layers.
     "cli/text": ["transport/base"],

@@ -34,6 +34,7 @@ constexpr const char* kVariablesOfOthers[] = {
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
     "PENSTOCK_TENSORFLOW_MEMORY",
+    "PENSTOCK_TORCH",
 };
 
 std::vector<std::string> KnownVariables() {

@@ -27,6 +27,7 @@ NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
     "PENSTOCK_TENSORFLOW_MEMORY",
+    "PENSTOCK_TORCH",
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")

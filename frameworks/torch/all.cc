@@ -1,0 +1,13 @@
+// All sources that include PyTorch's headers, compiled at once: the headers
+// take longer than the sources.
+
+// IWYU pragma: begin_keep
+#include "frameworks/torch/backend.cc"    // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/exchanges.cc"  // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/gathers.cc"    // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/messages.cc"   // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/module.cc"     // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/reductions.cc"  // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/tensors.cc"  // NOLINT(bugprone-suspicious-include)
+#include "frameworks/torch/work.cc"     // NOLINT(bugprone-suspicious-include)
+// IWYU pragma: end_keep

@@ -1,0 +1,133 @@
+// The c10d backend "penstock".
+
+#ifndef PENSTOCK_FRAMEWORKS_TORCH_BACKEND_H_
+#define PENSTOCK_FRAMEWORKS_TORCH_BACKEND_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "collectives/group.h"
+#include "frameworks/torch/engine.h"
+#include "frameworks/torch/mailbox.h"
+#include "frameworks/torch/torch_headers.h"
+#include "frameworks/torch/work.h"
+
+namespace penstock {
+namespace pytorch {
+
+// A process group for tensors of the CPU. Functions have the names and the
+// meaning that c10d gives them.
+//
+// A wrong argument throws at once. Errors of an operation are thrown by the
+// Work's wait(), as c10.DistBackendError. Operations of which the caller says
+// that it waits for them run in the caller's thread.
+//
+// Thread-safe.
+class Backend final : public c10d::Backend {
+ public:
+  using Work = c10::intrusive_ptr<c10d::Work>;
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<Tensors>;
+
+  // Meets the other ranks by the store. Throws if they cannot form a group.
+  Backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+          const c10::intrusive_ptr<Options>& options);
+  ~Backend() override;
+
+  const std::string getBackendName() const override { return "penstock"; }
+  c10::intrusive_ptr<Options> getBackendOptions() override { return options_; }
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+  void abort() override { engine_->Abort(); }
+  void shutdown() override { engine_->Close(); }
+
+  bool supportsSplitting() const override { return true; }
+  c10::intrusive_ptr<c10d::Backend> split(
+      const c10::intrusive_ptr<c10d::Store>& store,
+      const std::vector<int>& ranks,
+      const c10::intrusive_ptr<Options>& options) override;
+
+  Work broadcast(Tensors& tensors, const c10d::BroadcastOptions& options =
+                                       c10d::BroadcastOptions()) override;
+  Work allreduce(Tensors& tensors, const c10d::AllreduceOptions& options =
+                                       c10d::AllreduceOptions()) override;
+  Work allreduce_coalesced(Tensors& tensors,
+                           const c10d::AllreduceCoalescedOptions& options =
+                               c10d::AllreduceCoalescedOptions()) override;
+  Work reduce(Tensors& tensors, const c10d::ReduceOptions& options =
+                                    c10d::ReduceOptions()) override;
+  Work allgather(TensorLists& outputs, Tensors& inputs,
+                 const c10d::AllgatherOptions& options =
+                     c10d::AllgatherOptions()) override;
+  Work _allgather_base(at::Tensor& output, at::Tensor& input,
+                       const c10d::AllgatherOptions& options =
+                           c10d::AllgatherOptions()) override;
+  Work allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                           const c10d::AllgatherOptions& options =
+                               c10d::AllgatherOptions()) override;
+  Work allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                       const c10d::AllgatherOptions& options =
+                                           c10d::AllgatherOptions()) override;
+  Work gather(
+      TensorLists& outputs, Tensors& inputs,
+      const c10d::GatherOptions& options = c10d::GatherOptions()) override;
+  Work scatter(
+      Tensors& outputs, TensorLists& inputs,
+      const c10d::ScatterOptions& options = c10d::ScatterOptions()) override;
+  Work reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                      const c10d::ReduceScatterOptions& options =
+                          c10d::ReduceScatterOptions()) override;
+  Work _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                            const c10d::ReduceScatterOptions& options =
+                                c10d::ReduceScatterOptions()) override;
+  Work reduce_scatter_tensor_coalesced(
+      Tensors& outputs, Tensors& inputs,
+      const c10d::ReduceScatterOptions& options =
+          c10d::ReduceScatterOptions()) override;
+  Work alltoall_base(
+      at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes,
+      std::vector<int64_t>& input_sizes,
+      const c10d::AllToAllOptions& options = c10d::AllToAllOptions()) override;
+  Work alltoall(
+      Tensors& outputs, Tensors& inputs,
+      const c10d::AllToAllOptions& options = c10d::AllToAllOptions()) override;
+  Work barrier(
+      const c10d::BarrierOptions& options = c10d::BarrierOptions()) override;
+
+  // wait() of a message throws at the group's timeout.
+  Work send(Tensors& tensors, int to, int tag) override;
+  Work recv(Tensors& tensors, int from, int tag) override;
+  Work recvAnysource(Tensors& tensors, int tag) override;
+
+ private:
+  using Run = std::function<absl::Status(collectives::Group* group)>;
+
+  // Runs `run` after all earlier operations: in this thread, or on another one
+  // if `async`.
+  Work Start(c10d::OpType type, const char* title, bool async,
+             const Tensors& inputs, Tensors outputs, Run run);
+  void RunOnGroup(Operation* operation, const char* title, const Run& run);
+
+  c10::intrusive_ptr<Operation> MakeMessage(c10d::OpType type,
+                                            const char* title,
+                                            const Tensors& tensors);
+  // Returns a function that ends the operation.
+  Mailbox::Done EndOf(const c10::intrusive_ptr<Operation>& operation,
+                      const char* title, std::function<void()> received);
+  Work Receive(c10d::OpType type, const char* title, const Tensors& tensors,
+               int from, int tag);
+  void CheckOwner(const char* title) const;
+
+  const c10::intrusive_ptr<Options> options_;
+  std::atomic<uint64_t> sequence_{0};
+  const std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace pytorch
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TORCH_BACKEND_H_

@@ -1,0 +1,303 @@
+#include "frameworks/torch/mailbox.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "collectives/group.h"
+#include "frameworks/torch/workers.h"
+#include "penstock/options.h"
+#include "tensor_service/dtype.h"
+#include "transport/base/mutex.h"
+#include "transport/base/token.h"
+#include "transport/memory/bytes.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/client.h"
+#include "transport/rpc/server.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace pytorch {
+namespace {
+
+// Larger messages are copied on another thread than that of the connections.
+constexpr int64_t kCopiedAtOnce = 64 * 1024;
+
+std::string NameOf(int rank) { return absl::StrCat("rank ", rank); }
+
+}  // namespace
+
+// A rank's port, as the ranks exchange it.
+struct Mailbox::Address {
+  int32_t port;  // 0: the rank has no mailbox
+  char token[base::kTokenBytes];
+};
+
+struct Mailbox::State : std::enable_shared_from_this<State> {
+  int rank = 0;
+  Workers* workers = nullptr;
+  Settings settings;
+  std::vector<Address> addresses;
+
+  base::Mutex mu;
+  absl::Status end ABSL_GUARDED_BY(mu);
+  std::vector<Peer> peers ABSL_GUARDED_BY(mu);
+  std::list<Letter> letters ABSL_GUARDED_BY(mu);
+  std::list<Slot> slots ABSL_GUARDED_BY(mu);
+  // Sends whose `done` has not run.
+  int sends ABSL_GUARDED_BY(mu) = 0;
+  std::condition_variable_any sent;
+
+  // Connects to a rank, once. Returns the error if that rank cannot be reached.
+  absl::Status Connect(int peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  absl::Status CheckSender(int from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void OnLost(int peer, const absl::Status& why);
+  void OnCall(std::shared_ptr<rpc::IncomingCall> call);
+  void Deliver(const Letter& letter, const Slot& slot);
+  void EndSend();
+};
+
+void Mailbox::State::EndSend() {
+  base::MutexLock lock(&mu);
+  if (--sends == 0) sent.notify_all();
+}
+
+absl::Status Mailbox::State::Connect(int peer) {
+  if (!end.ok()) return end;
+  if (peer < 0 || peer >= static_cast<int>(peers.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank is ", peer, ", expected 0 to ", peers.size() - 1));
+  }
+  if (!peers[peer].lost.ok()) return peers[peer].lost;
+  if (peers[peer].client != nullptr) return absl::OkStatus();
+  const Address& address = addresses[peer];
+  if (address.port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat(NameOf(peer), " could not open a port for messages"));
+  }
+  rpc::Client::Options options;
+  options.target = absl::StrCat("127.0.0.1:", address.port);
+  options.token = std::string(address.token, sizeof address.token);
+  options.settings = settings;
+  auto client = rpc::Client::Connect(
+      options, [self = shared_from_this(), peer](const absl::Status& why) {
+        self->OnLost(peer, why);
+      });
+  if (!client.ok()) return client.status();
+  peers[peer].client = *std::move(client);
+  return absl::OkStatus();
+}
+
+// A receive from any rank fails if no rank is left.
+absl::Status Mailbox::State::CheckSender(int from) {
+  if (from != kAnyRank) return Connect(from);
+  absl::Status last = absl::UnavailableError("there is no other rank");
+  bool some = false;
+  for (int peer = 0; peer < static_cast<int>(peers.size()); ++peer) {
+    if (peer == rank) continue;
+    absl::Status status = Connect(peer);
+    some = some || status.ok();
+    if (!status.ok()) last = status;
+  }
+  return some ? absl::OkStatus() : last;
+}
+
+void Mailbox::State::OnLost(int peer, const absl::Status& why) {
+  std::list<Slot> failed;
+  absl::Status lost;
+  {
+    base::MutexLock lock(&mu);
+    lost = absl::UnavailableError(absl::StrCat(
+        NameOf(peer), " has died or left the group (", why.message(), ")"));
+    peers[peer].lost = lost;
+    for (auto slot = slots.begin(); slot != slots.end();) {
+      const auto next = std::next(slot);
+      const bool all_lost =
+          slot->from == kAnyRank && !CheckSender(kAnyRank).ok();
+      if (slot->from == peer || all_lost) {
+        failed.splice(failed.end(), slots, slot);
+      }
+      slot = next;
+    }
+  }
+  for (const Slot& slot : failed) slot.done(lost, slot.from);
+}
+
+void Mailbox::State::OnCall(std::shared_ptr<rpc::IncomingCall> call) {
+  const std::vector<std::string> head =
+      absl::StrSplit(call->request().metadata, ' ');
+  Letter letter{0, 0, std::move(call)};
+  std::list<Slot> taken;
+  {
+    base::MutexLock lock(&mu);
+    if (head.size() != 2 || !absl::SimpleAtoi(head[0], &letter.from) ||
+        !absl::SimpleAtoi(head[1], &letter.tag) || letter.from < 0 ||
+        letter.from >= static_cast<int>(peers.size()) || !end.ok()) {
+      return letter.call->Respond(
+          end.ok() ? absl::InvalidArgumentError("malformed message") : end);
+    }
+    const auto slot =
+        std::find_if(slots.begin(), slots.end(), [&](const Slot& one) {
+          return one.tag == letter.tag &&
+                 (one.from == letter.from || one.from == kAnyRank);
+        });
+    if (slot == slots.end()) return letters.push_back(std::move(letter));
+    taken.splice(taken.end(), slots, slot);
+  }
+  Deliver(letter, taken.front());
+}
+
+void Mailbox::State::Deliver(const Letter& letter, const Slot& slot) {
+  const memory::Payload& payload = letter.call->request().payload;
+  const auto size = static_cast<int64_t>(payload.size());
+  if (size != slot.size) {
+    const absl::Status status = absl::InvalidArgumentError(
+        absl::StrCat(NameOf(letter.from), " sends ", size, " bytes, and ",
+                     NameOf(rank), " expects ", slot.size));
+    letter.call->Respond(status);
+    return slot.done(status, letter.from);
+  }
+  const auto copy = [letter, slot] {
+    letter.call->request().payload.CopyTo(static_cast<uint8_t*>(slot.into));
+    letter.call->Respond(rpc::Response());
+    slot.done(absl::OkStatus(), letter.from);
+  };
+  if (size <= kCopiedAtOnce) {
+    copy();
+  } else {
+    workers->Run(copy);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
+    collectives::Group* group, Workers* workers) {
+  auto state = std::make_shared<State>();
+  state->rank = group->rank();
+  state->workers = workers;
+  state->addresses.resize(group->ranks());
+  {
+    base::MutexLock lock(&state->mu);
+    state->peers.resize(group->ranks());
+  }
+  absl::StatusOr<Settings> settings = ResolveSettings(Options());
+  absl::StatusOr<std::string> token = base::NewToken();
+  absl::StatusOr<std::unique_ptr<rpc::Server>> server =
+      absl::UnknownError("not started");
+  if (settings.ok() && token.ok()) {
+    state->settings = *settings;
+    rpc::Server::Options options;
+    options.address = "127.0.0.1:0";
+    options.token = *token;
+    options.settings = *settings;
+    options.max_receive_bytes = std::numeric_limits<int64_t>::max();
+    server = rpc::Server::Start(
+        options, [state](std::shared_ptr<rpc::IncomingCall> call) {
+          state->OnCall(std::move(call));
+        });
+  }
+  // Without a port, this rank still tells the others, which wait for it.
+  Address own = {};
+  if (server.ok()) {
+    own.port = (*server)->port();
+    std::memcpy(own.token, token->data(), sizeof own.token);
+  }
+  const absl::Status told =
+      group->AllGather(tensor::DType::kUint8, &own, state->addresses.data(),
+                       static_cast<int64_t>(sizeof own));
+  if (!told.ok()) return told;
+  if (!settings.ok()) return settings.status();
+  if (!server.ok()) return server.status();
+  return std::unique_ptr<Mailbox>(
+      new Mailbox(std::move(state), *std::move(server)));
+}
+
+Mailbox::~Mailbox() {
+  End(absl::CancelledError("the group is gone"));
+  base::MutexLock lock(&state_->mu);
+  while (state_->sends > 0) state_->sent.wait(state_->mu);
+}
+
+void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
+  absl::Status status;
+  {
+    base::MutexLock lock(&state_->mu);
+    status = state_->Connect(to);
+    if (status.ok()) {
+      rpc::Request request;
+      request.method = "message";
+      request.metadata = absl::StrCat(state_->rank, " ", tag);
+      request.payload = memory::Payload(std::move(bytes));
+      ++state_->sends;
+      // Under the lock, so that messages keep their order.
+      state_->peers[to].client->Call(
+          std::move(request),
+          [done, state = state_](const absl::StatusOr<rpc::Response>& answer) {
+            done(answer.status(), state->rank);
+            state->EndSend();
+          });
+      return;
+    }
+  }
+  done(status, state_->rank);
+}
+
+void Mailbox::Receive(int from, uint32_t tag, void* into, int64_t size,
+                      Done done) {
+  Slot slot{from, tag, into, size, std::move(done)};
+  std::list<Letter> taken;
+  absl::Status status;
+  {
+    base::MutexLock lock(&state_->mu);
+    auto& letters = state_->letters;
+    const auto letter =
+        std::find_if(letters.begin(), letters.end(), [&](const Letter& one) {
+          return one.tag == tag && (from == kAnyRank || one.from == from);
+        });
+    if (letter != letters.end() && state_->end.ok()) {
+      taken.splice(taken.end(), letters, letter);
+    } else {
+      status = state_->CheckSender(from);
+      if (status.ok()) state_->slots.push_back(slot);
+    }
+  }
+  if (!taken.empty()) return state_->Deliver(taken.front(), slot);
+  if (!status.ok()) slot.done(status, from);
+}
+
+void Mailbox::End(const absl::Status& why) {
+  std::vector<Peer> peers;
+  std::list<Letter> letters;
+  std::list<Slot> slots;
+  std::unique_ptr<rpc::Server> server;
+  {
+    base::MutexLock lock(&state_->mu);
+    if (!state_->end.ok()) return;
+    state_->end = why;
+    server = std::move(server_);
+    letters.swap(state_->letters);
+    slots.swap(state_->slots);
+    for (Peer& peer : state_->peers) {
+      peers.emplace_back();
+      peers.back().client = std::move(peer.client);
+    }
+  }
+  // The peers' connections end, and so do their receives from this rank.
+  server.reset();
+  for (const Slot& slot : slots) slot.done(why, slot.from);
+}
+
+}  // namespace pytorch
+}  // namespace penstock

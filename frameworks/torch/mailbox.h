@@ -1,0 +1,93 @@
+// Messages between the ranks of a group, with tags.
+
+#ifndef PENSTOCK_FRAMEWORKS_TORCH_MAILBOX_H_
+#define PENSTOCK_FRAMEWORKS_TORCH_MAILBOX_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "collectives/group.h"
+#include "frameworks/torch/workers.h"
+#include "transport/base/mutex.h"
+#include "transport/memory/bytes.h"
+#include "transport/rpc/client.h"
+#include "transport/rpc/server.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace pytorch {
+
+// A rank's port for messages, and its connections to other ranks. A message
+// goes to the receive that names its sender and tag, in the order of the sends.
+// A send ends when its message has been received. The path of a message is that
+// of other calls of Penstock.
+//
+// Thread-safe.
+class Mailbox {
+ public:
+  static constexpr int kAnyRank = -1;
+  // Runs once, on any thread, without locks. Must not block. `source` is the
+  // rank of the sender.
+  using Done = std::function<void(const absl::Status& status, int source)>;
+
+  // Tells all ranks of the group this rank's port, and learns theirs. All ranks
+  // call this. `workers` outlives the mailbox.
+  static absl::StatusOr<std::unique_ptr<Mailbox>> Open(
+      collectives::Group* group, Workers* workers);
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+  // Ends all pending operations with CANCELLED, and waits until each `done` of
+  // a send has run.
+  ~Mailbox();
+
+  // Sends a message. `bytes` keeps its memory alive and unchanged until `done`.
+  // Reports UNAVAILABLE if the receiver dies or leaves, INVALID_ARGUMENT if the
+  // receiver expects another size.
+  void Send(int to, uint32_t tag, memory::Bytes bytes, Done done);
+
+  // Receives a message of `size` bytes into memory that lives until `done`.
+  // Reports UNAVAILABLE if the sender dies or leaves before it sends.
+  void Receive(int from, uint32_t tag, void* into, int64_t size, Done done);
+
+  // Ends all present and later operations with `why`.
+  void End(const absl::Status& why);
+
+ private:
+  struct Address;
+  // A message that nobody has asked for yet.
+  struct Letter {
+    int from;
+    uint32_t tag;
+    std::shared_ptr<rpc::IncomingCall> call;
+  };
+  struct Slot {
+    int from;
+    uint32_t tag;
+    void* into;
+    int64_t size;
+    Done done;
+  };
+  struct Peer {
+    std::unique_ptr<rpc::Client> client;
+    absl::Status lost;  // the reason, once the connection is over
+  };
+  // State that callbacks share, which may outlive the mailbox.
+  struct State;
+
+  Mailbox(std::shared_ptr<State> state, std::unique_ptr<rpc::Server> server)
+      : state_(std::move(state)), server_(std::move(server)) {}
+
+  const std::shared_ptr<State> state_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+}  // namespace pytorch
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TORCH_MAILBOX_H_

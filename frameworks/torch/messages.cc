@@ -1,0 +1,93 @@
+// Messages from rank to rank.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "frameworks/torch/backend.h"
+#include "frameworks/torch/errors.h"
+#include "frameworks/torch/mailbox.h"
+#include "frameworks/torch/tensors.h"
+#include "frameworks/torch/torch_headers.h"
+#include "frameworks/torch/work.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace pytorch {
+namespace {
+
+using c10d::OpType;
+
+// A tensor, and its elements without gaps.
+struct Held {
+  explicit Held(const at::Tensor& held) : tensor(held), packed(tensor) {}
+  const at::Tensor tensor;
+  const Packed packed;
+};
+
+}  // namespace
+
+c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
+                                                   const char* title,
+                                                   const Tensors& tensors) {
+  CheckOwner(title);
+  Operation::Description description{type, title};
+  description.timeout = options_->timeout;
+  return c10::make_intrusive<Operation>(getRank(), description, tensors,
+                                        tensors, nullptr);
+}
+
+Mailbox::Done Backend::EndOf(const c10::intrusive_ptr<Operation>& operation,
+                             const char* title,
+                             std::function<void()> received) {
+  return
+      [operation, title, received = std::move(received),
+       workers = engine_->workers()](const absl::Status& status, int source) {
+        if (status.ok() && received) received();
+        operation->set_source(source);
+        operation->Finish(status.ok() ? nullptr : ErrorOf(title, status));
+        // Callbacks of the future may wait.
+        if (operation->has_future()) {
+          workers->Run([operation] { operation->CompleteFuture(); });
+        }
+      };
+}
+
+Backend::Work Backend::send(Tensors& tensors, int to, int tag) {
+  static constexpr char kTitle[] = "penstock:send";
+  const auto held = std::make_shared<Held>(OnlyTensor("send", tensors));
+  auto operation = MakeMessage(OpType::SEND, kTitle, tensors);
+  memory::Bytes bytes;
+  bytes.data = static_cast<const uint8_t*>(held->packed.data());
+  bytes.size = held->packed.tensor().nbytes();
+  bytes.owner = held;
+  engine_->mailbox()->Send(to, static_cast<uint32_t>(tag), std::move(bytes),
+                           EndOf(operation, kTitle, nullptr));
+  return operation;
+}
+
+Backend::Work Backend::Receive(OpType type, const char* title,
+                               const Tensors& tensors, int from, int tag) {
+  const auto held = std::make_shared<Held>(OnlyTensor("recv", tensors));
+  auto operation = MakeMessage(type, title, tensors);
+  const auto unpack = [held] { held->packed.Unpack(); };
+  engine_->mailbox()->Receive(
+      from, static_cast<uint32_t>(tag), held->packed.data(),
+      static_cast<int64_t>(held->packed.tensor().nbytes()),
+      EndOf(operation, title, unpack));
+  return operation;
+}
+
+Backend::Work Backend::recv(Tensors& tensors, int from, int tag) {
+  return Receive(OpType::RECV, "penstock:recv", tensors, from, tag);
+}
+
+Backend::Work Backend::recvAnysource(Tensors& tensors, int tag) {
+  return Receive(OpType::RECVANYSOURCE, "penstock:recvAnySource", tensors,
+                 Mailbox::kAnyRank, tag);
+}
+
+}  // namespace pytorch
+}  // namespace penstock

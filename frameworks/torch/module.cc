@@ -1,0 +1,36 @@
+// The Python module, which makes backends for penstock.torch.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "frameworks/torch/backend.h"
+#include "frameworks/torch/torch_headers.h"
+
+namespace penstock {
+namespace pytorch {
+namespace {
+
+c10::intrusive_ptr<c10d::Backend> Create(
+    const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+    std::chrono::milliseconds timeout, const std::string& group_name,
+    const std::vector<uint64_t>& global_ranks) {
+  auto options =
+      c10::make_intrusive<c10d::Backend::Options>("penstock", timeout);
+  options->group_name = group_name;
+  options->global_ranks_in_group = global_ranks;
+  return c10::make_intrusive<Backend>(store, rank, size, options);
+}
+
+}  // namespace
+}  // namespace pytorch
+}  // namespace penstock
+
+PYBIND11_MODULE(_backend, module) {
+  module.attr("built_for") = PENSTOCK_TORCH_RELEASE;
+  module.def("create", &penstock::pytorch::Create, py::arg("store"),
+             py::arg("rank"), py::arg("size"), py::arg("timeout"),
+             py::arg("group_name"), py::arg("global_ranks"),
+             py::call_guard<py::gil_scoped_release>());
+}

@@ -1,0 +1,40 @@
+// How the ranks of a process group find each other by a key-value store.
+
+#ifndef PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_
+#define PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "collectives/group.h"
+#include "collectives/host/group.h"
+
+namespace penstock {
+namespace pytorch {
+
+// A store that all ranks share, such as c10d's. Fresh for each group.
+class Board {
+ public:
+  virtual ~Board() = default;
+  virtual absl::Status Set(const std::string& key,
+                           const std::string& value) = 0;
+  // Waits until some rank has set the key.
+  virtual absl::StatusOr<std::string> Get(const std::string& key,
+                                          absl::Duration timeout) = 0;
+};
+
+// Forms a group of options.ranks ranks, which all call this. Returns
+// UNAVAILABLE, on all ranks, with the reason, if the ranks cannot form a group:
+// if one is on another host, in another network namespace or of another user.
+// Returns the board's error if the board fails. Blocks for at most
+// options.timeout for each rank.
+absl::StatusOr<std::unique_ptr<collectives::Group>> FormGroup(
+    Board* board, int rank, const collectives::HostGroupOptions& options);
+
+}  // namespace pytorch
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_

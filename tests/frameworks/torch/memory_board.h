@@ -1,0 +1,73 @@
+// A board in memory, and the ranks of a group as threads of a test.
+
+#ifndef PENSTOCK_TESTS_FRAMEWORKS_TORCH_MEMORY_BOARD_H_
+#define PENSTOCK_TESTS_FRAMEWORKS_TORCH_MEMORY_BOARD_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "collectives/group.h"
+#include "collectives/host/group.h"
+#include "frameworks/torch/rendezvous.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace pytorch {
+
+class MemoryBoard final : public Board {
+ public:
+  absl::Status Set(const std::string& key, const std::string& value) override {
+    absl::MutexLock lock(&mu_);
+    values_[key] = value;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Get(const std::string& key,
+                                  absl::Duration timeout) override {
+    absl::MutexLock lock(&mu_);
+    const auto is_there = [&] {
+      mu_.AssertHeld();
+      return values_.count(key) > 0;
+    };
+    if (!mu_.AwaitWithTimeout(absl::Condition(&is_there), timeout)) {
+      return absl::DeadlineExceededError(absl::StrCat("no '", key, "'"));
+    }
+    return values_[key];
+  }
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);
+};
+
+// Forms a group of `ranks` threads, and calls `run` on each. Returns when all
+// calls have returned.
+inline void RunRanks(int ranks,
+                     const std::function<void(collectives::Group*)>& run) {
+  MemoryBoard board;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      collectives::HostGroupOptions options;
+      options.ranks = ranks;
+      auto group = FormGroup(&board, rank, options);
+      ASSERT_TRUE(group.ok()) << group.status();
+      run(group->get());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace pytorch
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_FRAMEWORKS_TORCH_MEMORY_BOARD_H_

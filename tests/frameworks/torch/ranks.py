@@ -1,0 +1,52 @@
+"""Ranks of a process group as forked processes of a test."""
+
+import datetime
+import multiprocessing
+import os
+import tempfile
+import traceback
+
+import torch
+import torch.distributed as dist
+
+# Longer than any test: who waits for it has found a hang.
+TIMEOUT = datetime.timedelta(seconds=60)
+
+
+def _run(rank, size, store, backend, function, arguments, results):
+    try:
+        torch.set_num_threads(1)
+        dist.init_process_group(backend, init_method=f"file://{store}",
+                                rank=rank, world_size=size, timeout=TIMEOUT)
+        results.put((rank, None, function(*arguments)))
+        dist.destroy_process_group()
+    except BaseException:  # pylint: disable=broad-except
+        results.put((rank, traceback.format_exc(), None))
+
+
+def run(size, function, *arguments, backend="penstock", may_die=()):
+    """Calls ``function`` in ``size`` ranks. Returns their results, by rank.
+
+    Ranks of ``may_die`` may end without a result, which is then ``None``.
+    Raises ``AssertionError`` with the traceback of a rank that raises.
+    """
+    context = multiprocessing.get_context("fork")
+    results = context.SimpleQueue()
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        ranks = [context.Process(target=_run,
+                                 args=(rank, size, store, backend, function,
+                                       arguments, results))
+                 for rank in range(size)]
+        for process in ranks:
+            process.start()
+        values = [None] * size
+        for _ in range(size - len(may_die)):
+            rank, error, values[rank] = results.get()
+            if error is not None:
+                for process in ranks:
+                    process.kill()
+                raise AssertionError(f"rank {rank}:\n{error}")
+        for process in ranks:
+            process.join()
+    return values
