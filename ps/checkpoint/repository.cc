@@ -49,8 +49,7 @@ absl::Status NoBase(uint64_t step, absl::string_view why) {
                    why, "; take a full one"));
 }
 
-// Returns the steps of lost checkpoints. Returns none if the index is damaged:
-// a restore warns of the damage.
+// Returns the steps of lost checkpoints. Returns none if the index is damaged.
 std::set<uint64_t> Lost(Files* files) {
   const auto lost = ListLost(files);
   if (!lost.ok()) return {};
