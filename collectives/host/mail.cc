@@ -101,7 +101,7 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
       // A peer that writes nonsense into its counter gets nonsense.
       return size - std::min(size, written - theirs.read.load());
     };
-    const absl::Status status =
+    absl::Status status =
         Await(to, theirs.read, [&] { return room() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = written % size;
@@ -128,7 +128,7 @@ absl::Status Mail::Read(int from, void* data, size_t bytes) {
     const auto available = [&] {
       return std::min(size, theirs.written.load() - read);
     };
-    const absl::Status status =
+    absl::Status status =
         Await(from, theirs.written, [&] { return available() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = read % size;
