@@ -77,10 +77,13 @@ class BazelProgress:
                 self._targets.add(target)
                 self._built.add(target)
                 if not event.get("completed", {}).get("success"):
-                    self._failed.add(label)
                     # Counts a test that did not build as tested, because it has
                     # no summary.
                     self._tested |= self._tests & {label}
+                    # Bazel skips targets that need what this machine lacks.
+                    reason = event.get("aborted", {}).get("reason")
+                    if reason != "SKIPPED":
+                        self._failed.add(label)
             else:
                 self._tested.add(label)
                 status = event.get("testSummary", {}).get("overallStatus")

@@ -53,6 +53,12 @@ class BazelProgressTest(unittest.TestCase):
                       progress_of(configured("//a", True), completed("//a"),
                                   tested("//a", "FLAKY")).text(True))
 
+    def test_a_target_that_needs_what_is_not_here_did_not_fail(self):
+        skipped = dict(completed("//a", success=False),
+                       aborted={"reason": "SKIPPED"})
+        self.assertIn("1 of 1 test targets done, 0 failed",
+                      progress_of(configured("//a", True), skipped).text(True))
+
     def test_nothing_is_known_before_the_first_target(self):
         progress = progress_of({"id": {"started": {}}})
         self.assertEqual(progress.text(True), "loading")
