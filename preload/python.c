@@ -1,7 +1,7 @@
-// grpcio's cygrpc contains a gRPC core with hidden symbols, which cannot be
-// intercepted. But cygrpc itself can be replaced: by a module that is built
-// from the same sources and linked to the system's libgrpc, next to this
-// library.
+// Replaces grpcio's module cygrpc, which contains a gRPC core with hidden
+// symbols that cannot be intercepted. The replacement lies next to this
+// library, and is built from the same sources, but linked to the system's
+// libgrpc.
 
 #include "preload/python.h"
 

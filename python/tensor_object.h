@@ -28,8 +28,9 @@ class TensorObject {
 
   const tensor::Tensor& get() const { return *shared_; }
 
-  // Returns a handle for an array that shows the memory. All arrays of this
-  // object share one handle, until the object gets other memory.
+  // Returns a handle that keeps the memory alive, for an array that shows it.
+  // All arrays of this object share one handle, until the object gets other
+  // memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
   // Returns true if the memory may be written to: it lies on the host, and only

@@ -29,8 +29,8 @@ struct Contender {
   // True if the contender is measured by default, among those with or without
   // devices.
   bool by_default;
-  // The memory that receives the variables: kDevice; kPool for kCopy; otherwise
-  // arbitrary.
+  // The memory that receives the variables. Only kDevice makes a difference:
+  // all other values mean memory of the host.
   Memory to = Memory::kHeap;
   // True if the sender itself copies from the device to the host.
   bool staged = false;

@@ -1,4 +1,5 @@
-// The cost of memory accesses for a step's bytes, within one process.
+// Measures how long copying and reading the tensors of one training step takes
+// within one process.
 
 #ifndef PENSTOCK_BENCH_TENSORS_LOCAL_H_
 #define PENSTOCK_BENCH_TENSORS_LOCAL_H_

@@ -31,9 +31,9 @@ using IncomingCall = std::shared_ptr<rpc::IncomingCall>;
 using Kind = Message::Kind;
 
 constexpr char kMethod[] = "penstock.collectives";
-// The longest sleep between two looks at the clock, and the pause between two
-// attempts to reach rank 0.
+// Limits the sleep between two looks at the clock.
 constexpr absl::Duration kNap = absl::Milliseconds(20);
+// The pause between two attempts to reach rank 0.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
 // The ranks that have come to rank 0. Thread-safe.

@@ -121,7 +121,8 @@ absl::Status ShardReader::CheckPart(const Part& part) const {
     return absl::DataLossError(absl::StrCat("damaged: rows beyond the end of '",
                                             tensor::Quoted(table.name), "'"));
   }
-  // Checks the counts: a row and a removed id have at least eight bytes each.
+  // Refuses impossible counts. Allows one row and one removed id per byte,
+  // which is generous: each takes at least eight bytes.
   if (part.rows <= part.bytes && part.removed <= part.bytes) {
     return absl::OkStatus();
   }

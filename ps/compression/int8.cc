@@ -23,7 +23,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Limits the lanes to the number of counters and the elements of a half.
+// Caps the lanes, so that whole vectors fill half a block (DF: kHalf elements)
+// and its counters (D64: kCounters).
 using DF = hn::CappedTag<float, 16>;
 using DI = hn::RebindToSigned<DF>;
 using DU = hn::RebindToUnsigned<DF>;

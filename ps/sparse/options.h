@@ -62,7 +62,8 @@ struct Options {
   // table.
   Pool* pool = nullptr;
   AboveBudget above_budget = AboveBudget::kRefuse;
-  // The tier of this table alone, initially empty. Must outlive the table.
+  // The storage for rows beyond budget_bytes, or null. No other table may use
+  // it. Must be empty at first, and outlive the table.
   // kSpill requires a tier and budget_bytes, and excludes max_rows. The other
   // actions exclude a tier.
   Tier* tier = nullptr;

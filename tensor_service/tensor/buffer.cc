@@ -118,8 +118,8 @@ std::shared_ptr<Buffer> Buffer::After(
 
 std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
                                      std::shared_ptr<const void> companion) {
-  // A buffer and its companion. Members are destroyed in reverse order: the
-  // memory before its reservation.
+  // A buffer and its companion, for example the reservation that counts its
+  // memory. Members are destroyed in reverse order: the buffer first.
   struct Both {
     std::shared_ptr<const void> companion;
     std::shared_ptr<Buffer> buffer;

@@ -55,7 +55,7 @@ class CollectivesTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             program = pathlib.Path(folder, "penstock")
             program.write_text(FAKE % ("penstock", 2))
-            # Stands for Python with pytorch.py.
+            # A fake that runs in place of the Python that runs pytorch.py.
             python = pathlib.Path(folder, "python")
             python.write_text(FAKE % ("$library", "$time"))
             for fake in (program, python):

@@ -26,7 +26,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// Takes less than a second for most targets.
+// The number of mutated inputs of a run. Most targets take less than a second.
 constexpr int kMutations = 20000;
 constexpr char kWriteSeeds[] = "--write-seeds=";
 

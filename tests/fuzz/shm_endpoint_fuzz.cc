@@ -1,8 +1,9 @@
 // Tests shm::ShmEndpoint against a peer that owns the other control segment and
 // the set-up socket: releases of loans, segments, regions, and the end.
 //
-// The input is a sequence of steps, each a byte for the kind and its arguments.
-// An input of odd length is from another user, and therefore read by copy.
+// The input is a sequence of steps: a byte for the kind, then the arguments. If
+// the input has an odd length, the peer counts as another user, and the
+// endpoint copies from the peer's memory instead of using it in place.
 
 #include <sys/socket.h>
 

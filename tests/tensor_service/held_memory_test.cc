@@ -215,7 +215,8 @@ TEST(HeldMemory, ReplacedTensorsCountForWhoeverGotThem) {
   EXPECT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok()) << "nobody has the old one";
 }
 
-// Tests a program that reads its own store, and decides what it keeps.
+// Tests that a replaced tensor no longer counts against the budget, although
+// the program that owns the store still uses it.
 TEST(HeldMemory, WhatTheProgramGotIsItsOwn) {
   TensorStore store(/*budget_bytes=*/4 * kMiB);
   ASSERT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok());

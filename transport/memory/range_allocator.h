@@ -46,8 +46,8 @@ class RangeAllocator {
 
   using Ranges = std::map<uint64_t, uint64_t>;  // offset -> length
 
-  // Returns the first offset from `from` on at which `want` bytes are free,
-  // looking at kNearby free ranges.
+  // Returns the lowest offset >= `from` at which `want` bytes are free. Looks
+  // at kNearby free ranges, and returns nothing if none of them has room.
   absl::optional<uint64_t> FindNear(uint64_t from, uint64_t want) const;
   // Returns the offset of the shortest free range of at least `want` bytes.
   absl::optional<uint64_t> FindBest(uint64_t want) const;

@@ -13,7 +13,7 @@ namespace monitoring {
 // Reads as recv() does with MSG_DONTWAIT, but leaves descriptors in the socket:
 // if descriptors come next, returns -1 with errno EPROTO. recv() would close
 // the descriptors, and a hostile sender can make that take as long as it likes.
-// Close the socket as a progress::ForeignFd.
+// Descriptors may remain in the socket, so let a progress::ForeignFd close it.
 ssize_t ReceiveBytes(int socket, void* buffer, size_t size);
 
 }  // namespace monitoring

@@ -68,8 +68,8 @@ void Spinner::Wait(bool watches, const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
-  // Gives the sockets their turn. Otherwise input of the set could keep the
-  // thread from its other work forever.
+  // Calls look(), which serves the sockets, if that is due. Otherwise pollables
+  // that always have input could keep this thread from the sockets forever.
   if (!set_->empty() && turns_.Take(Turns::Source::kSockets, start) && look()) {
     return;
   }

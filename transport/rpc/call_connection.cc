@@ -107,7 +107,7 @@ void CallConnection::OnSocket(uint32_t events) {
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();
     path = session_->path().endpoint();
   }
-  // Polls the path, for whose input a doorbell may have rung.
+  // Schedules a poll if the path has input: a doorbell may have announced it.
   if (path != nullptr && path->HasInput()) poller_.Schedule();
 }
 

@@ -1,4 +1,5 @@
-"""Tests that TensorFlow's Python runs, with the plugin."""
+"""tensorflow_test(): a test that runs a Python file with TensorFlow's Python
+and Penstock's plugin."""
 
 load("@tensorflow//:defs.bzl", "TENSORFLOW_PYTHON")
 load("//third_party/tensorflow:plugin.bzl", "NEEDS_TENSORFLOW")

@@ -1,4 +1,5 @@
-"""Tests that PyTorch's Python runs, with the backend."""
+"""torch_test(): a test that runs a Python file with PyTorch's Python and
+Penstock's backend."""
 
 load("@torch//:defs.bzl", "TORCH_PYTHON")
 load("//third_party/torch:torch.bzl", "NEEDS_TORCH")

@@ -1,4 +1,4 @@
-"""Trains with the kernels, by the program apply_steps."""
+"""Runs the program apply_steps, which trains with the optimizers' kernels."""
 
 import os
 import pathlib

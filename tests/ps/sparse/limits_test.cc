@@ -52,8 +52,8 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
-// Tests a push with one id in the first shard. The others, too many, are in the
-// last shard.
+// Tests that a push, refused because the last shard has no room for its ids,
+// keeps no room for its only id in the first shard.
 TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   Ids first;

@@ -200,7 +200,7 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
   EXPECT_EQ(pollable->polls, 2);
 }
 
-// Spins so often that a pollable without input meanwhile is cold.
+// Spins so often that a pollable without input becomes cold: polled rarely.
 void SpinLong(PollSet* set) {
   for (int i = 0; i < 2000; ++i) {
     ASSERT_TRUE(set->BeginSpin());

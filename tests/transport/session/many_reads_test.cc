@@ -1,5 +1,5 @@
-// Tests a peer that causes many reads to wait, which must cause no deep
-// recursion.
+// Tests a peer that announces so many messages that their reads have to wait.
+// If all reads fail at once, the reader must not call itself once for each.
 
 #include <cstdint>
 #include <vector>

@@ -130,8 +130,8 @@ TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
 
 class LateAnnouncementTest : public PathRetryTest {
  protected:
-  // Gives the lifeline one credit, so that it sends repeated frames one by one.
-  // Frames about the next path overtake them.
+  // Allows the lifeline one packet in flight. The session then repeats the
+  // lost path's frames one by one, and frames about the next path go first.
   LateAnnouncementTest() { lifeline_options_.credits = 1; }
 
   void StepLifelineUntil(const std::function<bool()>& done) {

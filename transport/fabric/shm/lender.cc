@@ -81,8 +81,9 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());
-    // Reports a lack of resources, because only the device has failed: the
-    // connection itself still works, and the message takes the next fabric.
+    // Reports a lack of resources, because only the copy from the device has
+    // failed. The caller then keeps the connection, and sends this message over
+    // another fabric.
     if (!copied.ok()) return absl::ResourceExhaustedError(copied.message());
   }
   Parts parts;

@@ -24,8 +24,9 @@ namespace penstock {
 namespace fabric {
 namespace tcp {
 
-// The lifeline of every session. Delivers events from OnBytes(), OnWritten(),
-// OnClosed() and Read(). Poll() has nothing to do.
+// The endpoint on a session's TCP connection, its lifeline. Calls its
+// EndpointEvents only from OnBytes(), OnWritten(), OnClosed() and Read(), so
+// Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
   // Refers to `stream`, which must outlive the endpoint.

@@ -30,8 +30,8 @@ inline std::string TextOf(const memory::Payload& payload) {
   return text;
 }
 
-// One side of a connection, with TCP as a string. Does what a caller of the
-// stream has to do.
+// One side of a connection: a stream, and a string in place of the TCP socket.
+// Makes the calls that a stream requires of its user.
 struct End {
   MovableStream stream;
   std::string tcp;        // written by this side, not read by the other yet
