@@ -101,8 +101,7 @@ absl::Status Mail::Write(int to, const void* data, size_t bytes) {
       // A peer that writes nonsense into its counter gets nonsense.
       return size - std::min(size, written - theirs.read.load());
     };
-    absl::Status status =
-        Await(to, theirs.read, [&] { return room() > 0; });
+    absl::Status status = Await(to, theirs.read, [&] { return room() > 0; });
     if (!status.ok()) return status;
     const uint32_t at = written % size;
     // At most half of the ring at once, so that the peer reads meanwhile.
