@@ -163,8 +163,11 @@ TEST(MailboxTest, ARankThatLeavesEndsReceivesAndSends) {
     // The others still exchange messages.
     const int other = 2 - group->rank();
     const auto any = Receive(mailbox, Mailbox::kAnyRank, 1, 2);
-    EXPECT_EQ(Send(mailbox, other, 1, {1, 2})->Wait(), absl::OkStatus());
+    const auto sent = Send(mailbox, other, 1, {1, 2});
     EXPECT_EQ(any->Wait(), absl::OkStatus());
+    // The other rank may leave at once, before its answer comes.
+    const absl::Status status = sent->Wait();
+    EXPECT_TRUE(status.ok() || absl::IsUnavailable(status)) << status;
   });
 }
 
