@@ -186,9 +186,26 @@ void Connection::FailLocked(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
+// A step may lose the path after the step that handles a loss. TCP must not
+// carry other bytes before the mark.
 void Connection::SettleLocked(Ended* ended) {
+  do {
+    SettleOnceLocked(ended);
+  } while (HasUnhandledEndLocked());
+}
+
+// A call that finds the path dead wakes no thread to poll it.
+bool Connection::HasUnhandledEndLocked() {
+  if (stream_.path() != nullptr && stream_.path()->HasFailed()) stream_.Poll();
+  return stream_.has_lost_path() || (!stream_.error().ok() && failure_.ok());
+}
+
+void Connection::SettleOnceLocked(Ended* ended) {
   if (!stream_.error().ok()) FailLocked(stream_.error());
   if (stream_.has_lost_path()) LeavePathLocked();
+  // After a failure nobody polls the path, whose input would keep a thread
+  // awake until gRPC destroys the endpoint.
+  if (!failure_.ok()) watch_.reset();
   if (stream_.on_path() && !announced_) {
     announced_ = true;
     LogPathLocked(absl::StrCat("shm (", stream_.path()->Describe(), ")"));
@@ -270,9 +287,11 @@ void Connection::RingLocked() {
   const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
   if (path == nullptr || !path->TakeDoorbellRequest()) return;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (nudge_waits_) return;  // its packet rings for this one, too
   if (++nudges_ > kMaxNudges || !loop.ok()) {
     return stream_.LosePath(absl::InternalError("the peer has no doorbell"));
   }
+  nudge_waits_ = true;
   (*loop)->RunAfter(kNudgePause,
                     [self = shared_from_this()] { self->Nudge(); });
 }
@@ -280,6 +299,7 @@ void Connection::RingLocked() {
 void Connection::Nudge() {
   Section section(this);
   mu_.AssertHeld();
+  nudge_waits_ = false;
   stream_.Nudge();
 }
 

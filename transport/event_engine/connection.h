@@ -80,8 +80,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The steps of SettleLocked().
+  // Does what the section's events ask for, until nothing is left to do.
   void SettleLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true if the path was lost or the stream failed, and no step has
+  // handled that yet.
+  bool HasUnhandledEndLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The steps of SettleLocked().
+  void SettleOnceLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleReadLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SettleWriteLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void WriteTcpLocked(Ended* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -101,6 +107,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
   bool announced_ ABSL_GUARDED_BY(mu_) = false;
   int nudges_ ABSL_GUARDED_BY(mu_) = 0;
+  bool nudge_waits_ ABSL_GUARDED_BY(mu_) = false;  // for its timer
   std::string why_no_path_ ABSL_GUARDED_BY(mu_);
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
 

@@ -13,6 +13,10 @@ namespace {
 // Limits the moves that TCP has not reached yet.
 constexpr size_t kMaxMoves = 16;
 
+absl::Status BeyondWindow() {
+  return absl::InvalidArgumentError("the peer exceeds the stream's window");
+}
+
 absl::Status WrongOffset() {
   return absl::InvalidArgumentError(
       "the peer's stream continues at a wrong offset");
@@ -101,6 +105,10 @@ absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
   if (next_.empty() && !on_path_) return WrongOffset();
   Move& move = next_.empty() ? path_ : next_.back();
   if (offset != move.at) return WrongOffset();
+  const uint64_t consumed = received_ - due->size();
+  if (offset + bytes.size() > std::max(consumed, move.begin) + kWindowBytes) {
+    return BeyondWindow();
+  }
   move.at += bytes.size();
   if (next_.empty()) {
     for (const memory::Bytes& piece : bytes.pieces()) {
@@ -110,9 +118,7 @@ absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
     return absl::OkStatus();
   }
   early_ += bytes.size();
-  if (early_ > kWindowBytes) {
-    return absl::InvalidArgumentError("the peer exceeds the stream's window");
-  }
+  if (early_ > kWindowBytes) return BeyondWindow();
   for (const memory::Bytes& piece : bytes.pieces()) move.early.Append(piece);
   return absl::OkStatus();
 }

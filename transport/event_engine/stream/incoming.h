@@ -45,7 +45,8 @@ class Incoming {
   absl::Status OnTcp(memory::Bytes bytes, memory::Payload* due);
   // Moves to a path at `offset`. Call it once for each path.
   absl::Status OnBegin(uint64_t offset, memory::Payload* due);
-  // Takes bytes from the path, as OnTcp() does.
+  // Takes bytes from the path, as OnTcp() does. `*due` holds all bytes that
+  // were delivered and not consumed. Fails if the bytes exceed the window.
   absl::Status OnPath(uint64_t offset, const memory::Payload& bytes,
                       memory::Payload* due);
 

@@ -51,7 +51,8 @@ void Outgoing::Write(const memory::Payload& bytes) {
 
 void Outgoing::Pump() {
   if (path_ == nullptr) return;
-  if (!stuck_.empty()) {
+  const bool was_stuck = !stuck_.empty();
+  if (was_stuck) {
     if (!path_->SendOwned(&stuck_)) return;
     stuck_.clear();
     has_begun_ = true;
@@ -59,6 +60,7 @@ void Outgoing::Pump() {
   while (!waiting_.empty() && sent_ - acknowledged_ < kWindowBytes) {
     if (!SendSome()) return;
   }
+  if (was_stuck) SendAck();  // SendAck() has skipped it meanwhile
 }
 
 bool Outgoing::SendSome() {

@@ -1,6 +1,7 @@
 #include "transport/event_engine/threads/crew.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,8 +164,12 @@ void Crew::Work(Worker* me) {
   } while (Park(me));
 }
 
+// Runs no task while it spins: if the task blocked, the paths would have
+// neither this spinner nor a doorbell.
 void Crew::Lead(Worker* me) {
-  const auto look = [this, me] { return RunTasks(me); };
+  const auto look = [this] {
+    return waiting_.load(std::memory_order_relaxed) > 0;
+  };
   me->spinner.Wait(/*watches=*/false, look, [this] { return Sleep(); });
   RunTasks(me);
 }
@@ -197,14 +202,21 @@ bool Crew::RunOne(Worker* me) {
 
 // Either this thread sees a new task, or the caller of Run() sees that this
 // thread sleeps, because both write before they read.
+//
+// The guard may replace a leader that has just ended its task and goes to
+// sleep. The new leader then wakes the former one, and does not sleep until the
+// former one is gone. Otherwise the former one would clear sleeps_ late, and
+// Run() would not wake the new leader.
 bool Crew::Sleep() {
-  sleeps_.store(true);
-  if (waiting_.load() > 0) {
-    sleeps_.store(false);
+  if (asleep_.exchange(true)) {
+    watches_->Wake();
+    sched_yield();
     return true;
   }
-  watches_->Sleep();
+  sleeps_.store(true);
+  if (waiting_.load() == 0) watches_->Sleep();
   sleeps_.store(false);
+  asleep_.store(false);
   if (guard_rests_.load() != 0) WakeGuard();
   return true;
 }

@@ -92,7 +92,8 @@ class Crew {
   const size_t max_helpers_;
   std::atomic<Worker*> leader_{nullptr};
   std::atomic<size_t> waiting_{0};   // tasks_.size()
-  std::atomic<bool> sleeps_{false};  // the leader, in Watches::Sleep()
+  std::atomic<bool> asleep_{false};  // a thread is in Sleep(), and no other
+  std::atomic<bool> sleeps_{false};  // that thread wants Run() to wake it
   std::atomic<int> guard_rests_{0};  // a futex
   std::atomic<size_t> helpers_{0};
 

@@ -33,7 +33,9 @@ absl::Status Doorbell::TakePeers(progress::ForeignFd fd) {
   if (std::exchange(has_taken_, true)) {
     return absl::InvalidArgumentError("the peer passed a second doorbell");
   }
-  if (!base::Descriptors::HaveRoomForDoorbell()) return absl::OkStatus();
+  if (!own_.valid() && !base::Descriptors::HaveRoomForDoorbell()) {
+    return absl::OkStatus();
+  }
   peers_ = std::move(fd);
   peers_number_.store(peers_.get(), std::memory_order_release);
   return absl::OkStatus();

@@ -50,8 +50,8 @@ class Doorbell {
   int fd() const { return own_.get(); }
 
   // Takes the peer's eventfd, which ReceiveSetup() has checked. Closes the
-  // eventfd if descriptors are scarce. Returns INVALID_ARGUMENT for a second
-  // one.
+  // eventfd if descriptors are scarce and this side has no eventfd: half a pair
+  // is of no use. Returns INVALID_ARGUMENT for a second one.
   absl::Status TakePeers(progress::ForeignFd fd);
   // Wakes the peer. Returns false if there is no doorbell of the peer. Does not
   // block.

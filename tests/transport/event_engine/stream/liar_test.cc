@@ -121,6 +121,23 @@ TEST_F(LiarTest, MovesAheadOfTcpAndFillsTheWindow) {
   EXPECT_LE(offset, kWindowBytes + 2 * block.size());
 }
 
+// The victim's program consumes nothing.
+TEST_F(LiarTest, SendsOnBeyondTheWindow) {
+  Send(Packet::Kind::kBegin, 0);
+  const std::string block(32 * 1024, 'x');
+  uint64_t sent = 0;
+  for (; !Fails() && sent < kWindowBytes + (1 << 20); sent += block.size()) {
+    Packet packet;
+    packet.kind = Packet::Kind::kBytes;
+    packet.offset = sent;
+    const std::string text = EncodeHead(packet) + block;
+    liar_->Send({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    victim().stream.Poll();
+  }
+  EXPECT_TRUE(Fails());
+  EXPECT_EQ(sent, kWindowBytes + block.size()) << "the whole window is usable";
+}
+
 TEST_F(LiarTest, MovesAndNeverSends) {
   Send(Packet::Kind::kBegin, 0);
   EXPECT_FALSE(Fails());

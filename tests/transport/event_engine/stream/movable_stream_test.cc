@@ -85,6 +85,24 @@ TEST(MovableStreamTest, KeptBytesAreLimited) {
   pair.ExpectNoError();
 }
 
+TEST(MovableStreamTest, AcknowledgementFollowsAPacketThatWaitedForRoom) {
+  constexpr int kCredits = 200;  // more than the packets of a window
+  Pair pair;
+  pair.options.credits = kCredits;
+  pair.NewLink();
+  pair.Move(0);
+  pair.Move(1);
+  pair.PollAll();
+  for (int i = 0; i <= kCredits; ++i) pair.ends[0].Send(1);
+  EXPECT_FALSE(pair.ends[0].stream.idle()) << "there is no room";
+  pair.ends[1].Send(kWindowBytes + 1000);
+  for (int i = 0; i < kCredits; ++i) pair.ends[0].Poll();
+  EXPECT_EQ(pair.ends[0].got, kWindowBytes);
+  pair.Finish();
+  EXPECT_TRUE(pair.IsQuiet());
+  pair.ExpectNoError();
+}
+
 // Everything at random: sizes, moves, losses, and the order of events.
 void RunAtRandom(uint32_t seed) {
   SCOPED_TRACE(seed);

@@ -21,8 +21,9 @@ namespace {
 using progress::PollingMode;
 
 // Two spinners, whatever this machine has. Never destroyed, as a crew.
-Crew* NewCrew(PollingMode mode, progress::PollSet** set = nullptr) {
-  auto* const own = new progress::PollSet(2);
+Crew* NewCrew(PollingMode mode, progress::PollSet** set = nullptr,
+              int spinners = 2) {
+  auto* const own = new progress::PollSet(spinners);
   if (set != nullptr) *set = own;
   return *Crew::Create(own, mode);
 }
@@ -101,10 +102,11 @@ class Source : public progress::Pollable {
   std::atomic<bool> has_input_{false};
 };
 
-// The leader looks for input of a path again after its task has blocked.
+// Another leader polls the paths while a task blocks. One spinner is allowed,
+// which the blocked thread must not remain.
 TEST(CrewPollTest, PathsArePolledWhileATaskBlocks) {
   progress::PollSet* set = nullptr;
-  Crew* const crew = NewCrew(PollingMode::kBusy, &set);
+  Crew* const crew = NewCrew(PollingMode::kBusy, &set, /*spinners=*/1);
   auto source = std::make_shared<Source>();
   const auto slot = set->Add(source);
   absl::Notification blocked, release, ended;

@@ -271,6 +271,26 @@ TEST(Doorbell, ChildLeavesTheNumberOpen) {
   EXPECT_LT(fcntl(fd, F_GETFD), 0);
 }
 
+// The end with an own doorbell would otherwise sleep, and could not wake a peer
+// that sleeps, too.
+TEST(Doorbell, PeersIsKeptNextToAnOwnOne) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  const base::UniqueFd sockets[] = {base::UniqueFd(ends[0]),
+                                    base::UniqueFd(ends[1])};
+  Doorbell doorbell;
+  doorbell.Offer(sockets[0].get());
+  ASSERT_GE(doorbell.fd(), 0);
+  base::UniqueFd peers(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {512, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  EXPECT_TRUE(doorbell.TakePeers(std::move(peers)).ok());
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(doorbell.Ring());
+}
+
 TEST(Doorbell, SecondOneIsRefused) {
   Doorbell doorbell;
   const auto make = [] {
