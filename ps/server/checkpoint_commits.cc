@@ -103,6 +103,8 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
   const auto applied = server_->AppliedClocks();
   if (!applied.ok()) return applied.status();
   const auto training = server_->training();
+  // A new run replaces the present one just now.
+  if (training == nullptr) return Refused("this server has no model");
   absl::Status status = Prepare(*training);
   if (!status.ok()) return status;
   if (attempt_.has_value() && turn_.IsTaken(base::SteadyNow())) {

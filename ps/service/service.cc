@@ -253,10 +253,11 @@ ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
   absl::Status status = Check(*context, Permission::kRead);
   if (!status.ok()) return Finish(context, status);
   const auto describe = [server = server_, reply] {
-    reply->set_instance(server->instance());
+    const uint64_t instance = server->instance();  // first, as it may change
     const auto training = server->training();
+    if (training != nullptr) *reply = ToMessage(*training);
+    reply->set_instance(instance);
     if (training == nullptr) return;
-    *reply = ToMessage(*training);
     reply->set_has_values(server->has_values());
     reply->set_has_begun(server->has_begun());
     SetCut(server->restored(), reply);

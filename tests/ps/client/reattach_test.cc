@@ -3,6 +3,7 @@
 #include "ps/client/reattach.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ps/wire/ps.grpc.pb.h"
 #include "tests/ps/client/restartable.h"
 
 namespace penstock::ps {
@@ -310,6 +312,22 @@ TEST_P(ReattachTest, DefineForAnEarlierProcessOfAServerIsRefused) {
   EXPECT_TRUE(absl::IsAborted(nodes_[1]->core().Define(definition).status()));
   definition.instance = nodes_[1]->core().instance();
   EXPECT_TRUE(nodes_[1]->core().Define(definition).ok());
+}
+
+// Tests that a client can tell that a server was started anew, although the
+// server had a model.
+TEST_P(ReattachTest, AServerWithAModelTellsItsInstance) {
+  StartNodes();
+  ASSERT_NO_FATAL_FAILURE(AddWorker());
+  ASSERT_NO_FATAL_FAILURE(TakeSteps(0, 1));
+  const auto stub = v1::ParameterServer::NewStub(grpc::CreateChannel(
+      nodes_[1]->address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::GetModelReply reply;
+  const grpc::Status status = stub->GetModel(&context, {}, &reply);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_TRUE(reply.has_begun());
+  EXPECT_EQ(reply.instance(), nodes_[1]->core().instance());
 }
 
 }  // namespace

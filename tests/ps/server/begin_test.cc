@@ -30,7 +30,7 @@ class HalfSource final : public RestoreSource {
  public:
   absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
     choices_.push_back(verifies);
-    return absl::make_optional(CutId{5, 17});
+    return absl::make_optional(CutId{5, 17, 0, {}});
   }
   absl::Status Check(const absl::optional<CutId>&) override {
     return absl::OkStatus();
@@ -97,7 +97,7 @@ TEST(BeginTest, HalfOfARestoreIsThrownAway) {
 TEST(BeginTest, RestoreThatFailsLeavesTheServerWithoutAModel) {
   SmallServer server(RestoresHalf());
   Server::Definition definition = SmallServer::Definition(TwoParts());
-  definition.cut = CutId{5, 17};
+  definition.cut = CutId{5, 17, 0, {}};
   EXPECT_EQ(server->Define(definition).status().code(), StatusCode::kDataLoss);
   EXPECT_EQ(server->training(), nullptr);
 }
