@@ -287,7 +287,7 @@ void Connection::RingLocked() {
   const std::shared_ptr<fabric::Endpoint>& path = stream_.path();
   if (path == nullptr || !path->TakeDoorbellRequest()) return;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (nudge_waits_) return;  // its packet rings for this one, too
+  if (nudge_waits_) return;  // the waiting one rings for this packet, too
   if (++nudges_ > kMaxNudges || !loop.ok()) {
     return stream_.LosePath(absl::InternalError("the peer has no doorbell"));
   }

@@ -93,7 +93,7 @@ class Crew {
   std::atomic<Worker*> leader_{nullptr};
   std::atomic<size_t> waiting_{0};   // tasks_.size()
   std::atomic<bool> asleep_{false};  // a thread is in Sleep(), and no other
-  std::atomic<bool> sleeps_{false};  // that thread wants Run() to wake it
+  std::atomic<bool> sleeps_{false};  // Run() has to wake that thread
   std::atomic<int> guard_rests_{0};  // a futex
   std::atomic<size_t> helpers_{0};
 
