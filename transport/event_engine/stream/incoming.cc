@@ -124,7 +124,7 @@ absl::Status Incoming::OnPath(uint64_t offset, const memory::Payload& bytes,
 }
 
 // Skips what has been delivered before.
-void Incoming::Deliver(uint64_t offset, memory::Bytes bytes,
+void Incoming::Deliver(uint64_t offset, const memory::Bytes& bytes,
                        memory::Payload* due) {
   const uint64_t skip =
       std::min<uint64_t>(received_ - std::min(received_, offset), bytes.size);

@@ -62,7 +62,8 @@ class Incoming {
   absl::Status TakeMark(memory::Bytes* bytes);
   // Moves if TCP has delivered all bytes before the noted offset.
   void MoveIfReached(memory::Payload* due);
-  void Deliver(uint64_t offset, memory::Bytes bytes, memory::Payload* due);
+  void Deliver(uint64_t offset, const memory::Bytes& bytes,
+               memory::Payload* due);
 
   uint64_t received_ = 0;
   uint64_t tcp_at_ = 0;  // the offset of TCP's next byte
