@@ -243,7 +243,7 @@ absl::Status Mail::Keep(const Letter& letter) {
                      " bytes of rank ", letter.peer, " with tag ", letter.tag,
                      ", which nobody receives: ", block.status().message()));
   }
-  const absl::Status status = Read(letter.peer, block->data.get(), bytes);
+  absl::Status status = Read(letter.peer, block->data.get(), bytes);
   if (!status.ok()) return status;
   base::MutexLock lock(&incoming.mu);
   incoming.kept.push_back({letter, *std::move(block)});
