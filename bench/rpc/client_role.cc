@@ -18,7 +18,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The lines of the child: one result per size, or a final reason or error.
+// The first word of each line that the child sends: one result per size, or a
+// final reason or error.
 constexpr absl::string_view kResultPrefix = "result ";
 constexpr absl::string_view kUnavailablePrefix = "unavailable ";
 constexpr absl::string_view kErrorPrefix = "error ";
@@ -54,7 +55,8 @@ void SendError(const Cell& cell, const absl::Status& status) {
                         status.message()));
 }
 
-// Measures all cells. Returns false if an error was sent.
+// Measures all sizes, and sends each result to the parent. Returns false if an
+// error was sent.
 bool RunCells(const RunOptions& options) {
   Cell cell{options.benchmarks.front(), options.transports.front(),
             options.apis.front(), options.message_sizes().front()};
@@ -76,7 +78,8 @@ bool RunCells(const RunOptions& options) {
   }
   for (size_t bytes : options.message_sizes()) {
     cell.bytes = bytes;
-    // All clients of kServers start each size together.
+    // Wait for the parent's signal, so that all clients of kServers start each
+    // size together.
     if (cell.benchmark == Benchmark::kServers) {
       SendLine(EncodeResult({}));
       while (!AwaitGo()) watchdog.Progress();

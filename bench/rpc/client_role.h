@@ -1,5 +1,5 @@
-// A client process. Measures the sizes of one (benchmark, transport, API) over
-// one new connection.
+// A client process, which measures the sizes of one (benchmark, transport, API)
+// over one new connection.
 //
 // Each connection has its own process, because gRPC and Penstock keep
 // process-wide state: threads, pollers, heap. After sending megabytes over one
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
 // has a watchdog. `cell` is for error messages.
 absl::StatusOr<RoundResult> ReadResult(const Cell& cell, ChildProcess* process);
 
-// The main function of a client process. `options` contain one benchmark, one
+// Runs a client process, and ends it. `options` contain one benchmark, one
 // transport and one API.
 [[noreturn]] void RunClientRole(const RunOptions& options);
 

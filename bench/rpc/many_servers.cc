@@ -18,7 +18,8 @@ namespace {
 
 using Results = std::vector<RoundResult>;
 
-// The processes of one round. The clients end first.
+// The server and client processes of one round. The destructor ends the clients
+// first.
 struct Processes {
   std::vector<RemoteServer> servers;
   std::vector<std::unique_ptr<ChildProcess>> clients;
@@ -42,7 +43,7 @@ absl::StatusOr<Processes> Start(RunOptions options, Transport transport,
   return processes;
 }
 
-// Returns one result per client.
+// Waits for one result of each client, and returns the results.
 absl::StatusOr<Results> ReadAll(const Processes& processes, const Cell& cell) {
   Results results;
   for (const auto& client : processes.clients) {
@@ -75,7 +76,8 @@ double Sum(const Results& results, double RoundResult::*field) {
   return sum;
 }
 
-// Combines results. `servers_cpu_s` includes the clients' warm-up.
+// Combines the clients' results into one. `servers_cpu_s` includes the clients'
+// warm-up.
 RoundResult Join(const Results& results, double servers_cpu_s) {
   RoundResult all;
   for (auto field :
@@ -101,7 +103,7 @@ RoundResult Join(const Results& results, double servers_cpu_s) {
 
 absl::StatusOr<RoundResult> MeasureSize(const Processes& processes,
                                         const Cell& cell) {
-  // A client that is ready sends an empty result.
+  // Wait until all clients are ready. A ready client sends an empty result.
   const absl::StatusOr<Results> ready = ReadAll(processes, cell);
   if (!ready.ok()) return ready.status();
   const absl::StatusOr<double> before = CpuSecondsOfServers(processes);

@@ -22,10 +22,11 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Longer than any burst: an RPC has a deadline of ten seconds.
+// The length of a burst that another thread stops. Longer than any burst,
+// because an RPC has a deadline of ten seconds.
 constexpr double kUntilStoppedSeconds = 24 * 3600;
-// The ratio of the largest to the smallest warm-up RPC on a channel: a
-// session's measurements need different sizes.
+// The ratio of the largest to the smallest warm-up RPC on a channel. A session
+// needs different sizes for its own measurements.
 constexpr double kWarmUpRatio = 32;
 constexpr double kGoldenRatio = 0.6180339887;
 
@@ -46,7 +47,8 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   return plan;
 }
 
-// Returns the part of the plan for channel `index` of `count`.
+// Returns the plan of one channel: the channel's part of plan.rpcs. `index` is
+// the channel's number of `count`.
 LoadPlan PartOf(LoadPlan plan, size_t index, size_t count) {
   const bool has_one_more = index < plan.rpcs % count;
   plan.rpcs = plan.rpcs / count + (has_one_more ? 1 : 0);
@@ -88,8 +90,8 @@ absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
   return all;
 }
 
-// Makes tiny RPCs on the first channel while the plan's RPCs run. The times are
-// those of the tiny RPCs, and the MB/s those of the others.
+// Measures tiny RPCs while the plan's RPCs run on the same channel, the first.
+// The times are those of the tiny RPCs. The MB/s are those of the plan's RPCs.
 absl::StatusOr<RoundResult> RunBeside(const LoadPlan& plan, const Cell& cell,
                                       const ServerChannels& server,
                                       Watchdog* watchdog) {
@@ -123,7 +125,7 @@ void Rest(double seconds, Watchdog* watchdog) {
   }
 }
 
-// Calls on one channel after another, to keep the callers' own memory small.
+// Calls on one channel after another, so that the callers need little memory.
 absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
                         const ServerChannels& server, Watchdog* watchdog) {
   plan.rpcs = 1;
@@ -137,8 +139,8 @@ absl::Status CallOnEach(LoadPlan plan, const Cell& cell,
   return absl::OkStatus();
 }
 
-// Makes one RPC of the cell's size on each channel, then nothing. The memory
-// difference is relative to the time with only one channel.
+// Makes one RPC of the cell's size on each channel, then stays idle. Measures
+// the memory beyond that of the first channel.
 absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
                                     const ServerChannels& server,
                                     Watchdog* watchdog) {
@@ -205,8 +207,8 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
   absl::StatusOr<LoadResult> load =
       RunBurst(WarmUp(plan), cell, server, watchdog);
   const absl::StatusOr<Usage> before = server.CurrentUsage();
-  // These two calls are next to the burst, because reading the usage costs CPU
-  // time.
+  // Read the CPU time directly before and after the burst, because reading
+  // other usage costs CPU time.
   const absl::StatusOr<double> cpu_before = server.CurrentCpuSeconds();
   if (load.ok()) load = RunBurst(plan, cell, server, watchdog);
   const absl::StatusOr<double> cpu_after = server.CurrentCpuSeconds();
@@ -232,7 +234,8 @@ absl::Status WarmUpChannels(const RunOptions& options,
   Cell cell{Benchmark::kLatency, options.transports.front(),
             options.apis.front(), 0};
   for (int i = 0; i < options.warm_up; ++i) {
-    // Spread evenly over the powers of two, alternating small and large sizes.
+    // The sizes are spread evenly over the powers of two. Small and large sizes
+    // alternate.
     const double part = std::fmod(i * kGoldenRatio, 1);
     cell.bytes = static_cast<size_t>(largest / std::pow(ratio, part));
     const absl::Status status =
@@ -258,8 +261,8 @@ absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
           ? RunReplay(options, server, watchdog)
           : WarmAndMeasure(PlanFor(options, cell), cell, server, watchdog);
   if (!result.ok()) return result;
-  // The path may have changed during the burst, whose times then belong to
-  // neither path.
+  // Check the path again. If the path changed during the burst, the times
+  // belong to neither path.
   const absl::Status path = server.CheckPaths();
   if (!path.ok()) return path;
   for (const PathReport& report : DescribePaths(*server.channels().front())) {

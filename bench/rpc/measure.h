@@ -15,12 +15,12 @@ namespace bench {
 
 class Watchdog;
 
-// The warm-up before a burst, as a divisor of the burst's length. A fifth is
+// Divides the length of a burst to get the length of its warm-up. A fifth is
 // enough for gRPC's threads and windows, and for the growth of a new heap.
 constexpr int kWarmUpPart = 5;
 
-// Makes options.warm_up RPCs of many sizes on each channel, one at a time, so
-// that a session's own measurements have settled.
+// Makes options.warm_up RPCs of many sizes on each channel, one at a time.
+// Afterwards a session's own measurements have settled.
 absl::Status WarmUpChannels(const RunOptions& options,
                             const ServerChannels& server, Watchdog* watchdog);
 

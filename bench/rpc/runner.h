@@ -34,7 +34,7 @@ class Runner {
  private:
   std::vector<Transport> TransportsOfRound(int round) const;
   absl::Status RunRound(int round);
-  // Measures all sizes over one connection, or with this many clients.
+  // Measures all sizes over one connection, or with `clients` client processes.
   absl::Status Measure(Benchmark benchmark, Api api, Transport transport,
                        int clients);
   std::vector<CellSummary> Summaries() const;
@@ -42,7 +42,7 @@ class Runner {
 
   const RunOptions options_;
   std::map<std::string, std::vector<RoundResult>> results_;  // by ToString()
-  // The unavailable transports, with the reason.
+  // The transports that are unavailable with an API, and the reason.
   std::map<std::pair<Api, Transport>, std::string> unavailable_;
 };
 

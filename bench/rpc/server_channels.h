@@ -29,20 +29,20 @@ class ServerChannels {
   static absl::StatusOr<std::unique_ptr<ServerChannels>> Open(
       const RunOptions& options, Transport transport, Api api);
 
-  // Returns the channels, as many as the options require. Each has its own
-  // connection.
+  // Returns the channels. Their number is as in the options, and each has its
+  // own connection.
   const std::vector<std::shared_ptr<grpc::Channel>>& channels() const {
     return channels_;
   }
 
-  // Returns UNAVAILABLE unless `transport` still carries all channels.
+  // Returns OK while `transport` carries all channels, otherwise UNAVAILABLE.
   absl::Status CheckPaths() const;
 
   // Returns the combined usage of the client's and the server's process.
   absl::StatusOr<Usage> CurrentUsage() const;
   // Returns the combined CPU seconds of both processes.
   absl::StatusOr<double> CurrentCpuSeconds() const;
-  // Returns the usage at the time when there was only one channel.
+  // Returns the usage of both processes when only the first channel was open.
   const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:
@@ -54,7 +54,8 @@ class ServerChannels {
 
   const Transport transport_;
   Usage usage_of_first_;
-  // Members are destroyed in reverse order: the channels before the server.
+  // Declared before the channels, because the channels must be destroyed before
+  // the server.
   std::unique_ptr<Server> in_process_;  // inproc
   RemoteServer remote_;                 // every other transport
   std::vector<std::shared_ptr<grpc::Channel>> channels_;

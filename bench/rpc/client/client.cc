@@ -4,7 +4,8 @@ namespace penstock {
 namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
-  // All other benchmarks make unary calls.
+  // True if the benchmark sends a stream. All other benchmarks make unary
+  // calls.
   const bool stream =
       benchmark == Benchmark::kStream || benchmark == Benchmark::kResend;
   switch (api) {

@@ -26,9 +26,10 @@ inline void SetDeadline(grpc::ClientContext* context) {
 absl::Status CallEcho(const std::shared_ptr<grpc::Channel>& channel,
                       const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
 
-// Runs every lane of `load` until the end of the burst. `load` has the results.
-// The blocking API uses a thread per lane. The completion-queue API uses a
-// queue and a thread per caller. The callback API uses gRPC's own threads.
+// A function that runs every lane of `load` until the burst ends, and stores
+// the results in `load`. The blocking API uses a thread per lane. The
+// completion-queue API uses a queue and a thread per caller. The callback API
+// uses gRPC's own threads.
 using RunLoad = void (*)(const std::shared_ptr<grpc::Channel>& channel,
                          Load* load);
 
@@ -40,7 +41,7 @@ void RunEchoCallback(const std::shared_ptr<grpc::Channel>& channel, Load* load);
 void RunStreamCallback(const std::shared_ptr<grpc::Channel>& channel,
                        Load* load);
 
-// Returns the RunLoad function for a cell.
+// Returns the function that runs the load of a benchmark through an API.
 RunLoad ClientFor(Benchmark benchmark, Api api);
 
 }  // namespace bench

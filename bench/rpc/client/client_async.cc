@@ -19,13 +19,14 @@ namespace {
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// A tag of a completion queue.
+// An RPC or a stream, which is also the tag of its operations in the queue.
 class Call {
  public:
   virtual ~Call() = default;
-  // Starts the first operation. Returns false if there is none.
+  // Starts the first operation. Returns false if the load has nothing to send.
   virtual bool Begin() = 0;
-  // Handles a completed operation. Returns false if it was the last one.
+  // Handles the end of an operation, and starts the next one. Returns false
+  // after the last operation.
   virtual bool Proceed(bool ok) = 0;
 };
 
@@ -38,7 +39,8 @@ class EchoCalls final : public Call {
 
   bool Begin() override {
     if (!lane_->Start(&request_)) return false;
-    // The reader lies in the memory of its call, which the context keeps alive.
+    // Destroy the reader before the context, because the context owns the
+    // reader's memory.
     reader_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     SetDeadline(context_.get());
@@ -65,7 +67,7 @@ class EchoCalls final : public Call {
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
 };
 
-// The stream of one lane, with one outstanding operation at a time.
+// A stream of one lane, with one outstanding operation at a time.
 class StreamCall final : public Call {
  public:
   StreamCall(const std::shared_ptr<grpc::Channel>& channel, Lane* lane,
@@ -128,7 +130,7 @@ class StreamCall final : public Call {
   std::unique_ptr<grpc::ClientAsyncWriter<ByteBuffer>> writer_;
 };
 
-// One caller: a queue, a thread, and the caller's lanes.
+// Runs one caller: a thread with a completion queue and the caller's lanes.
 template <typename CallType>
 void RunCaller(const std::shared_ptr<grpc::Channel>& channel,
                const std::vector<Lane*>& lanes) {

@@ -7,8 +7,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The distance between the seeds of two lanes, which reveals a reply to the
-// wrong lane.
+// The difference between the first seeds of two lanes. A reply to the wrong
+// lane has a seed outside the lane's range.
 constexpr uint64_t kSeedsPerLane = uint64_t{1} << 40;
 
 std::chrono::steady_clock::duration Seconds(double seconds) {
@@ -118,7 +118,7 @@ bool Load::Next(Clock::time_point now) {
   if (stopped_.load(std::memory_order_relaxed)) return false;
   const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
   if (plan_.rpcs > 0) return index < plan_.rpcs;
-  // Always starts the first message, because a burst without messages has no
+  // The first message always starts, because a burst without messages has no
   // median.
   return index == 0 || now < end_;
 }

@@ -35,12 +35,13 @@ struct LoadPlan {
   int64_t rpcs = 0;    // start this many messages instead, if not 0
   int threads = 1;     // callers
   int window = 1;      // lanes per caller
-  // Fills one message before the clock starts, and sends it repeatedly.
+  // True to fill one message before the clock starts, and to send the same
+  // message each time.
   bool resend = false;
-  // Requests replies of kMinPayload bytes.
+  // True to request replies of only kMinPayload bytes.
   bool push = false;
-  // Sends requests from memory of penstock::Allocator, which is filled before
-  // the clock starts. The clock stops when the handler has the request.
+  // True to send requests from penstock::Allocator's memory, filled before the
+  // clock starts. The clock stops when the handler has the request.
   bool handover = false;
 
   size_t reply_bytes() const { return push ? kMinPayload : bytes; }
@@ -54,8 +55,7 @@ struct LoadResult {
 
 class Load;
 
-// One outstanding RPC or stream of a caller. Not for use by two threads at
-// once.
+// The measurement of one RPC at a time, or of one stream. Not thread-safe.
 class Lane {
  public:
   Lane(Load* load, uint64_t index);
@@ -67,9 +67,10 @@ class Lane {
   // Ends an RPC: reads and checks the reply, then stops the clock.
   void Finish(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
-  // Stops the clock: gRPC has accepted the message, and would accept another.
+  // Stops the clock of a stream's message: gRPC has accepted the message and is
+  // ready for the next one.
   void Written();
-  // Ends a stream: checks that the reader received every message.
+  // Ends a stream: checks by the reply that the receiver got every message.
   void Close(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
  private:
@@ -86,25 +87,27 @@ class Lane {
   std::vector<double> latencies_us_;
   std::vector<double> reads_us_;
   grpc::ByteBuffer resent_;
-  // For a handover. Always the same buffer, so that its pages are warm.
+  // The buffer of a handover's requests. All requests use this buffer, so that
+  // its pages are warm.
   Allocator::Buffer pooled_;
   StreamTally tally_;
 };
 
-// A burst. Any thread may call Next(), Stop() and Fail().
+// One burst: the plan, the lanes and the results. Any thread may call Next(),
+// Stop() and Fail().
 class Load {
  public:
   // Starts the clock. `watchdog` must outlive the load.
   Load(const LoadPlan& plan, Watchdog* watchdog);
 
   int threads() const { return plan_.threads; }
-  // Starts no further message. Messages in progress continue.
+  // Prevents new messages. Messages in progress continue.
   void Stop();
-  // Returns the lanes of one caller, which live as long as the load.
+  // Returns the lanes of one caller. The lanes live as long as the load.
   std::vector<Lane*> LanesOf(int thread);
 
-  // Returns the result, or the first error. Call it once, after the last use of
-  // a lane.
+  // Returns the result of the burst, or its first error. Call it once, after
+  // the last use of a lane.
   absl::StatusOr<LoadResult> Finish();
 
  private:

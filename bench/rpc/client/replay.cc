@@ -26,10 +26,11 @@ using Clock = std::chrono::steady_clock;
 using grpc::ByteBuffer;
 using grpc::internal::RpcMethod;
 
-// Additional lanes: a timed replay may overlap more calls than the recording.
+// The number of lanes beyond the recording's number of open calls. In a timed
+// replay, more calls may overlap.
 constexpr size_t kSpareLanes = 8;
 
-// The state that all clients share.
+// The state of a replay that all clients share.
 struct Run {
   const Recording& recording;
   const double speed;
@@ -38,7 +39,7 @@ struct Run {
   Clock::time_point begun = Clock::now();
   std::atomic<bool> failed{false};
 
-  // Returns the time at which an event of the recording is due.
+  // Returns the time at which to replay an event of the recording.
   Clock::time_point DueAt(int64_t recorded_us) const {
     if (speed == kMaxSpeed) return begun;
     return begun +
@@ -55,7 +56,7 @@ struct Run {
   }
 };
 
-// Makes one call.
+// Makes one call of the recording.
 class Caller {
  public:
   Caller(Run* run, const std::shared_ptr<grpc::Channel>& channel)
@@ -132,7 +133,7 @@ class Caller {
   size_t bytes_ = 0;
 };
 
-// The calls of one client. Lanes take them in turn.
+// Makes the calls of one client. The client's lanes take calls in order.
 class Client {
  public:
   Client(Run* run, const std::shared_ptr<grpc::Channel>& channel,
@@ -166,8 +167,8 @@ class Client {
     return run_->recording.calls[calls_[position]];
   }
 
-  // Ranks the calls by their ends. Counts, for each call, how many calls ended
-  // before it began: those with the lowest ranks.
+  // Ranks the calls by their ends. Sets awaits_ to the number of calls that
+  // ended before each call began. These calls have the lowest ranks.
   void Rank() {
     std::vector<size_t> by_end(calls_.size());
     for (size_t i = 0; i < by_end.size(); ++i) by_end[i] = i;
@@ -178,7 +179,8 @@ class Client {
     for (size_t i = 0; i < by_end.size(); ++i) rank_[by_end[i]] = i;
     size_t ended = 0;
     for (size_t i = 0; i < calls_.size(); ++i) {
-      // A call of zero duration does not wait for itself.
+      // `by_end[ended] < i` prevents a call of zero duration from waiting for
+      // itself.
       while (ended < by_end.size() && by_end[ended] < i &&
              CallAt(by_end[ended]).ended_us() <= CallAt(i).begun_us) {
         ++ended;
@@ -187,8 +189,8 @@ class Client {
     }
   }
 
-  // Returns the position of the next call, once it may begin. Returns the
-  // number of calls at the end.
+  // Blocks until the next call may begin, and returns its position. After the
+  // last call, returns the number of calls.
   size_t Take() {
     std::unique_lock<std::mutex> lock(mu_);
     const size_t position = next_;
@@ -219,7 +221,7 @@ class Client {
       End(i, status);
     }
     const std::lock_guard<std::mutex> lock(mu_);
-    // Another client may have failed, so wake waiting lanes.
+    // Wake waiting lanes, because another client may have failed.
     changed_.notify_all();
     bytes_ += caller.bytes();
     latencies_us_.insert(latencies_us_.end(), latencies_us.begin(),
@@ -242,7 +244,8 @@ class Client {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::vector<size_t> calls_;  // in the order in which they begin
   std::vector<size_t> rank_;         // of each call, ordered by end
-  // For each call, the number of lowest ranks that must end before the call.
+  // For each call, how many calls must end before the call begins. They are
+  // those with the lowest ranks.
   std::vector<size_t> awaits_;
   std::vector<std::thread> threads_;
 

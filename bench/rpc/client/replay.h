@@ -15,7 +15,7 @@ namespace penstock {
 namespace bench {
 
 struct ReplayResult {
-  // One latency per unary call. If there is no unary call, one per call.
+  // The latency of each unary call, or of every call if none is unary.
   std::vector<double> latencies_us;
   double seconds = 0;  // from the first call's begin to the last one's end
   size_t bytes = 0;    // of messages in both directions, as gRPC delivered them

@@ -10,11 +10,11 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The size of each of ten buffers of kSkew, as an index into three sizes in
-// ascending order. Large buffers alternate with the others, as in a model.
+// The sizes of the ten buffers of a kSkew message, each as an index into three
+// ascending sizes. Large buffers alternate with the others, as in a model.
 constexpr size_t kSkewed[] = {2, 1, 2, 2, 0, 2, 1, 2, 2, 1};
 
-// An arbitrary seed, equal in all processes.
+// The seed of the random sizes. Arbitrary, and equal in all processes.
 constexpr unsigned kSeed = 1;
 
 }  // namespace
@@ -49,7 +49,8 @@ absl::StatusOr<Scheme> ParseScheme(absl::string_view name) {
 
 BufferSizes MixedBuffers(const Buffers& buffers, std::vector<size_t> sizes) {
   std::sort(sizes.begin(), sizes.end());
-  // std::uniform_int_distribution may differ between libraries.
+  // Draw with `%`, because std::uniform_int_distribution may differ between
+  // libraries.
   std::mt19937 random(kSeed);
   BufferSizes parts;
   for (int i = 0; i < buffers.count; ++i) {

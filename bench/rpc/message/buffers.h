@@ -28,7 +28,7 @@ enum class Scheme {
 
 const std::vector<Scheme>& AllSchemes();
 absl::string_view Name(Scheme scheme);
-// Parses the result of Name(). The error lists all names.
+// Parses the name of a scheme. The error lists all names.
 absl::StatusOr<Scheme> ParseScheme(absl::string_view name);
 
 struct Buffers {
@@ -43,9 +43,9 @@ struct Buffers {
 // The sizes of a message's buffers. Does not allocate for one buffer.
 using BufferSizes = absl::InlinedVector<size_t, 1>;
 
-// Returns the sizes of the buffers of a message that `scheme`, which is not
-// kEqual, makes of `sizes`. The result depends only on the arguments, in every
-// process. kSkew needs three sizes.
+// Returns the sizes of a message's buffers, mixed from `sizes` as `scheme`
+// says. `scheme` is not kEqual; kSkew needs three sizes. Every process gets the
+// same result for the same arguments.
 BufferSizes MixedBuffers(const Buffers& buffers, std::vector<size_t> sizes);
 
 // Returns the sizes of `count` buffers that divide `bytes` bytes. Returns fewer

@@ -18,11 +18,11 @@ namespace {
 using tensor::Buffer;
 using tensor::DeviceMemory;
 
-// Bytes of a message's first word; see payload.h.
+// The number of bytes in a message's first word; see payload.h.
 constexpr size_t kFirstWord = 8;
 
-// Returns host memory of this thread, of at least `size` bytes, with fast
-// copies to devices.
+// Returns host memory of at least `size` bytes with fast copies to devices. The
+// memory belongs to this thread.
 absl::StatusOr<uint8_t*> Scratch(size_t size) {
   thread_local std::shared_ptr<Buffer> scratch;
   if (scratch == nullptr || scratch->size() < size) {
@@ -36,8 +36,7 @@ absl::StatusOr<uint8_t*> Scratch(size_t size) {
 
 }  // namespace
 
-// Unused device memory, by size. Grows to the maximum that was in use at a
-// time.
+// Unused device memory for later messages, by size. Frees none while it lives.
 class DeviceMessages::Spares {
  public:
   std::shared_ptr<Buffer> Take(size_t size) {

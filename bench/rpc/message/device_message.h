@@ -26,7 +26,8 @@ namespace bench {
 // allocation waits for the device. Thread-safe.
 class DeviceMessages {
  public:
-  // Writes one buffer, which begins at byte `offset` of the message.
+  // A function that writes one buffer, which begins at byte `offset` of the
+  // message.
   using Write =
       absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
   using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
@@ -35,17 +36,18 @@ class DeviceMessages {
   // process.
   explicit DeviceMessages(const tensor::Device& device);
 
-  // Returns device memory with the output of `write`.
+  // Returns device memory that contains the output of `write`.
   absl::StatusOr<std::shared_ptr<tensor::Buffer>> MakeBuffer(size_t size,
                                                              size_t offset,
                                                              Write write);
 
-  // Returns a message with these parts. Returns the errors of DeviceMemory, for
-  // example if no transport of this process sends from devices.
+  // Returns a message whose buffers have the sizes `parts`. Returns the errors
+  // of DeviceMemory, for example if no transport of this process sends from
+  // devices.
   absl::StatusOr<grpc::ByteBuffer> Make(const BufferSizes& parts, Write write);
 
-  // Passes the message's bytes to `read`, in order, regardless of their
-  // location.
+  // Passes the message's bytes to `read`, in order. Copies bytes on the device
+  // to the host.
   absl::Status ReadAll(const grpc::ByteBuffer& message, Read read);
 
  private:

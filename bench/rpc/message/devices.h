@@ -12,8 +12,8 @@ namespace bench {
 // The first device that CUDA shows to this process.
 inline constexpr tensor::Device kGpu = {tensor::Device::Kind::kCuda, 0};
 
-// Returns UNAVAILABLE, with the remedy, on a machine without a driver or a
-// device. There is no substitute for a device.
+// Returns OK if this machine has a GPU. Otherwise returns UNAVAILABLE with the
+// remedy.
 absl::Status CheckDevice();
 
 // Makes this process allocate, send and receive tensors on the device. Call it
@@ -21,8 +21,8 @@ absl::Status CheckDevice();
 // or if the device does not have enough memory.
 absl::Status UseDevice();
 
-// Returns UNAVAILABLE, with the reason, if this process's transport does not
-// accept messages on the device. Call it after UseDevice().
+// Returns OK if this process's transport accepts messages on the device.
+// Otherwise returns UNAVAILABLE with the reason. Call it after UseDevice().
 absl::Status CheckLending();
 
 }  // namespace bench

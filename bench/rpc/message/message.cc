@@ -33,17 +33,18 @@ using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
 std::atomic<MessageForm> message_form{MessageForm::kRaw};
 
-// Null if messages lie on the host.
+// The maker of device messages, or null if messages lie on the host.
 std::atomic<DeviceMessages*> on_device{nullptr};
 
-// Set before the first message is made.
+// The buffers of each message. Set before the first message is made.
 struct {
   int count = 1;
   BufferSizes mixed;
   size_t mixed_bytes = 0;
 } buffers;
 
-// Equals kMinPayload of payload.h, which includes this header.
+// The minimal size of a message, kMinPayload of payload.h. payload.h includes
+// this header, so the constant is repeated here.
 constexpr size_t kSmallest = 8;
 
 absl::Span<const uint8_t> AsSpan(absl::string_view text) {
@@ -79,7 +80,8 @@ grpc::ByteBuffer MakeProtobuf(const BufferSizes& parts, WritePart write) {
   return Serialize(message);
 }
 
-// Parses either kind of message; both look alike on the wire.
+// Parses a protobuf message of one or of several buffers. Both kinds look alike
+// on the wire.
 absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   BuffersMessage several;
   BytesMessage single;
@@ -110,13 +112,13 @@ absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
   return tensor;
 }
 
-// Ends the run if there is no message, because the figures would be wrong. The
-// peer processes notice the end of this one.
+// Returns the message, or ends the process if there is none, because the
+// figures would be wrong. The peer processes notice the end of this process.
 grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
   if (message.ok()) return *std::move(message);
   std::fprintf(stderr, "rpc: make a message: %s\n",
                message.status().ToString().c_str());
-  // exit() would run destructors while other threads are in calls.
+  // _exit() runs no destructors, because other threads are in calls.
   _exit(1);
 }
 
@@ -218,7 +220,7 @@ grpc::ByteBuffer MakeRawMessage(size_t bytes, Write write) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// The common case of one slice avoids a vector.
+// Reads a message of one slice, the common case, without a vector.
 void ReadRawMessage(const grpc::ByteBuffer& message, Read read) {
   grpc::Slice single;
   if (message.TrySingleSlice(&single).ok()) {

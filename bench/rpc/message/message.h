@@ -1,5 +1,5 @@
-// The form of messages: the sender's and the receiver's work besides moving
-// bytes.
+// Makes and reads messages in one of several forms. The form determines the
+// work of sender and receiver besides moving bytes.
 
 #ifndef PENSTOCK_BENCH_RPC_MESSAGE_MESSAGE_H_
 #define PENSTOCK_BENCH_RPC_MESSAGE_MESSAGE_H_
@@ -24,17 +24,18 @@ enum class MessageForm { kRaw, kProtobuf, kTensor };
 // raw.
 void SetMessageForm(MessageForm form);
 
-// Sets the buffers of all messages, before the first message. The default is
-// one buffer. `mixed` applies to messages of exactly the sum of its sizes.
-// Other messages are divided into `count` equal buffers. Messages of
-// kMinPayload bytes always have one buffer.
+// Sets the number and sizes of all messages' buffers. Call it before the first
+// message. The default is one buffer. `mixed` applies to messages of exactly
+// the sum of its sizes. Other messages are divided into `count` equal buffers.
+// Messages of kMinPayload bytes always have one buffer.
 void SetMessageBuffers(int count, BufferSizes mixed);
 
-// Makes all later messages, except protobuf's, on the device, by
-// device_message.h. Call UseDevice() of devices.h first.
+// Makes all later messages on the device, except protobuf messages. Call
+// UseDevice() of devices.h first.
 void SetMessagesOnDevice(const tensor::Device& device);
 
-// Writes one buffer, which begins at byte `offset` of the message.
+// A function that writes one buffer, which begins at byte `offset` of the
+// message.
 using WritePart =
     absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
 
@@ -46,7 +47,7 @@ using WritePart =
 //   tensor    new tensors of the tensor service, in the pool, written and
 //             encoded
 //
-// An error of a device ends the program.
+// Ends the program if the device fails.
 grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write);
 
 // Passes the message's bytes to `read`, in order, in one or more pieces. Raw:
@@ -56,7 +57,8 @@ absl::Status ReadMessage(
     const grpc::ByteBuffer& message,
     absl::FunctionRef<void(absl::Span<const uint8_t>)> read);
 
-// Make and read a raw message, regardless of the form.
+// Make and read a message of the raw form, whatever form SetMessageForm() has
+// set.
 grpc::ByteBuffer MakeRawMessage(size_t bytes,
                                 absl::FunctionRef<void(uint8_t*)> write);
 void ReadRawMessage(const grpc::ByteBuffer& message,

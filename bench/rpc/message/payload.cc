@@ -18,8 +18,8 @@ namespace {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "words are copied as they lie in memory");
 
-// The step between words. Odd, so that words repeat only after 2^64 words. No
-// byte of it is constant in a message (2^64 / the golden ratio).
+// The difference between consecutive words: 2^64 divided by the golden ratio.
+// Odd, so that words repeat only after 2^64 words. Changes each byte of a word.
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
 
 uint64_t Load(const uint8_t* from) {
@@ -28,8 +28,8 @@ uint64_t Load(const uint8_t* from) {
   return word;
 }
 
-// Four independent sums, because one chain of additions would wait for each
-// load.
+// Returns the sum of `words` words. Uses four independent sums, because one
+// chain of additions would wait for each load.
 uint64_t SumWords(const uint8_t* data, size_t words) {
   uint64_t sums[4] = {};
   size_t i = 0;
@@ -64,7 +64,7 @@ absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
   return Load(slices[0].begin());
 }
 
-// Copies the message, which should be short.
+// Copies the message's bytes to a string. For short messages.
 std::string ToString(const grpc::ByteBuffer& message) {
   std::string bytes;
   ReadRawMessage(message, [&bytes](absl::Span<const uint8_t> piece) {
@@ -77,7 +77,7 @@ std::string ToString(const grpc::ByteBuffer& message) {
 
 void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset) {
   uint64_t word = seed + offset / 8 * kStep;
-  // The part begins within a word.
+  // Handle a part that begins within a word.
   const size_t cut = offset % 8;
   if (cut != 0) {
     const size_t rest = std::min(8 - cut, bytes);
@@ -93,8 +93,8 @@ void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset) {
 }
 
 void WordSum::Add(const uint8_t* data, size_t size) {
-  // A word may begin in one piece and end in the next. Such a word's bytes are
-  // added one by one, with their weights.
+  // Adds one byte with its weight in the word. Used for a word that begins in
+  // one piece and ends in the next.
   const auto add_byte = [this, &data, &size] {
     sum_ += uint64_t{*data++} << (8 * (offset_++ % 8));
     --size;

@@ -21,7 +21,7 @@
 namespace penstock {
 namespace bench {
 
-// The minimal size: a message's first word is its seed.
+// The minimal size of a message in bytes: the first word is the seed.
 constexpr size_t kMinPayload = 8;
 
 // The sum of the little-endian words of a byte string, modulo 2^64. The last
@@ -70,15 +70,17 @@ struct HandoverTimes {
   int64_t read_ns = 0;
 };
 
-// Returns the times of a reply. Returns DATA_LOSS for any other reply.
+// Returns the times that a reply has. Returns DATA_LOSS for a reply without
+// times.
 absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply);
 
-// Returns the seed of the reply to a request. The seeds differ, to detect a
+// Returns the seed of the reply to a request. The two seeds differ, to detect a
 // server that returns the request's own buffer.
 inline uint64_t ReplySeed(uint64_t request_seed) { return ~request_seed; }
 
-// Checks a request and makes the reply: a new buffer of the same size, or the
-// reply that the seed requests. Call it as soon as the request is available.
+// Checks a request and returns the reply: a new message of the same size, or
+// the kind that the request's seed asks for. Call it as soon as the request is
+// available.
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request);
 
 // Returns OK if `reply` is the answer to a request of this size and seed.
@@ -89,10 +91,10 @@ absl::Status CheckReply(const grpc::ByteBuffer& reply, size_t bytes,
 // messages, and the sum of their seeds.
 class StreamTally {
  public:
-  // For the sender: adds a message that was handed over.
+  // Adds a sent message by its seed. For the sender.
   void AddSeed(uint64_t seed);
-  // For the receiver: reads every byte of the message (except with kUnread),
-  // and adds the message.
+  // Reads every byte of a received message (except with kUnread), and adds the
+  // message. For the receiver.
   absl::Status Add(const grpc::ByteBuffer& message);
 
   uint64_t messages() const { return messages_; }

@@ -21,7 +21,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kVersion = 1;
-// A part of a call with 256 messages takes about 10 kB.
+// The maximal length of a line in bytes. A part of a call with 256 messages
+// takes about 10 kB.
 constexpr int kMaxLineBytes = 64 * 1024;
 constexpr int64_t kMaxMicros = int64_t{400} * 24 * 3600 * 1000 * 1000;
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
@@ -31,7 +32,8 @@ constexpr size_t kMaxMethodBytes = 255;
 // Reads a number between 0 and `max`.
 absl::Status ReadNumber(const Json& value, absl::string_view name, int64_t max,
                         int64_t* out) {
-  // A number above 64 bits is parsed as a floating-point number.
+  // The first check rejects numbers above 64 bits, which the parser makes
+  // floating-point.
   if (!value.is_number_integer() ||
       (value.is_number_unsigned() &&
        value.get<uint64_t>() > static_cast<uint64_t>(max)) ||
@@ -73,7 +75,7 @@ class Assembler {
  public:
   explicit Assembler(const RecordingLimits& limits) : limits_(limits) {}
 
-  // Returns true if the recording exceeds the limits. Then add nothing more.
+  // Returns true if the recording is at its limits. Then add nothing more.
   bool full() const { return recording_.goes_on; }
   void SetFull() { recording_.goes_on = true; }
 
@@ -241,7 +243,7 @@ struct Closer {
   void operator()(gzFile_s* file) const { gzclose(file); }
 };
 
-// Returns zlib's reason for the end of the lines, or OK at the end of the file.
+// Returns why no line follows: zlib's error, or OK at the end of the file.
 absl::Status WhyEnded(gzFile_s* file) {
   int code = Z_OK;
   gzerror(file, &code);

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace bench {
 
-// The speed of an unlimited replay.
+// The value of a replay's `speed` that stands for "without pauses".
 constexpr double kMaxSpeed = 0;
 
 struct RecordedMessage {
@@ -33,8 +33,8 @@ struct RecordedCall {
   std::vector<RecordedMessage> messages;  // in the server's order
 
   int64_t ended_us() const { return begun_us + ended_after_us; }
-  // Returns true for a successful call with one request and one reply, which a
-  // unary RPC replays. A stream replays any other call. (Both look alike on the
+  // Returns true for a successful call with one request and one reply. A unary
+  // RPC replays this call, and a stream any other call. (Both look alike on the
   // wire.)
   bool is_unary() const;
 };
@@ -53,7 +53,7 @@ struct Recording {
   size_t recorded_clients = 0;  // possibly more
   size_t messages = 0;
   size_t bytes = 0;  // of all messages, both ways
-  // Calls that the recorder lacked room for, or truncated.
+  // The number of calls that the recording lacks or has only in part.
   uint64_t left_out = 0;
   uint64_t unfinished = 0;  // calls that had not ended; their status is 0
   bool goes_on = false;     // the file exceeds the limits of a replay
@@ -62,19 +62,19 @@ struct Recording {
   std::vector<size_t> CallsOf(size_t client) const;
 };
 
-// Returns the maximal number of `calls` that are open at once. `calls` must be
-// in order.
+// Returns how many of `calls` are open at once, at most. `calls` must be in
+// order.
 size_t MostOpen(const Recording& recording, const std::vector<size_t>& calls);
 
-// Limits the memory of a replay, to about 100 MB.
+// Limits on a recording, which bound a replay's memory to about 100 MB.
 struct RecordingLimits {
   size_t calls = 1000 * 1000;
   size_t messages = 4 * 1000 * 1000;
   size_t file_bytes = size_t{1} << 30;  // uncompressed
 };
 
-// Reads a file up to the limits, and ignores the rest. Errors name the path,
-// the line and the problem.
+// Reads a recording from a file up to the limits, and ignores the rest. Errors
+// name the path, the line and the problem.
 absl::StatusOr<Recording> LoadRecording(const std::string& path,
                                         const RecordingLimits& limits = {});
 

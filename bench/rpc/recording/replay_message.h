@@ -13,16 +13,17 @@
 namespace penstock {
 namespace bench {
 
-// Returns the seed of message `index` of call `call`.
+// Returns the seed for the contents of message `index` of call `call`.
 inline uint64_t ReplaySeed(size_t call, size_t index) {
   return call * 0x9e3779b97f4a7c15u + index;
 }
 
-// Allocates and writes a message, which may be empty, unlike that of
-// MakePayload().
+// Returns a new message of `bytes` bytes. The message may be empty, unlike that
+// of MakePayload().
 grpc::ByteBuffer MakeReplayMessage(size_t bytes, uint64_t seed);
 
-// Reads every byte. Returns DATA_LOSS if the message has other contents.
+// Reads every byte of a message. Returns DATA_LOSS if the message differs from
+// MakeReplayMessage(bytes, seed).
 absl::Status CheckReplayMessage(const grpc::ByteBuffer& message, size_t bytes,
                                 uint64_t seed);
 

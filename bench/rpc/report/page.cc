@@ -19,7 +19,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Returns "AMD EPYC 7763, 2 cores, Linux 6.1.0".
+// Returns a description of this machine, such as "AMD EPYC 7763, 2 cores, Linux
+// 6.1.0".
 std::string Machine() {
   std::string model = "a processor";
   std::ifstream in("/proc/cpuinfo");
@@ -58,7 +59,8 @@ std::string ToHtml(const std::vector<CellSummary>& cells,
       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::LocalTimeZone());
   run["cells"] = nlohmann::ordered_json::parse(ToJson(cells));
   run["unavailable"] = Unavailable(cells);
-  // A reason may contain any text, and must not end the enclosing element.
+  // Escape the data: a reason may contain any text, and must not end the HTML
+  // element.
   const std::string data = absl::StrReplaceAll(
       run.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace),
       {{"<", "\\u003c"}});

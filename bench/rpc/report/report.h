@@ -14,7 +14,7 @@
 namespace penstock {
 namespace bench {
 
-// One cell in one round.
+// The measured values of one cell in one round.
 struct RoundResult {
   double p50_us = 0;
   double p90_us = 0;
@@ -30,15 +30,17 @@ struct RoundResult {
   // CPU time of client and server together, including their filling and
   // reading. 0 for kBeside and kIdle.
   double cpu_us = 0;  // per RPC or message
-  // For kIdle: the CPU time of client and server together.
+  // For kIdle: the CPU time of client and server together, as a share of one
+  // core.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
-  // The settings of the first channel's client at the end; 0 without Penstock.
+  // Penstock's settings on the first channel's client after the round. 0
+  // without Penstock.
   double eager_max_bytes = 0;
   double chunk_bytes = 0;
 };
 
-// All fields of RoundResult, for code that treats them alike.
+// All fields of RoundResult, for code that handles each field in the same way.
 constexpr double RoundResult::*kRoundFields[] = {
     &RoundResult::p50_us,          &RoundResult::p90_us,
     &RoundResult::p99_us,          &RoundResult::p999_us,
@@ -50,18 +52,19 @@ constexpr double RoundResult::*kRoundFields[] = {
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 
-// One cell over all rounds. Each value is the median of the rounds' values.
+// The values of one cell over all rounds. Each value is the median of the
+// rounds.
 struct CellSummary {
   Cell cell;
   RoundResult median;
   Spread p50_us;  // over the rounds
-  // The reason for missing values; empty if there are values.
+  // The reason why the cell has no values; empty if it has values.
   std::string unavailable;
 };
 
 CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
 
-// Optional columns of the table. Idle always has them.
+// Selects optional columns of the table. kIdle's table always has them.
 struct Columns {
   bool page_faults = false;
   bool details = false;  // p90, p99.9, CPU time
@@ -84,8 +87,8 @@ double CpuSecondsPerMillion(const CellSummary& summary);
 // decimals. Omits cells without values. Ends with a line feed.
 std::string ToJson(const std::vector<CellSummary>& cells);
 
-// Returns the same as comma-separated values, with a header line. A value that
-// the benchmark does not have is empty.
+// Returns the values of ToJson() as comma-separated values, with a header line.
+// A value that the benchmark does not have is empty.
 std::string ToCsv(const std::vector<CellSummary>& cells);
 
 }  // namespace bench

@@ -30,8 +30,8 @@ absl::Status ResultFile::Reserve(size_t bytes) {
   struct stat info;
   if (fstat(fd_, &info) != 0) return Error("stat");
   regular_ = S_ISREG(info.st_mode);
-  // A device or a pipe cannot remove the blanks. A line feed before the JSON is
-  // harmless, and tests that writing works.
+  // Write no blanks to a device or a pipe, which could not remove them. A line
+  // feed before the JSON is harmless, and tests that writing works.
   return WriteAll(regular_ ? std::string(bytes, ' ') : "\n");
 }
 
@@ -44,7 +44,7 @@ absl::Status ResultFile::Write(const std::string& text) {
   }
   const int fd = fd_;
   fd_ = -1;
-  // Some file systems report a failed write only in close().
+  // Check close(): some file systems report a failed write only there.
   if (close(fd) != 0) return Error("close");
   return absl::OkStatus();
 }

@@ -9,7 +9,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Upper bounds of a cell's size in any file, and of the page without cells.
+// Limit the bytes of one cell in any file, and the bytes of an HTML page
+// without cells.
 constexpr size_t kBytesPerCell = 700;
 constexpr size_t kPageBytes = size_t{256} << 10;
 

@@ -1,4 +1,4 @@
-// The files that a run writes in addition to its table.
+// The files to which a run writes its results, in addition to the table.
 
 #ifndef PENSTOCK_BENCH_RPC_REPORT_RESULT_FILES_H_
 #define PENSTOCK_BENCH_RPC_REPORT_RESULT_FILES_H_
@@ -18,16 +18,17 @@ namespace bench {
 
 class ResultFiles {
  public:
-  // Opens all files that `options` name, before the measurement; see
+  // Opens all files that `options` name. Call it before the measurement; see
   // result_file.h.
   static absl::StatusOr<ResultFiles> Open(const RunOptions& options);
 
-  // Writes and closes the files. Call it once. `command` is for the page.
+  // Writes the results of `cells` to the files, and closes them. Call it once.
+  // `command` is for the page.
   absl::Status Write(const std::vector<CellSummary>& cells,
                      absl::string_view command);
 
  private:
-  // Null if not requested.
+  // Each file is null if the options do not name it.
   std::unique_ptr<ResultFile> json_;
   std::unique_ptr<ResultFile> csv_;
   std::unique_ptr<ResultFile> html_;

@@ -15,7 +15,7 @@ namespace {
 
 using grpc::ByteBuffer;
 
-// One stream. Owns itself until OnDone.
+// Receives one stream. Deletes itself in OnDone().
 class StreamReactor final : public grpc::ServerReadReactor<ByteBuffer> {
  public:
   explicit StreamReactor(ByteBuffer* reply) : reply_(reply) {

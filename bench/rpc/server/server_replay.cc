@@ -102,7 +102,7 @@ class ReplayHost final : public ServiceHost {
   }
 
  private:
-  // Lets clients check that the server is ready.
+  // Serves Echo, by which clients check that the server is ready.
   const std::unique_ptr<ServiceHost> echo_;
   ReplayService service_;
 };

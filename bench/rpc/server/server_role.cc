@@ -13,9 +13,10 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The timeout of a start. A cold start takes about 30 ms.
+// Limits the milliseconds until a server process is ready. A start with cold
+// caches takes about 30 ms.
 constexpr int kStartTimeoutMs = 10000;
-// The prefix of the line of a child that cannot serve.
+// The beginning of the line that a child sends if it cannot serve.
 constexpr absl::string_view kErrorPrefix = "error: ";
 
 }  // namespace

@@ -19,13 +19,14 @@ struct RemoteServer {
   std::unique_ptr<ChildProcess> process;
 };
 
-// Starts a server process, and returns once it serves. Waits at most ten
-// seconds. Returns UNAVAILABLE, with the child's reason, if it cannot serve.
+// Starts a server process, and returns once the process serves. Waits at most
+// ten seconds. Returns UNAVAILABLE, with the child's reason, if the process
+// cannot serve.
 absl::StatusOr<RemoteServer> StartServerProcess(const RunOptions& options,
                                                 Transport transport, Api api);
 
-// The main function of a server process. Serves until the parent has finished.
-// `options` have one transport and one API.
+// Runs a server process until the parent has finished. `options` have one
+// transport and one API.
 [[noreturn]] void RunServerRole(const RunOptions& options);
 
 }  // namespace bench

@@ -21,15 +21,15 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The timeout for a child's end. A server needs milliseconds, or a second under
-// callgrind.
+// Limits the milliseconds that a child takes to end. A server needs
+// milliseconds, or a second under callgrind.
 constexpr int kEndTimeoutMs = 10000;
 
 absl::Status SystemError(absl::string_view operation, int error) {
   return absl::InternalError(absl::StrCat(operation, ": ", strerror(error)));
 }
 
-// Returns false after the timeout.
+// Waits until `fd` has data or is closed. Returns false after the timeout.
 bool WaitReadable(int fd, int timeout_ms) {
   pollfd entry = {fd, POLLIN, 0};
   int ready;
@@ -39,9 +39,9 @@ bool WaitReadable(int fd, int timeout_ms) {
   return ready > 0;
 }
 
-// Returns the file for another process of this program. Under valgrind, only
-// the link's target is this program. If a build has replaced the file, only the
-// link is this program.
+// Returns a path of this program's file, for starting another process. Uses the
+// link's target under valgrind, where the link is valgrind itself. Uses the
+// link if a build has replaced the file.
 std::string OwnProgram() {
   constexpr char kLink[] = "/proc/self/exe";
   char target[PATH_MAX];
@@ -104,13 +104,14 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(int timeout_ms) {
 }
 
 void ChildProcess::Go() {
-  // A failed write means that the child is gone, which ReadLine() reports.
+  // Ignore a failed write. The child is then gone, which ReadLine() reports.
   if (send(socket_, "g", 1, MSG_NOSIGNAL) < 0) return;
 }
 
 ChildProcess::~ChildProcess() {
   shutdown(socket_, SHUT_WR);
-  // The socket closes when the child ends; skip unread lines.
+  // Skip unread lines until the socket closes, which happens when the child
+  // ends.
   absl::StatusOr<std::string> line;
   do {
     line = ReadLine(kEndTimeoutMs);
@@ -130,7 +131,7 @@ void BecomeChild() {
 void SendLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   text += '\n';
-  // A short or failed write means that the parent is gone.
+  // Ignore a short or failed write: the parent is then gone.
   if (send(STDIN_FILENO, text.data(), text.size(), MSG_NOSIGNAL) < 0) return;
 }
 

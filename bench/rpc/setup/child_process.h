@@ -21,11 +21,11 @@
 namespace penstock {
 namespace bench {
 
-// The parent's side. The destructor asks the child to end, kills the child
-// after ten seconds, and reaps it. Not thread-safe.
+// The parent's end of a child process. The destructor asks the child to end,
+// kills it after ten seconds, and reaps it. Not thread-safe.
 class ChildProcess {
  public:
-  // Starts a child. `flags` follow the program's name.
+  // Starts a child with this program and `flags`.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
       std::vector<std::string> flags);
   ~ChildProcess();
@@ -37,7 +37,7 @@ class ChildProcess {
   // if the child has ended.
   absl::StatusOr<std::string> ReadLine(int timeout_ms);
 
-  // Continues the child, which waits in AwaitGo(). Does not block.
+  // Lets the child's AwaitGo() return true. Does not block.
   void Go();
 
   pid_t pid() const { return pid_; }
@@ -50,9 +50,9 @@ class ChildProcess {
   std::string received_;  // not yet returned by ReadLine()
 };
 
-// The child's side. Call BecomeChild() first: then the kernel kills this
-// process when the parent dies, even if this process hangs, and gRPC stays
-// initialised.
+// Makes this process a child. Call it before the functions below. The kernel
+// then kills this process when the parent dies, even if this process hangs.
+// gRPC stays initialised.
 void BecomeChild();
 
 // Sends a line. Line feeds in `text` become blanks.

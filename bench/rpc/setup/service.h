@@ -23,11 +23,11 @@ constexpr char kReplayMethod[] = "/penstock.bench.Rpc/Replay";  // unary
 constexpr char kReplayStreamMethod[] = "/penstock.bench.Rpc/ReplayStream";
 constexpr char kReplayedCall[] = "penstock-replay";
 
-// The order of the methods in the grpc::Service.
+// The indices of the methods in the grpc::Service.
 constexpr int kEchoIndex = 0;
 constexpr int kStreamIndex = 1;
 
-// Converts a status. Both libraries have the same codes.
+// Converts a status to gRPC's type. Both libraries have the same codes.
 inline grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       std::string(status.message()));

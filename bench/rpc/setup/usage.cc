@@ -13,7 +13,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Returns a value of the process's smaps_rollup.
+// Returns a process's memory in KiB from one line of its smaps_rollup.
 absl::StatusOr<double> MemoryKib(pid_t pid, const std::string& line) {
   const std::string path = absl::StrCat("/proc/", pid, "/smaps_rollup");
   std::ifstream in(path);
@@ -25,8 +25,8 @@ absl::StatusOr<double> MemoryKib(pid_t pid, const std::string& line) {
   return absl::InternalError(absl::StrCat("no ", line, " in ", path));
 }
 
-// Reads the tenth field of the process's stat; see proc(5). The second field,
-// the name, is in parentheses and may contain parentheses.
+// Returns a process's page faults: the tenth field of its stat, see proc(5).
+// The second field, the name, is in parentheses and may contain parentheses.
 absl::StatusOr<double> PageFaults(pid_t pid) {
   constexpr int kFieldsBetween = 7;
   const std::string path = absl::StrCat("/proc/", pid, "/stat");
@@ -58,7 +58,7 @@ absl::StatusOr<Usage> UsageOf(pid_t pid) {
   const absl::StatusOr<double> cpu = CpuSecondsOf(pid);
   if (!cpu.ok()) return cpu.status();
   usage.cpu_s = *cpu;
-  // Excludes files: a process's share of a library depends on other users of
+  // Count no files: a process's share of a library depends on other users of
   // the library.
   for (const char* kind : {"Pss_Anon:", "Pss_Shmem:"}) {
     const absl::StatusOr<double> kib = MemoryKib(pid, kind);

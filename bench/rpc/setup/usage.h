@@ -12,7 +12,7 @@ namespace bench {
 
 struct Usage {
   double cpu_s = 0;  // of all threads so far, in user space and kernel
-  // The proportional set size without file memory. A page that several
+  // The memory of a process in KiB, without files. A page that several
   // processes map counts partially for each, so a sum over processes counts the
   // page once.
   double memory_kib = 0;
@@ -28,7 +28,7 @@ inline Usage operator+(const Usage& a, const Usage& b) {
 // The error names the unreadable file.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
 
-// Returns only cpu_s, which takes a microsecond.
+// Returns the CPU seconds of a process. Takes a microsecond.
 absl::StatusOr<double> CpuSecondsOf(pid_t pid);
 
 }  // namespace bench
