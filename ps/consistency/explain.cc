@@ -1,4 +1,4 @@
-// The coordinator's texts for people.
+// The texts that explain the coordinator's decisions to people.
 
 #include <algorithm>
 
@@ -9,8 +9,8 @@
 namespace penstock::ps {
 namespace {
 
-// The limits of the workers that a text names and counts. Each timed-out call
-// makes a text under the server's lock, and a list of thousands of workers
+// Limit how many workers a text names, and how many it counts. Each timed-out
+// call makes a text under the server's lock. A list of thousands of workers
 // helps nobody.
 constexpr size_t kMostNamed = 8;
 constexpr size_t kMostCounted = 1000;

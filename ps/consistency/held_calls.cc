@@ -4,7 +4,7 @@
 
 namespace penstock::ps {
 
-// Returns the rank, or kMaxRanks for the common owner of all readers.
+// Returns the owner of a pull: the worker's rank, or kMaxRanks for any reader.
 uint32_t HeldCalls::OwnerOf(const HeldPull& pull) {
   return pull.worker.has_value() ? pull.worker->rank : kMaxRanks;
 }

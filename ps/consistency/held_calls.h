@@ -31,18 +31,19 @@ struct HeldPull {
   absl::Time deadline;
 };
 
-// The held calls. Sorts pulls by their awaited policy and clock, so that
-// finding a due pull takes logarithmic time. Holds at most one push of each
-// rank, max_pulls pulls of each rank, and max_pulls pulls of all readers. No
-// two calls may have the same ticket.
+// The held calls. Pulls are sorted by their policy and clock, so that finding a
+// due pull takes logarithmic time. Holds at most one push and max_pulls pulls
+// of each rank. Holds at most max_pulls pulls of all readers together. No two
+// calls may have the same ticket.
 class HeldCalls {
  public:
   HeldCalls(size_t policies, size_t max_pulls)
       : max_pulls_(max_pulls), waiting_(policies) {}
 
-  // Holds a push. Returns the replaced push of the same rank, if any.
+  // Holds a push. Replaces an earlier push of the same rank, and returns the
+  // replaced push.
   absl::optional<HeldPush> Hold(const HeldPush& push);
-  // Removes and returns the push of a rank.
+  // Removes and returns the held push of a rank, if any.
   absl::optional<HeldPush> TakePush(uint32_t rank);
 
   // Holds a pull that waits for a policy. Returns false if the limit is
@@ -53,10 +54,10 @@ class HeldCalls {
   absl::optional<HeldPull> TakeDue(size_t policy, uint64_t horizon);
   absl::optional<HeldPull> TakePullOf(uint32_t rank);
 
-  // Drops the call with that ticket, if it is held.
+  // Drops the call with the ticket `ticket`, if that call is held.
   void Cancel(uint64_t ticket);
 
-  // Remove and return a call whose deadline has come.
+  // Remove and return one call whose deadline has passed, if any.
   absl::optional<HeldPush> TakeExpiredPush(absl::Time now);
   absl::optional<HeldPull> TakeExpiredPull(absl::Time now);
   absl::Time NextDeadline() const;

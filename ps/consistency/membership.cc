@@ -156,7 +156,8 @@ void Membership::Add(const WorkerId& worker, absl::Time now,
   const Steps steps = given.value_or(Steps{floor_, floor_});
   const uint64_t clock =
       std::max(ClockOf(rank), std::min(floor_, steps.oldest));
-  // Without other members, no step can complete without this member.
+  // Let a member without other members begin at once: without this member, no
+  // step can complete.
   const bool at_once = state_ == State::kAssembling || members_.empty();
   const uint64_t from = at_once ? floor_ : std::max(floor_, steps.newest + 1);
   const Member member{worker.incarnation, now + options_.lease, clock,
@@ -188,7 +189,7 @@ void Membership::Remove(uint32_t rank, Changes* changes) {
   by_progress_.erase({ProgressOf(member->second), rank});
   by_expiry_.erase({member->second.expires, rank});
   members_.erase(member);
-  // The next join restarts the timeout.
+  // Forget the deadline. The next join sets a new one.
   if (members_.empty()) assemble_deadline_ = absl::InfiniteFuture();
   changes->departed.push_back(rank);
 }
@@ -222,7 +223,8 @@ void Membership::Settle(absl::Time now, Changes* changes) {
 
 void Membership::RaiseFloor() {
   if (state_ == State::kAssembling || by_progress_.empty()) return;
-  // The floor does not fall: a joining worker is at the floor or ahead.
+  // The floor only rises, because a joining worker begins at the floor or
+  // later.
   floor_ = by_progress_.begin()->first;
 }
 

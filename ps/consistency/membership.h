@@ -79,18 +79,20 @@ class Membership {
 
   struct Options {
     uint32_t expected_workers = 1;
-    // Limits a member's silence. Longer than a garbage collection or a short
-    // suspend of a laptop, shorter than a user's patience.
+    // Limits the time between two signs of life of a member. Longer than a
+    // garbage collection or a short suspend of a laptop, shorter than a user's
+    // patience.
     absl::Duration lease = absl::Seconds(10);
-    // The time after the first join until the run starts without the missing
-    // workers.
+    // Limits the time from the first join until the run starts without the
+    // missing workers.
     absl::Duration assemble_timeout = absl::Seconds(60);
-    // The floor and the clock of each rank, from a checkpoint.
+    // The floor and the clock of each rank, from a checkpoint. The floor is 0
+    // in a new training.
     uint64_t floor = 0;
     std::vector<RankClock> clocks;
   };
 
-  // The standing of a worker, by the id that it gives.
+  // The relation of a worker, by its id, to the members.
   enum class Standing {
     kMember,
     kNotMember,   // never joined, has left, or its lease is over
@@ -112,19 +114,20 @@ class Membership {
     std::vector<uint32_t> departed;  // ranks that have lost their member
   };
 
-  // Returns INVALID_ARGUMENT, which names the invalid option.
+  // Makes the membership. Returns INVALID_ARGUMENT, which names the invalid
+  // option.
   static absl::StatusOr<Membership> Create(const Options& options);
 
   // Joins a worker, and supersedes another incarnation of the same rank.
   // Refuses an incarnation that was superseded itself.
   Standing Join(const WorkerId& worker, absl::Time now,
                 const absl::optional<Steps>& steps, Changes* changes);
-  // Renews the lease of a member. Joins any other worker, unless another
-  // incarnation has the rank or the worker has left.
+  // Renews the lease of a member. Joins a worker that is no member, unless
+  // another incarnation has the rank or the worker has left.
   Standing Heartbeat(const WorkerId& worker, absl::Time now,
                      const absl::optional<Steps>& steps, Changes* changes);
-  // Removes a worker that says good-bye. Leave() and Lost() do nothing if
-  // `worker` is no member.
+  // Removes a worker that leaves in good order. Leave() and Lost() do nothing
+  // if `worker` is no member.
   void Leave(const WorkerId& worker, Changes* changes);
   // Removes a worker whose connection broke.
   void Lost(const WorkerId& worker, Changes* changes);
@@ -139,10 +142,11 @@ class Membership {
 
   // Sets a member's clock. The clock never falls.
   void Advance(uint32_t rank, uint64_t clock, absl::Time now);
-  // Ends the steps below `clock` of a rank, even if the rank never joined: its
-  // later pushes of these steps do not count.
+  // Ends the steps of a rank below `clock`, even if the rank never joined.
+  // Later pushes of the rank for these steps do not count.
   void Forgo(uint32_t rank, uint64_t clock);
-  // Ends the steps below `step` for all ranks.
+  // Ends the steps below `step` for all ranks. Later pushes for these steps do
+  // not count.
   void ForgoAll(uint64_t step);
 
   State state() const { return state_; }
@@ -186,9 +190,9 @@ class Membership {
     uint64_t required_from;
     absl::Time advanced;
   };
-  // The record of a rank that ever joined or has forgone a step. One `previous`
-  // suffices to detect two processes with the same rank, so that they do not
-  // supersede each other forever.
+  // The record of a rank that ever joined or has forgone a step. One earlier
+  // incarnation suffices to detect two processes with the same rank, so that
+  // they do not supersede each other forever.
   struct Past {
     uint64_t incarnation;
     absl::optional<uint64_t> previous;

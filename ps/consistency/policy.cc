@@ -36,8 +36,8 @@ ConsistencyPolicy::Judgement ConsistencyPolicy::Judge(
     const PushId& push, const Membership& members) const {
   if (push.clock > Limit(members)) return Judgement::kAhead;
   if (synchronous()) {
-    // A batch being applied takes no push: the caller may be averaging the
-    // batch.
+    // Only a batch that is still gathered takes a push: the caller may be
+    // averaging a batch being applied.
     const bool is_open = push.clock == version_ && state_ == State::kGathering;
     return is_open ? Judgement::kTake : Judgement::kLate;
   }
@@ -59,7 +59,7 @@ absl::optional<ConsistencyPolicy::Apply> ConsistencyPolicy::Next(
       });
   if (first == taken_.end()) return absl::nullopt;
   if (synchronous()) {
-    // All taken pushes have the same clock.
+    // Sorting by rank suffices, because all taken pushes have the same clock.
     applying_.assign(taken_.begin(), taken_.end());
     taken_.clear();
     std::sort(applying_.begin(), applying_.end(),

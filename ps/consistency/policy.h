@@ -97,7 +97,8 @@ class ConsistencyPolicy {
   // Makes a policy. Returns INVALID_ARGUMENT, which names the invalid option.
   static absl::StatusOr<ConsistencyPolicy> Create(const Options& options);
 
-  // Judges a push. The worker's clock must not exceed the push's clock.
+  // Decides about a push, without taking the push. push.clock must be at least
+  // the worker's clock.
   Judgement Judge(const PushId& push, const Membership& members) const;
   // Takes a push that was judged kTake.
   void Take(const PushId& push);
@@ -106,8 +107,8 @@ class ConsistencyPolicy {
   // pushes that `gate` stops.
   absl::optional<Apply> Next(const Membership& members,
                              const CutGate* gate = nullptr);
-  // Ends the batch being applied and returns its pushes. Returns nothing
-  // without a batch.
+  // Ends the batch that Next() handed out, and returns its pushes. Returns
+  // nothing if there is no such batch.
   std::vector<PushId> Applied();
 
   // Returns the highest clock for which a pull is answered immediately.
@@ -116,19 +117,21 @@ class ConsistencyPolicy {
   // is never below Horizon().
   uint64_t Limit(const Membership& members) const;
 
-  // Returns the step that a pull for `clock` waits for: the pull waits for
-  // members with less progress. Returns 0 if the pull waits for no member.
+  // Returns the step that a pull for `clock` waits for, or 0 if the pull waits
+  // for no member. The pull waits for members with less progress than this
+  // step.
   uint64_t AwaitedStep(uint64_t clock, const Membership& members) const;
 
-  // Returns true if the step that gathers pushes cannot end before one of
-  // `ranks` pushes or leaves. False without staleness 0.
+  // Returns true if the current step cannot end before one of `ranks` pushes or
+  // leaves. False if the staleness is not 0.
   bool WaitsFor(const std::set<uint32_t>& ranks,
                 const Membership& members) const;
 
   bool synchronous() const { return options_.staleness == 0; }
   State state() const { return state_; }
   uint64_t version() const { return version_; }
-  // Returns the pushes that were taken and are not applied, by (clock, rank).
+  // Returns the pushes that were taken and are not applied, sorted by (clock,
+  // rank).
   const std::set<std::pair<uint64_t, uint32_t>>& unapplied() const {
     return unapplied_;
   }

@@ -15,19 +15,19 @@
 
 namespace penstock::ps {
 
-// The results of a training's checkpoints at server 0. Times are by one
+// The outcomes of a training's checkpoints, kept by server 0. Times are by one
 // monotonic clock. Thread-safe; no call blocks on a disk.
 class CheckpointHealth {
  public:
   // Records a checkpoint that was committed.
   void Succeeded(uint64_t step, absl::Time now) ABSL_LOCKS_EXCLUDED(mu_);
-  // Records the contents of the folder.
+  // Records the contents of the checkpoint folder.
   void SetHeld(const checkpoint::Held& held) ABSL_LOCKS_EXCLUDED(mu_);
   // Records a failed checkpoint. Returns a line for the operator, with the
   // reason and the age of the last good checkpoint.
   std::string Failed(absl::string_view why, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets the fields of `report` about the results.
+  // Sets the fields of `report` about checkpoints' outcomes.
   void Report(absl::Time now, ServerReport* report) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

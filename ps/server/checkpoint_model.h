@@ -9,11 +9,12 @@
 
 namespace penstock::ps {
 
-// Returns the tables in the same order, each with the slots of its optimizer.
-// Slots of dense tables are as in optim::DenseSlotsOf(); slots of sparse tables
-// are f32. A checkpoint has no rates, staleness or limits, so that a training
-// may continue with other ones. Returns INVALID_ARGUMENT, with the name of the
-// table, if a table is too large for a checkpoint.
+// Returns the tables of a model in the form of a checkpoint, in the same order.
+// Each table has the slots of its optimizer. Slots of dense tables are as in
+// optim::DenseSlotsOf(); slots of sparse tables are f32. A checkpoint has no
+// rates, staleness or limits, so that a training may continue with other ones.
+// Returns INVALID_ARGUMENT, with the name of the table, if a table is too large
+// for a checkpoint.
 absl::StatusOr<checkpoint::Model> CheckpointModelOf(const Model& model);
 
 }  // namespace penstock::ps

@@ -34,8 +34,8 @@ void Say(const RestoreOptions& options, const std::string& line) {
   base::LogInfo("ps: " + line);
 }
 
-// Returns true for each table of the model that the checkpoint lacks. Logs
-// these tables and the dropped ones.
+// Returns one value per table of the model: true if the checkpoint lacks the
+// table. Logs these tables, and the checkpoint's tables that the model lacks.
 std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
                           Tables* tables, const RestoreOptions& options) {
   const std::vector<std::string> added =
@@ -60,9 +60,9 @@ std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
   return is_new;
 }
 
-// Returns the error of a restore. Returns DATA_LOSS for any damage: NOT_FOUND
-// would mean that there is no checkpoint, and INVALID_ARGUMENT that the model
-// is invalid.
+// Returns `status` as the error of restoring `cut`. Damage of any kind becomes
+// DATA_LOSS: NOT_FOUND would mean that there is no checkpoint, and
+// INVALID_ARGUMENT that the model is invalid.
 absl::Status Failed(const CutId& cut, const absl::Status& status) {
   return absl::Status(
       checkpoint::IsDamage(status) ? absl::StatusCode::kDataLoss
@@ -70,7 +70,7 @@ absl::Status Failed(const CutId& cut, const absl::Status& status) {
       absl::StrCat("restore ", StepFolder(cut.step), ": ", status.message()));
 }
 
-// Returns the limit that left no room, for people.
+// Returns a text that names the limit by which rows did not fit.
 std::string LimitOf(const sparse::Options& table,
                     const sparse::RestoreLoss& loss) {
   if (!loss.by_memory) {
@@ -97,7 +97,8 @@ bool WouldEvict(const sparse::Options& table, const sparse::RestoreLoss& loss,
           table.budget_bytes > 0 && rows * row <= table.budget_bytes);
 }
 
-// Logs the rows that were dropped, or refuses the restore.
+// Warns of the rows that were dropped. Returns an error, which refuses the
+// restore, if the drop is not allowed.
 absl::Status CheckLost(const RestoreOptions& options, const Tables& tables,
                        const TablesSink::Lost& lost) {
   const sparse::Table& table = tables.table(lost.rows);
@@ -138,7 +139,8 @@ class FolderSource final : public RestoreSource {
         files_, verifies ? checkpoint::Thoroughness::kFull
                          : checkpoint::Thoroughness::kQuick);
     if (absl::IsNotFound(found.status())) {
-      // A training that begins at 0 would overwrite what may be found again.
+      // Refuse to begin at step 0 if checkpoints have lost their manifests. The
+      // training would overwrite files that somebody may still recover.
       absl::Status lost = checkpoint::CheckNotAllLost(files_, options_.folder);
       if (!lost.ok()) {
         return absl::Status(lost.code(),
@@ -179,8 +181,7 @@ class FolderSource final : public RestoreSource {
   }
 
  private:
-  // Warns of checkpoints after `step` that were committed, and whose manifests
-  // are missing.
+  // Warns of committed checkpoints after `step` whose manifests are missing.
   void WarnOfLost(uint64_t step) {
     const auto lost = checkpoint::ListLost(files_);
     if (!lost.ok()) {

@@ -25,7 +25,8 @@ struct RestoreOptions {
   bool may_drop_rows = false;
   // The name of the folder in messages.
   std::string folder = "its folder";
-  // Called with lines for people. If empty, the lines go to Penstock's log.
+  // Called with lines of text for people. If empty, the lines go to Penstock's
+  // log.
   std::function<void(const std::string&)> log;
 };
 
@@ -59,17 +60,18 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
                                                 const RestoreOptions& options,
                                                 Tables* tables);
 
-// Returns a source that restores the step `wanted`, and refuses other steps.
-// Without `wanted`, the source chooses the newest undamaged checkpoint, and
-// reads all bytes of a checkpoint to check for damage. `files` outlive the
-// server.
+// Returns a source of a server's first state. The source restores the step
+// `wanted`, and refuses other steps. Without `wanted`, the source chooses the
+// newest undamaged checkpoint. For that, the source reads all bytes of a
+// checkpoint. `files` outlive the server.
 std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});
 
-// Checks that `files` have no checkpoint. Returns FAILED_PRECONDITION, with
-// both remedies, if they have one: only a training that restored this
-// checkpoint may write there. `folder` is the name of the folder for messages.
+// Returns OK if `files` have no checkpoint. Otherwise returns
+// FAILED_PRECONDITION with both remedies, because only a training that restored
+// the checkpoint may write there. `folder` is the name of the folder for
+// messages.
 absl::Status CheckUnused(checkpoint::Files* files, const std::string& folder);
 
 }  // namespace penstock::ps

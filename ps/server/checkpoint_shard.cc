@@ -12,7 +12,7 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the rows that are copied out of a table at a time.
+// Limits how many rows are copied out of a table at a time.
 constexpr size_t kRowsAtOnce = 1024;
 // Limits the bytes of a dense value and its slots that are written between two
 // checks of the cancellation: less than a second of disk time.
@@ -40,7 +40,8 @@ class SnapshotWriter {
         progress_(progress),
         writer_(writer) {}
 
-  // Sets progress_ to the bytes to write. Counts all rows of sparse tables.
+  // Sets the total of progress_ to the bytes to write. Counts all rows of
+  // sparse tables.
   void Count(const std::vector<size_t>& parts);
   absl::Status WriteRows(size_t rows, const ModelSnapshot::Sparse& snapshot);
   absl::Status WritePart(size_t part, const DensePart::Snapshot& snapshot);

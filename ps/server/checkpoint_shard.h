@@ -1,4 +1,4 @@
-// The content of a server as a shard of a checkpoint.
+// Writes the values of a server as a shard of a checkpoint.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_SHARD_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_SHARD_H_
@@ -18,7 +18,8 @@
 
 namespace penstock::ps {
 
-// The number of steps that each part had taken, by index in Tables::parts().
+// The number of steps that each part had taken. The index is that of
+// Tables::parts().
 using PartSteps = std::vector<uint64_t>;
 
 // The progress of writing a shard, in bytes of values, slots and rows. Until a
@@ -30,12 +31,12 @@ struct ShardProgress {
   std::atomic<uint64_t> total{0};
 };
 
-// Writes `snapshot`, which is of `tables`, without copying the dense values.
+// Writes `snapshot`, a snapshot of `tables`, without copying the dense values.
 // Frees each dense value as soon as the value is written. Writes sparse rows
-// first: only they can run out of memory for copies. Writes each table of a
-// pack separately.
+// first, because only they can run out of memory for copies. Writes each table
+// of a pack separately.
 //
-// Leaves out the parts that have taken no step since `base`, which is nullopt
+// Omits the dense parts that have taken no step since `base`. `base` is nullopt
 // for a full checkpoint. Writes all rows that the snapshot has.
 //
 // `model` is CheckpointModelOf() the tables' model. `cancellation` may be null.

@@ -1,4 +1,4 @@
-// The turn of one caller to write a checkpoint.
+// Lets one caller at a time write a checkpoint.
 
 #ifndef PENSTOCK_PS_SERVER_CHECKPOINT_TURN_H_
 #define PENSTOCK_PS_SERVER_CHECKPOINT_TURN_H_

@@ -114,7 +114,8 @@ CutSnapshots::Outcome CutSnapshots::Remove(uint64_t ticket,
       [ticket](const Request& each) { return each.ticket == ticket; });
   if (found == waiting_.end()) return outcome;
   const bool is_first = found == waiting_.begin();
-  // False if the steps' thread is taking the snapshot now.
+  // RemoveSnapshot() returns false if the steps' thread is taking the snapshot
+  // now. The snapshot then stays.
   if (is_first && is_at_cut_ && !steps_->RemoveSnapshot(ticket)) return outcome;
   AddCall(std::move(found->callback), why, due);
   waiting_.erase(found);

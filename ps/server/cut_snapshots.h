@@ -20,12 +20,12 @@
 
 namespace penstock::ps {
 
-// Returns a cut as a text for errors.
+// Returns a text that describes a cut, for errors.
 std::string Describe(const CutPoint& cut);
 
-// A queue of snapshots. Takes the coordinator to the cut of the first one, and
-// lets Steps take the snapshot there. Holds the coordinator before that, while
-// a client chooses a cut for all servers.
+// A queue of snapshots. Takes the coordinator to the cut of the first snapshot,
+// and lets Steps take the snapshot there. Also holds the coordinator while a
+// client chooses a cut for all servers.
 //
 // Not thread-safe: the caller's lock guards the coordinator, too. The caller
 // carries out each returned outcome. `due` gets callbacks to run without the
@@ -36,13 +36,14 @@ class CutSnapshots {
   using Due = std::vector<std::function<void()>>;
   struct Request {
     uint64_t ticket = 0;
-    // nullopt: the first cut that can be reached.
+    // The wanted cut; nullopt means the first cut that can be reached.
     absl::optional<CutPoint> cut;
     SparseSnapshotOptions options;
     Steps::SnapshotCallback callback;
   };
-  // Gets each snapshot that was taken, on the steps' thread and without the
-  // lock. Passes the snapshot to Finish()'s callback.
+  // A function that gets each snapshot that was taken, on the steps' thread and
+  // without the lock. The function passes the snapshot to the callback that
+  // Finish() returns.
   using OnSnapshot = std::function<void(
       uint64_t ticket, absl::StatusOr<ModelSnapshot> snapshot)>;
 
@@ -56,7 +57,7 @@ class CutSnapshots {
   // Stops applying new pushes until Add() or Release(), for kHoldLimit at most.
   // Call only if no snapshot waits.
   HeldSteps Hold(absl::Time now);
-  // Ends a hold, unless a snapshot waits.
+  // Ends a hold that Hold() began. Does nothing if a snapshot waits.
   Outcome Release();
   // Returns the time when Release() is due.
   absl::Time hold_ends() const { return hold_ends_; }
@@ -69,9 +70,10 @@ class CutSnapshots {
   // Ends the snapshot that was taken. Returns its callback, or null if the
   // snapshot has ended already.
   Steps::SnapshotCallback Finish(uint64_t ticket, Outcome* outcome, Due* due);
-  // Ends a snapshot with `why`, unless Steps is taking it now.
+  // Ends a snapshot with the error `why`, unless Steps is taking the snapshot
+  // now.
   Outcome Remove(uint64_t ticket, const absl::Status& why, Due* due);
-  // Ends all snapshots with `why`.
+  // Ends all snapshots with the error `why`.
   Outcome RemoveAll(const absl::Status& why, Due* due);
 
   // Returns the cut of the first snapshot, or null without one.
@@ -89,7 +91,8 @@ class CutSnapshots {
   Coordinator* const coordinator_;
   Steps* const steps_;
   const OnSnapshot on_snapshot_;
-  // The server advances to the cut of the first snapshot only.
+  // The snapshots that were added and have not ended, in order. The server
+  // advances to the cut of the first one only.
   std::deque<Request> waiting_;
   // True while steps_ takes the first snapshot.
   bool is_at_cut_ = false;

@@ -36,8 +36,8 @@ DenseParts::DenseParts(const LocalModel* model, Optimizers optimizers,
   for (size_t i = 0; i < layout_.size(); ++i) part_of_[layout_[i].name] = i;
 }
 
-// Counts the values, their next versions and the slots. Counts in floating
-// point, because the sum may overflow an integer.
+// Checks that the values, their next versions and the slots fit into max_bytes.
+// Adds up in floating point, because the sum may overflow an integer.
 absl::Status DenseParts::CheckBytes() {
   double values = 0;  // and their next versions
   double slots = 0;
@@ -127,7 +127,8 @@ absl::Status DenseParts::Initialize(const tensor::Bundle& values) {
                        ": its first value is ", named.tensor.ToString(),
                        ", it is ", tensor::Describe(part.dtype, part.shape)));
     }
-    // Copies the value out of the message, into memory that can be sent.
+    // Copy the value, which refers to the received message, into memory that
+    // can be sent.
     auto copy = named.tensor.Copy(options_.allocator);
     if (!copy.ok()) return copy.status();
     auto made = DensePart::Create(OptionsOf(*at), *std::move(copy));
@@ -152,7 +153,7 @@ absl::StatusOr<std::unique_ptr<DensePart>> DenseParts::Complete(
   const auto copy = [](const Part::Piece& piece, const tensor::Tensor& source,
                        const tensor::Tensor& to) {
     const size_t size = tensor::ElementSize(to.dtype());
-    // No other thread can read this memory yet, so writing needs no lock.
+    // Write without a lock: no other thread can read this memory yet.
     std::memcpy(to.buffer()->mutable_data() + piece.first * size,
                 source.bytes().data() + piece.first * size,
                 piece.elements * size);

@@ -31,47 +31,48 @@ namespace penstock::ps {
 
 // The parts of one server: their first values, their memory and their steps.
 //
-// Thread-safe, except for Apply(). Call that from one thread at a time.
+// Thread-safe, except for Apply(), which one thread at a time may call.
 class DenseParts {
  public:
-  // The optimizers, by table of the model.
+  // The optimizer of each table, by the table's index in the model.
   using Optimizers = std::vector<std::shared_ptr<const optim::Optimizer>>;
   struct Options {
     // Allocates the values that are sent. Outlives all readers. Null:
     // tensor::DefaultAllocator().
     tensor::Allocator* allocator = nullptr;
-    // Limits the values, their next versions and slots. Readers may keep older
-    // versions in the rest of this memory. Older versions may always take as
-    // much memory as the values and their next versions, even if the rest is
-    // less.
+    // Limits the bytes of the values, their next versions and slots. Readers
+    // may keep older versions in the rest of this memory. Older versions may
+    // always take as much memory as the values and their next versions, even if
+    // the rest is less.
     size_t max_bytes = 0;
   };
 
-  // Makes the parts without values. Returns RESOURCE_EXHAUSTED above max_bytes.
-  // `model` and `workers` outlive this object.
+  // Makes the parts, which have no values yet. Returns RESOURCE_EXHAUSTED if
+  // they exceed max_bytes. `model` and `workers` outlive this object.
   static absl::StatusOr<std::unique_ptr<DenseParts>> Create(
       const LocalModel* model, Optimizers optimizers,
       const optim::Workers* workers, const Options& options);
 
   const std::vector<Part>& layout() const { return layout_; }
-  // Return the index of a part. If there is none, Find() returns
-  // INVALID_ARGUMENT.
+  // Return the index of a part. Find() returns INVALID_ARGUMENT if there is no
+  // such part.
   absl::StatusOr<size_t> Find(const std::string& name) const;
   absl::optional<size_t> IndexOf(const std::string& name) const;
 
-  // Copies the first values of parts, by their names. A part that has a value
-  // keeps that value. Returns INVALID_ARGUMENT, with the name of the part, if
-  // the part is not here, has another type or shape, or is not finite.
+  // Sets the first values of parts to copies of `values`, by the parts' names.
+  // A part that has a value keeps that value. Returns INVALID_ARGUMENT, with
+  // the name of the part, if the part is not here, has another type or shape,
+  // or is not finite.
   absl::Status Initialize(const tensor::Bundle& values);
   // Returns uninitialized memory for a part's value and slots. The caller fills
   // the memory and passes it to Restore(). Returns RESOURCE_EXHAUSTED if there
   // is no memory.
   absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
-  // Sets a part to its state in a checkpoint.
+  // Sets a part's value, slots and step to those of a checkpoint.
   absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
-  // Sets a part whose checkpoint lacks some pieces. `missing` has the indices
-  // of these pieces in Part::pieces. The part has a value once Initialize() has
-  // set the missing pieces.
+  // Sets a part from a checkpoint that lacks some pieces of the part. `missing`
+  // has the indices of these pieces in Part::pieces. The part has a value once
+  // Initialize() has set the missing pieces.
   void RestoreRest(size_t part, DensePart::Snapshot snapshot,
                    std::vector<size_t> missing);
   // Returns true once all parts have values. From then on the parts can be read
@@ -82,9 +83,9 @@ class DenseParts {
   // are of one point in time. Returns RESOURCE_EXHAUSTED if older versions are
   // at their limit.
   absl::Status Read(absl::Span<const size_t> parts, tensor::Bundle* bundle);
-  // Checks the gradient of one part, in the form of ps.proto. Returns
-  // INVALID_ARGUMENT for a wrong type or shape, or an element that is not
-  // finite.
+  // Checks the gradient of one part in a push, and returns the gradient.
+  // Returns INVALID_ARGUMENT for a wrong type or shape, or an element that is
+  // not finite.
   absl::StatusOr<DenseGradient> Check(
       size_t part, absl::Span<const tensor::NamedTensor> named) const;
   // Applies the mean of the pushes to the parts of a policy, as
@@ -94,8 +95,8 @@ class DenseParts {
   // Adds to the rows, bytes and steps of the tables, in the order of the model.
   // Adds nothing before has_values().
   void AddTo(std::vector<TableReport>* reports) const;
-  // Returns a part itself. For the applying thread, and for readers of
-  // counters.
+  // Returns the part with index `at`. For the applying thread, and for readers
+  // of counters.
   const DensePart& part(size_t at) const { return *parts_[at]; }
 
  private:
@@ -117,13 +118,13 @@ class DenseParts {
                                                       Incomplete rest) const;
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
-  // Returns the bytes of all versions of the values.
+  // Returns the bytes of all versions of the values that are in memory.
   size_t VersionBytes() const;
   // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
   absl::Status CheckVersions();
-  // Returns `status`, which says that one of `elements` is not finite or is
-  // above the limit of `dtype`. For a pack, returns an error with the name of
-  // the variable instead: users do not know the pack.
+  // Returns `status` with the name of the variable if `part` is a pack. Users
+  // do not know packs. `status` says that one of `elements` is not finite or is
+  // above the limit of `dtype`.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;
@@ -139,10 +140,11 @@ class DenseParts {
   absl::Mutex setup_mu_;
   absl::flat_hash_map<size_t, Incomplete> incomplete_
       ABSL_GUARDED_BY(setup_mu_);
-  // Each is set once, before missing_parts_ counts it.
+  // The parts, by index. Each is set once, before missing_parts_ counts it.
   std::vector<std::unique_ptr<DensePart>> parts_;
   std::atomic<size_t> missing_parts_;
-  // A reader that holds readers_mu_ sees all steps of a policy or none.
+  // A reader that holds readers_mu_ sees either all parts of a policy's step or
+  // none of them.
   absl::Mutex readers_mu_;
 };
 

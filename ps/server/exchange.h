@@ -31,8 +31,8 @@
 
 namespace penstock::ps {
 
-// The pushes and pulls of one training. Takes, holds and answers them as a
-// Coordinator decides, and hands the steps to apply to `steps`. The training
+// The pushes and pulls of one training. A Coordinator decides which calls are
+// taken, held or answered. Hands the steps to apply to `steps`. The training
 // ends when a step fails: from then on all calls are refused.
 //
 // Thread-safe. Each callback runs exactly once, without locks, on the steps'
@@ -42,14 +42,14 @@ class Exchange final : public StepSource {
  public:
   struct Options {
     Membership::Options membership;  // a checkpoint sets clocks and floor
-    // Limits the time that a call waits.
+    // Limits the time that a push, a pull or a GetModel() call waits.
     absl::Duration max_wait = absl::Minutes(10);
-    // Limits the accepted gradients that are not applied yet.
+    // Limits the bytes of accepted gradients that are not applied yet.
     size_t max_held_bytes = size_t{4} << 30;
     // Limits the waiting GetModel() calls, and separately the waiting pulls.
     // Allows one call of each rank, and as many calls of readers.
     size_t max_waiting_calls = 2 * size_t{kMaxRanks};
-    // Limits the memory of the waiting pulls' requests, mostly ids.
+    // Limits the bytes of the waiting pulls' requests, mostly ids.
     size_t max_waiting_bytes = size_t{4} << 30;
     // Called with one printable line for each join, death and refusal, on any
     // thread. Peers can cause any number of lines, so the callback must limit
@@ -91,7 +91,8 @@ class Exchange final : public StepSource {
   absl::Status Heartbeat(const WorkerId& worker);
   void Leave(const WorkerId& worker);
   void Lost(const WorkerId& worker);
-  // Returns true if another incarnation has had the rank after `worker`.
+  // Returns true if another incarnation has joined with the rank after
+  // `worker`.
   bool IsSuperseded(const WorkerId& worker) const;
 
   void Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
@@ -108,7 +109,7 @@ class Exchange final : public StepSource {
       const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait);
 
-  // Ends every wait, and refuses later calls.
+  // Ends all waiting calls, and refuses later calls.
   void Drain();
 
   // Returns why the training has ended; OK while the training goes on.
@@ -147,8 +148,8 @@ class Exchange final : public StepSource {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an error if there is no room for the push. Ends the training if
-  // there can be none.
+  // Returns an error if there is no room for a push. Ends the training if there
+  // can never be room.
   absl::Status CheckRoomLocked(const PendingPush& push, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& why, Due* due)
@@ -165,7 +166,8 @@ class Exchange final : public StepSource {
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   PendingPull TakePullLocked(std::map<uint64_t, PendingPull>::iterator pull)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Refuses a pull that waits if the waiting pulls exceed a limit.
+  // Refuses the pull with the ticket `ticket` if the waiting pulls exceed a
+  // limit.
   void BoundPullsLocked(uint64_t ticket, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
@@ -180,8 +182,8 @@ class Exchange final : public StepSource {
       ABSL_LOCKS_EXCLUDED(mu_);
   void RemoveSnapshot(uint64_t ticket, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if the cut of a snapshot waits for a push for which there will
-  // be no room.
+  // Returns true if a snapshot waits for a push before its cut, and there will
+  // be no room for that push.
   bool NeverReachesCutLocked(const PendingPush& push) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Run(const Due& due);
@@ -196,8 +198,8 @@ class Exchange final : public StepSource {
   Coordinator coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
   PushRoom room_ ABSL_GUARDED_BY(mu_);
-  // The last counted push of each rank. A worker that repeats this push gets
-  // kDuplicate instead of kLate.
+  // The last counted push of each rank. A worker that sends this push again
+  // gets kDuplicate instead of kLate.
   std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);
   size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);

@@ -24,8 +24,9 @@ size_t SizeOf(const Selection& selection) {
 
 }  // namespace
 
-// The clock alone shows that the step of a push is over. The push must not be
-// refused for a limit that an earlier copy of the push has filled.
+// Returns the verdict if the clock alone shows that the step of a push is over.
+// Such a push must not be refused for a limit that an earlier copy of the push
+// has filled.
 absl::optional<Exchange::PushVerdict> Exchange::VerdictOnRepeatedLocked(
     const WorkerId& worker, uint64_t clock) const {
   const Membership& members = coordinator_.membership();
@@ -45,7 +46,8 @@ absl::Status Exchange::CheckRoomLocked(const PendingPush& push, Due* due) {
   absl::Status status = room_.Check(push.worker, push.id.clock, push.held_bytes,
                                     pending_bytes_, held_, coordinator_);
   if (absl::IsAborted(status)) FailLocked(status, due);
-  // The pushes that wait behind the cut may have the room of those before it.
+  // End the snapshots if their cut waits for this push. The pushes behind the
+  // cut may fill the room that this push needs.
   if (absl::IsResourceExhausted(status) && NeverReachesCutLocked(push)) {
     const absl::Status why = absl::ResourceExhaustedError(absl::StrCat(
         "checkpoint: worker ", push.id.rank, " has to push step ",
@@ -203,7 +205,7 @@ void Exchange::AnswerPushLocked(PendingPush push,
     result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
                  .value_or(PushVerdict::kLate);
   }
-  // Destroys gradients that are not kept without holding mu_.
+  // The callback destroys gradients that were not kept, without holding mu_.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
   due->push_back([callback = std::move(push.callback), result,
                   dropped = std::move(dropped)] { callback(result); });

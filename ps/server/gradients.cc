@@ -5,8 +5,9 @@
 namespace penstock::ps {
 
 size_t Gradients::held_bytes() const {
-  // All gradients came in one message, and each of them may hold that message.
-  // Tensors that refer to the message are read-only; copies are writable.
+  // Count the received message once: all gradients came in one message, and
+  // each may refer to it. Tensors that refer to the message are read-only;
+  // copies are writable.
   size_t message = 0;
   size_t elements = 0;
   size_t made = 0;

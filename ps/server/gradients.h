@@ -20,7 +20,7 @@ struct DenseGradient {
 struct RowGradients {
   size_t rows;                // index of the table in LocalModel::rows()
   std::vector<uint64_t> ids;  // each once
-  // f32, aligned: one row per id. May refer to the received message.
+  // One row of f32 elements per id, aligned. May refer to the received message.
   tensor::Tensor values;
   sparse::Reservation reserved;  // room for rows that `ids` will create
 };
@@ -31,7 +31,7 @@ struct Gradients {
   std::vector<DenseGradient> dense;
   std::vector<RowGradients> rows;
 
-  // Returns the bytes of memory that the gradients keep allocated.
+  // Returns the bytes of memory that stay allocated while these gradients live.
   size_t held_bytes() const;
 };
 

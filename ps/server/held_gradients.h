@@ -16,8 +16,8 @@
 
 namespace penstock::ps {
 
-// The gradients of accepted pushes. Each push is kept until each policy that
-// counts the push has applied it.
+// The gradients of accepted pushes. Keeps a push until every policy that counts
+// the push has applied it.
 class HeldGradients {
  public:
   // Keeps `gradients`. `counted` has one entry per policy: true if the policy
@@ -34,7 +34,7 @@ class HeldGradients {
   std::vector<Gradients> Drop(absl::Span<const PushId> pushes);
 
   size_t bytes() const { return bytes_; }
-  // Returns the bytes of the kept pushes that are not before `cut`.
+  // Returns the bytes of the kept pushes that come after `cut`.
   size_t BytesBehind(const CutPoint& cut) const;
   // Returns the bytes of one kept push.
   size_t BytesOf(const PushId& push) const {

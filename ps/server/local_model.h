@@ -35,8 +35,8 @@ struct LocalRows {
 
 // The ranges, rows and policies of one server. Immutable.
 //
-// Tables with the same staleness and backup workers share a policy, so that a
-// thousand variables cost as much as one.
+// Tables with the same staleness and backup workers share a policy. A thousand
+// variables thus cost as much as one.
 class LocalModel {
  public:
   // Makes the model of one server. Returns INVALID_ARGUMENT if `placement` is
@@ -49,7 +49,7 @@ class LocalModel {
   const TableSpec& table(size_t at) const { return model_.tables[at]; }
   // Returns the policies of the server's tables. A server without tables has
   // the policies of the whole model, so that the staleness limit of other
-  // servers holds here too. Contains at least one policy, which keeps a clock.
+  // servers holds here too. There is always a policy, which keeps a clock.
   const std::vector<ConsistencyPolicy::Options>& policies() const {
     return policies_;
   }

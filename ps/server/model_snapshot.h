@@ -16,13 +16,14 @@
 
 namespace penstock::ps {
 
-// One entry per index in LocalModel::rows(); empty: all rows of all tables.
+// The options of each sparse table, by index in LocalModel::rows(). An empty
+// list means all rows of all tables.
 using SparseSnapshotOptions = std::vector<sparse::SnapshotOptions>;
 
 // The state of a training at a cut.
 struct CutState {
   std::vector<RankClock> clocks;
-  // The step of the synchronous tables; nullopt: the model has none.
+  // The step of the synchronous tables; nullopt if the model has none.
   absl::optional<uint64_t> version;
   uint64_t floor = 0;  // see Membership
 };
@@ -45,7 +46,8 @@ struct CutId {
   uint64_t step = 0;
   uint64_t id = 0;   // differs between two checkpoints of one step
   uint64_t run = 0;  // wrote the checkpoint; 0: unknown; not compared
-  // The runs that `run` continues, the oldest first; not compared.
+  // The runs that `run` continues, the oldest first. Comparisons of cuts ignore
+  // them.
   std::vector<uint64_t> earlier_runs;
 };
 inline bool operator==(const CutId& a, const CutId& b) {
@@ -56,7 +58,8 @@ inline bool operator!=(const CutId& a, const CutId& b) { return !(a == b); }
 // The state that a server begins with, except the values of its tables.
 struct RestoredModel {
   std::vector<RankClock> clocks;
-  // Unknown (nullopt) if an earlier release wrote the checkpoint.
+  // The step of the synchronous tables, and the floor. nullopt if an earlier
+  // release wrote the checkpoint.
   absl::optional<uint64_t> version;
   absl::optional<uint64_t> floor;
 };

@@ -1,4 +1,4 @@
-// The pace at which a checkpoint is written during training.
+// Slows the writing of a checkpoint during training.
 
 #ifndef PENSTOCK_PS_SERVER_PACE_H_
 #define PENSTOCK_PS_SERVER_PACE_H_
@@ -15,7 +15,7 @@ namespace penstock::ps {
 // processor time of the work. The writer does not rest if no push has come
 // since the last rest, or if the caller calls Hurry().
 //
-// For one thread, which measures its own processor time.
+// For one thread: the pace measures the processor time of its caller.
 class Pace {
  public:
   struct System {
@@ -47,7 +47,8 @@ class Pace {
   uint64_t last_pushes_;
 };
 
-// Converts a share of all processors into a share of one, for Pace.
+// Returns a share of one processor that equals a share of all processors, for
+// Pace.
 double ShareOfOne(double share_of_all);
 
 }  // namespace penstock::ps

@@ -11,8 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// The policy, type and optimizer of a range. Ranges with equal keys may share a
-// pack.
+// The policy, type and optimizer of a range. Only ranges with equal keys may
+// share a pack.
 using PackKey = std::tuple<size_t, tensor::DType, std::string>;
 
 size_t ElementsIn(const tensor::Shape& shape) {
@@ -21,8 +21,8 @@ size_t ElementsIn(const tensor::Shape& shape) {
   return elements;
 }
 
-// Returns a key that is equal for two tables if and only if their optimizers
-// are equal.
+// Returns a text for the optimizer of a table. Two tables have equal texts if
+// and only if their optimizers are equal.
 std::string OptimizerKey(const TableSpec& table) {
   Model model;
   model.tables.push_back(table);
@@ -56,16 +56,16 @@ void Append(Part piece, Part* pack) {
   pack->pieces.push_back(piece.pieces[0]);
 }
 
-// Names a pack. Returns a pack of one range as that range, with its own name
-// and shape.
+// Returns the pack with a name, "pack `number`". A pack of one range gets the
+// name and shape of this range.
 Part Named(Part pack, const LocalModel& model, size_t number) {
   if (pack.pieces.size() == 1) return AloneIn(model, pack.pieces[0].range);
   pack.name = absl::StrCat("pack ", number);
   return pack;
 }
 
-// Appends "'" to names that are taken: a table may have the name of a pack, or
-// of a range of another table.
+// Appends "'" to a part's name that is taken. A table may have the name of a
+// pack, or of a range of another table.
 void MakeUnique(const LocalModel& model, std::vector<Part>* parts) {
   std::set<std::string> used;
   for (const LocalRows& rows : model.rows()) {

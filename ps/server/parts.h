@@ -14,7 +14,8 @@
 namespace penstock::ps {
 
 // The size in bytes below which ranges are packed. A separate tensor costs
-// about a microsecond per transfer; a microsecond copies about this many bytes.
+// about a microsecond per transfer. Copying this many bytes takes about as
+// long.
 inline constexpr size_t kPackBelowBytes = 16 << 10;
 
 // A unit of pulls, pushes and training: one range, or a pack. A pack is several
@@ -27,8 +28,8 @@ struct Part {
     size_t elements;
   };
 
-  // "kernel", "kernel[300:600]", "pack 0". The name is unique among the parts
-  // and sparse tables of the server.
+  // A name such as "kernel", "kernel[300:600]" or "pack 0". Unique among the
+  // parts and sparse tables of the server.
   std::string name;
   tensor::DType dtype;
   tensor::Shape shape;  // a pack: {number of elements}
@@ -39,8 +40,8 @@ struct Part {
 
 size_t ElementsOf(const Part& part);
 
-// Returns the parts of a server. Deterministic: the same model and placement
-// give the same parts.
+// Returns the parts of a server. The same model and placement always give the
+// same parts.
 std::vector<Part> LayOut(const LocalModel& model);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Decides whether there is room for the gradients of a push.
+// Decides if there is room for the gradients of a push.
 
 #ifndef PENSTOCK_PS_SERVER_PUSH_ROOM_H_
 #define PENSTOCK_PS_SERVER_PUSH_ROOM_H_
@@ -49,7 +49,8 @@ class PushRoom {
                     bool is_synchronous) const;
 
  private:
-  // The workers without room next to the pushes of a step.
+  // The workers of a step whose pushes found no room next to the step's other
+  // pushes.
   struct Step {
     uint64_t version = 0;
     std::set<uint32_t> ranks;

@@ -17,9 +17,11 @@
 namespace penstock::ps {
 
 absl::Status Draining();
-// Refuses a call that would wait, because `calls` others wait already.
+// Returns the error for a call that would wait while `calls` others wait
+// already.
 absl::Status TooManyWait(size_t calls);
-// Refuse a request for `run`: the server has no model, or has the run `ours`.
+// Return the error for a request of another run: the server has no model, or
+// has the run `ours`.
 absl::Status HasNoModel(uint64_t run);
 absl::Status OtherRun(uint64_t run, uint64_t ours);
 
@@ -30,8 +32,8 @@ absl::Status Refusal(Coordinator::Verdict verdict,
                      const absl::optional<WorkerId>& worker,
                      absl::string_view call);
 
-// Passes lines to `log` in printable form, because a line may have a name that
-// a peer has chosen. Writes the lines to Penstock's log if `log` is empty.
+// Passes lines to `log`, or to Penstock's log if `log` is empty. Makes the
+// lines printable, because a line may contain a name that a peer has chosen.
 void LogLines(const std::function<void(const std::string&)>& log,
               const std::vector<std::string>& lines);
 

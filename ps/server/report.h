@@ -25,7 +25,8 @@ struct TableReport {
   uint64_t bytes = 0;         // on this server
   uint64_t rows = 0;          // on this server
   uint64_t spilled_rows = 0;  // the part of `rows` that is on disk
-  // The fields below are for sparse tables. Counters begin with the server.
+  // The fields below are set for sparse tables only. Counters start at 0 when
+  // the server starts.
   uint64_t budget_bytes = 0;
   uint64_t hits = 0;    // pulled or pushed ids that had a row
   uint64_t misses = 0;  // pulled or pushed ids that had no row
@@ -56,11 +57,13 @@ struct ServerReport {
   uint64_t held_bytes = 0;  // of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
-  // The owner of the CheckpointWriter sets the fields about checkpoints,
-  // because Server does not know them. Only server 0 has those about results.
+  // The fields below are about checkpoints. Server does not know them: the
+  // owner of the CheckpointWriter sets them. Only server 0 has the results of
+  // checkpoints.
   uint64_t last_checkpoint_step = 0;  // last commit of this process; 0: none
   absl::Duration last_checkpoint_age;
-  // In the folder, after the last commit, or when this process opened it.
+  // The number of checkpoints in the folder, after the last commit or when this
+  // process opened the folder.
   uint64_t checkpoints = 0;
   uint64_t checkpoints_bytes = 0;
   uint64_t aside_checkpoints = 0;  // set aside by a restore
@@ -68,7 +71,8 @@ struct ServerReport {
   uint64_t checkpoint_failures = 0;
   uint64_t checkpoint_failures_since = 0;  // the last good one
   std::string checkpoint_failure;  // the last one's reason; empty: it is good
-  // Progress of the shard that is being written; total 0: no shard is.
+  // The bytes of the current shard that are written, and their total. The total
+  // is 0 while no shard is being written.
   uint64_t checkpoint_written_bytes = 0;
   uint64_t checkpoint_total_bytes = 0;
   std::string failure;              // why training has ended; empty: it has not

@@ -1,4 +1,4 @@
-// The clock for the last use of rows.
+// The clock that dates the last use of each row.
 
 #ifndef PENSTOCK_PS_SERVER_ROW_CLOCK_H_
 #define PENSTOCK_PS_SERVER_ROW_CLOCK_H_
@@ -9,8 +9,8 @@
 
 namespace penstock::ps {
 
-// A clock that starts at the system's time and is monotonic from then on. The
-// time is comparable across processes, because checkpoints store it with rows.
+// A clock that starts at the system's time and is monotonic from then on.
+// Processes can compare the times, which checkpoints store with rows.
 // Immutable.
 class RowClock {
  public:

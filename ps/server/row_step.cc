@@ -52,7 +52,8 @@ absl::StatusOr<RowStep> RowStep::MeanOf(std::vector<RowGradients*> pushes,
 sparse::Reservation RowStep::TakeReserved() {
   sparse::Reservation reserved = std::move(pushes_[0]->reserved);
   for (size_t i = 1; i < pushes_.size(); ++i) {
-    // Merge() cannot fail: all reservations are of this table.
+    // Ignore the status: Merge() cannot fail, because all reservations are of
+    // this table.
     (void)reserved.Merge(std::move(pushes_[i]->reserved));
   }
   return reserved;

@@ -1,4 +1,4 @@
-// A step of one sparse table.
+// Combines the pushes for one sparse table into one step.
 
 #ifndef PENSTOCK_PS_SERVER_ROW_STEP_H_
 #define PENSTOCK_PS_SERVER_ROW_STEP_H_
@@ -22,10 +22,10 @@ namespace penstock::ps {
 // pushes, which outlive the RowStep and must not move.
 class RowStep {
  public:
-  // Adds up the rows of each id in the order of the pushes, and divides the
-  // sums by the number of pushes. Needs at least one push. Copies nothing if
-  // there is one push. Returns RESOURCE_EXHAUSTED if there is no memory, and
-  // then leaves the pushes unchanged.
+  // Returns the mean of the pushes: adds up the rows of each id in the order of
+  // the pushes, and divides the sums by the number of pushes. Needs at least
+  // one push. Copies nothing if there is one push. Returns RESOURCE_EXHAUSTED
+  // if there is no memory, and then leaves the pushes unchanged.
   static absl::StatusOr<RowStep> MeanOf(std::vector<RowGradients*> pushes,
                                         size_t dim,
                                         const sparse::HashKey& hash);
@@ -42,7 +42,8 @@ class RowStep {
   std::vector<RowGradients*> pushes_;
   absl::Span<const uint64_t> ids_;
   absl::Span<const float> values_;
-  // Own the memory of ids_ and values_ if there are several pushes.
+  // The memory of ids_ and values_ if there are several pushes; otherwise
+  // unused.
   sparse::UniqueOfLists unique_;
   std::unique_ptr<float[]> means_;
 };

@@ -1,4 +1,4 @@
-// Ids and rows of sparse tables, as tensors of a message.
+// Converts ids and rows of sparse tables from and to tensors of a message.
 
 #ifndef PENSTOCK_PS_SERVER_ROW_TENSORS_H_
 #define PENSTOCK_PS_SERVER_ROW_TENSORS_H_
@@ -15,9 +15,9 @@
 
 namespace penstock::ps {
 
-// Returns the ids in an int64 [n] tensor, whose elements are the bits of the
-// ids. Returns INVALID_ARGUMENT, with the name of the table, for another type
-// or shape.
+// Returns the ids in an int64 [n] tensor. An element has the bits of an
+// unsigned id. Returns INVALID_ARGUMENT, with the name of the table, for
+// another type or shape.
 absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named);
 
 // Returns the elements of a [rows, dim] tensor of f32, f16 or bf16 as aligned
@@ -30,7 +30,7 @@ absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
 // Returns the elements of an aligned f32 tensor.
 absl::Span<const float> FloatsOf(const tensor::Tensor& aligned);
 
-// Returns a printable form of a name that a peer may have chosen.
+// Returns a printable form of a table's name, which a peer may have chosen.
 std::string Shown(absl::string_view table);
 
 }  // namespace penstock::ps

@@ -8,12 +8,12 @@
 namespace penstock::ps {
 namespace {
 
-// Intervals of removing expired rows: normally, and while more expired rows are
-// left. Steps are taken in between.
+// The time between two removals of expired rows: normally, and while more
+// expired rows are left. Steps are taken in between.
 constexpr absl::Duration kMaintenanceInterval = absl::Seconds(1);
 constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
-// The retry interval of a step that found no memory. Readers may release old
-// versions in this time.
+// The time after which a step that found no memory is tried again. Readers may
+// release old versions in this time.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
 // Limits the bytes of values, and of gradients, in a step that Help() may
 // apply. Such a step takes less than a millisecond of one core with any
@@ -81,7 +81,7 @@ void Steps::Begin(std::shared_ptr<StepSource> source,
 }
 
 void Steps::Clear() {
-  // Destroys the source and the tables after the lock is released.
+  // Destroyed at the end, after the lock is released.
   std::shared_ptr<StepSource> source;
   std::shared_ptr<Tables> tables;
   absl::MutexLock lock(&mu_);
@@ -142,8 +142,7 @@ absl::Time Steps::NextDeadlineLocked() const {
 }
 
 // Returns the time at which the thread must wake next. Includes help_ends_ even
-// if no step waits. The next push then finds that the thread wakes early
-// enough, and need not wake the thread.
+// if no step waits. A later push then need not wake the thread.
 absl::Time Steps::NextWakeLocked(absl::Time now) const {
   if (is_applying_)
     return absl::InfiniteFuture();  // the applying thread wakes it
@@ -151,7 +150,8 @@ absl::Time Steps::NextWakeLocked(absl::Time now) const {
   return help_ends_ > now ? std::min(next, help_ends_) : next;
 }
 
-// Wakes the thread only if needed: waking a thread may cost more than the call.
+// Wakes the thread if it would otherwise wake too late. Waking a thread may
+// cost more than the call.
 void Steps::WakeThreadLocked() {
   if (!is_applying_ && NextDeadlineLocked() < wakes_at_) wake_thread_.Signal();
 }
@@ -186,8 +186,9 @@ void Steps::ThreadLoop() {
   }
 }
 
-// Returns false while a snapshot waits: a snapshot belongs between two certain
-// steps, and only the steps' thread takes snapshots.
+// Returns true if a caller of Help() may apply the next step. False while a
+// snapshot waits: a snapshot belongs between two certain steps, and only the
+// steps' thread takes snapshots.
 bool Steps::CanBeHelpedLocked() const {
   return has_small_steps_ && snapshots_.empty() &&
          held_bytes_ <= kSmallStepBytes;
@@ -209,7 +210,8 @@ void Steps::EndHelp() {
   absl::MutexLock lock(&mu_);
   is_applying_ = false;
   if (!applies_.empty()) help_ends_ = absl::InfinitePast();
-  // The work may be a snapshot that was added meanwhile.
+  // Wake the thread for other work, such as a snapshot that was added
+  // meanwhile.
   if (HasWorkLocked(SteadyNow())) return wake_thread_.Signal();
   WakeThreadLocked();
 }
@@ -247,7 +249,8 @@ void Steps::ApplyNext(NoMemory no_memory) {
     return;
   }
   if (status.ok()) return source->OnApplied(apply);
-  // Clients would retry RESOURCE_EXHAUSTED, but the training is over.
+  // Replace RESOURCE_EXHAUSTED, which clients would retry: the training is
+  // over.
   const absl::StatusCode code = absl::IsResourceExhausted(status)
                                     ? absl::StatusCode::kAborted
                                     : status.code();
@@ -290,7 +293,7 @@ void Steps::Tick() {
   if (tables != nullptr) Maintain(source.get(), tables.get());
 }
 
-// Maintains the tables between steps. Also ends the training if a disk has
+// Removes expired rows between steps. Also ends the training if a disk has
 // failed. A pull may be the first to see such a failure, but only this thread
 // ends the training.
 void Steps::Maintain(StepSource* source, Tables* tables) {

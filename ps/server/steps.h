@@ -28,36 +28,38 @@
 
 namespace penstock::ps {
 
-// The source of steps. Steps calls the source without holding a lock, and from
-// one thread at a time.
+// Provides the steps to apply. Steps calls the source without holding a lock,
+// and from one thread at a time.
 class StepSource {
  public:
   virtual ~StepSource() = default;
-  // Returns the gradients of the pushes of a step. Valid until OnApplied().
+  // Returns the gradients of a step's pushes. They are valid until OnApplied().
   virtual std::vector<Gradients*> GradientsOf(
       const Coordinator::Apply& apply) = 0;
   // Called after a step was applied.
   virtual void OnApplied(const Coordinator::Apply& apply) = 0;
   // Called when the training must end.
   virtual void OnFailed(const absl::Status& why) = 0;
-  // Called at the deadline that Steps::Update() was given, or earlier.
+  // Called at the deadline of the last Steps::Update(), or earlier.
   virtual void OnDeadline() = 0;
-  // Returns the state of the training without the pushes that are not applied.
+  // Returns the state of the training after the last applied step, without
+  // pushes that are not applied.
   virtual CutState StateOfApplied() const = 0;
 };
 
-// The only writer of values. Applies steps one after another, takes snapshots
-// between steps, and removes expired rows. Calls the source at deadlines.
+// The only writer of a server's values. Applies steps one after another, takes
+// snapshots between steps, and removes expired rows. Calls the source at
+// deadlines.
 //
-// Thread-safe. No call blocks, except on a lock, in Help() and in Stop(). The
-// caller may hold a lock, except in Help() and Stop().
+// Thread-safe. Only Help() and Stop() block, and must be called without a lock.
+// The caller of any other method may hold a lock.
 class Steps {
  public:
   // Starts the thread, which takes no steps before Begin(). The thread calls
-  // `on_alarm` at the time that SetAlarm() was given.
+  // `on_alarm` at the time that SetAlarm() has set.
   Steps(absl::Duration max_wait, const RowClock* clock,
         std::function<void()> on_alarm);
-  // Calls Stop().
+  // Calls Stop(), if nobody has.
   ~Steps();
 
   // Takes the steps of `source` from now on, and drops those of an earlier
@@ -89,8 +91,8 @@ class Steps {
 
   using SnapshotCallback =
       std::function<void(absl::StatusOr<ModelSnapshot> snapshot)>;
-  // Requests a snapshot, which is taken before the next step begins. Calls back
-  // on the steps' thread, unless RemoveSnapshot() comes first.
+  // Requests a snapshot, which is taken before the next step begins. Calls
+  // `callback` on the steps' thread, unless RemoveSnapshot() comes first.
   void AddSnapshot(uint64_t ticket, SparseSnapshotOptions options,
                    SnapshotCallback callback);
   // Withdraws a waiting snapshot. Returns its callback, or null if no snapshot
@@ -99,11 +101,11 @@ class Steps {
   // Withdraws all waiting snapshots.
   std::vector<SnapshotCallback> RemoveSnapshots();
 
-  // Prevents further steps. A step that is being applied still ends.
+  // Prevents new steps. A step that is being applied still ends.
   void End();
-  // Ends a step that waits for memory.
+  // Ends the wait of a step that waits for memory.
   void Drain();
-  // Joins the thread.
+  // Ends the thread, and waits for its end.
   void Stop();
 
  private:
@@ -140,13 +142,13 @@ class Steps {
   std::shared_ptr<StepSource> source_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Tables> tables_ ABSL_GUARDED_BY(mu_);
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
-  // Until this time, the thread leaves `applies_` to callers of Help().
+  // The time until which the thread leaves `applies_` to callers of Help().
   absl::Time help_ends_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   // True while the steps' thread or a helping thread works on the tables.
   bool is_applying_ ABSL_GUARDED_BY(mu_) = false;
   bool has_small_steps_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PendingSnapshot> snapshots_ ABSL_GUARDED_BY(mu_);
-  // The values of the last Update().
+  // The values that the last Update() set.
   absl::Time deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   size_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time alarm_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

@@ -44,7 +44,8 @@ struct Selection {
 
   std::vector<size_t> parts;
   std::vector<Rows> rows;
-  // The type to which values of a longer type are rounded: kF16 or kBF16.
+  // The type to which wider values are rounded, kF16 or kBF16; nullopt for no
+  // rounding.
   absl::optional<tensor::DType> dtype;
 };
 
@@ -61,17 +62,18 @@ class Tables {
     // Allocates the values that are sent. Outlives all readers. Null:
     // tensor::DefaultAllocator().
     tensor::Allocator* allocator = nullptr;
-    // Seeds the hashes of ids. The seed is secret: draw a random number.
+    // The seed of the hashes of ids. The seed is secret: draw a random number.
     uint64_t hash_seed = 0;
-    // Limits the dense values, their next versions and slots. Readers may keep
-    // older versions in the rest of this memory. Older versions may always take
-    // as much memory as the values and their next versions, even if the rest is
-    // less.
+    // Limits the bytes of dense values, their next versions and slots. Readers
+    // may keep older versions in the rest of this memory. Older versions may
+    // always take as much memory as the values and their next versions, even if
+    // the rest is less.
     size_t max_dense_bytes = size_t{16} << 30;
-    // Limits the total of the sparse tables without budget_bytes; 0: no limit.
-    // Above the limit, pushes that would create rows are refused.
+    // Limits the bytes of all sparse tables without budget_bytes together; 0
+    // means no limit. Above the limit, pushes that would create rows are
+    // refused.
     size_t max_sparse_bytes = 0;
-    // Limits the memory of answers until their readers release them. Excludes
+    // Limits the bytes of answers until their readers release them. Excludes
     // dense values that are sent without a copy.
     size_t max_answer_bytes = size_t{4} << 30;
     // Returns the storage for the rows of one sparse table that do not fit in
@@ -80,8 +82,8 @@ class Tables {
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
-  // Limits the bytes of rows that one call may ask for. A peer asks for a whole
-  // row with 8 bytes.
+  // Limits the bytes of rows that one call may ask for. A request for a whole
+  // row takes only 8 bytes.
   static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
 
   // Creates the tables without values. Fails with:
@@ -100,11 +102,11 @@ class Tables {
   DenseParts& dense() { return *dense_; }
   const DenseParts& dense() const { return *dense_; }
 
-  // Records that the restored checkpoint did not have this table of the model.
-  // Call before other threads use the tables.
+  // Records that the restored checkpoint does not have this table. Call before
+  // other threads use the tables.
   void SetNew(size_t table) { is_new_[table] = true; }
 
-  // Resolves the ids and the part names of a pull. Returns INVALID_ARGUMENT,
+  // Returns the parts and rows that a pull asks for. Returns INVALID_ARGUMENT,
   // with the name of the table, for:
   //   - a part or table that is not here
   //   - ids that another server has
@@ -142,8 +144,8 @@ class Tables {
   // little time.
   bool Maintain(absl::Time now);
 
-  // Returns DATA_LOSS if a table has lost rows that were on disk. No call reads
-  // or changes such a table any more.
+  // Returns OK, or DATA_LOSS if a table has lost rows that were on disk. No
+  // call reads or changes such a table any more.
   absl::Status CheckTiers() const;
 
   // Returns the reports of the tables, in the order of the model.
@@ -183,7 +185,8 @@ class Tables {
   //   INVALID_ARGUMENT    if this answer alone exceeds max_answer_bytes
   absl::StatusOr<tensor::Tensor> NewAnswer(tensor::DType dtype,
                                            const tensor::Shape& shape);
-  // Rounds f32 and f64 to f16 or bf16, on all threads of workers_.
+  // Returns an f32 or f64 tensor rounded to f16 or bf16. Uses all threads of
+  // workers_.
   absl::StatusOr<tensor::Tensor> Rounded(const tensor::Tensor& value,
                                          tensor::DType dtype);
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
@@ -195,10 +198,11 @@ class Tables {
   const uint32_t server_;
   const Options options_;
   const optim::Workers workers_;
-  // Shared with the answers, whose readers may outlive the tables.
+  // The bytes of answers whose readers have not released them. Shared with the
+  // answers, because readers may outlive the tables.
   const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
       std::make_shared<std::atomic<size_t>>(0);
-  // The optimizers, by table of the model.
+  // The optimizer of each table, by the table's index in the model.
   DenseParts::Optimizers optimizers_;
   std::vector<bool> is_new_;
 

@@ -16,7 +16,8 @@ namespace {
 
 using NamedTensors = absl::Span<const tensor::NamedTensor>;
 
-// Returns the first tensors of a message that have the same name.
+// Returns the first tensors of `tensors`: those with the same name as the first
+// one.
 NamedTensors FirstOfOneName(NamedTensors tensors) {
   size_t some = 1;
   while (some < tensors.size() && tensors[some].name == tensors[0].name) ++some;
@@ -48,8 +49,8 @@ absl::Status CheckElements(absl::string_view table, absl::string_view what,
                    "; an id has ", dim, " elements", optim::kSmallerGradients));
 }
 
-// Returns the gradients with each id once. Adds up the gradients of repeated
-// ids.
+// Returns the gradients of a table with each id once. Adds up the gradients of
+// repeated ids.
 absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
                                       tensor::Tensor values, size_t dim,
                                       const sparse::HashKey& hash) {
@@ -151,8 +152,8 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
 
 absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
                            absl::Time now) {
-  // Makes everything that may fail for lack of memory, before any step begins.
-  // The rows already have their room.
+  // Allocate everything that the steps need before any step begins, because
+  // allocation may fail. The rows already have their room.
   std::vector<std::pair<size_t, RowStep>> steps;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
     if (model_.rows()[rows].policy != policy) continue;
@@ -188,8 +189,8 @@ absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
   ++sparse.steps;
-  // Fails only if a disk fails: the sizes fit, and there is room. The table
-  // counts dropped gradients.
+  // This call fails only if a disk fails, because the sizes fit and there is
+  // room. The table counts dropped gradients.
   return sparse.table
       ->Push(mean.ids(), mean.values(), now, step, mean.TakeReserved(),
              RunOn(workers_))

@@ -11,7 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the rows of one look-up. This many rows are worth a task of their own.
+// Limits the rows of one look-up. Looking up this many rows takes long enough
+// for a task of its own.
 constexpr size_t kRowsPerTask = 2048;
 
 }  // namespace
@@ -114,7 +115,8 @@ absl::StatusOr<tensor::Tensor> Tables::NewAnswer(tensor::DType dtype,
         options_.max_answer_bytes, ": ask for less, or raise --held-answers"));
   }
   const size_t all = answer_bytes_->fetch_add(size) + size;
-  // Subtracts the size when the answer is released, or if this call fails.
+  // Subtracts `size` from the count when the answer is released, or if this
+  // call fails.
   auto share = std::shared_ptr<void>(
       nullptr, [count = answer_bytes_, size](void*) { *count -= size; });
   if (all > options_.max_answer_bytes) {
@@ -172,7 +174,7 @@ absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
   if (!values.ok() || count == 0) return values;
   auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
   const absl::Span<const uint64_t> ids = rows.ids;
-  // Fails only if a disk fails: the sizes fit.
+  // Pulling fails only if a disk fails, because the sizes fit.
   std::vector<absl::Status> pulled((count + kRowsPerTask - 1) / kRowsPerTask);
   workers_.ForEach(pulled.size(), [&](size_t i) {
     const auto some = ids.subspan(i * kRowsPerTask, kRowsPerTask);

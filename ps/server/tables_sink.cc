@@ -9,7 +9,7 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the rows that go into a table at a time.
+// Limits how many rows are put into a table at a time.
 constexpr size_t kRowsAtOnce = 1024;
 
 }  // namespace
@@ -74,7 +74,7 @@ absl::Status TablesSink::TakeDense(const checkpoint::DenseElements& elements) {
     const uint64_t to = std::min(elements.first + elements.bytes.size() / size,
                                  piece.first + piece.elements);
     if (from >= to) continue;
-    // The memory is new, so no other thread can read it.
+    // Write without a lock: the memory is new, so no other thread can read it.
     char* const memory = static_cast<char*>(stream.buffer()->mutable_data());
     std::memcpy(memory + (piece.first_in_part + from - piece.first) * size,
                 elements.bytes.data() + (from - elements.first) * size,
@@ -92,8 +92,9 @@ absl::Status TablesSink::TakeSparseStep(size_t table, uint64_t step) {
   return absl::OkStatus();
 }
 
-// Begins to gather the rows of table `rows`. Puts the rows that were gathered
-// before. Rows of one table come together, except for rows of another shard.
+// Begins to gather the rows of the sparse table `rows`, and puts the rows that
+// were gathered before. Rows of one table come together, except for rows of
+// another shard.
 absl::Status TablesSink::TurnTo(size_t rows) {
   if (gathering_ == rows) return absl::OkStatus();
   absl::Status status = PutRows();
@@ -138,8 +139,8 @@ absl::Status TablesSink::TakeRow(size_t table_of_model,
   return block_.ids.size() < kRowsAtOnce ? absl::OkStatus() : PutRows();
 }
 
-// Puts earlier rows into the table first, because a block's removals come
-// before its rows.
+// Drops a row. First puts earlier rows into the table, because a block's
+// removals come before its rows.
 absl::Status TablesSink::DropRow(size_t table_of_model, uint64_t id) {
   absl::Status status = TurnTo(rows_of_[table_of_model]);
   const bool is_full = block_.removed.size() == kRowsAtOnce;

@@ -16,18 +16,18 @@
 
 namespace penstock::ps {
 
-// A sink that fills the tables of a server. Gathers dense values until
-// Finish(), and passes sparse rows on in blocks.
+// A sink that fills the tables of a server. Collects dense values until
+// Finish(), and puts sparse rows into the tables in blocks.
 class TablesSink final : public checkpoint::Sink {
  public:
-  // Makes a sink. `is_new` is true for each table of the model that the
-  // checkpoint lacks.
+  // Makes a sink. `is_new` has a value for each table of the model: true if the
+  // checkpoint lacks the table.
   TablesSink(Tables* tables, std::vector<bool> is_new);
 
   // Allocates memory for the dense values.
   absl::Status Begin();
   checkpoint::Wanted Wanted() const;
-  // Puts the gathered values into the tables.
+  // Puts the collected values into the tables.
   absl::Status Finish();
 
   absl::Status TakeDense(const checkpoint::DenseElements& elements) override;
@@ -35,7 +35,7 @@ class TablesSink final : public checkpoint::Sink {
   absl::Status TakeRow(size_t table, const checkpoint::SparseRow& row) override;
   absl::Status DropRow(size_t table, uint64_t id) override;
 
-  // Rows of one table that had no room.
+  // The rows of one table that had no room.
   struct Lost {
     size_t rows;  // index of the table in LocalModel::rows()
     sparse::RestoreLoss loss;
@@ -48,10 +48,11 @@ class TablesSink final : public checkpoint::Sink {
   uint64_t rows() const { return rows_taken_; }
 
  private:
-  // Marks a dense table, or a sparse table without ids on this server.
+  // The index that stands for a dense table, or for a sparse table without ids
+  // on this server.
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-  // Elements of a table that are adjacent in a part.
+  // A range of a table's elements that are adjacent in a part.
   struct Piece {
     uint64_t first;  // in the table
     uint64_t elements;
@@ -60,7 +61,7 @@ class TablesSink final : public checkpoint::Sink {
   };
 
   sparse::Table& table(size_t rows) { return tables_->table(rows); }
-  // Returns the pieces of a part that the checkpoint lacks.
+  // Returns the indices of a part's pieces that the checkpoint lacks.
   std::vector<size_t> NewPieces(size_t part) const;
   absl::Status PutRows();
   absl::Status TurnTo(size_t rows);
