@@ -42,8 +42,8 @@ def build_rpc():
         words.append(f"--output_base={base}")
     links = "--experimental_convenience_symlinks=ignore"
     try:
-        # Builds with a long timeout. A build without a cache takes some minutes
-        # on two cores.
+        # Uses a long timeout, because a build without a cache takes some
+        # minutes on two cores.
         run([*words, "build", links, "//bench/rpc"], 1800, cwd=ROOT)
         folder = run([*words, "info", links, "bazel-bin"], cwd=ROOT).strip()
     except FileNotFoundError:

@@ -26,7 +26,7 @@ def libraries_of(program):
 
 
 def links_to(path):
-    """Returns the symbolic links between a path and its file."""
+    """Returns the symbolic links that lead from a path to its file."""
     path, links = pathlib.Path(path), []
     for place in (*reversed(path.parents), path):
         if place.is_symlink():

@@ -44,7 +44,8 @@ struct Options {
   double seconds = 2;
 };
 
-// The results of one round of a transport. Sent over a pipe as raw bytes.
+// The results of one round of a transport. A child process sends them over a
+// pipe as raw bytes.
 struct Measured {
   double connections_per_second = 0;
   double median_us = 0;      // of one connection, from opening to closing
@@ -86,7 +87,7 @@ class EchoService final : public grpc::CallbackGenericService {
   }
 };
 
-// Runs `body` in a child process, which then ends.
+// Forks a child process that runs `body` and ends. Returns the child's id.
 pid_t InChild(const std::string& transport, const std::function<void()>& body) {
   const pid_t child = fork();
   if (child < 0) Fail("fork failed");
@@ -115,7 +116,8 @@ T Receive(int fd) {
   return value;
 }
 
-// Serves until `until` has a byte. Sends the port, and at the end the CPU time.
+// Runs a server until the descriptor `until` has a byte. Writes the port to
+// `report`, and at the end the CPU time.
 void Serve(bool stock, int report, int until) {
   EchoService service;
   grpc::ServerBuilder builder;
@@ -153,7 +155,7 @@ void OpenCallAndClose(bool stock, const std::string& address) {
 
 Measured MeasureClient(bool stock, const std::string& address,
                        const Options& options) {
-  // Keeps gRPC from shutting down between calls.
+  // An unused queue, which keeps gRPC from shutting down between calls.
   const grpc::CompletionQueue alive;
   OpenCallAndClose(stock, address);  // performs the process's one-time work
   const double cpu = CpuSeconds(RUSAGE_SELF);

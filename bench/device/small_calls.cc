@@ -31,7 +31,7 @@
 namespace penstock::bench {
 namespace {
 
-// A device access without devices. All calls fail.
+// A substitute for a device's driver, with which all calls fail.
 class NoMemory final : public memory::DeviceAccess {
  public:
   absl::Status CopyToHost(absl::Span<const uint8_t>, uint8_t*) override {
@@ -92,7 +92,7 @@ void Call(grpc::GenericStub* stub, const grpc::ByteBuffer& message) {
   }
 }
 
-// Returns the median latency, in microseconds.
+// Returns the median latency of `calls` calls, in microseconds.
 double Measure(bool devices, int calls) {
   if (devices) {
     const absl::Status named = memory::SetDevicesOfProcess(new NoMemory);
@@ -127,7 +127,8 @@ double Measure(bool devices, int calls) {
   return times[calls / 2];
 }
 
-// Returns the number that a child prints, or -1 if the child failed.
+// Measures in a child process. Returns the number that the child prints, or -1
+// if the child failed.
 double MeasureInChild(bool devices, int calls) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0) return -1;

@@ -43,7 +43,7 @@ std::vector<Stage> StagesOf(const Flags& flags) {
   return {pcie, {flags.message_us, 1 / flags.transport_gb_per_s}, pcie};
 }
 
-// The division of a message into chunks.
+// The way in which a message is divided into chunks.
 enum class Cut { kEqual, kAsTheCopierDoes };
 
 std::vector<size_t> ChunksOf(size_t bytes, size_t chunk_bytes, Cut cut) {
@@ -90,7 +90,8 @@ double Simulate(const std::vector<Stage>& stages,
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// Returns the rate in percent of the slower of PCIe and transport.
+// Returns the simulated rate, in percent of the rate of PCIe or of the
+// transport, whichever is slower.
 double Share(const Flags& flags, const std::vector<size_t>& chunks, int slots) {
   const double slower = std::min(flags.pcie_gb_per_s, flags.transport_gb_per_s);
   const double bytes = std::accumulate(chunks.begin(), chunks.end(), 0.0);
@@ -131,8 +132,8 @@ void Print(const Flags& flags) {
   }
 }
 
-// Prints transfers by CUDA IPC: a call, and then the receiver's copy. The
-// copies are not pipelined.
+// Prints the times of transfers by CUDA IPC. A transfer is a call, and then the
+// receiver's copy. The copies are not pipelined.
 void PrintInPlace(const Flags& flags) {
   const std::vector<double> rates = {300, 1500, 2500};  // of L4, A100, H100
   std::printf(

@@ -20,7 +20,8 @@ using Counter = std::atomic<uint64_t>;
 using StartBatch = int (*)(void* call, const void* ops, size_t count, void* tag,
                            void* reserved);
 
-// Maps the counter. The file must exist and be large enough.
+// Maps the file of the counter into memory, and returns the counter. The file
+// must exist and be large enough.
 Counter* MapCounter() {
   const int fd = open(std::getenv("GRPC_QPS_COUNTER"), O_RDWR | O_CLOEXEC);
   void* const memory =

@@ -75,7 +75,8 @@ def measure(options, found):
                 for scenario in found for transport in options.transports}
     said = []
     for turn in range(options.rounds):
-        # Rotates the order, so that a disturbance affects all alike.
+        # Rotates the order of the transports, so that a disturbance affects all
+        # of them alike.
         order = options.transports[turn % len(options.transports):] + \
             options.transports[:turn % len(options.transports)]
         for scenario in found:

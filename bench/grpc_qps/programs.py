@@ -14,20 +14,21 @@ import time
 # required, because gRPC's driver uses HTTP/2 to the workers. The client's log
 # shows the paths of the channels.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
-# The side that reads, for each one-way stream.
+# For each kind of one-way stream, the side that reads.
 READERS = {"STREAMING_FROM_CLIENT": "server",
            "STREAMING_FROM_SERVER": "client"}
-# The number of batches after which messages are read; setup takes fewer.
+# The number of batches that shows that messages are read. The setup takes fewer
+# batches.
 FIRST_READS = 200
 SAMPLE_S = 0.05
 CONNECTED = re.compile(r"connection to \S+: (\w+)")
-# The limit for connecting and ending. gRPC's benchmark itself waits three
-# seconds for an async server of endless streams.
+# Limits the seconds for connecting and ending. gRPC's benchmark itself waits
+# three seconds for an async server of endless streams.
 GRACE_S = 60
 
 
 class CellFailed(Exception):
-    """An error with its reason."""
+    """A cell's measurement failed. The message is the reason."""
 
 
 def free_ports(count):
@@ -41,12 +42,14 @@ def free_ports(count):
             listener.close()
 
 
-# The caller's settings that are kept, because two runs may compare them.
+# The environment variables that the measured programs inherit. A user may set
+# them to compare two runs.
 KEPT = ("PENSTOCK_POLLING", "PENSTOCK_STUB_MEMORY")
 
 
 def environment(transport):
-    """Returns our environment, without settings that affect the measurement."""
+    """Returns this process's environment without variables that affect the
+    measurement."""
     kept = {name: value for name, value in os.environ.items()
             if name in KEPT or not name.startswith("PENSTOCK_")}
     return {**kept, "PENSTOCK_LOG": "info",
@@ -58,7 +61,8 @@ def end_of(log):
 
 
 def check_path(fabric, channels, log):
-    """Raises CellFailed if a channel of a client did not use `fabric`."""
+    """Raises CellFailed if a channel of a client did not use `fabric`. `log`
+    is the client's log."""
     paths = CONNECTED.findall(log)
     if fabric and paths != [fabric] * channels:
         raise CellFailed(f"{channels} channels went over {paths}, not over "
@@ -66,7 +70,8 @@ def check_path(fabric, channels, log):
 
 
 class Reads:
-    """The number of messages read over time; see count_batches.cc."""
+    """The number of messages read over time, from the counter of
+    count_batches.cc."""
 
     def __init__(self, file):
         self.file = file
@@ -79,7 +84,8 @@ class Reads:
             self._samples.append((time.monotonic(), count))
 
     def per_second(self, warmup_s, seconds):
-        """Returns the rate in the measured time, after the warm-up."""
+        """Returns the messages read per second in the measured time, after the
+        warm-up."""
         start = self._samples[0][0] + warmup_s if self._samples else 0
         inside = [(when, count) for when, count in self._samples
                   if start <= when <= start + seconds]
@@ -90,13 +96,15 @@ class Reads:
 
 
 class Cell:
-    """Runs one scenario over one transport, in separate processes."""
+    """The server, the client and the driver of one scenario over one
+    transport, in separate processes."""
 
     def __init__(self, folder, transport):
         self._folder, self._transport = pathlib.Path(folder), transport
 
     def measure(self, scenario):
-        """Returns gRPC's ScenarioResult. Raises CellFailed."""
+        """Runs the scenario, and returns gRPC's ScenarioResult. Raises
+        CellFailed."""
         with tempfile.TemporaryDirectory() as scratch:
             return self._measure(scenario, pathlib.Path(scratch))
 

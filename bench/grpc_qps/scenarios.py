@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = {"0B": 0, "64KiB": 64 * KIB, "1MiB": MIB}
-# The loads, as (channels, concurrent calls or streams on each).
+# The loads of the benchmark. Each is (channels, concurrent calls or streams on
+# a channel).
 LOADS = [(1, 1), (1, 100), (8, 1), (8, 100)]
 # Limits the payload bytes in flight, because more would measure the page
 # allocator.
@@ -62,8 +63,7 @@ class Scenario(NamedTuple):
         size = {"req_size": SIZES[self.size], "resp_size": SIZES[self.size]}
         payload = {"bytebuf_params" if self.kind == "generic" else
                    "simple_params": size}
-        # Uses one thread for one call at a time. Otherwise there are as many
-        # threads as cores.
+        # One call at a time needs one thread. 0 means one thread per core.
         threads = 1 if self.channels * self.outstanding == 1 else 0
         client = {
             "client_type": f"{self.api.upper()}_CLIENT",

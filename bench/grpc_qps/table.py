@@ -6,7 +6,7 @@ STOCK = "tcp"
 
 
 def cpu_us(result):
-    """Returns the CPU time of both processes per call."""
+    """Returns the CPU time per call of both processes, in microseconds."""
     used = sum(stats["timeUser"] + stats["timeSystem"]
                for stats in result["clientStats"] + result["serverStats"])
     return used / float(result["latencies"]["count"]) * 1e6
@@ -30,7 +30,8 @@ class Figures:
                 for column in zip(*self._rounds.values())]
 
     def rates_of(self, other):
-        """Returns the ratios to another's read rate in the same rounds."""
+        """Returns the ratio of this read rate to another transport's, for each
+        round that both have."""
         return [self._rounds[number][3] / other._rounds[number][3]
                 for number in sorted(self._rounds.keys() & other._rounds)]
 
@@ -55,7 +56,8 @@ HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "read/s",
 
 
 def render(measured):
-    """Returns a table of {(scenario, transport): Figures}, in that order."""
+    """Returns a table as text. `figures` is {(scenario, transport): Figures},
+    in the order of the rows."""
     rows = [HEAD, ["---"] * len(HEAD)]
     for (scenario, transport), figures in measured.items():
         rows.append(line(scenario, transport, figures,

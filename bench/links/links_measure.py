@@ -24,16 +24,16 @@ from verbs_bench_guest import (SERVER, route_over_the_cable, run, say,
 
 INTERFACES = ("n0", "n1")
 TRANSPORTS = {"tcp": "penstock-tcp", "verbs": "verbs", "shm": "shm"}
-# The limits of queues, in packets and bytes. Only the intended packets are
-# lost.
+# Limit a queue, in packets and bytes. The limits are so large that only the
+# intended packets are lost.
 QUEUED_PACKETS, QUEUED_BYTES = "1000000", "64mb"
-# The burst of the rate limit: four packets of the cable's MTU. tbf splits
-# larger packets.
+# The burst of the rate limit, in bytes: four packets of the cable's MTU. tbf
+# splits larger packets.
 BURST = "16kb"
 
 
 def shape(link):
-    """Configures both directions of the cable."""
+    """Sets the rate, the delay and the loss of both directions of the cable."""
     for interface in INTERFACES:
         subprocess.run(["tc", "qdisc", "del", "dev", interface, "root"],
                        stderr=subprocess.DEVNULL, check=False)
@@ -46,12 +46,12 @@ def shape(link):
                 "netem", *words, "limit", QUEUED_PACKETS)
             place = ["parent", "1:1"]
         if link.rate:
-            # Sets the rate. tc's "mbps" means megabytes per second.
+            # The unit "mbps" of tc is megabytes per second.
             run("tc", "qdisc", "add", "dev", interface, *place, "handle", "10:",
                 "tbf", "rate", f"{link.rate}mbps", "burst", BURST, "limit",
                 QUEUED_BYTES)
-        # Disables the merging of packets on a link with losses, so that single
-        # packets are lost, not sixteen at once.
+        # On a link with losses, do not merge packets: then single packets are
+        # lost, not sixteen at once.
         run("ip", "link", "set", "dev", interface, "gso_max_segs",
             "1" if link.loss else "65535")
 
@@ -72,7 +72,7 @@ def measure_run(plan, fabric, part, environment, warm_ups):
         run(*words, env={**os.environ, **environment})
         return json.loads(out.read_text())
     except subprocess.CalledProcessError:
-        say("    FAILED:", environment, *words[1:])  # the error precedes this
+        say("    FAILED:", environment, *words[1:])  # rpc has printed the error
         return []
 
 

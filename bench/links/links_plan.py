@@ -13,11 +13,11 @@ LINKS = (
     Link(100, 0, 0), Link(100, 1, 0), Link(100, 10, 0),
     Link(0, 0, 0), Link(0, 1, 0), Link(0, 10, 0), Link(0, 1, 0.1),
 )
-# The rates for verbs, in MB/s. Soft-RoCE in the machine reaches 34 MB/s, so 100
-# MB/s would be unlimited.
+# The rates for verbs, in MB/s; 0 is unlimited. Soft-RoCE in the machine reaches
+# 34 MB/s, so a limit of 100 MB/s would have no effect.
 VERBS_RATES = (0, 1, 10)
 
-# A run of bench/rpc. `scored` lists the sizes that count.
+# A run of bench/rpc. `scored` lists the message sizes whose times count.
 Run = collections.namedtuple("Run", "benchmark sizes scored rpcs window")
 # A group of settings: the variable, its values, the runs that show the effect,
 # and the number of RPCs until the adaptive setting settles. Other settings need
@@ -26,19 +26,19 @@ Group = collections.namedtuple("Group", "variable values runs settling others")
 
 CHUNKS = Group(
     "PENSTOCK_CHUNK", (16 * KIB, 64 * KIB, 256 * KIB, MIB),
-    # Measures tiny calls while a large call is always in progress.
+    # The run measures tiny calls while a large call is always in progress.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
 # The size of the largest message in one frame, in bytes. The largest size of
-# latency below has no score: its messages are announced, and the tuner compares
-# others with them.
+# the latency run below has no score, because its messages are announced: the
+# tuner compares others with them.
 FRAME = 16352
 EAGER = Group(
     "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),
     (Run("latency", (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB,
                      256 * KIB),
          (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB), 30, 1),
-     # Measures tiny calls during a larger call that may be eager.
+     # The run measures tiny calls during a larger call that may be eager.
      Run("beside", (60 * KIB, 120 * KIB), None, 4, 1)),
     settling=400, others=12)
 
@@ -66,7 +66,8 @@ def link_named(name):
 
 
 def settings_of(group):
-    """Returns {name: environment}, the adaptive setting first."""
+    """Returns {name: environment} for the settings of a group, the adaptive
+    setting first."""
     settings = {ADAPTIVE: {}}
     for value in group.values:
         settings[size_name(value)] = {group.variable: str(value)}
@@ -81,16 +82,16 @@ def size_name(size):
 
 
 def samples_of(run, cells):
-    """Returns {name: microseconds} of bench/rpc's JSON. Smaller is better."""
+    """Converts bench/rpc's JSON to {name: microseconds}. Smaller is better."""
     samples = {}
     for cell in cells:
         if cell["bytes"] not in (run.scored or run.sizes):
             continue
         name = f"{run.benchmark} {size_name(cell['bytes'])}"
         if run.benchmark == "beside":
-            # Uses the 99th percentile of the tiny calls. The calls are
+            # Use the 99th percentile of the tiny calls. The calls are
             # sequential, so most tiny calls start when no large one blocks
-            # them, and the median does not show the blocking.
+            # them. The median does not show the blocking.
             samples[f"{name}, tiny"] = cell["p99_us"]
             samples[f"{name}, a MB"] = 1e6 / cell["mb_per_s"]
         else:

@@ -13,15 +13,16 @@ FAILED = math.inf
 
 
 def cost(samples, names):
-    """Returns the geometric mean of the times. Infinite if a time is
-    missing."""
+    """Returns the geometric mean of the times with these names. Infinite if a
+    time is missing."""
     if not names or any(name not in samples for name in names):
         return FAILED
     return statistics.geometric_mean(samples[name] for name in names)
 
 
 def ratios(records):
-    """Returns {setting: cost / cost of the best fixed setting} of a link."""
+    """Returns {setting: ratio} of a link. The ratio is the setting's cost,
+    divided by the cost of the best fixed setting."""
     names = set().union(*(record["samples"] for record in records))
     costs = {record["setting"]: cost(record["samples"], names)
              for record in records}
@@ -33,7 +34,7 @@ def ratios(records):
 
 
 def by_link(records):
-    """Returns {link: its records}, in order."""
+    """Groups records by their link. Returns {link: its records}, in order."""
     links = {}
     for record in records:
         links.setdefault(record["link"], []).append(record)
@@ -41,7 +42,8 @@ def by_link(records):
 
 
 def over_all(table, setting):
-    """Returns the worst and the geometric mean of a setting's ratios."""
+    """Returns the maximum and the geometric mean of a setting's ratios over
+    all links."""
     values = [row.get(setting, FAILED) for row in table.values()]
     if FAILED in values:
         return FAILED, FAILED
@@ -53,7 +55,8 @@ def figure(value):
 
 
 def chosen(records):
-    """Returns the final sizes of the adaptive setting."""
+    """Returns a text with the sizes that the adaptive setting used at the end.
+    """
     sizes = [record["sizes"] for record in records
              if record["setting"] == ADAPTIVE and record["sizes"]]
     if not sizes:
@@ -70,7 +73,8 @@ def markdown(rows):
 
 
 def ratio_table(records):
-    """Returns a row per link, and each setting's summary over all links."""
+    """Returns a table of ratios: a row per link, and a summary of each setting
+    over all links."""
     links = by_link(records)
     table = {link: ratios(of_link) for link, of_link in links.items()}
     settings = list(dict.fromkeys(record["setting"] for record in records))
@@ -86,7 +90,7 @@ def ratio_table(records):
 
 
 def time_table(records):
-    """Returns the times in milliseconds, and MB/s."""
+    """Returns a table of the times in milliseconds, and MB/s."""
     names = list(dict.fromkeys(name for record in records
                                for name in record["samples"]))
     rows = [["Link", "setting", *(name.replace(", a MB", ", MB/s")

@@ -36,7 +36,8 @@ class Messages {
   std::vector<uint64_t> memory_;
 };
 
-// A second thread that calls `work(round)` whenever it has the turn.
+// A second thread. The threads alternate: this one calls `work(round)` in its
+// turn.
 class Other {
  public:
   explicit Other(std::function<void(int64_t)> work)
@@ -51,7 +52,7 @@ class Other {
     thread_.join();
   }
 
-  // Passes the turn to the thread, and waits until the work is done.
+  // Gives the turn to the thread, and waits until `work(round)` has returned.
   void Do(int64_t round) {
     turn_.store(2 * round + 1, std::memory_order_release);
     Await(2 * round + 2);
@@ -72,7 +73,7 @@ class Other {
   std::thread thread_;
 };
 
-// Fills a message like bench/rpc.
+// Fills a message in the same way as bench/rpc.
 void Fill(std::vector<uint64_t>* words, uint64_t seed) {
   for (uint64_t& word : *words) word = seed += 0x9e3779b97f4a7c15;
 }

@@ -47,8 +47,8 @@ const char* PagesAt(const void* data) {
   return "ordinary";
 }
 
-// Reads all bytes. Keeps four independent sums, like bench/rpc's reading of
-// messages.
+// Returns the sum of all bytes. Adds to four independent sums, like bench/rpc
+// when it reads messages.
 uint64_t Sum(const uint8_t* data, int64_t size) {
   const auto* words = reinterpret_cast<const uint64_t*>(data);
   uint64_t sums[4] = {};
@@ -58,10 +58,10 @@ uint64_t Sum(const uint8_t* data, int64_t size) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// One segment, mapped by its owner and by a reader.
+// One segment of shared memory, mapped by its owner and by a reader.
 struct BothSides {
-  // Maps a segment like the arena. Uses other pages if there are no reserved
-  // pages.
+  // Maps a segment in the same way as the arena. Uses other pages if no pages
+  // are reserved.
   static absl::StatusOr<BothSides> Map(int64_t pages, int64_t payload) {
     const int64_t size = std::max(payload, kSegmentBytes);
     constexpr HugePages kAll[] = {HugePages::kOff, HugePages::kTransparent,

@@ -11,7 +11,7 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// Returns an allocator for batches, like that of a call.
+// Returns a memory allocator for batches, like the one of a gRPC call.
 grpc_core::MemoryAllocator* Allocator() {
   static auto* quota = new std::shared_ptr<grpc_core::MemoryQuota>(
       new grpc_core::MemoryQuota("bench"));
@@ -31,7 +31,7 @@ struct Batch {
   }
 };
 
-// Fills in the metadata of gRPC's C++ client.
+// Adds the metadata that gRPC's C++ client sends with a call.
 void FillRequest(Batch* batch) {
   batch->Add(":path", "/penstock.bench.Rpc/Echo");
   batch->Add(":authority", "127.0.0.1:12345");

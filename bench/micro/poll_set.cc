@@ -1,4 +1,5 @@
-// Measures one poll of a waiting thread over the paths of its process.
+// Measures how long a waiting thread takes to poll the paths of its process
+// once.
 
 #include "transport/progress/poll_set.h"
 
@@ -42,8 +43,8 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
-// Measures a spinning thread after a long idle period, when the thread no
-// longer polls the idle paths.
+// Measures a poll by a thread that has spun for long. The thread no longer
+// polls idle paths.
 void PollHotAmongIdlePaths(benchmark::State& state) {
   constexpr int kSpinsForLong = 1000;
   progress::PollSet set(1);

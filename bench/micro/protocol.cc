@@ -25,7 +25,7 @@ wire::FrameHeader MessageHeader() {
   return header;
 }
 
-// Measures the three frames of a small request, sent as one batch.
+// Measures sending the three frames of a small request as one batch.
 void OutboxBatch(benchmark::State& state) {
   base::BufferPool buffers;
   protocol::Outbox outbox(wire::kMaxFrameBytes, &buffers);
@@ -37,7 +37,7 @@ void OutboxBatch(benchmark::State& state) {
 }
 BENCHMARK(OutboxBatch);
 
-// Measures a message with this number of fragments.
+// Measures reassembling a message from this number of fragments.
 void Reassemble(benchmark::State& state) {
   const std::string part(1024, 'f');
   const absl::Span<const uint8_t> payload(
@@ -67,8 +67,8 @@ void InboxMessage(benchmark::State& state) {
 }
 BENCHMARK(InboxMessage);
 
-// Measures an allocator: frees the oldest of this number of ranges of mixed
-// sizes, and allocates another.
+// Measures the allocator of ranges. Frees the oldest of this number of ranges
+// of mixed sizes, and allocates another.
 void RangeAllocator(benchmark::State& state) {
   constexpr uint64_t kLengths[] = {1 << 20, 64 << 10, 4096, 300 << 10};
   memory::RangeAllocator allocator(uint64_t{1} << 30);

@@ -13,7 +13,7 @@ namespace {
 using fabric::fake::Side;
 
 constexpr char kToken[] = "0123456789abcdef";
-// The size of a unary call's usual metadata.
+// The number of metadata bytes of a usual unary call.
 constexpr size_t kMetadataBytes = 120;
 
 session::Config MakeConfig(bool is_client) {
@@ -54,8 +54,8 @@ void SessionPeer::OpenStream(uint32_t stream) {
 void SessionPeer::Poll() {
   while (session_.Poll()) {
   }
-  // Attaches the stream after polling, like gRPC: once all simultaneous packets
-  // have arrived.
+  // Attach a new stream after polling, like gRPC: then all packets that arrive
+  // together have been handled.
   if (opened_ != 0) Attach(std::exchange(opened_, 0));
   session_.Flush();
 }
@@ -95,7 +95,7 @@ SessionPair::SessionPair()
     status_ = absl::InternalError("the sessions chose no path");
     return;
   }
-  // Suppresses wake-ups, as if somebody were polling.
+  // Suppress wake-ups, as if a thread were polling.
   client->path().endpoint()->SetArmed(false);
   server->path().endpoint()->SetArmed(false);
 }

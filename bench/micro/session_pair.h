@@ -17,8 +17,8 @@
 namespace penstock {
 namespace bench {
 
-// A session and its newest stream. Consumes incoming messages; the server also
-// answers them.
+// One side's session and its newest stream. Consumes incoming messages. The
+// server's side also answers them.
 class SessionPeer : public session::SessionEvents,
                     public session::PathEvents,
                     public session::StreamEvents {
@@ -66,7 +66,8 @@ class SessionPeer : public session::SessionEvents,
 
   const std::string metadata_;
   uint32_t stream_ = 0;
-  // A stream that the peer has opened and that is not attached yet. 0 for none.
+  // The id of a stream that the peer has opened and that is not attached yet,
+  // or 0.
   uint32_t opened_ = 0;
   session::Session session_;
 };
@@ -77,7 +78,8 @@ class SessionPair {
  public:
   SessionPair();
 
-  // Returns an error, with the reason, if there is no shared memory here.
+  // Returns OK, or an error with the reason if this machine has no shared
+  // memory.
   const absl::Status& status() const { return status_; }
   // Delivers the waiting messages to the server, then the answers to the
   // client.

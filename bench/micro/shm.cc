@@ -26,7 +26,8 @@ class Counter : public fabric::EndpointEvents {
   int64_t packets = 0;
 };
 
-// A started pair. Reports an error in `state` on failure.
+// Two connected and started ends. Reports an error in `state` if there is no
+// connection.
 struct StartedPair {
   explicit StartedPair(benchmark::State* state) {
     absl::StatusOr<ShmPair> connected = ConnectShm();
@@ -45,7 +46,7 @@ struct StartedPair {
   bool ok = false;
 };
 
-// Measures a packet that one thread puts into the ring and takes out.
+// Measures putting a packet into the ring and taking it out, in one thread.
 void RingPacket(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -60,8 +61,8 @@ void RingPacket(benchmark::State& state) {
 }
 BENCHMARK(RingPacket)->Arg(8)->Arg(8192);
 
-// Measures ordinary memory that is copied to the arena, read in place by the
-// other end, and released.
+// Measures a payload: copied to the arena, read in place by the other end, and
+// released.
 void ArenaPayload(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
@@ -87,7 +88,7 @@ void ArenaPayload(benchmark::State& state) {
 }
 BENCHMARK(ArenaPayload)->Arg(64 << 10)->Arg(1 << 20);
 
-// Measures only the copy, for comparison.
+// Measures the copy of a payload alone, for comparison.
 void Memcpy(benchmark::State& state) {
   const std::vector<uint8_t> from(state.range(0), 'p');
   std::vector<uint8_t> to(state.range(0));

@@ -14,7 +14,7 @@ namespace {
 
 using End = absl::StatusOr<std::unique_ptr<fabric::Endpoint>>;
 
-// The result of a callback, which may be copied.
+// The result of a connection's callback. std::function needs a copyable object.
 struct Outcome {
   std::shared_ptr<std::promise<End>> promise =
       std::make_shared<std::promise<End>>();
@@ -25,7 +25,8 @@ struct Outcome {
   End Take() { return promise->get_future().get(); }
 };
 
-// Returns the fabric of the process, as in the transport.
+// Returns the shared memory fabric of this process. The transport also has one
+// per process.
 fabric::shm::ShmFabric* ProcessFabric() {
   static auto* fabric = new fabric::shm::ShmFabric;
   return fabric;

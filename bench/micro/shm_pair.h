@@ -16,8 +16,8 @@ struct ShmPair {
   std::unique_ptr<fabric::Endpoint> connecting;
 };
 
-// Blocks until the ends are connected. Does not start them. Returns an error,
-// with the reason, if there is no shared memory here.
+// Connects two ends, and blocks until they are connected. Does not start them.
+// Returns an error, with the reason, if this machine has no shared memory.
 absl::StatusOr<ShmPair> ConnectShm();
 
 }  // namespace bench

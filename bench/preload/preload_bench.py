@@ -34,8 +34,8 @@ COMMANDS = {
     "aio": {kind: [PYTHON, "bench/preload/echo.py", "aio"]
             for kind in ("stock", "run")},
 }
-# The number of calls by size, relative to --calls. A C++ call of 8 bytes takes
-# about 13 us.
+# The number of calls of each size, as a multiple of --calls. A C++ call of 8
+# bytes takes about 13 us.
 SHARE = {"8": 1, "64KiB": 0.5, "1MiB": 0.1}
 
 
@@ -44,7 +44,7 @@ def environment(kind):
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     kept["PENSTOCK_LOG"] = "error"
     if kind != "stock":
-        # Allows only shared memory, so that nothing else is measured.
+        # Allow only shared memory, so that no other path is measured.
         kept.update(PENSTOCK_POLICY="require", PENSTOCK_FABRICS="shm")
     if kind == "run":
         kept.update(LD_PRELOAD=STUB, PENSTOCK_LIBRARY=LIBRARY)
@@ -52,7 +52,8 @@ def environment(kind):
 
 
 def measure(command, kind, size, calls):
-    """Returns the median and the 99th percentile of calls, in us."""
+    """Runs server and client, and returns the median and the 99th percentile
+    of the calls, in microseconds."""
     with subprocess.Popen([*command, "server"], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True,
                           env=environment(kind)) as server:
@@ -91,7 +92,7 @@ def show(program, size_name, found):
         p50s = [each[0] for each in rounds]
         p50 = statistics.median(p50s)
         p99 = statistics.median(each[1] for each in rounds)
-        # Omits the quartiles of a single round.
+        # A single round has no quartiles.
         lower, _, upper = (statistics.quantiles(p50s, n=4)
                            if len(p50s) > 1 else 3 * p50s)
         quartiles = f"{lower:.2f}..{upper:.2f}"

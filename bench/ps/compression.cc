@@ -42,7 +42,7 @@ struct Contender {
   std::vector<double> cpu_seconds = {};  // of all threads
 };
 
-// Returns the CPU time of this process.
+// Returns the CPU time of this process, in seconds.
 double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -66,8 +66,8 @@ Tensor NormalGradient(int64_t count) {
   return gradient;
 }
 
-// A compressed gradient's sender and receiver. The gradient is the same in each
-// step, but the feedback changes.
+// The two ends of a connection for one gradient: the compressing sender and the
+// receiver. The gradient is the same in each step, but the feedback changes.
 class Wire {
  public:
   Wire(const CompressionSpec& spec, const Tensor& gradient,
@@ -115,9 +115,9 @@ void Copy(const Tensor& from, const Workers& workers, const Tensor& to) {
   });
 }
 
-// Alternates between contenders, so that a disturbance affects all alike.
+// Runs all contenders in each round, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // Runs an additional first round, which is not counted.
+  // The first round, -1, is a warm-up and is not counted.
   for (int round = -1; round < rounds; ++round) {
     for (Contender& one : *contenders) {
       const auto begin = std::chrono::steady_clock::now();
@@ -174,9 +174,8 @@ int Main(int argc, char** argv) {
   const Tensor gradient =
       NormalGradient(static_cast<int64_t>((mebibytes << 20) / sizeof(float)));
   const size_t bytes = gradient.byte_size();
-  // Allocates the target of "memcpy". "memcpy, to new memory" is for
-  // comparison, because compression and decompression write to new memory each
-  // time.
+  // The target of "memcpy". "memcpy, to new memory" is for comparison, because
+  // compression and decompression write to new memory each time.
   const Tensor copy = Like(gradient);
   std::vector<Contender> contenders = {
       {"memcpy", bytes, [&] { Copy(gradient, workers, copy); }},

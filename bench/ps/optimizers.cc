@@ -41,7 +41,7 @@ struct Contender {
   std::vector<double> cpu_seconds = {};  // of all threads
 };
 
-// Returns the CPU time of this process.
+// Returns the CPU time of this process, in seconds.
 double CpuSeconds() {
   timespec now;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -59,7 +59,7 @@ Tensor Filled(DType dtype, size_t count, float scale) {
   if (dtype == DType::kF32) return wide;
   Tensor narrow =
       Tensor::Allocate(dtype, {static_cast<int64_t>(count)}).value();
-  // Copies the upper halves of the f32 elements, which are bf16.
+  // Copy the upper half of each f32 element, which is a bf16.
   const auto* bits = reinterpret_cast<const uint32_t*>(wide.bytes().data());
   const absl::Span<tensor::BFloat16> halves =
       narrow.mutable_flat<tensor::BFloat16>().value();
@@ -69,8 +69,8 @@ Tensor Filled(DType dtype, size_t count, float scale) {
   return narrow;
 }
 
-// A value and its training state. Like in a server, each step reads one of two
-// buffers and writes the other.
+// A value and its training state. A step reads one of two buffers and writes
+// the other, as in a server.
 class Training {
  public:
   Training(ps::optim::Rule rule, DType dtype, size_t count,
@@ -112,10 +112,10 @@ class Training {
     }
   }
 
-  // Returns the bytes of a step. Each gradient is read, each slot is read and
-  // written, and the value is read and written. For f16 and bf16, the slot
-  // "master" is read instead of the value. Reading the target of a cached write
-  // is not counted, because it is avoidable.
+  // Returns the bytes that a step moves. Counts the reads of gradient, slots
+  // and value, and the writes of slots and value. For f16 and bf16, the slot
+  // "master" is read instead of the value. Excludes the read of the target by a
+  // cached write, which is avoidable.
   double bytes() const {
     const size_t own = tensor::ElementSize(dtype_);
     size_t bytes = own + (own < 4 ? 0 : own);
@@ -168,9 +168,9 @@ class Stream {
   float* at_[3];
 };
 
-// Alternates between contenders, so that a disturbance affects all alike.
+// Runs all contenders in each round, so that a disturbance affects all alike.
 void RunAll(int rounds, std::vector<Contender>* contenders) {
-  // Runs an additional first round, which is not counted.
+  // The first round, -1, is a warm-up and is not counted.
   for (int round = -1; round < rounds; ++round) {
     for (size_t i = 0; i < contenders->size(); ++i) {
       Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %
@@ -188,14 +188,15 @@ void RunAll(int rounds, std::vector<Contender>* contenders) {
   }
 }
 
-// Returns the rate by one of the two times.
+// Returns the bytes per second of a contender. `time` selects one of the two
+// measured times.
 double BytesPerSecond(const Contender& one,
                       std::vector<double> Contender::*times) {
   return one.bytes / Median(one.*times);
 }
 
-// Returns the time relative to the better of the triads, which are the first
-// contenders, for the same number of bytes.
+// Returns the time of a contender, relative to the memory's limit. The limit is
+// the better of the triads, the first contenders, for as many bytes.
 double OfTheLimit(const std::vector<Contender>& contenders,
                   const Contender& one, std::vector<double> Contender::*times) {
   return std::max(BytesPerSecond(contenders[0], times),

@@ -59,7 +59,7 @@ def main():
                                       task["index"], protocol="grpc")
         assert server
         sys.stdin.read()
-    os._exit(0)  # TensorFlow's servers do not support destruction
+    os._exit(0)  # destructors of TensorFlow's servers fail
 
 
 main()

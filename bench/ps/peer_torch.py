@@ -60,7 +60,7 @@ def main():
         work(elements)
     else:
         sys.stdin.read()
-    os._exit(0)  # shutdown() would wait for the other process
+    os._exit(0)  # skip shutdown(), which would wait for the other process
 
 
 main()

@@ -48,8 +48,8 @@ def free_ports(count):
 
 
 class Peer:
-    """A peer: processes of which the last one measures. They end when their
-    input ends."""
+    """The processes of one system. The last process measures. All of them end
+    when their input ends."""
 
     def __init__(self, python, commands):
         self._tasks = [subprocess.Popen(
@@ -65,7 +65,8 @@ class Peer:
         return json.loads(line)
 
     def measure(self, op, count):
-        """Returns the median in seconds."""
+        """Asks the last process to run an operation `count` times. Returns the
+        median in seconds."""
         request = json.dumps(dict(op=op, count=count))
         self._tasks[-1].stdin.write(request + "\n")
         self._tasks[-1].stdin.flush()
@@ -111,8 +112,8 @@ def start_tensorflow(elements):
 
 
 def start(name, make, elements, count):
-    """Returns the peer once it has run each operation. Returns None on
-    failure."""
+    """Starts a peer, and runs each operation once. Returns the peer, or None
+    on failure."""
     peer = None
     try:
         peer = make(elements)
@@ -128,7 +129,8 @@ def start(name, make, elements, count):
 
 
 def measure_ours(flags):
-    """Returns one round of each transport, by name and operation."""
+    """Runs the training program for one round. Returns the times of each
+    transport, by name and operation."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         subprocess.run(
             [flags.training.resolve(), "--workloads=dense", "--rounds=1",

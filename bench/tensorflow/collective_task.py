@@ -11,13 +11,13 @@ def make_step(strategy, shapes):
     @tf.function
     def reduce():
         def replica():
-            # Multiplies, because the product lies on a device, unlike the
-            # captured tensors.
+            # Multiplies, because the product is on a device. The captured
+            # tensors are not.
             return tf.distribute.get_replica_context().all_reduce(
                 tf.distribute.ReduceOp.SUM, [value * 1.0 for value in values])
         sums = strategy.run(replica)
         with tf.control_dependencies(sums):
-            return tf.constant(0)  # keeps the sums inside the runtime
+            return tf.constant(0)  # no sums go to Python
 
     return lambda: reduce().numpy()
 

@@ -20,7 +20,7 @@ SETTINGS = {
 
 
 def environment():
-    """Returns the virtual environment with TensorFlow."""
+    """Returns the folder of the virtual environment with TensorFlow."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     named = os.environ.get("PENSTOCK_TENSORFLOW")
     return pathlib.Path(named or pathlib.Path(cache, "penstock/tensorflow"))
@@ -35,7 +35,8 @@ def make_wheel(folder):
 
 
 def install(wheel, folder):
-    """Unpacks the wheel, and returns the folder for TensorFlow's search."""
+    """Unpacks the wheel into `folder`, and returns the folder in which
+    TensorFlow looks for plugins."""
     site = pathlib.Path(folder, "site-packages")
     subprocess.run([environment() / "bin/python3", "-m", "zipfile", "-e",
                     wheel, site], check=True)
@@ -43,7 +44,8 @@ def install(wheel, folder):
 
 
 def addresses(hosts, **counts):
-    """Returns addresses for `counts` tasks per job, on the hosts in turn."""
+    """Returns {job: addresses}. `counts` has the number of tasks per job. The
+    tasks alternate over the hosts."""
     cluster, sockets = {}, []
     for job, count in counts.items():
         cluster[job] = []
@@ -88,7 +90,8 @@ class Task:
 
 
 class Contender:
-    """One cluster, which runs some of the operations."""
+    """The cluster of one contender. A cluster supports some of the operations.
+    """
 
     def __init__(self, name, kind, site, flags):
         protocol, variables = SETTINGS[name]
@@ -105,24 +108,27 @@ class Contender:
             task.hear()
 
     def _ask(self, request):
-        """Asks all measuring tasks. Returns the first task's answer."""
+        """Sends a request to all measuring tasks. Returns the first task's
+        answer."""
         for task in self._measuring:
             task.tell(request)
         return [task.hear() for task in self._measuring][0]
 
     def measure(self, op, shapes, seconds):
-        """Returns the median in milliseconds of steps that take `seconds`."""
+        """Makes steps for about `seconds` seconds, and returns their median
+        time in milliseconds."""
         trial = self._ask(dict(op=op, shapes=shapes, steps=3))
         steps = max(3, int(seconds * 1e3 / statistics.median(trial)))
         return statistics.median(self._ask(
             dict(op=op, shapes=shapes, steps=steps)))
 
     def forget(self):
-        """Frees the objects of a workload."""
+        """Lets the tasks release the objects of a workload."""
         self._ask(dict(op="forget"))
 
     def paths(self):
-        """Returns the paths of tensors to the measuring task."""
+        """Returns a text with the paths of the tensors that the measuring task
+        receives."""
         description = self._ask(dict(op="describe"))
         return sorted({route["path"] for server in description["servers"]
                        for route in server["routes"]

@@ -38,7 +38,7 @@ def measure(make_step):
             for _ in range(3):
                 steps[key]()
         write([milliseconds(steps[key]) for _ in range(request["steps"])])
-    os._exit(0)  # TensorFlow's servers do not support destruction
+    os._exit(0)  # destructors of TensorFlow's servers fail
 
 
 def line_of(request):
@@ -52,7 +52,8 @@ def milliseconds(step):
 
 
 def wait_for_the_end():
-    """Waits for the end of the input, in a task that only serves."""
+    """Serves as a task that does not measure. Waits for the end of the input.
+    """
     write("ready")
     sys.stdin.read()
     os._exit(0)

@@ -22,8 +22,8 @@ class Step:
                                      for there, here in zip(theirs, ours)])
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
-        # Disables an optimizer that removes operations without effect, and with
-        # them their transfers.
+        # Disable the optimizer that removes operations without effect, because
+        # the transfers would vanish.
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf1.Session(server.target, graph=graph, config=config)
@@ -38,7 +38,7 @@ class Step:
     @staticmethod
     def _pull(there, _):
         with tf1.device("/job:worker/task:0"):
-            # Receives the tensor, and ignores it.
+            # A step receives the tensor, and does not use it.
             with tf1.control_dependencies([tf1.identity(there.read_value())]):
                 return tf1.no_op()
 

@@ -27,14 +27,14 @@
 namespace penstock::bench {
 namespace {
 
-// The number of unmeasured steps, in which memory is allocated and sizes
-// settle.
+// The number of steps before the measurement, in which memory is allocated and
+// sizes settle.
 constexpr int kFirstSteps = 3;
-// The minimal number of measured steps.
+// The minimal number of measured steps, even if the time is over.
 constexpr size_t kLeastSteps = 5;
 constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-// The timeout for getting the right path. A connection may start on a worse
-// path.
+// Limits the nanoseconds until the contender's path is in use. A connection may
+// start on a worse path.
 constexpr int64_t kPathTimeoutNs = 2000000000;
 constexpr absl::string_view kUnavailablePrefix = "unavailable: ";
 constexpr absl::string_view kErrorPrefix = "error: ";
@@ -43,14 +43,16 @@ constexpr absl::string_view kErrorPrefix = "error: ";
 // unless they are read back.
 using Sum = absl::optional<uint64_t>;
 
-// Makes the steps of a contender.
+// Makes and times the steps of a contender.
 class Stepper {
  public:
   virtual ~Stepper() = default;
-  // Makes a step. With `reads_back`, always returns a sum.
+  // Makes one step, and stores its times. With `reads_back`, always returns a
+  // sum.
   virtual absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
                                      Step* step) = 0;
-  // Returns UNAVAILABLE unless the contender's transport carries the calls.
+  // Returns OK if the contender's transport carries the calls, otherwise
+  // UNAVAILABLE.
   virtual absl::Status CheckPath() { return absl::OkStatus(); }
 };
 
@@ -88,7 +90,7 @@ class DeviceStepper final : public Stepper {
   DeviceCopier copier_;
 };
 
-// Returns true if the variables should reach the handler on a device.
+// Returns true if the handler should get the variables in device memory.
 bool StaysOnDevice(const Contender& contender,
                    const tensor::Bundle& variables) {
   return contender.transport == Transport::kShm &&
@@ -137,9 +139,9 @@ class RpcStepper final : public Stepper {
   }
 
  private:
-  // Makes the call with generated code. Keeps the message and its strings'
-  // memory, like a careful program. Copies the variables into the message,
-  // because they belong to the program.
+  // Makes the call with protobuf's generated code. Reuses the message and its
+  // strings' memory, like a careful program. Copies the variables into the
+  // message, because they belong to the program.
   absl::Status CallGenerated(v1::StepReply* reply) {
     while (message_.tensors_size() <
            static_cast<int>(variables_->tensors.size())) {
@@ -215,7 +217,7 @@ absl::StatusOr<std::unique_ptr<Stepper>> MakeStepper(
   return std::make_unique<RpcStepper>(contender, variables, *std::move(server));
 }
 
-// Makes steps until the path is the contender's.
+// Makes steps until the contender's path is in use.
 absl::Status AwaitPath(Stepper* stepper) {
   const int64_t begin_ns = MonotonicNs();
   for (;;) {
@@ -311,7 +313,7 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
        absl::StrCat(kSecondsFlag, "=", absl::ToDoubleSeconds(options.measure)),
        absl::StrCat(kStepsFlag, "=", options.steps)});
   if (!process.ok()) return process.status();
-  // Waits without a timeout, because each call of the child has its own.
+  // No timeout is needed here, because each call of the child has one.
   const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);
   if (!line.ok()) return line.status();
   absl::string_view text = *line;

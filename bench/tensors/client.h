@@ -27,14 +27,15 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
                                     const Model& model,
                                     const ClientOptions& options);
 
-// The flags that make main() call RunClient(), each with a value after '='.
-// kHostFlag is the server's.
+// The flags of a client process: main() then calls RunClient(). Each has a
+// value after '='. kHostFlag is the server's host.
 inline constexpr char kClientFlag[] = "--client";
 inline constexpr char kModelFlag[] = "--model";
 inline constexpr char kSecondsFlag[] = "--seconds";
 inline constexpr char kStepsFlag[] = "--steps";
 
-// Measures, sends the result to the parent, and ends the process.
+// Measures a contender's steps, sends the result to the parent, and ends the
+// process.
 [[noreturn]] void RunClient(const Contender& contender, const Model& model,
                             const ClientOptions& options);
 

@@ -26,17 +26,18 @@ struct Contender {
   Way way;
   Transport transport;  // for an RPC
   Memory memory;        // location of the variables
-  // True if the contender is measured by default, among those with or without
-  // devices.
+  // True if the contender is measured by default. Contenders with devices are
+  // measured by default only on a machine with devices.
   bool by_default;
-  // The memory that receives the variables. Only kDevice makes a difference:
-  // all other values mean memory of the host.
+  // The memory that receives the variables. All values except kDevice mean
+  // memory of the host.
   Memory to = Memory::kHeap;
-  // True if the sender itself copies from the device to the host.
+  // True if the sender copies the variables from the device to the host before
+  // the call.
   bool staged = false;
 };
 
-// Returns true if a device of the machine is involved.
+// Returns true if the contender sends from or receives into a device.
 bool UsesDevice(const Contender& contender);
 
 // Returns all contenders, in the table's order. The table compares the others

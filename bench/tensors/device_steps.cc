@@ -19,7 +19,8 @@ using tensor::DeviceTensors;
 using tensor::NamedTensor;
 using tensor::Tensor;
 
-// Returns uninitialised memory like that of `tensor`.
+// Returns a tensor with the type and shape of `tensor`, in uninitialised
+// memory.
 absl::StatusOr<Tensor> AllocateLike(const Tensor& tensor, const Device& device,
                                     DeviceMemory* memory) {
   if (device.is_host()) {

@@ -18,7 +18,8 @@
 
 namespace penstock::bench {
 
-// The field 2 of a request whose bytes must be read back and summed.
+// The value of a request's field 2 that asks the handler to read the bytes back
+// and sum them.
 inline constexpr char kReadBack[] = "read back";
 
 // Returns copies of the tensors on `device`. Returns the errors of
@@ -26,7 +27,8 @@ inline constexpr char kReadBack[] = "read back";
 absl::StatusOr<tensor::Bundle> OnDevice(const tensor::Bundle& bundle,
                                         const tensor::Device& device);
 
-// Returns the sum (sum.h) of tensors anywhere, reading them on the host.
+// Returns the sum (sum.h) of tensors in any memory. Copies tensors on a device
+// to the host.
 absl::StatusOr<uint64_t> SumAnywhere(const tensor::Bundle& bundle);
 
 // A handler that receives a step's variables into its own device memory. Not
@@ -53,7 +55,7 @@ class DeviceReceiver {
   std::vector<tensor::Destination> places_;
 };
 
-// Copies tensors to other memory, in one batch.
+// Copies tensors between a device and other memory, in one batch.
 class DeviceCopier {
  public:
   // Makes a copier. `to` is a device, or the host with memory of the default
@@ -61,8 +63,8 @@ class DeviceCopier {
   static absl::StatusOr<DeviceCopier> Make(const tensor::Bundle& variables,
                                            const tensor::Device& to);
 
-  // Copies, and stores the times since `begin_ns` in `step`. Then reads the
-  // copies, and returns their sum.
+  // Copies the variables, and stores the times since `begin_ns` in `step`. Then
+  // reads the copies, and returns their sum.
   absl::StatusOr<uint64_t> Run(const tensor::Bundle& variables,
                                int64_t begin_ns, Step* step);
 

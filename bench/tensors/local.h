@@ -10,21 +10,22 @@
 
 namespace penstock::bench {
 
-// Copies the tensors with memcpy to others of the same shapes.
+// Copies tensors to other tensors of the same shapes by memcpy.
 class Copier {
  public:
   // Makes a copier. Returns the allocator's error.
   static absl::StatusOr<Copier> Make(const tensor::Bundle& variables);
 
-  // Copies, and returns the sum of the copies. Stores the times since
-  // `begin_ns` in `step`.
+  // Copies the variables, and returns the sum of the copies. Stores the times
+  // since `begin_ns` in `step`.
   uint64_t Run(const tensor::Bundle& variables, int64_t begin_ns, Step* step);
 
  private:
   tensor::Bundle copies_;
 };
 
-// Returns the sum of the tensors. Stores the time since `begin_ns` in `step`.
+// Reads the tensors, and returns their sum. Stores the time since `begin_ns` in
+// `step`.
 uint64_t ReadInPlace(const tensor::Bundle& variables, int64_t begin_ns,
                      Step* step);
 

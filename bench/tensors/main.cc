@@ -28,7 +28,7 @@ struct Flags {
   double seconds = 1;
   int steps = 0;  // 0: limited by time
   std::string host = "127.0.0.1";
-  // Flags of child processes.
+  // The flags of child processes; see server.h and client.h.
   std::string server;
   std::string client;
   std::string model;

@@ -82,7 +82,7 @@ absl::StatusOr<tensor::Bundle> MakeVariables(const Model& model,
     auto* const words =
         reinterpret_cast<uint32_t*>(tensor->buffer()->mutable_data());
     for (size_t i = 0; i < Elements(variable); ++i) {
-      // Draws the next number by the generator of Numerical Recipes.
+      // Draw the next number with the generator of Numerical Recipes.
       state = state * 1664525 + 1013904223;
       words[i] = state;
     }

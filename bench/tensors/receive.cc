@@ -55,7 +55,7 @@ tensor::Tensor Allocate(size_t bytes, tensor::Allocator* allocator) {
                                    {static_cast<int64_t>(bytes)}, allocator);
 }
 
-// Fetches a tensor of one size in each way.
+// A client that fetches a tensor of one size in each way.
 class Receiver {
  public:
   Receiver(tensor::TensorClient* client, size_t bytes)
@@ -63,7 +63,8 @@ class Receiver {
         into_(Allocate(bytes, tensor::HeapAllocator())),
         prepared_({tensor::Destination("x", into_)}) {}
 
-  // Returns the microseconds of a call. Ends the process if the call fails.
+  // Makes one call, and returns its microseconds. Ends the process if the call
+  // fails.
   double Call(Way way) {
     tensor::SetDirectReceiver(
         way == Way::kOnce ? tensor::DirectReceiverBy<penstock::Destinations>()

@@ -16,7 +16,7 @@ std::vector<double> Of(const Row& row, double Step::*figure) {
   return figures;
 }
 
-// Returns "1234 (1200-1300)".
+// Returns the median, minimum and maximum as text: "1234 (1200-1300)".
 std::string WithSpread(const Row& row, double Step::*figure) {
   const std::vector<double> figures = Of(row, figure);
   const Spread spread = SpreadOf(figures);
@@ -24,8 +24,8 @@ std::string WithSpread(const Row& row, double Step::*figure) {
                          spread.max);
 }
 
-// Returns the speed-up over `first`, or an empty string if either was not
-// measured.
+// Returns the speed-up of `row` over `first`, or an empty string if either was
+// not measured.
 std::string Faster(const Row& first, const Row& row, double Step::*figure) {
   const double ours = Median(Of(row, figure));
   const double its = Median(Of(first, figure));

@@ -14,8 +14,8 @@
 
 namespace penstock::bench {
 
-// A step: the medians of one round. Times are in microseconds since the
-// beginning of the client's step.
+// The median times of a round's steps, in microseconds since the beginning of
+// the client's step.
 struct Step {
   double handed_us = 0;  // until the handler has the tensors
   double read_us = 0;    // until the handler has read every byte
@@ -27,7 +27,7 @@ struct Step {
 std::string ToLine(const Step& step);
 absl::StatusOr<Step> FromLine(absl::string_view line);
 
-// The results of a contender's rounds.
+// A contender, and the results of its rounds.
 struct Row {
   Contender contender;
   std::vector<Step> rounds;

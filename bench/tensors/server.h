@@ -23,11 +23,12 @@ struct StepServer {
 absl::StatusOr<StepServer> StartServer(const Contender& contender,
                                        const std::string& host);
 
-// The flags that make main() call RunServer(), each with a value after '='.
+// The flags of a server process: main() then calls RunServer(). Each has a
+// value after '='.
 inline constexpr char kServerFlag[] = "--server";
 inline constexpr char kHostFlag[] = "--host";
 
-// The method for messages of the codec.
+// The method that receives messages of the tensor service's codec.
 inline constexpr char kCodecPath[] = "/penstock.bench.v1.Step/Codec";
 
 // Serves until the parent has finished with this process.

@@ -6,7 +6,7 @@
 namespace penstock::bench {
 
 uint64_t SumOf(absl::string_view bytes) {
-  // Adds to four independent sums, so that no addition waits for the previous
+  // Add to four independent sums, so that no addition waits for the previous
   // one.
   uint64_t sums[4] = {0, 0, 0, 0};
   const char* at = bytes.data();

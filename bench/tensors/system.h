@@ -10,7 +10,8 @@
 
 namespace penstock::bench {
 
-// Returns nanoseconds of a clock that all processes of the machine share.
+// Returns the time in nanoseconds by a clock that all processes of the machine
+// share.
 inline int64_t MonotonicNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -16,10 +16,11 @@ import time
 
 SMALL, LARGE = 8, 1 << 20
 CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
-# Limits, by the guest's clock, the time from a server's start until it
-# listens.
+# Limits the seconds from a server's start until it listens, by the guest's
+# clock.
 LISTEN_S = 10
-# The unmeasured runs of a program, which may still access a file on the host.
+# The number of unmeasured runs of a program. These runs may still read files
+# from the host.
 WARM_UPS = 5
 # The models of bench/tensors that are measured: ResNet-50, and one tensor of
 # the same size.
@@ -65,7 +66,8 @@ def listens(port):
 
 
 def perftest(program, size, count):
-    """Returns typical microseconds for one way, or MB/s (10^6 bytes)."""
+    """Runs a program of perftest. Returns the typical microseconds for one
+    way, or MB/s (10^6 bytes)."""
     arguments = [program, "-x", "1", "-e", "-s", str(size), "-n", str(count)]
     server = subprocess.Popen(arguments + ["-d", "rxe1"],
                               stdin=subprocess.DEVNULL,
@@ -79,26 +81,27 @@ def perftest(program, size, count):
     fields = re.search(rf"^ *{size} +{count} +(.*)$", text, re.M)[1].split()
     if program.endswith("_lat"):
         return float(fields[2])
-    return float(fields[1]) * 1.048576  # perftest's MB is a MiB
+    return float(fields[1]) * 1.048576  # perftest's unit MB is 2^20 bytes
 
 
 def rpc(program, **flags):
-    """Returns {(transport, API, bytes): cell} of bench/rpc's JSON."""
+    """Runs bench/rpc. Returns {(transport, API, bytes): cell} from its JSON."""
     out = pathlib.Path("/dev/shm/rpc.json")
     words = [f"--{name}={value}" for name, value in flags.items()]
     try:
         run(program, f"--address={SERVER}", "--client-device=rxe0",
             "--server-device=rxe1", f"--json={out}", *words)
     except subprocess.CalledProcessError:
-        say("    FAILED:", *words)  # the error precedes this
+        say("    FAILED:", *words)  # the error was already printed
         return {}
     return {(cell["transport"], cell["api"], cell["bytes"]): cell
             for cell in json.loads(out.read_text())}
 
 
 def tensors(program, model, steps):
-    """Returns the bytes of a step, and the microseconds until the handler has
-    the tensors and until it has read them. Uses pool memory and windows."""
+    """Runs bench/tensors with pool memory and windows. Returns the bytes of a
+    step, and the microseconds until the handler has the tensors and until it
+    has read them."""
     text = run(program, f"--host={SERVER}", f"--models={model}",
                "--contenders=verbs-pool", "--rounds=1", f"--steps={steps}",
                stderr=subprocess.STDOUT,
@@ -107,12 +110,13 @@ def tensors(program, model, steps):
     if "windows for a test" not in text:
         raise RuntimeError(f"not through windows:\n{text}")
     megabytes = re.search(rf"^{model}: \d+ tensors, ([\d.]+) MB$", text, re.M)
-    # Columns are medians and spreads, "1234 (1200-1300)".
+    # The columns have the form "1234 (1200-1300)": a median and a spread.
     times = re.search(r"^verbs-pool +(\d+) \([^)]*\) *(\d+) \(", text, re.M)
     return float(megabytes[1]) * 1e6, float(times[1]), float(times[2])
 
 
-# The arguments of warm-up runs, which fetch a program's files, by program.
+# The arguments of warm-up runs, by program. A warm-up run fetches the program's
+# files.
 WARM_UP = ("--address=" + SERVER, "--transports=tcp,verbs", "--sizes=8",
            "--rpcs=1", "--rounds=1", "--api=sync")
 WARM_UP_OF = {"tensors": ("--host=" + SERVER, "--models=small", "--rounds=1",
@@ -120,7 +124,7 @@ WARM_UP_OF = {"tensors": ("--host=" + SERVER, "--models=small", "--rounds=1",
 
 
 def warm_up(plan):
-    """Copies programs and their files to memory.
+    """Copies programs and their files into memory.
 
     While the guest fetches a file from the host, it idles, and its instruction
     clock jumps from timer to timer: a timeout of ten seconds would expire
@@ -129,7 +133,7 @@ def warm_up(plan):
     """
     for path in plan["files"]:
         os.utime(path, follow_symlinks=False)
-    # Writable folders are not in that layer.
+    # Copy programs to /dev/shm, because writable folders are not in that layer.
     plan["programs"] = {name: shutil.copy(path, "/dev/shm")
                         for name, path in plan["programs"].items()}
     for name, program in plan["programs"].items():
@@ -146,7 +150,7 @@ class Guest:
     def __init__(self, plan, out):
         self.plan, self.out = plan, out
         self.start = time.monotonic()
-        self.samples = {}  # {name: [one figure per repeat]}
+        self.samples = {}  # {name: [a measurement per repeat]}
 
     def note(self, name, value):
         self.samples.setdefault(name, []).append(value)
@@ -161,7 +165,7 @@ class Guest:
                           perftest(f"ib_{program}_bw", size, 40))
 
     def calls(self, name, program):
-        # Measures the default messages: small messages through every API.
+        # Measures the default benchmarks: small messages through every API.
         cells = rpc(program, transports="tcp,inproc,verbs", sizes=SMALL,
                     rounds=1, rpcs=self.plan["small"])
         cells.update(rpc(program, transports="tcp,inproc,verbs", sizes=LARGE,

@@ -75,7 +75,7 @@ class ReportTest(unittest.TestCase):
     def test_large_messages_are_shares_of_the_better_device_figure(self):
         shares = verbs_bench.Report(samples()).large("this")
         self.assertAlmostEqual(shares["stream"], 80 / 100)
-        # 1 / (1/80 - 1/400) MB/s
+        # expected: 1 / (1/80 - 1/400) MB/s
         self.assertAlmostEqual(
             shares["stream, without the application's work"], 1.0)
         self.assertAlmostEqual(
@@ -92,7 +92,7 @@ class ReportTest(unittest.TestCase):
 
     def test_instructions_follow_from_the_clock(self):
         text = self.print(verbs_bench.Report(samples()).figures, "this")
-        # 62.5 us a message at 2 ns an instruction
+        # expected: 62.5 us a message at 2 ns an instruction
         self.assertRegex(text, r"sync +125\.0 us +=\s+20\.0%, 31,250 instr")
 
     def test_commits_are_compared_where_both_have_a_figure(self):
@@ -132,7 +132,7 @@ class ReportTest(unittest.TestCase):
                             f"{model} handed": [2_500_000.0 * 1.25],
                             f"{model} read": [5_000_000.0]})
         text = self.print(verbs_bench.Report(figures).tensors)
-        # 32 and 20 MB/s of 40; 3.125 s of 2 ns each for 100 MB
+        # expected: 32 and 20 MB/s of 40; 3.125 s of 2 ns each for 100 MB
         self.assertRegex(text, r"32\.0 MB/s = 80\.0%, 16,384,000 instr")
         self.assertRegex(text, r"20\.0 MB/s = 50\.0%")
         self.assertEqual(text.count("resnet50"), 2)

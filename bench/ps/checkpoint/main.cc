@@ -48,8 +48,9 @@ void Require(const absl::Status& status) {
   if (!status.ok()) Fail(status.ToString());
 }
 
-// An Adam table of `bytes` with two slots, or a sparse table whose rows have
-// one slot. Has no zero bytes, which a disk might omit.
+// The table whose state is written: an Adam table of `bytes` bytes with two
+// slots, or a sparse table whose rows have one slot. Has no zero bytes, which a
+// disk might not store.
 class State {
  public:
   State(uint64_t bytes, bool sparse) : sparse_(sparse) {
@@ -228,7 +229,7 @@ void Run(const std::string& parent, uint64_t bytes, int rounds, bool sparse) {
     const auto write_plain = [&] {
       times.Measure("write, plain", [&] { WritePlain(state, plain); });
     };
-    // Alternates the order between rounds.
+    // The order alternates between rounds.
     if (round % 2 == 0) write_plain();
     times.Measure("write, checkpoint", [&] {
       WriteCheckpoint(state, files->get(), repository->get(), step);

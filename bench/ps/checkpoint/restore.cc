@@ -1,4 +1,5 @@
-// A restore by several servers, compared with the restore of each server alone.
+// Measures a restore by several servers, compared with the restore of each
+// server alone.
 //
 // Each server is a process. They write a checkpoint of dense tables, and are
 // started anew in each measurement. "together" is the time of a chief's
@@ -76,7 +77,7 @@ double MedianOf(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// Becomes a server, whose output goes to the parent.
+// Makes this process a server, whose output goes to the parent.
 [[noreturn]] void BecomeServer(const Options& options) {
   bench::BecomeChild();
   dup2(STDIN_FILENO, STDOUT_FILENO);
@@ -88,7 +89,7 @@ double MedianOf(std::vector<double> times) {
   Fail(absl::StrCat("cannot start ", options.server));
 }
 
-// Servers that have just been started.
+// Starts the server processes. They have no values yet.
 class Servers {
  public:
   Servers(const Options& options, const std::string& checkpoints) {
@@ -98,7 +99,8 @@ class Servers {
                                absl::StrCat("--server=", options.server)});
       Require(child.status());
       children_.push_back(*std::move(child));
-      // Names stay the same, so that each server restores its own part.
+      // The names stay the same in each start, so that each server restores its
+      // own part.
       names_.push_back(absl::StrCat("ps", i, ":1"));
     }
     for (const auto& child : children_) {
@@ -131,7 +133,8 @@ class Servers {
   std::vector<std::string> names_;
 };
 
-// Adagrad tables: half of the bytes are values, half are slots.
+// Returns a model of Adagrad tables. Half of the bytes are values, half are
+// slots.
 Model ModelOf(const Options& options) {
   const auto rows = static_cast<int64_t>(options.megabytes * 1'000'000 /
                                          (2 * kColumns * sizeof(float)));
@@ -154,7 +157,7 @@ Definition DefinitionOf(const Servers& servers, const Model& model) {
   return definition;
 }
 
-// Writes a checkpoint after one step, and returns its bytes.
+// Writes a checkpoint after one step, and returns its size in bytes.
 uint64_t Prepare(const Options& options, const std::string& folder) {
   const Servers servers(options, folder);
   const Model model = ModelOf(options);
@@ -182,7 +185,7 @@ uint64_t Prepare(const Options& options, const std::string& folder) {
   return taken->bytes;
 }
 
-// Returns the time of a restore by all servers.
+// Returns the seconds of a restore by all servers at once.
 double RestoreTogether(const Options& options, const std::string& folder) {
   const Servers servers(options, folder);
   const auto begin = Clock::now();
@@ -203,7 +206,8 @@ v1::ChooseCutReply ChooseCut(const Servers& servers) {
   return choice;
 }
 
-// Returns the time in which one server restores, without the choice.
+// Returns the seconds in which one server restores its part. Excludes the
+// choice of the checkpoint.
 double RestoreAlone(const Options& options, const std::string& folder,
                     size_t server) {
   const Servers servers(options, folder);

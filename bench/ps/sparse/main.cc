@@ -67,7 +67,7 @@ class SparseTable : public Contender {
     options.name = "bench";
     options.dim = kDim;
     options.hash_seed = std::random_device()();
-    // Sets a limit above the number of rows, so that nothing is evicted.
+    // The limit is above the number of rows, so that nothing is evicted.
     if (keeps_order) options.max_rows = rows * 2;
     table_ = *Table::Create(options);
   }
@@ -127,9 +127,8 @@ struct Batches {
   Floats gradients;
 };
 
-// Draws ids. They are mixed, so that frequent ids are spread over the table.
-// There are a million, so that an id repeats only after the cache has evicted
-// it.
+// Draws batches of ids. Frequent ids are mixed over the table. There are a
+// million ids, so that an id repeats only after the cache has evicted it.
 Batches Draw(const Flags& flags, bool zipf) {
   std::mt19937_64 random(1);
   std::uniform_int_distribution<uint64_t> uniform(0, flags.rows - 1);
@@ -147,7 +146,8 @@ Batches Draw(const Flags& flags, bool zipf) {
   return batches;
 }
 
-// Returns ids per second of CPU time, summed over all threads.
+// Returns the ids per second of CPU time. The CPU time is the sum of all
+// threads.
 double Rate(const Flags& flags, int threads, const Batches& batches,
             const std::function<void(size_t batch, Floats* out)>& work) {
   std::vector<double> rates(threads);

@@ -10,12 +10,12 @@
 
 namespace penstock::bench {
 
-// Medians of a round, in seconds. 0 if the contender does not measure the
-// figure.
+// The median times of a round, in seconds. 0 if the contender does not measure
+// the figure.
 struct Figures {
   double pull = 0;  // until all values have arrived
-  // The same time as `pull`, but until all values are tensors and have been
-  // read.
+  // The time of `pull`, plus the time until all values are tensors and have
+  // been read.
   double read = 0;
   double push = 0;  // until the push is acknowledged
   // The time from the end of one pull to the end of the next. In between,
@@ -35,7 +35,7 @@ inline constexpr FigureName kFigures[] = {{"pull", &Figures::pull},
                                           {"step", &Figures::step},
                                           {"cpu", &Figures::cpu}};
 
-// Convert figures to a line for the parent process, and back; see
+// Convert figures to a line of text for the parent process, and back; see
 // child_process.h.
 std::string ToLine(const Figures& figures);
 absl::StatusOr<Figures> FiguresFromLine(absl::string_view line);

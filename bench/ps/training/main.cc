@@ -49,14 +49,14 @@ struct Flags {
   std::vector<std::string> contenders;
   int rounds = 9;
   std::string json;
-  // Flags of child processes.
+  // The flags of child processes, see roles.h.
   std::string server;
   std::string worker;
   bool plain = false;
   RoleOptions role;
 };
 
-// The processes of one contender.
+// A contender's processes while they run.
 struct Running {
   Row row;
   std::unique_ptr<ChildProcess> server;  // ends after the worker

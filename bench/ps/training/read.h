@@ -10,7 +10,7 @@
 
 namespace penstock::bench {
 
-// The bytes of one task, as in a server's steps.
+// The number of bytes that one task reads, as in a server's steps.
 inline constexpr size_t kTaskBytes = size_t{256} << 10;
 
 // Reads every byte with all threads. Returns SumOf() of the bytes.

@@ -18,7 +18,8 @@ std::vector<double> Samples(const Row& row, Figure figure) {
   return samples;
 }
 
-// Returns "12.3 (11.9-12.8)", or "-" for a missing figure.
+// Returns the median and the quartiles as text: "12.3 (11.9-12.8)". Returns "-"
+// for a missing figure.
 std::string Quartiles(const std::vector<double>& samples) {
   const double median = Median(samples);
   if (median == 0) return "-";
@@ -26,7 +27,7 @@ std::string Quartiles(const std::vector<double>& samples) {
                          Percentile(samples, 75));
 }
 
-// Returns the ratio of each round.
+// Returns the ratio of `upper` to `lower` for each round.
 std::vector<double> Ratios(const std::vector<double>& upper,
                            const std::vector<double>& lower) {
   std::vector<double> ratios;

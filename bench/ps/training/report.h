@@ -19,8 +19,8 @@ struct Row {
   std::vector<Figures> rounds;
 };
 
-// Prints a table. Other rows are compared with the first one; their steps are
-// also compared with a row named kPlain. Each figure is the median of the
+// Prints a table of contenders. The first row is the base of comparison; steps
+// are also compared with the row kPlain. Each figure is the median of the
 // rounds, followed by the quartiles. A ratio is the median of the rounds'
 // ratios. If `ids` is not 0, each step moves `ids` ids, and the table also
 // shows rates.

@@ -26,11 +26,13 @@ struct RoleOptions {
   pid_t server = 0;
 };
 
-// Runs the server. The first line to the parent is the server's address.
+// Runs the server process. The first line to the parent is the address of the
+// server.
 [[noreturn]] void RunServer(Transport transport);
 [[noreturn]] void RunWorker(Transport transport, const RoleOptions& options);
-// Reads gradients, reads and writes values, and reads the results, with as many
-// threads as a server. Measures only the figure of the step.
+// Runs the plain program. Each step reads gradients, reads and writes values,
+// and reads the results, with as many threads as a server. Measures only the
+// figure of the step.
 [[noreturn]] void RunPlain(const RoleOptions& options);
 
 }  // namespace penstock::bench

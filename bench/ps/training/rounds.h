@@ -13,7 +13,7 @@
 
 namespace penstock::bench {
 
-// Returns the time of `clock` in seconds.
+// Returns the current time of `clock` in seconds.
 inline double SecondsOf(clockid_t clock) {
   timespec now;
   clock_gettime(clock, &now);
@@ -26,7 +26,8 @@ inline double Now() { return SecondsOf(CLOCK_MONOTONIC); }
 // Sends an error to the parent and ends the process.
 [[noreturn]] void GiveUp(const absl::Status& status);
 
-// Runs a round for each Go(), until one fails or the parent is done.
+// Measures a round for each Go() of the parent, until a round fails or the
+// parent is done.
 [[noreturn]] void ServeRounds(
     const std::function<absl::StatusOr<Figures>()>& round);
 

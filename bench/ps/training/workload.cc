@@ -17,9 +17,10 @@ using tensor::Tensor;
 constexpr int64_t kSmallElements = 64;  // 256 B
 constexpr uint32_t kDim = 64;
 constexpr char kSparseTable[] = "embedding";
-// The ids per push that creates rows.
+// The number of ids in each push that creates rows.
 constexpr size_t kFillBatch = 1 << 16;
-// The number of id batches. Many, so that they do not stay in the caches.
+// The number of batches of ids. Large, so that the batches do not stay in the
+// caches.
 constexpr size_t kBatches = 32;
 
 absl::StatusOr<Tensor> Filled(tensor::Shape shape, float element) {

@@ -37,8 +37,8 @@ inline constexpr const char* kWorkloads[] = {"dense", "dense4", "small",
 class Workload {
  public:
   // Makes a workload. `name` is one of kWorkloads: one dense table of
-  // Sizes::elements, four tables with the same total size, many small tables,
-  // or a sparse table with ids drawn uniformly or by Zipf's law.
+  // Sizes::elements elements, four tables of the same total size, many small
+  // tables, or a sparse table with ids drawn uniformly or by Zipf's law.
   static absl::StatusOr<Workload> Make(absl::string_view name,
                                        const Sizes& sizes);
 
@@ -46,7 +46,7 @@ class Workload {
   bool is_sparse() const { return !fill_.empty(); }
   // Returns the initial values of the dense tables: zeroes.
   absl::StatusOr<tensor::Bundle> FirstValues() const;
-  // Returns the pushes that create all rows.
+  // Returns the pushes that create all rows of a sparse table.
   const std::vector<ps::StepGradients>& fill() const { return fill_; }
   // Return the request and the gradients of a step. The steps of a sparse table
   // rotate through several batches.
