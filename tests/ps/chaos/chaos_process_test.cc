@@ -1,7 +1,7 @@
-// A training on real processes, while at random servers and workers are killed
-// and stopped, servers are restarted in wrong ways, chiefs give up, and
-// checkpoints are taken. Afterwards nothing fails any more: the training must
-// go on, take a checkpoint, and go on from that checkpoint on other servers.
+// Tests a training of real processes under random faults. Servers and workers
+// are killed and stopped, servers are restarted in wrong ways, chiefs give up,
+// and checkpoints are taken. Then the faults end. The training must continue,
+// take a checkpoint, and continue from that checkpoint on other servers.
 
 #include <gtest/gtest.h>
 

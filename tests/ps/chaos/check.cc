@@ -32,13 +32,13 @@ class Check {
                                         return each.steps != 0;
                                       })) {}
 
-  // Returns how far the push has moved its row.
+  // Returns the distance by which the push has moved its row.
   float MoveOf(size_t policy, uint64_t id) const {
     return -values_.rows[policy].at(id);
   }
 
-  // Returns true if one push may move a row so far: the mean of a synchronous
-  // step has one push of each worker at most.
+  // Returns true if one push can move a row by `move`. The mean of a
+  // synchronous step has at most one push of each worker.
   bool IsOfOnePush(size_t policy, float move) const {
     const uint32_t most = policies_[policy].steps == 0 ? workers_ : 1;
     if (move == 0) return true;
@@ -92,7 +92,8 @@ std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
             [](const auto& a, const auto& b) { return a.number < b.number; });
   const Check check(policies, workers, values);
   std::vector<std::string> wrong;
-  // The first acknowledged push that is lost, by rank and run.
+  // The first acknowledged push that is not in the values, for each rank and
+  // run.
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> lost;
   std::vector<float> moves(policies.size());  // next to the dense tables
   std::map<std::pair<uint32_t, uint64_t>, uint64_t> by_step;  // and by rank

@@ -24,8 +24,8 @@ namespace penstock::ps {
 // - of each step of a rank, one acknowledged push is applied at most;
 // - dense values have the same steps as the rows next to them.
 //
-// In a model with synchronous and other tables, a push that counts may be late
-// for the synchronous ones.
+// If a model has synchronous and other tables, a counted push may be late for
+// the synchronous ones.
 std::vector<std::string> CheckValues(const std::vector<Staleness>& policies,
                                      uint32_t workers,
                                      std::vector<RecordedPush> pushes,

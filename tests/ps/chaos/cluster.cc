@@ -39,7 +39,7 @@ bool ProcessCluster::FindPorts() {
   return true;
 }
 
-// The lease and the waits are short, so that a test need not wait long.
+// Starts a server with a short lease and short waits, so that a test is fast.
 void ProcessCluster::StartServer(size_t server, const How& how) {
   ServerPlace& place = servers_[server];
   place.child = nullptr;
@@ -55,7 +55,8 @@ void ProcessCluster::StartServer(size_t server, const How& how) {
                    how.has_other_folder ? "/other" : "/main")};
   if (how.restores) command.push_back("--restore=newest");
   place.child = Child::Start(std::move(command), {}, log_);
-  // A server that refuses to start ends without a port.
+  // Release the process of a server that refused to start: it ended without
+  // printing a port.
   if (place.child != nullptr && !place.child->Find("port ").has_value()) {
     place.child = nullptr;
   }

@@ -17,47 +17,48 @@ namespace penstock::ps {
 
 inline constexpr size_t kMostServers = 3;
 
-// A cluster of ps_server and of workers. Each place of a server has its port,
-// each rank one process at a time. Not thread-safe.
+// A cluster of ps_server and worker processes. Each server has a fixed port.
+// Each rank has at most one process at a time. Not thread-safe.
 class ProcessCluster {
  public:
-  // How a server is started. By default, as the operator should.
+  // The way in which a server is started. The default is the correct way.
   struct How {
     bool restores = true;
     bool has_other_folder = false;
   };
 
-  // `folder` gets checkpoints, records and logs.
+  // `folder` is the folder for checkpoints, records and logs.
   ProcessCluster(std::string folder, std::vector<Staleness> policies,
                  uint32_t workers);
 
-  // Starts servers on ports of their own. Returns false on failure.
+  // Finds a free port for each server, and starts the servers. Returns false on
+  // failure.
   bool FindPorts();
   void StartServer(size_t server, const How& how);
   void KillServer(size_t server) { servers_[server].child = nullptr; }
-  // Kills all servers, and all workers if their number of servers was another.
-  // Later there are `servers` places.
+  // Kills all servers. Afterwards the cluster has `servers` places for servers.
+  // Also kills all workers if that number has changed.
   void KillAllServers(size_t servers);
   void StartWorker(uint32_t rank);
   void KillWorker(uint32_t rank) { workers_[rank] = nullptr; }
-  // Lets a worker end after its step. Returns its exit code, -1 if there is
-  // none.
+  // Lets a worker end after its current step. Returns its exit code, or -1
+  // without a worker.
   int FinishWorker(uint32_t rank);
   void ResumeAll();
 
   size_t servers() const { return servers_.size(); }
   uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
-  // Null: no process.
+  // Return the process of a server or a worker; null if there is none.
   process::Child* server(size_t at) { return servers_[at].child.get(); }
   process::Child* worker(uint32_t rank) { return workers_[rank].get(); }
-  // Returns true if each server is alive and was started as it should.
+  // Returns true if each server is alive and was started in the correct way.
   bool AreServersProper();
   std::vector<std::string> addresses() const;
 
-  // Returns the pushes of all workers.
+  // Returns the pushes that all workers have recorded.
   std::vector<RecordedPush> Pushes() const;
   size_t CountAcknowledged(uint32_t rank) const;
-  // Returns the last notes of the workers of a rank, for people.
+  // Returns the last note of each worker of a rank, for people.
   std::string NotesOf(uint32_t rank) const;
 
  private:

@@ -19,7 +19,8 @@ Recorder::Recorder(const std::string& path)
 
 Recorder::~Recorder() { close(file_); }
 
-// One write appends a whole line. A push that is not recorded must not happen.
+// Appends a line with one write, and ends the process if the write fails. A
+// push that is not recorded must not happen.
 void Recorder::Write(const std::string& line) {
   const ssize_t written = write(file_, line.data(), line.size());
   if (written != static_cast<ssize_t>(line.size())) std::abort();

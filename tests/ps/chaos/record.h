@@ -17,7 +17,7 @@ struct RecordedPush {
   uint32_t rank = 0;
   uint64_t step = 0;
   PushIds ids;
-  // By policy: the server of the dense table.
+  // For each policy, the server that has the policy's dense table.
   std::vector<size_t> owners;
   bool is_acknowledged = false;  // all servers have counted it
   // True if the same process has a later acknowledged push in the same run.
@@ -25,7 +25,7 @@ struct RecordedPush {
   bool is_settled = false;
 };
 
-// Appends lines to a file. A line that was written survives the process.
+// Appends lines to a file. A line that was written outlives the process.
 class Recorder {
  public:
   explicit Recorder(const std::string& path);
@@ -33,10 +33,12 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Call before the push, and once all servers have counted the push.
+  // Record a push. Call Begin() before the push, and Acknowledge() once all
+  // servers have counted it.
   void Begin(const RecordedPush& push);
   void Acknowledge(uint64_t push);
-  // For people: why the process ends, or where it goes on.
+  // Records a text for people: why the process ends, or from where it
+  // continues.
   void Note(const std::string& text);
 
  private:
@@ -50,7 +52,7 @@ struct Recorded {
   std::string last_note;
 };
 
-// Reads what a process has recorded so far.
+// Returns everything that a process has recorded until now.
 Recorded ReadRecord(const std::string& path);
 
 }  // namespace penstock::ps

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kAsync = ConsistencyPolicy::kUnlimited;
 constexpr uint32_t kMostWorkers = 3;
-// Limits the wait for a few steps, after which the training counts as stuck.
-// Far longer than all time limits of servers and workers together.
+// Limits the wait for a few steps of the training. Far longer than all timeouts
+// of servers and workers together.
 constexpr absl::Duration kStuck = absl::Seconds(90);
 
 using Policies = std::vector<Staleness>;
@@ -31,14 +31,16 @@ Scene::Scene(uint64_t seed, std::string folder)
       policies_(ChoosePolicies()),
       cluster_(std::move(folder), policies_, ChooseWorkers()) {}
 
-// Each drill comes in the first seeds, which run for certain.
+// Returns the drill of a seed. The first four seeds, which always run, have all
+// drills.
 Scene::Drill Scene::DrillOf(uint64_t seed) {
   constexpr Drill kDrills[] = {Drill::kNone, Drill::kSleeper,
                                Drill::kWrongServer, Drill::kRanksApart};
   return kDrills[seed % 4];
 }
 
-// The drills about clocks need ranks that need not wait for each other.
+// Chooses policies at random. The drills about clocks get policies in which
+// ranks do not wait for each other.
 std::vector<Staleness> Scene::ChoosePolicies() {
   const std::vector<Policies> any = {
       {{0}}, {{kAsync}}, {{2}}, {{0}, {kAsync}}, {{1}, {kAsync}}, {{0, 1}}};
@@ -199,7 +201,7 @@ void Scene::RestartAll(size_t servers, bool is_proper) {
   }
 }
 
-// Acts as a chief whose patience may end somewhere in Define().
+// Defines the training as a chief whose timeout may end anywhere in Define().
 absl::Status Scene::DefineWithin(absl::Duration timeout) {
   Definition definition;
   definition.servers = ChannelsTo(cluster_.addresses());
@@ -218,7 +220,7 @@ Scene::Saved Scene::Save(const TrainingConnection::Channels& channels,
   const auto connection = TrainingConnection::Open(open);
   if (!connection.ok()) return {connection.status()};
   absl::Status status = TakeCheckpoint(**connection, options).status();
-  // The newest checkpoint has everything.
+  // ALREADY_EXISTS is a success: the newest checkpoint has every push.
   if (absl::IsAlreadyExists(status)) status = absl::OkStatus();
   return {status, (*connection)->run()};
 }
@@ -247,7 +249,8 @@ void Scene::AwaitSaver() {
   Say(absl::StrCat("the checkpoint: ", saved_.status.ToString()));
   if (!saved_.status.ok()) return;
   ++checkpoints_;
-  // In another folder a checkpoint may be out of sight later.
+  // Require nothing if a server used another folder: a later restart may not
+  // find this checkpoint.
   if (!was_proper_ || improper_ != improper_before_) return;
   const auto& settled = settled_[saved_.run];
   required_.insert(settled.begin(), settled.end());

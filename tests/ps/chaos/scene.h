@@ -1,4 +1,4 @@
-// One run of a training on processes, with faults.
+// A training on processes, with faults.
 
 #ifndef PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
 #define PENSTOCK_TESTS_PS_CHAOS_SCENE_H_
@@ -22,26 +22,28 @@
 
 namespace penstock::ps {
 
-// One run. The order of the faults depends on the seed alone. The speed of the
-// processes depends on the machine. Failures are those of gtest.
+// One test run with faults. The order of the faults depends on the seed alone.
+// The speed of the processes depends on the machine. Failures are those of
+// gtest.
 //
-// Most scenes have a drill: a fault at a moment that random faults seldom find.
+// Most scenes include a drill: a fault at a moment that random faults seldom
+// hit.
 class Scene {
  public:
-  // `folder` gets checkpoints, records and logs.
+  // `folder` is the folder for checkpoints, records and logs.
   Scene(uint64_t seed, std::string folder);
   ~Scene() { AwaitSaver(); }
 
   void Run();
 
-  // Returns what happened, for people.
+  // Returns a list of the events so far, for people.
   std::string History();
   size_t acknowledged();
   size_t checkpoints() const { return checkpoints_; }
 
  private:
   enum class Drill { kNone, kSleeper, kWrongServer, kRanksApart };
-  // The answer of a saver, which runs on its own thread.
+  // The result of a checkpoint, which the saver's own thread takes.
   struct Saved {
     absl::Status status;
     uint64_t run = 0;
@@ -55,10 +57,10 @@ class Scene {
   bool Chance(uint64_t percent) { return Below(100) < percent; }
   void Say(const std::string& line);
 
-  // Waits until `is_done`, and returns true, or false after the limit.
+  // Waits until `is_done` returns true. Returns false if `limit` ends first.
   static bool Await(absl::Duration limit, const std::function<bool()>& is_done);
-  // Lets the workers take some steps; not for long, as they may wait for what
-  // is dead.
+  // Waits until the workers have taken some steps. The wait is short, because
+  // the workers may wait for a dead process.
   void AwaitProgress();
   void StartWorkers();
 
@@ -69,28 +71,28 @@ class Scene {
 
   static Saved Save(const TrainingConnection::Channels& channels,
                     const CheckpointOptions& options);
-  // A checkpoint must have the pushes of its training that their workers know
-  // to be applied.
+  // Starts a checkpoint on the saver's thread. The checkpoint must contain the
+  // pushes that are settled now.
   void StartSaver();
   void AwaitSaver();
   std::map<uint64_t, std::set<uint64_t>> SettledByRun() const;
 
-  // Each rank takes some steps. An operator starts what has ended, and all
-  // servers anew if workers cannot begin.
+  // Waits until each rank has taken `steps` steps. Restarts processes that have
+  // ended, and all servers if workers cannot begin.
   void GoOn(size_t steps);
   void MustSave();
   void Check();
 
-  // Starts `servers` servers, whose training has a checkpoint, and steps after
-  // the checkpoint.
+  // Starts `servers` servers, and trains. Returns when there is a checkpoint
+  // and the training has taken steps after it.
   void TrainBeyondACheckpoint(size_t servers);
   void RunDrill();
-  // A worker sleeps while all servers restore an older checkpoint. The worker's
-  // pushes are of the earlier run.
+  // Drill: a worker sleeps while all servers restore an older checkpoint. The
+  // worker then pushes for the earlier run.
   void SleepThroughARestart();
-  // One server has no --restore: all are refused.
+  // Drill: one server starts without --restore. The chief must be refused.
   void StartOneServerWithoutRestore();
-  // Ranks with different clocks go on from a checkpoint.
+  // Drill: ranks with different clocks continue from a checkpoint.
   void RestoreWithRanksApart();
 
   std::mt19937_64 dice_;

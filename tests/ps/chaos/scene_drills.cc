@@ -1,4 +1,4 @@
-// Faults at moments that random faults seldom find.
+// The drills of a scene: faults at moments that random faults seldom hit.
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,10 @@
 namespace penstock::ps {
 namespace {
 
-// Far longer than a definition takes on a busy machine.
+// Limits the time of a definition. Far longer than a definition takes on a busy
+// machine.
 constexpr absl::Duration kPatience = absl::Seconds(30);
-// The steps by which ranks are apart.
+// The number of steps by which one rank is ahead of another.
 constexpr size_t kAhead = 5;
 
 }  // namespace

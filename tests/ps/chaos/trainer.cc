@@ -25,7 +25,7 @@ namespace {
 
 using WorkerPtr = std::unique_ptr<Worker>;
 
-// Limits a call, including the wait for a server that is dead.
+// Limits the time of a call, including the wait for a dead server.
 constexpr absl::Duration kTimeout = absl::Seconds(20);
 
 class Trainer {
@@ -118,7 +118,7 @@ class Trainer {
     return absl::OkStatus();
   }
 
-  // Returns the servers of the dense tables.
+  // Returns the server of each policy's dense table.
   std::vector<size_t> OwnersIn(const TrainingConnection& connection) const {
     std::vector<size_t> owners;
     for (const TableSpec& table : ModelOf(policies_).tables) {
@@ -191,7 +191,7 @@ TrainingConnection::Channels ChannelsTo(
 }
 
 int BeTrainer(const TrainerArguments& arguments) {
-  // Never destroyed: a thread still reads the input.
+  // The trainer is never destroyed, because a thread still reads the input.
   auto* const trainer = new Trainer(arguments);
   const absl::Status ended = trainer->Run();
   trainer->Note(absl::StrCat("ends: ", ended.ToString()));

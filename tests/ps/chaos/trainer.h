@@ -1,4 +1,4 @@
-// The process of a worker, which trains until its input ends.
+// The program of a worker's process, which trains until its input ends.
 
 #ifndef PENSTOCK_TESTS_PS_CHAOS_TRAINER_H_
 #define PENSTOCK_TESTS_PS_CHAOS_TRAINER_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::ps {
 
-// Writes "0:1,-1:0" for a synchronous table with a backup worker and an
-// asynchronous one.
+// Returns a text for the policies. "0:1,-1:0" is a synchronous table with one
+// backup worker, and an asynchronous table.
 std::string TextOf(const std::vector<Staleness>& policies);
 
 struct TrainerArguments {
@@ -30,8 +30,8 @@ struct TrainerArguments {
 TrainingConnection::Channels ChannelsTo(
     const std::vector<std::string>& addresses);
 
-// Trains, and attaches again after servers were restarted. Returns the exit
-// code: 1 if the worker cannot go on.
+// Trains until the input ends, and attaches again after servers were restarted.
+// Returns the exit code: 1 if the worker cannot continue.
 int BeTrainer(const TrainerArguments& arguments);
 
 }  // namespace penstock::ps

@@ -23,29 +23,30 @@
 
 namespace penstock::ps {
 
-// A process that makes one call of the client library at a time, on its own
-// thread. Results may be read once the client is not busy.
+// A simulated process that makes one call of the client library at a time, on
+// its own thread. Read results only while the client is not busy.
 class Client {
  public:
   Client(Mail* mail, uint64_t id, size_t servers)
       : mail_(mail), id_(id), channels_(mail->ChannelsOf(id, servers)) {}
-  // The client must not be busy.
+  // Destroy the client only while it is not busy.
   virtual ~Client() = default;
 
   uint64_t id() const { return id_; }
   bool is_busy() const { return lane_.is_busy(); }
-  // The process ends: its calls are cancelled.
+  // Ends the simulated process, whose calls are cancelled.
   void Kill() {
     is_killed_ = true;
     mail_->Abandon(id_);
   }
   bool is_killed() const { return is_killed_; }
-  // The process stops: it gets no answers, and makes no further calls.
+  // Stops the simulated process: it gets no answers, and makes no further
+  // calls.
   void Suspend() { is_suspended_ = true; }
   void Resume() { is_suspended_ = false; }
   bool is_suspended() const { return is_suspended_; }
   bool has_result() const { return has_result_ && !is_busy(); }
-  // Returns the status of the last call, once.
+  // Returns the status of the last call. Call it once per call.
   absl::Status TakeResult() {
     has_result_ = false;
     return result_;
@@ -78,9 +79,9 @@ class Chief : public Client {
 class Saver : public Client {
  public:
   using Client::Client;
-  // Takes a checkpoint.
+  // Starts to take a checkpoint.
   void StartSave(bool incremental, uint64_t keep, std::set<uint64_t> settled);
-  // Returns the pushes that were settled when the call began.
+  // Returns the pushes that were settled when the checkpoint began.
   const std::set<uint64_t>& settled() const { return settled_; }
 
  private:
@@ -104,13 +105,13 @@ class Trainer : public Client {
       : Client(mail, id, servers), rank_(rank) {}
 
   uint32_t rank() const { return rank_; }
-  // Differs between all trainers.
+  // Returns the worker's incarnation, which differs between all trainers.
   uint64_t incarnation() const { return id(); }
   Call call() const { return call_; }
   bool has_joined() const { return worker_ != nullptr; }
   const TrainingConnection& connection() const { return *connection_; }
   uint64_t step() const { return step_; }
-  // True if all servers counted the last push.
+  // Returns true if all servers have counted the last push.
   bool has_counted() const { return has_counted_; }
   uint64_t push() const { return push_; }
 
@@ -119,7 +120,7 @@ class Trainer : public Client {
   void StartPull();
   void StartPush(const Push& push);
   void StartLeave();
-  // Handles the error of a call, as a training loop does.
+  // Handles an error of a call as a training loop does: attaches again.
   void StartReattach(const absl::Status& error);
   void EndStep() { ++step_; }
 

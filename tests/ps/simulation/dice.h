@@ -1,4 +1,4 @@
-// The choices of a random run, which depend on its seed alone.
+// Draws the random choices of a run, which depend on the seed alone.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_DICE_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_DICE_H_
@@ -13,7 +13,7 @@ class Dice {
   explicit Dice(uint64_t seed) : random_(seed) {}
 
   uint64_t Bits() { return random_(); }
-  // Returns a number below `bound`.
+  // Returns a random number below `bound`.
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   bool Chance(uint64_t percent) { return Below(100) < percent; }
 

@@ -15,14 +15,14 @@
 
 namespace penstock::ps {
 
-// Files in memory behind a lock.
+// Files in memory, and the lock that guards them.
 struct Folder {
   absl::Mutex mu;
   checkpoint::MemoryFiles files ABSL_GUARDED_BY(mu);
 };
 
-// One process's view of a folder. After the death of the process, no operation
-// has an effect. Thread-safe.
+// One process's access to a folder. After the death of the process, no
+// operation has an effect. Thread-safe.
 class ProcessFiles final : public checkpoint::Files {
  public:
   explicit ProcessFiles(std::shared_ptr<Folder> folder)
@@ -30,7 +30,8 @@ class ProcessFiles final : public checkpoint::Files {
     state_->folder = std::move(folder);
   }
 
-  // Lets the process die at a later operation: at the next one for 0.
+  // Makes the process die after `operations` more operations: at the next one
+  // for 0.
   void DieAfter(int operations) { state_->left = operations; }
   void Die() { state_->is_dead = true; }
   bool is_dead() const { return state_->is_dead; }
@@ -49,13 +50,13 @@ class ProcessFiles final : public checkpoint::Files {
   absl::StatusOr<std::unique_ptr<checkpoint::FileLock>> Lock(
       absl::string_view path) override;
 
-  // Shared with the open files.
+  // The state that open files share with this object.
   struct State {
     std::shared_ptr<Folder> folder;
     std::atomic<bool> is_dead{false};
     std::atomic<int> left{-1};  // operations until the death; -1: no end
 
-    // Returns ABORTED once the process is dead.
+    // Begins an operation. Returns ABORTED if the process is dead.
     absl::Status Begin();
   };
 

@@ -13,9 +13,11 @@
 namespace penstock::ps {
 namespace {
 
-// A thread that was just woken may not be marked as runnable in one reading.
+// The number of consecutive readings in which all threads must be idle. A
+// thread that was just woken may still look idle in one reading.
 constexpr int kReadings = 2;
-// Leaves the processors to the threads that are waited for.
+// The pause between two readings in microseconds. Leaves the processors to the
+// threads that Await() waits for.
 constexpr useconds_t kPauseMicroseconds = 20;
 
 }  // namespace
@@ -44,7 +46,8 @@ bool IdleThreads::AllWait() {
   return all_wait;
 }
 
-// The state follows the last parenthesis, which ends the thread's name.
+// Returns true if a thread waits, by its stat file. The state follows the last
+// parenthesis, which ends the thread's name.
 bool IdleThreads::Waits(int thread) {
   auto file = files_.find(thread);
   if (file == files_.end()) {

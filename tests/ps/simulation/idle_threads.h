@@ -1,4 +1,4 @@
-// Waits until the other threads of this process have nothing to do.
+// Waits until all other threads of this process are idle.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_IDLE_THREADS_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_IDLE_THREADS_H_
@@ -7,8 +7,8 @@
 
 namespace penstock::ps {
 
-// The states of this process's threads, from /proc. Makes the order of events
-// in a simulation depend on its seed alone, although servers and clients have
+// The states of this process's threads, from /proc. The order of events in a
+// simulation then depends on its seed alone, although servers and clients have
 // threads. A thread that sleeps for a time counts as idle. Not thread-safe.
 class IdleThreads {
  public:
@@ -17,7 +17,7 @@ class IdleThreads {
   IdleThreads(const IdleThreads&) = delete;
   IdleThreads& operator=(const IdleThreads&) = delete;
 
-  // Blocks until all threads except the caller wait.
+  // Blocks until all threads except the caller are idle.
   void Await();
 
  private:

@@ -12,12 +12,12 @@
 
 namespace penstock::ps {
 
-// The thread of a simulated process. Start() must not be called while the lane
-// is busy.
+// The thread of a simulated process. Start() must not be called while this
+// thread works.
 class Lane {
  public:
   Lane() : thread_([this] { Loop(); }) {}
-  // Blocks until the work has ended.
+  // Waits for the end of the work, and ends the thread.
   ~Lane() {
     {
       absl::MutexLock lock(&mu_);

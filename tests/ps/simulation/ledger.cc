@@ -7,8 +7,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits a chain of trainings, each restored from a checkpoint of another one.
-// Far more than a run has.
+// Limits how many trainings a chain has, in which each was restored from a
+// checkpoint of the previous one. Far more than a run has.
 constexpr int kMaxDepth = 100;
 
 std::string NameOf(const Push& push) {
@@ -173,8 +173,9 @@ bool Ledger::IsOnlySynchronous() const {
                      [](int64_t staleness) { return staleness == 0; });
 }
 
-// Groups the pushes of one synchronous step. A push may be late for a
-// synchronous table and count for another one, in a model with both.
+// Checks the rows of one policy. Groups the pushes of one synchronous step. In
+// a model with both kinds of tables, a push may be late for the synchronous one
+// and count for the other.
 void Ledger::CheckRows(const Life& life, size_t policy,
                        const std::map<uint64_t, float>& rows,
                        std::vector<std::string>* wrong) const {

@@ -1,4 +1,4 @@
-// A memory of everything that happened to a simulated cluster.
+// Records everything that happens to a simulated cluster.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_LEDGER_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_LEDGER_H_
@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// A push that counted at one server.
+// The record that one server counted a push.
 struct Taken {
   uint64_t run = 0;
   size_t server = 0;
@@ -35,13 +35,14 @@ struct Push {
   PushIds rows;
   std::vector<Taken> taken;  // where it counted
   bool is_acknowledged = false;
-  // True if the worker has a later acknowledged push: this one is applied.
+  // True if the worker has a later acknowledged push. This push is then
+  // applied.
   bool is_settled = false;
 
   size_t servers() const { return rows.front().size(); }
 };
 
-// A training from its definition on.
+// One training, from its definition until its end.
 struct Life {
   uint64_t run = 0;
   absl::optional<CutId> cut;    // the restored one
@@ -63,11 +64,12 @@ struct Values {
   std::vector<std::map<uint64_t, float>> rows;
 };
 
-// Remembers pushes, trainings and cuts, and says which values the cluster must
-// have. Independent of the servers' code, except for the clocks in manifests.
+// The record of pushes, trainings and cuts. Computes the values that the
+// cluster must have. Independent of the servers' code, except for the clocks in
+// manifests.
 class Ledger {
  public:
-  // One dense and one sparse table of each staleness.
+  // Makes a ledger for one dense and one sparse table of each staleness.
   explicit Ledger(std::vector<int64_t> staleness)
       : staleness_(std::move(staleness)) {}
 
@@ -77,29 +79,30 @@ class Ledger {
   void OnCounted(uint64_t push, const Taken& taken);
   void OnAcknowledged(uint64_t push);
 
-  // Records a training, or its continuation after a new definition.
+  // Records a new training, or a training that was defined again.
   void OnLife(const Life& life) { lives_[life.run] = life; }
   const Life* FindLife(uint64_t run) const;
-  // Returns the settled pushes of a run.
+  // Returns the numbers of a run's settled pushes.
   std::set<uint64_t> SettledIn(uint64_t run) const;
 
   void OnBegun(const CutId& cut, uint64_t run);
   CutRecord* FindCut(const CutId& cut);
-  // Returns the clock of a rank in the cut; 0 if the cut is not known.
+  // Returns the clock of a rank in a cut; 0 if the cut is unknown.
   uint64_t ClockIn(const CutId& cut, uint32_t rank) const;
 
-  // Describe violations, or return an empty list.
+  // Each Check function returns descriptions of violations; an empty list if
+  // there are none.
   //
-  // Checks that each acknowledged push is wholly in `cut` or wholly outside,
-  // and that the pushes that must be in `cut` are.
+  // Checks that each acknowledged push is completely in `cut` or completely
+  // outside. Checks that `cut` has the pushes that must be there.
   std::vector<std::string> CheckCut(const CutId& cut) const;
-  // Checks that `pushes` are in `cut`.
+  // Checks that `cut` contains `pushes`.
   std::vector<std::string> CheckHas(const CutId& cut,
                                     const std::set<uint64_t>& pushes) const;
-  // Checks that no acknowledged push of the run was lost with a process.
+  // Checks that no acknowledged push of the run was lost when a process died.
   std::vector<std::string> CheckKept(uint64_t run) const;
-  // Checks the values of a cluster in this run. Only pushes of the run itself
-  // may be unapplied, unless they are settled.
+  // Checks the values of a cluster in this run. Only pushes of this run may be
+  // missing, and only if they are not settled.
   std::vector<std::string> CheckValues(uint64_t run,
                                        const Values& values) const;
 

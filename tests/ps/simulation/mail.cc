@@ -23,7 +23,7 @@ std::string MethodIn(absl::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Gives an answer to gRPC.
+// Passes an answer to the client's gRPC call.
 void Give(const LetterPtr& letter, const grpc::Status& status,
           const grpc::ByteBuffer& reply) {
   InterceptorBatchMethods* const batch = std::exchange(letter->batch, nullptr);
@@ -58,7 +58,7 @@ std::string Letter::Text() const {
                       status.error_message());
 }
 
-// Takes a call away from its channel.
+// Takes each call of a channel from gRPC, and makes it a letter.
 class Mail::Interceptor final : public grpc::experimental::Interceptor {
  public:
   Interceptor(Mail* mail, LetterPtr letter)
@@ -89,15 +89,16 @@ class Mail::Interceptor final : public grpc::experimental::Interceptor {
 
  private:
   bool is_stream() const { return letter_->method == "Attend"; }
-  // The simulation may be in the destructor of this client, which waits for the
-  // call: nobody would return a letter.
+  // Returns true if the client's calls must be cancelled. The simulation may
+  // then be in the client's destructor, which waits for the calls.
   bool is_abandoned() const {
     absl::MutexLock lock(&mail_->mu_);
     return mail_->abandoned_.count(letter_->client) > 0;
   }
 
   void Read(InterceptorBatchMethods* batch) {
-    // gRPC encodes the messages of asynchronous calls at once.
+    // True for a synchronous call: gRPC has not encoded its message yet. The
+    // messages of asynchronous calls are encoded at once.
     letter_->is_typed = batch->GetSendMessage() != nullptr;
     letter_->request = *batch->GetSerializedSendMessage();
     v1::Heartbeat beat;
@@ -134,7 +135,7 @@ class Mail::Factory final
   const size_t server_;
 };
 
-// The channels never connect: each call is taken away before.
+// Returns channels that never connect: the interceptor takes each call before.
 TrainingConnection::Channels Mail::ChannelsOf(uint64_t client, size_t servers) {
   TrainingConnection::Channels channels;
   for (size_t server = 0; server < servers; ++server) {

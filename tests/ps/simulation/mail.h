@@ -1,4 +1,4 @@
-// Calls of gRPC clients as letters, which a simulation carries.
+// Calls of gRPC clients as letters, which the simulation delivers.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_MAIL_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_MAIL_H_
@@ -20,7 +20,7 @@
 
 namespace penstock::ps {
 
-// One unary call.
+// One unary call in the simulation.
 //
 //   stage      event            next
 //   ---------  ---------------  ---------
@@ -49,14 +49,14 @@ struct Letter {
   std::function<void()> cancel;  // at the server
   grpc::experimental::InterceptorBatchMethods* batch = nullptr;
 
-  // Describes the letter for people.
+  // Returns a description of the letter, for people.
   std::string Text() const;
 };
 using LetterPtr = std::shared_ptr<Letter>;
 
-// The letters of all clients. Clients use their channels on any thread. One
-// thread, the simulation's, calls the other methods, and reads letters while
-// all other threads wait.
+// The letters of all clients. Clients use their channels on any thread. Only
+// the simulation's thread calls the other methods. The simulation reads letters
+// while all other threads wait.
 class Mail {
  public:
   struct Farewell {
@@ -69,24 +69,24 @@ class Mail {
   // that leaves becomes a Farewell.
   TrainingConnection::Channels ChannelsOf(uint64_t client, size_t servers);
 
-  // Returns all letters, in order of client and number; ghosts come last.
+  // Returns all open letters, by client and number. Ghosts come last.
   std::vector<LetterPtr> Open() const;
   bool HasOpen(uint64_t client) const;
   std::vector<Farewell> TakeFarewells();
 
-  // Records the answer of a server. Thread-safe.
+  // Stores a server's answer in the letter. Thread-safe.
   void Answer(const LetterPtr& letter, const grpc::Status& status,
               const grpc::ByteBuffer& reply);
-  // Gives the answer to the client, and removes the letter.
+  // Passes the stored answer to the client, and removes the letter.
   void Return(const LetterPtr& letter);
-  // Gives an error to the client. The letter becomes a ghost if a server has
+  // Passes an error to the client. The letter becomes a ghost if a server has
   // it, or if `leaves_ghost` is true. Otherwise removes the letter.
   void Fail(const LetterPtr& letter, const grpc::Status& status,
             bool leaves_ghost = false);
-  // Fails the letters that their clients have cancelled. Returns true if there
-  // was one.
+  // Fails all letters that their clients have cancelled. Returns true if there
+  // was such a letter.
   bool ReturnCancelled();
-  // From now on all letters of the client are cancelled.
+  // Cancels all letters of a client, now and later.
   void Abandon(uint64_t client);
   void Drop(const LetterPtr& ghost);
 

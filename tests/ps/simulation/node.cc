@@ -19,7 +19,8 @@ const auto kSilent = [](const std::string&) {};
 Server::Options OptionsOf(const Node::Options& node, checkpoint::Files* files) {
   Server::Options options;
   options.membership.expected_workers = node.workers;
-  // Real time plays no part in a simulation.
+  // Set a lease that never ends, because real time must not affect a
+  // simulation.
   options.membership.lease = absl::Hours(10);
   options.membership.assemble_timeout = absl::Hours(10);
   options.max_wait = absl::Hours(1);

@@ -1,4 +1,4 @@
-// One process of a parameter server.
+// One simulated process of a parameter server.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_NODE_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_NODE_H_
@@ -20,8 +20,8 @@
 
 namespace penstock::ps {
 
-// A server with its service and checkpoints, as ps_server has them, in this
-// process and without sockets. For one thread.
+// A server with service and checkpoints like ps_server, but in this process and
+// without sockets. For one thread.
 class Node {
  public:
   struct Options {
@@ -33,14 +33,15 @@ class Node {
   };
 
   Node(const Options& options, Mail* mail);
-  // Ends like kill -9: no later operation changes the folder, and clients get
-  // no answers. Blocks until the threads have ended.
+  // Ends the simulated process like kill -9: no later operation changes the
+  // folder, and clients get no answers. Blocks until the threads have ended.
   ~Node();
 
-  // Delivers a letter. The node answers in the mail.
+  // Delivers a letter to the server. The answer goes to the mail.
   void Take(const LetterPtr& letter);
 
-  // Lets the process die at a later operation on its files; -1: at none.
+  // Makes the process die after `operations` more operations on its files; -1
+  // means never.
   void DieAfter(int operations) { files_.DieAfter(operations); }
   bool is_dying() const { return files_.is_dead(); }
 

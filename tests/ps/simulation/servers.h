@@ -17,11 +17,11 @@
 
 namespace penstock::ps {
 
-// A place for each server, with a process or without. For one thread, while all
-// other threads wait.
+// The places of the cluster's servers. A place has a process or is empty. For
+// one thread, while all other threads wait.
 class Servers {
  public:
-  // How a process is started. By default, as the operator should.
+  // The way in which a process is started. The default is the correct way.
   struct How {
     bool restores = true;
     bool has_other_folder = false;
@@ -36,21 +36,21 @@ class Servers {
   size_t size() const { return nodes_.size(); }
   Node* at(size_t server) const { return nodes_[server].get(); }
   bool all_up() const;
-  // Returns true if all processes were started as they should.
+  // Returns true if all processes were started in the correct way.
   bool all_proper() const;
   uint64_t deaths() const { return deaths_; }
 
   void Start(size_t server, const How& how);
   void Kill(size_t server);
-  // Kills the processes that have died at an operation on their files.
+  // Removes the processes that have died at an operation on their files.
   void BuryDead();
-  // Lets no process die at a later operation on its files.
+  // Cancels every death that was planned for a later operation on files.
   void Spare();
-  // Kills all processes. Afterwards there are places for `servers` servers.
+  // Kills all processes. Afterwards there are `servers` places.
   void KillAll(size_t servers);
 
-  // Makes the main folder lose everything that was not synced. All servers must
-  // be dead.
+  // Removes from the main folder everything that was not synced. All servers
+  // must be dead.
   void LosePower(unsigned seed);
   // Removes everything in the main folder. All servers must be dead.
   void LoseFolder();
@@ -58,12 +58,13 @@ class Servers {
   absl::StatusOr<checkpoint::Manifest> ManifestOf(const CutId& cut);
   bool IsInMainFolder(size_t server) const;
 
-  // Returns the training that all servers have; nullopt if there is none.
+  // Returns the training that all servers have; nullopt if they have none or
+  // different ones.
   absl::optional<Life> CommonLife() const;
-  // Returns the servers' trainings and cuts, for people.
+  // Returns a text with the servers' trainings and cuts, for people.
   std::string Describe() const;
-  // Returns the dense values, and the rows of these pushes. nullopt if a server
-  // has no values.
+  // Returns the dense values and the rows of `pushes`. Returns nullopt if a
+  // server has no values.
   absl::optional<Values> Read(const std::map<uint64_t, Push>& pushes) const;
   // Returns a description of each server that holds more gradients than it may.
   std::vector<std::string> CheckMemory() const;

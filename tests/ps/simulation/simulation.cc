@@ -16,13 +16,14 @@ namespace {
 constexpr size_t kHistory = 400;
 constexpr uint32_t kMaxWorkers = 3;
 constexpr size_t kMuchMemory = 1 << 20;
-// More than the gradients of one push take at one server.
+// An upper bound of the bytes that one push's gradients take at one server.
 constexpr size_t kPushBytes = 72 << 10;
-// The longest pause of a client before it repeats a call, and some more.
+// A little more than the longest pause of a client before it repeats a call.
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
-// Real time, far longer than any event takes.
+// The real time after which a simulation counts as stuck. Far longer than any
+// event takes.
 constexpr absl::Duration kStuck = absl::Seconds(20);
-// Limits the events of a part that must end.
+// Limit the events, and the restarts, of a part without faults, which must end.
 constexpr int kMaxFairEvents = 5000;
 constexpr int kMaxFairRestarts = 4;
 
@@ -34,7 +35,8 @@ std::vector<int64_t> StalenessOf(uint64_t choice) {
   return all[choice % all.size()];
 }
 
-// The synchronous tables have `backup_workers`.
+// Returns the policies for these staleness values. Only synchronous tables have
+// backup workers.
 std::vector<Staleness> PoliciesOf(const std::vector<int64_t>& staleness,
                                   uint32_t backup_workers) {
   std::vector<Staleness> policies;
@@ -44,7 +46,8 @@ std::vector<Staleness> PoliciesOf(const std::vector<int64_t>& staleness,
   return policies;
 }
 
-// Returns the memory for gradients. A synchronous step must have room.
+// Returns a random limit for the bytes of gradients, in which a synchronous
+// step has room.
 size_t ChooseMemory(const std::vector<int64_t>& staleness, uint32_t workers,
                     Dice* dice) {
   if (dice->Chance(50)) return kMuchMemory;
@@ -141,7 +144,8 @@ void Simulation::Blame(const std::vector<std::string>& wrong) {
   Say(absl::StrCat("WRONG: ", wrong.front()));
 }
 
-// A client that waits to repeat a call has no letter under way.
+// Waits until all threads are idle. Also skips the pause of a client that is
+// about to repeat a call.
 void Simulation::AwaitThreads() {
   const absl::Time limit = absl::Now() + kStuck;
   threads_.Await();
@@ -234,7 +238,8 @@ void Simulation::AddLetters(Actions* actions) {
   }
 }
 
-// On a busy machine a thread may seem idle that is about to do something.
+// Does one event of the part without faults. Tries again if there is none,
+// because a thread on a busy machine may only seem idle.
 bool Simulation::AdvanceFairly() {
   Settle();
   ++tally_.events;
@@ -275,8 +280,8 @@ void Simulation::GoOn(uint64_t pushes) {
   }
 }
 
-// Takes a checkpoint while workers go on. The first try may be aborted by an
-// old one.
+// Takes a checkpoint while workers continue. An older attempt may abort the
+// first try.
 void Simulation::Save() {
   for (int tries = 0; tries < 3 && wrong_.empty(); ++tries) {
     for (auto& saver : savers_) Kill(std::move(saver));

@@ -27,7 +27,7 @@ namespace penstock::ps {
 
 inline constexpr size_t kMostServers = 3;
 
-// Counts that show that runs reach what they should test.
+// Counts of events, which show that runs reach the cases that they should test.
 struct Tally {
   size_t events = 0;
   size_t acknowledged = 0;  // pushes
@@ -41,9 +41,9 @@ struct Tally {
   void Add(const Tally& other);
 };
 
-// A run has two parts. First everything goes wrong at random. Then nothing
-// fails any more: the training must go on, must take a checkpoint, and must go
-// on from that checkpoint on new servers.
+// A run has two parts. In the first part, random faults occur. The second part
+// has no faults. The training must then continue, take a checkpoint, and
+// continue from that checkpoint on new servers.
 //
 // One event happens at a time, while all threads of servers and clients wait.
 // The order of the events depends on the seed alone.
@@ -54,15 +54,15 @@ class Simulation {
 
   void Run();
 
-  // Returns the violations; empty: none.
+  // Returns the violations; an empty list if there are none.
   const std::vector<std::string>& wrong() const { return wrong_; }
   Tally tally() const;
-  // Returns the last events, for people.
+  // Returns a text of the last events, for people.
   std::string History() const;
 
  private:
   using Actions = std::vector<std::function<void()>>;
-  // A worker whose death a server has not seen.
+  // A dead worker, and a server that has not noticed the death.
   struct Loss {
     uint64_t node;
     WorkerId worker;
@@ -71,16 +71,16 @@ class Simulation {
   void Say(const std::string& line);
   void Blame(const std::vector<std::string>& wrong);
 
-  // Waits until no thread has anything to do. Takes note of answers and
-  // results.
+  // Waits until all threads are idle. Then records answers and results.
   void Settle();
   void AwaitThreads();
   bool NoteAnswers();
-  // Returns the settled pushes of the saver that sent the letter, or null.
+  // Returns the settled pushes of the saver that sent the letter, or null if
+  // there is no such saver.
   const std::set<uint64_t>* SettledBefore(const Letter& letter) const;
 
-  // Does one of the events that bring the training forward. Returns false if
-  // there is none.
+  // Does one random event that advances the training. Returns false if there is
+  // none.
   bool Advance();
   void AddLetters(Actions* actions);
   void AddCalls(Actions* actions);
@@ -109,7 +109,7 @@ class Simulation {
   void SuspendTrainer();
   bool IsSuspended(uint64_t client) const;
 
-  // Parts of the second half.
+  // Steps of the second part, without faults.
   void GoOn(uint64_t pushes);
   void Save();
   bool AdvanceFairly();

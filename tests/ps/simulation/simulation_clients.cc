@@ -17,13 +17,12 @@ std::string NameOf(Trainer::Call call) {
   return kNames[static_cast<size_t>(call)];
 }
 
-// Returns true if the remedy of a worker's or a chief's error is to start the
-// servers anew. An operator who did so after each error would stop a training
-// that goes on.
+// Returns true if a worker's or a chief's error asks for a restart of the
+// servers. A restart after every error would stop a training that continues.
 bool AsksForServers(const absl::Status& status) {
   return absl::StrContains(status.message(), "start all servers");
 }
-// Returns true if a chief is refused because of the servers' flags.
+// Returns true if servers with wrong flags have refused a chief.
 bool AreServersWrong(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) &&
          !absl::StrContains(status.message(), "has to define one");
@@ -31,8 +30,8 @@ bool AreServersWrong(const absl::Status& status) {
 
 }  // namespace
 
-// A worker comes only if there is a training, and the chief only if there is
-// none: otherwise most events would be useless.
+// Adds the calls that may begin now. Workers begin only in a training, and the
+// chief only without one, because other calls have no effect.
 void Simulation::AddCalls(Actions* actions) {
   const bool is_defined = servers_.CommonLife().has_value();
   if (!is_defined && chief_ == nullptr && servers_.all_up()) {
@@ -125,7 +124,8 @@ void Simulation::StartSaver() {
   savers_[at]->StartSave(incremental, keep, ledger_.SettledIn(life->run));
 }
 
-// A client whose calls have not ended would wait for them in its destructor.
+// Destroys the clients whose calls have ended. The destructor of any other
+// client would wait.
 void Simulation::BuryClients() {
   AwaitThreads();
   if (mail_.ReturnCancelled()) return;
@@ -229,7 +229,8 @@ void Simulation::KillTrainer(uint32_t rank) {
   while (is_fair_ && !losses_.empty()) TellLoss();
 }
 
-// A server may see at once that the client of a call is gone.
+// Kills a client. A server may notice at once that the client of a call is
+// gone.
 void Simulation::Kill(std::unique_ptr<Client> client) {
   if (client == nullptr) return;
   Say(absl::StrCat("client ", client->id(), " dies"));

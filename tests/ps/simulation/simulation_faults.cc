@@ -8,8 +8,8 @@
 
 namespace penstock::ps {
 
-// Longer than a hold of steps, and than the turn of a caller that has died.
-// Servers also cancel the calls of clients that are gone.
+// Skips time: more than a hold of steps, or than the turn of a dead caller.
+// Servers also cancel the calls of dead clients.
 void Simulation::LetTimePass() {
   Say("time passes");
   SkipTime(absl::Seconds(35));
@@ -49,7 +49,8 @@ void Simulation::Fault() {
              dice_.Chance(50));
 }
 
-// Prefers pushes, which must not count twice when they are repeated.
+// Loses a letter. Prefers pushes, which must not count twice when they are
+// repeated.
 void Simulation::LoseLetter() {
   std::vector<LetterPtr> letters = mail_.Open();
   letters.erase(
@@ -67,7 +68,8 @@ void Simulation::LoseLetter() {
       std::any_of(trainers_.begin(), trainers_.end(), [&](const auto& trainer) {
         return trainer != nullptr && trainer->id() == letter->client;
       });
-  // A worker repeats its call. Others would wait for the server in real time.
+  // Fail a worker's call as UNAVAILABLE, which the worker repeats. Any other
+  // client would wait for the server in real time.
   mail_.Fail(letter,
              {is_worker && !letter->is_typed ? grpc::StatusCode::UNAVAILABLE
                                              : grpc::StatusCode::CANCELLED,
@@ -88,7 +90,8 @@ void Simulation::TellLoss() {
   }
 }
 
-// One server hears nothing of a worker that lives.
+// Ends the lease of a live worker at one server, as if the server heard nothing
+// of it.
 void Simulation::EndLease() {
   const auto rank = static_cast<uint32_t>(dice_.Below(workers_));
   const size_t server = dice_.Below(servers_.size());
@@ -136,7 +139,7 @@ void Simulation::RestartAll(size_t servers, bool is_proper) {
   Say(absl::StrCat("start all ", servers, " servers",
                    is_lost ? ", whose folder is lost" : ""));
   const bool none_restores = !is_proper && dice_.Chance(30);
-  // Often a single server is wrong, in a single way.
+  // In most cases, start only one server in a wrong way.
   const size_t wrong = dice_.Chance(80) ? dice_.Below(servers) : servers;
   for (size_t server = 0; server < servers; ++server) {
     Servers::How how;

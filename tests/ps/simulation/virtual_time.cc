@@ -23,7 +23,7 @@ using ClockWait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t,
 
 constexpr Nanoseconds kSecond = 1000 * 1000 * 1000;
 
-// A thread that waits until a time.
+// A thread that waits until a time of the virtual clock.
 struct Sleeper {
   pthread_cond_t* condition;
   Nanoseconds deadline;
@@ -31,7 +31,8 @@ struct Sleeper {
 
 std::atomic<Nanoseconds> g_skipped{0};
 
-// Never destroyed: threads may wait until the end of the process.
+// All waiting threads. Never destroyed, because threads may wait until the end
+// of the process.
 struct Sleepers {
   std::mutex mu;
   std::list<Sleeper> all;
@@ -61,7 +62,7 @@ Nanoseconds Now() {
   return Of(now) + g_skipped;
 }
 
-// Waits as pthread_cond_clockwait() does, until a time of this clock.
+// Waits like pthread_cond_clockwait() until a time of the virtual clock.
 int WaitUntil(pthread_cond_t* condition, pthread_mutex_t* mutex,
               Nanoseconds deadline) {
   static const auto wait =
@@ -138,7 +139,7 @@ extern "C" int pthread_cond_clockwait(pthread_cond_t* condition,
   return wait(condition, mutex, clock, deadline);
 }
 
-// absl::SleepFor() calls this function.
+// Replaces nanosleep(), which absl::SleepFor() calls.
 extern "C" int nanosleep(const timespec* time, timespec* /*left*/) {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t condition = PTHREAD_COND_INITIALIZER;

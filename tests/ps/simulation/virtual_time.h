@@ -1,4 +1,4 @@
-// Time that passes as fast as a simulation wants.
+// A virtual clock, which a simulation advances without waiting.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_VIRTUAL_TIME_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_VIRTUAL_TIME_H_
@@ -9,13 +9,13 @@
 
 namespace penstock::ps {
 
-// Programs that link this have their own steady clock, their own waits by that
-// clock, and their own std::random_device. The clock is the true one plus what
-// was skipped.
+// Programs that link this library have their own steady clock, their own waits
+// by that clock, and their own std::random_device. The clock is the real clock
+// plus the skipped time.
 
-// Skips the time until the first deadline of a thread that sleeps, or waits by
-// a base::SteadyCondVar. Returns false, and skips nothing, if no thread does so
-// for less than `most`. Call this while all other threads wait.
+// Skips the time until the first deadline of a thread that sleeps, or that
+// waits by a base::SteadyCondVar. Returns false, and skips nothing, if no
+// thread's deadline is within `most`. Call this while all other threads wait.
 bool SkipToNextDeadline(absl::Duration most);
 
 // Skips `time`, and wakes the threads whose deadline has come.

@@ -1,4 +1,4 @@
-// Takes note of what happens in a simulated cluster, and checks it.
+// Observes and checks the events of a simulated cluster.
 
 #ifndef PENSTOCK_TESTS_PS_SIMULATION_WITNESS_H_
 #define PENSTOCK_TESTS_PS_SIMULATION_WITNESS_H_
@@ -20,12 +20,12 @@
 
 namespace penstock::ps {
 
-// Reads answered letters and the servers, while all other threads wait. Tells
-// the ledger, and compares the servers with it.
+// An observer of answered letters and of the servers, while all other threads
+// wait. Records events in the ledger, and compares the servers with the ledger.
 class Witness {
  public:
   using Say = std::function<void(const std::string&)>;
-  // Takes violations, or an empty list.
+  // A function that receives descriptions of violations. The list may be empty.
   using Blame = std::function<void(const std::vector<std::string>&)>;
 
   // `ledger` and `servers` outlive the witness.
@@ -36,21 +36,21 @@ class Witness {
         blame_(std::move(blame)) {}
 
   void NotePush(const Letter& letter);
-  // `settled`: the pushes that were settled when the caller's checkpoint began.
-  // Null if the caller is gone.
+  // Records that a checkpoint began. `settled` are the pushes that were settled
+  // when the caller's checkpoint began; null if the caller is gone.
   void NoteBegun(const Letter& letter, const std::set<uint64_t>* settled);
   void NoteCommit(const Letter& letter);
-  // Notices a new training.
+  // Records a new training, if the servers have one.
   void Observe();
-  // The main folder is lost, with all acknowledged checkpoints.
+  // Forgets all acknowledged checkpoints. Call when the main folder is lost.
   void ForgetCheckpoints() { newest_.reset(); }
 
   void CheckAll();
-  // Checks where a worker begins that has joined.
+  // Checks the first step of a worker that has joined.
   void CheckFirstStep(const Trainer& trainer);
 
   size_t checkpoints() const { return checkpoints_; }  // committed
-  // Returns the number of trainings that went on from a checkpoint.
+  // Returns how often a training continued from a checkpoint.
   size_t restores() const { return restores_; }
 
  private:
