@@ -20,8 +20,11 @@
 
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/rpc/client_role.h"
@@ -32,6 +35,7 @@
 #include "bench/rpc/report/result_files.h"
 #include "bench/rpc/runner.h"
 #include "bench/rpc/server/server_role.h"
+#include "bench/rpc/setup/identity.h"
 #include "bench/rpc/setup/options.h"
 
 namespace penstock {
@@ -117,6 +121,15 @@ void WarnOfGaps(const Recording& recording) {
   }
 }
 
+absl::StatusOr<std::vector<CellSummary>> Run(RunOptions options) {
+  if (absl::c_any_of(options.transports, HasTls)) {
+    absl::StatusOr<std::string> identity = MakeIdentity();
+    if (!identity.ok()) return identity.status();
+    options.identity = *std::move(identity);
+  }
+  return Runner(options).Run();
+}
+
 int Measure(const RunOptions& options, const std::string& command) {
   if (options.on_device) {
     const absl::Status device = CheckDevice();
@@ -125,7 +138,7 @@ int Measure(const RunOptions& options, const std::string& command) {
   if (options.recording != nullptr) WarnOfGaps(*options.recording);
   absl::StatusOr<ResultFiles> files = ResultFiles::Open(options);
   if (!files.ok()) return Complain(kFailed, files.status().message());
-  const auto summaries = Runner(options).Run();
+  const auto summaries = Run(options);
   if (!summaries.ok()) return Complain(kFailed, summaries.status().message());
   PrintTable(*summaries, {options.page_faults, options.details}, std::cout);
   const absl::Status written = files->Write(*summaries, command);

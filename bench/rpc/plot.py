@@ -18,10 +18,15 @@ import sys
 
 # The colours of transports in all plots; see page.html.
 COLOURS = {"tcp": "#7f7f7f", "uds": "#bcbd22", "inproc": "#8c564b",
-           "penstock-tcp": "#1f77b4", "shm": "#d62728", "verbs": "#2ca02c"}
+           "penstock-tcp": "#1f77b4", "shm": "#d62728", "verbs": "#2ca02c",
+           "tls": "#000000", "penstock-tls": "#9467bd",
+           "penstock-client": "#17becf", "penstock-server": "#e377c2"}
 NAMES = {"tcp": "gRPC over TCP", "uds": "gRPC over a UNIX socket",
          "inproc": "gRPC in one process", "penstock-tcp": "Penstock over TCP",
-         "shm": "Penstock over shm", "verbs": "Penstock over RDMA"}
+         "shm": "Penstock over shm", "verbs": "Penstock over RDMA",
+         "tls": "gRPC over TLS", "penstock-tls": "Penstock over TLS",
+         "penstock-client": "Penstock's client, gRPC's server",
+         "penstock-server": "gRPC's client, Penstock's server"}
 
 
 def size_text(size):

@@ -72,8 +72,8 @@ absl::Status ServerChannels::AddChannel(const RunOptions& options) {
     channels_.push_back(
         in_process_->grpc_server()->InProcessChannel(arguments));
   } else {
-    channels_.push_back(
-        MakeChannel(transport_, remote_.address, options.client_device));
+    channels_.push_back(MakeChannel(transport_, remote_.address,
+                                    options.client_device, options.identity));
   }
   return Probe(channels_.back());
 }

@@ -166,7 +166,8 @@ void RunServer(const Contender& contender, const std::string& host) {
   StepService service(contender);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
-  if (const auto options = PenstockOptions(contender.transport, "")) {
+  if (const auto options =
+          PenstockOptions(contender.transport, Side::kServer, "")) {
     Enable(&builder, *options);
   }
   const std::string address = ListenAddress(contender.transport, host);

@@ -36,7 +36,7 @@ std::string ErrorOf(const std::vector<std::string>& flags) {
 TEST(OptionsTest, DefaultsMeasureEverything) {
   const RunOptions options = ParseGood({});
   EXPECT_THAT(options.benchmarks, ElementsAre(Benchmark::kLatency));
-  EXPECT_EQ(options.transports, AllTransports());
+  EXPECT_EQ(options.transports, DefaultTransports());
   EXPECT_FALSE(options.transports_named);
   EXPECT_EQ(options.apis, AllApis());
   EXPECT_THAT(options.sizes, ElementsAre(8, 65536, 1048576));

@@ -15,6 +15,7 @@ namespace bench {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Cell MakeCell(Transport transport, Benchmark benchmark = Benchmark::kLatency) {
   return {benchmark, transport, Api::kSync, 1024};
@@ -142,6 +143,16 @@ TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
       "  12207    2.50x\n"
       "  shm           unavailable [1]\n"
       "[1] shm: no such thing\n");
+}
+
+TEST(TableTest, TlsIsComparedWithTls) {
+  std::ostringstream out;
+  PrintTable(
+      {Measured(Transport::kTcp, 100, 5), Measured(Transport::kTls, 300, 5),
+       Measured(Transport::kPenstockTls, 60, 5)},
+      {/*page_faults=*/false, /*details=*/false}, out);
+  EXPECT_THAT(out.str(), HasSubstr("5.00x"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("1.67x")));
 }
 
 TEST(TableTest, BandwidthIsComparedByBandwidth) {

@@ -102,6 +102,18 @@ TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
       << contents(path + ".error");
 }
 
+// A mixed pair that spoke Penstock's frames, or no HTTP/2, would be reported as
+// unavailable.
+TEST(RpcTest, EncryptedAndMixedPairsAreMeasured) {
+  const std::string path = testing::TempDir() + "/pairs.json";
+  ASSERT_EQ(RunRpc("--benchmark=latency,ps-throughput --rounds=1 --rpcs=3 "
+                   "--transports=tls,penstock-tls,penstock-client,"
+                   "penstock-server --sizes=8,1MiB --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  EXPECT_EQ(ReadJson(path).size(), 2u * 4 * 3 * 2);
+}
+
 TEST(RpcTest, ManyClientsSendToManyServers) {
   const std::string path = testing::TempDir() + "/servers.json";
   ASSERT_EQ(RunRpc("--benchmark=ps-throughput --transports=tcp,shm --rounds=1 "

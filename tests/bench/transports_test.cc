@@ -1,5 +1,7 @@
 #include "bench/rpc/setup/transports.h"
 
+#include <tuple>
+
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,11 +38,22 @@ TEST(CheckPathsTest, NoReportMeansStockHttp2) {
 }
 
 TEST(PenstockOptionsTest, RequireTheOneFabric) {
-  const auto options = PenstockOptions(Transport::kShm, "");
+  const auto options = PenstockOptions(Transport::kShm, Side::kServer, "");
   ASSERT_TRUE(options.has_value());
   EXPECT_EQ(*options->policy, Policy::kRequire);
   EXPECT_THAT(*options->fabrics, ElementsAre(Fabric::kShm));
-  EXPECT_FALSE(PenstockOptions(Transport::kTcp, "").has_value());
+  EXPECT_FALSE(PenstockOptions(Transport::kTcp, Side::kServer, "").has_value());
+}
+
+TEST(PenstockOptionsTest, OneSideIsStock) {
+  for (const auto& [transport, own, stock] :
+       {std::make_tuple(Transport::kPenstockClient, Side::kClient,
+                        Side::kServer),
+        std::make_tuple(Transport::kPenstockServer, Side::kServer,
+                        Side::kClient)}) {
+    EXPECT_EQ(*PenstockOptions(transport, own, "")->policy, Policy::kPrefer);
+    EXPECT_FALSE(PenstockOptions(transport, stock, "").has_value());
+  }
 }
 
 TEST(AddressTest, ThePortReplacesTheWildcard) {
@@ -49,9 +62,11 @@ TEST(AddressTest, ThePortReplacesTheWildcard) {
 }
 
 TEST(PenstockOptionsTest, OnlyADeviceThatIsNamedIsAskedFor) {
-  EXPECT_EQ(*PenstockOptions(Transport::kVerbs, "rxe1")->verbs_device, "rxe1");
-  EXPECT_FALSE(
-      PenstockOptions(Transport::kVerbs, "")->verbs_device.has_value());
+  EXPECT_EQ(
+      *PenstockOptions(Transport::kVerbs, Side::kClient, "rxe1")->verbs_device,
+      "rxe1");
+  EXPECT_FALSE(PenstockOptions(Transport::kVerbs, Side::kClient, "")
+                   ->verbs_device.has_value());
 }
 
 TEST(AddressTest, AServerListensWhereItIsToldTo) {

@@ -25,7 +25,7 @@ void RunServer(Transport transport) {
   options.membership.expected_workers = 1;
   options.log = [](const std::string&) {};
   grpc::ServerBuilder builder;
-  if (const auto penstock = PenstockOptions(transport, "")) {
+  if (const auto penstock = PenstockOptions(transport, Side::kServer, "")) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
     Enable(&builder, *penstock);
   }

@@ -215,7 +215,7 @@ absl::StatusOr<Figures> Training::Round() {
 
 void RunWorker(Transport transport, const RoleOptions& options) {
   BecomeChild();
-  if (PenstockOptions(transport, "").has_value()) {
+  if (PenstockOptions(transport, Side::kClient, "").has_value()) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
   }
   const auto training = Training::Start(transport, options);

@@ -39,6 +39,17 @@ size_t Multiplier(absl::string_view suffix) {
 
 }  // namespace
 
+bool HasTls(Transport transport) {
+  return transport == Transport::kTls || transport == Transport::kPenstockTls;
+}
+
+const std::vector<Transport>& DefaultTransports() {
+  static const auto& all = *new std::vector<Transport>{
+      Transport::kTcp,         Transport::kUds, Transport::kInproc,
+      Transport::kPenstockTcp, Transport::kShm, Transport::kVerbs};
+  return all;
+}
+
 const std::vector<Benchmark>& AllBenchmarks() {
   static const auto& all = *new std::vector<Benchmark>{
       Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kPush,
@@ -55,9 +66,17 @@ const std::vector<Api>& AllApis() {
 }
 
 const std::vector<Transport>& AllTransports() {
-  static const auto& all = *new std::vector<Transport>{
-      Transport::kTcp,         Transport::kUds, Transport::kInproc,
-      Transport::kPenstockTcp, Transport::kShm, Transport::kVerbs};
+  static const auto& all =
+      *new std::vector<Transport>{Transport::kTcp,
+                                  Transport::kUds,
+                                  Transport::kInproc,
+                                  Transport::kPenstockTcp,
+                                  Transport::kShm,
+                                  Transport::kVerbs,
+                                  Transport::kTls,
+                                  Transport::kPenstockTls,
+                                  Transport::kPenstockClient,
+                                  Transport::kPenstockServer};
   return all;
 }
 
@@ -119,6 +138,14 @@ absl::string_view Name(Transport transport) {
       return "shm";
     case Transport::kVerbs:
       return "verbs";
+    case Transport::kTls:
+      return "tls";
+    case Transport::kPenstockTls:
+      return "penstock-tls";
+    case Transport::kPenstockClient:
+      return "penstock-client";
+    case Transport::kPenstockServer:
+      return "penstock-server";
   }
   return "";
 }

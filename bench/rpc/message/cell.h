@@ -40,7 +40,19 @@ enum class Transport {
   kPenstockTcp,  // Penstock's frames on TCP
   kShm,          // Penstock over shared memory
   kVerbs,        // Penstock over RDMA
+  kTls,          // stock gRPC, TCP with TLS
+  kPenstockTls,  // Penstock's frames on TCP with TLS
+  // HTTP/2 over TCP, with Penstock on one side and stock gRPC on the other.
+  kPenstockClient,
+  kPenstockServer,
 };
+
+// Returns true if the connections are encrypted.
+bool HasTls(Transport transport);
+
+// Returns the transports of a run that names none: those that carry plain
+// messages between equal sides.
+const std::vector<Transport>& DefaultTransports();
 
 // Return all values of an enumeration, in the table's order.
 const std::vector<Benchmark>& AllBenchmarks();

@@ -29,12 +29,14 @@ bool SameBlock(const Cell& a, const Cell& b) {
          a.clients == b.clients;
 }
 
-// Returns the tcp cell of the same benchmark, API and size, or null if there is
-// none.
+// Returns the cell of stock gRPC over TCP, with TLS if `cell` has it, of the
+// same benchmark, API and size. Returns null if there is none.
 const CellSummary* FindTcp(const std::vector<CellSummary>& cells,
                            const Cell& cell) {
+  const Transport stock =
+      HasTls(cell.transport) ? Transport::kTls : Transport::kTcp;
   for (const CellSummary& other : cells) {
-    if (other.cell.transport == Transport::kTcp && other.unavailable.empty() &&
+    if (other.cell.transport == stock && other.unavailable.empty() &&
         SameBlock(other.cell, cell)) {
       return &other;
     }

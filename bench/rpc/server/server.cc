@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/setup/prepare_memory.h"
 #include "bench/rpc/setup/transports.h"
-#include "grpcpp/security/server_credentials.h"
 #include "penstock/penstock.h"
 #include "penstock/record.h"
 
@@ -51,13 +50,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
-  if (const auto settings = PenstockOptions(transport, options.server_device)) {
+  if (const auto settings =
+          PenstockOptions(transport, Side::kServer, options.server_device)) {
     Enable(&builder, *settings);
   }
   const std::string address = ListenAddress(transport, options.address);
   int port = 0;
   if (!address.empty()) {
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+    builder.AddListeningPort(
+        address, ListenCredentials(transport, options.identity), &port);
   }
   server->host_->Register(&builder);
   server->server_ = builder.BuildAndStart();

@@ -231,7 +231,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "ps-throughput, replay, beside, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
-                  "(default all)");
+                  "(default these); tls, penstock-tls (TCP with TLS); "
+                  "penstock-client, penstock-server (HTTP/2, the other side "
+                  "is stock gRPC)");
   app->add_option("--api", flags->apis, "sync, async, callback (default all)");
   app->add_option("--sizes", flags->sizes,
                   "bytes of a message (default 8,64KiB,1MiB)");
@@ -301,6 +303,7 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_flag("--server-role", options->server_role)->group("");
   app->add_flag("--client-role", options->client_role)->group("");
   app->add_option("--server-addresses", flags->server_addresses)->group("");
+  app->add_option("--identity", options->identity)->group("");
 }
 
 absl::Status Finish(const CLI::App& app, const Flags& flags,

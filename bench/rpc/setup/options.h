@@ -21,7 +21,7 @@ namespace bench {
 // range.
 struct RunOptions {
   std::vector<Benchmark> benchmarks = {Benchmark::kLatency};
-  std::vector<Transport> transports = AllTransports();
+  std::vector<Transport> transports = DefaultTransports();
   // True if the user named the transports. Then an unavailable one is an error.
   // Otherwise, only the available ones are measured.
   bool transports_named = false;
@@ -66,6 +66,9 @@ struct RunOptions {
   // The servers that a client of kServers connects to. Empty if the client
   // starts a server.
   std::vector<std::string> server_addresses;
+  // The servers' key and certificate, if a transport has TLS; see
+  // MakeIdentity(). The first process makes them.
+  std::string identity;
   // Roles of child processes, with one transport and API each. A client also
   // has one benchmark.
   bool server_role = false;

@@ -24,6 +24,9 @@ std::vector<std::string> ServerFlags(const RunOptions& options,
   if (!options.record_path.empty()) {
     flags.push_back(absl::StrCat("--record=", options.record_path));
   }
+  if (!options.identity.empty()) {
+    flags.push_back(absl::StrCat("--identity=", options.identity));
+  }
   if (!options.server_device.empty()) {
     flags.push_back(absl::StrCat("--server-device=", options.server_device));
   }

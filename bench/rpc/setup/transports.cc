@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "bench/rpc/setup/identity.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -28,20 +29,25 @@ std::string AbstractSocket() {
                       count.fetch_add(1));
 }
 
-// Returns the PathReport::path of `transport`'s connections; empty for stock
-// gRPC.
+// Returns the PathReport::path of `transport`'s connections; empty if the
+// client is stock gRPC.
 absl::string_view ExpectedPath(Transport transport) {
   switch (transport) {
     case Transport::kTcp:
     case Transport::kUds:
     case Transport::kInproc:
+    case Transport::kTls:
+    case Transport::kPenstockServer:
       return "";
     case Transport::kPenstockTcp:
+    case Transport::kPenstockTls:
       return "tcp";
     case Transport::kShm:
       return "shm";
     case Transport::kVerbs:
       return "verbs";
+    case Transport::kPenstockClient:
+      return "http2";
   }
   return "";
 }
@@ -53,40 +59,54 @@ absl::optional<Options> RequireVerbs(const std::string& device) {
   return options;
 }
 
+// Returns the settings of the side `own`, whose peer is stock gRPC.
+absl::optional<Options> PreferOn(Side own, Side side) {
+  if (own != side) return absl::nullopt;
+  Options options;
+  options.policy = Policy::kPrefer;
+  options.fabrics = std::vector<Fabric>{Fabric::kTcp};
+  return options;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> StockCredentials(
+    Transport transport, const std::string& identity) {
+  if (!HasTls(transport)) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = identity;
+  return grpc::SslCredentials(options);
+}
+
 }  // namespace
 
-absl::optional<Options> PenstockOptions(Transport transport,
+absl::optional<Options> PenstockOptions(Transport transport, Side side,
                                         const std::string& device) {
   switch (transport) {
     case Transport::kTcp:
     case Transport::kUds:
     case Transport::kInproc:
+    case Transport::kTls:
       return absl::nullopt;
     case Transport::kPenstockTcp:
+    case Transport::kPenstockTls:
       return Require(Fabric::kTcp);
     case Transport::kShm:
       return Require(Fabric::kShm);
     case Transport::kVerbs:
       return RequireVerbs(device);
+    case Transport::kPenstockClient:
+      return PreferOn(Side::kClient, side);
+    case Transport::kPenstockServer:
+      return PreferOn(Side::kServer, side);
   }
   return absl::nullopt;
 }
 
 std::string ListenAddress(Transport transport, const std::string& host) {
-  switch (transport) {
-    case Transport::kTcp:
-    case Transport::kPenstockTcp:
-    case Transport::kShm:
-    case Transport::kVerbs:
-      // An address with a colon is IPv6, and needs brackets: "[::1]:0".
-      return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:0")
-                                          : absl::StrCat(host, ":0");
-    case Transport::kUds:
-      return AbstractSocket();
-    case Transport::kInproc:
-      return "";
-  }
-  return "";
+  if (transport == Transport::kUds) return AbstractSocket();
+  if (transport == Transport::kInproc) return "";
+  // An address with a colon is IPv6, and needs brackets: "[::1]:0".
+  return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:0")
+                                      : absl::StrCat(host, ":0");
 }
 
 std::string ConnectAddress(const std::string& listen_address, int port) {
@@ -99,7 +119,8 @@ std::string ConnectAddress(const std::string& listen_address, int port) {
 
 std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
                                            const std::string& address,
-                                           const std::string& device) {
+                                           const std::string& device,
+                                           const std::string& identity) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -108,12 +129,21 @@ std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Ignore HTTP proxies from the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (HasTls(transport)) arguments.SetSslTargetNameOverride(kIdentityName);
   std::shared_ptr<grpc::ChannelCredentials> credentials =
-      grpc::InsecureChannelCredentials();
-  if (const auto options = PenstockOptions(transport, device)) {
+      StockCredentials(transport, identity);
+  if (const auto options = PenstockOptions(transport, Side::kClient, device)) {
     credentials = Credentials(credentials, *options);
   }
   return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+std::shared_ptr<grpc::ServerCredentials> ListenCredentials(
+    Transport transport, const std::string& identity) {
+  if (!HasTls(transport)) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back({identity, identity});
+  return grpc::SslServerCredentials(options);
 }
 
 absl::Status CheckPaths(Transport transport,

@@ -12,15 +12,18 @@
 #include "absl/types/optional.h"
 #include "bench/rpc/message/cell.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/security/server_credentials.h"
 #include "penstock/penstock.h"
 
 namespace penstock {
 namespace bench {
 
-// Returns the settings of one side, or nothing for stock gRPC. The settings
-// require one fabric, so that no other fabric is measured instead. `device` is
-// the RDMA device for verbs; empty means any.
-absl::optional<Options> PenstockOptions(Transport transport,
+enum class Side { kClient, kServer };
+
+// Returns the settings of one side, or nothing for stock gRPC. If both sides
+// are Penstock's, the settings require one fabric, so that no other fabric is
+// measured instead. `device` is the RDMA device for verbs; empty means any.
+absl::optional<Options> PenstockOptions(Transport transport, Side side,
                                         const std::string& device);
 
 // Returns the address for AddListeningPort of a server at `host`, a name or an
@@ -32,10 +35,16 @@ std::string ListenAddress(Transport transport, const std::string& host);
 std::string ConnectAddress(const std::string& listen_address, int port);
 
 // Makes an unconnected channel to `address` with its own connection, without a
-// limit on message size. See PenstockOptions() for `device`. Not for inproc.
+// limit on message size. See PenstockOptions() for `device`. With TLS, the
+// server has `identity`; see MakeIdentity(). Not for inproc.
 std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
                                            const std::string& address,
-                                           const std::string& device);
+                                           const std::string& device,
+                                           const std::string& identity = "");
+
+// Returns the credentials for AddListeningPort.
+std::shared_ptr<grpc::ServerCredentials> ListenCredentials(
+    Transport transport, const std::string& identity);
 
 // Returns OK if `transport` carried a channel with these connections. Otherwise
 // returns UNAVAILABLE with the actual path. Stock transports always pass.
