@@ -1,11 +1,12 @@
 // Compares calls over Penstock with calls over stock gRPC, in one run.
 //
-//   ping_pong [ROUNDS]
+//   ping_pong [--tls] [--only=stock|penstock] [--bytes=N] [ROUNDS]
 //
 // Starts a stock server and client, and the same with Penstock. Measures them
 // alternately, so that both meet the same neighbours. Prints the median of each
-// cell over all rounds, in microseconds. A cell is a kind of client and a size;
-// the server uses the callback API, and echoes.
+// cell over all rounds, in microseconds. A cell is a kind of client and a size.
+// The server uses the callback API, and echoes. Messages are bytes without
+// Protobuf. A stream is one call, in which each message waits for its echo.
 
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -18,25 +19,37 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "greeter.grpc.pb.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/impl/client_unary_call.h"
 #include "penstock/penstock.h"
+#include "tests/e2e/certificates.h"
 
 namespace penstock {
 namespace {
 
-using greeter::Greeter;
-using greeter::HelloReply;
-using greeter::HelloRequest;
+using grpc::ByteBuffer;
 
-enum class Api { kSync, kAsync, kCallback };
-constexpr const char* kApiNames[] = {"sync", "async", "callback"};
-constexpr size_t kSizes[] = {8, 64 * 1024, 1024 * 1024};
+enum class Api { kSync, kAsync, kCallback, kStream };
+constexpr const char* kApiNames[] = {"sync", "async", "callback", "stream"};
 constexpr int kCalls = 200;
+constexpr char kUnary[] = "/bench/Unary";
+constexpr char kStream[] = "/bench/Stream";
+
+struct Flags {
+  bool tls = false;
+  bool stock = true;
+  bool penstock = true;
+  std::vector<size_t> sizes = {8, 64 * 1024, 1024 * 1024};
+  int rounds = 3;
+};
 
 struct Order {
   Api api = Api::kSync;
@@ -49,14 +62,31 @@ Options OptionsFor(bool with_penstock) {
   return options;
 }
 
-class Echo final : public Greeter::CallbackService {
-  grpc::ServerUnaryReactor* SayHello(grpc::CallbackServerContext* context,
-                                     const HelloRequest* request,
-                                     HelloReply* reply) override {
-    reply->set_message(request->name());
-    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+// Echoes each message. A unary call ends with the first echo.
+class Reactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Reactor(bool is_unary) : is_unary_(is_unary) {
+    StartRead(&message_);
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    if (!is_unary_) return StartWrite(&message_);
+    StartWriteAndFinish(&message_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok && !is_unary_) StartRead(&message_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const bool is_unary_;
+  ByteBuffer message_;
+};
+
+class Echo final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    return new Reactor(context->method() == kUnary);
   }
 };
 
@@ -76,15 +106,31 @@ T Get(int fd) {
   return value;
 }
 
-void Serve(bool with_penstock, int port_pipe) {
+std::shared_ptr<grpc::ServerCredentials> ForServer(bool tls) {
+  if (!tls) return grpc::InsecureServerCredentials();
+  const auto& made = e2e::TestCertificates();
+  if (!made) Fail("no certificates: is openssl installed?");
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back(
+      {made->server.key, made->server.certificate});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ForClient(bool tls) {
+  if (!tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = e2e::TestCertificates()->authority.certificate;
+  return grpc::SslCredentials(options);
+}
+
+void Serve(bool with_penstock, bool tls, int port_pipe) {
   grpc::ServerBuilder builder;
   Enable(&builder, OptionsFor(with_penstock));
   builder.SetMaxReceiveMessageSize(-1);
   Echo service;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
-  builder.RegisterService(&service);
+  builder.AddListeningPort("127.0.0.1:0", ForServer(tls), &port);
+  builder.RegisterCallbackGenericService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) Fail("no server");
   Put(port_pipe, port);
@@ -93,48 +139,85 @@ void Serve(bool with_penstock, int port_pipe) {
 
 class Client {
  public:
-  Client(bool with_penstock, int port) {
+  Client(bool with_penstock, bool tls, int port) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = Greeter::NewStub(grpc::CreateCustomChannel(
+    channel_ = grpc::CreateCustomChannel(
         "ipv4:127.0.0.1:" + std::to_string(port),
-        Credentials(grpc::InsecureChannelCredentials(),
-                    OptionsFor(with_penstock)),
-        arguments));
+        Credentials(ForClient(tls), OptionsFor(with_penstock)), arguments);
+    stub_ = std::make_unique<grpc::GenericStub>(channel_);
   }
 
-  // Returns the microseconds of one call.
-  double Call(const Order& order) {
-    HelloRequest request;
-    request.set_name(std::string(order.size, 'x'));
-    HelloReply reply;
-    const auto begin = std::chrono::steady_clock::now();
-    const grpc::Status status = CallBy(order.api, request, &reply);
-    const auto end = std::chrono::steady_clock::now();
-    if (!status.ok()) Fail(status.error_message());
-    if (reply.message().size() != order.size) Fail("a wrong answer");
-    return std::chrono::duration<double, std::micro>(end - begin).count();
+  // Returns the microseconds of each call.
+  std::vector<double> Calls(const Order& order, int calls) {
+    std::vector<double> times;
+    std::unique_ptr<Stream> stream;
+    if (order.api == Api::kStream) stream = std::make_unique<Stream>(this);
+    for (int i = 0; i < calls; ++i) {
+      const grpc::Slice slice(std::string(order.size, 'x'));
+      const ByteBuffer request(&slice, 1);
+      ByteBuffer reply;
+      const auto begin = std::chrono::steady_clock::now();
+      const grpc::Status status = stream ? stream->Call(request, &reply)
+                                         : CallBy(order.api, request, &reply);
+      const auto end = std::chrono::steady_clock::now();
+      if (!status.ok()) Fail(status.error_message());
+      if (reply.Length() != order.size) Fail("a wrong answer");
+      times.push_back(
+          std::chrono::duration<double, std::micro>(end - begin).count());
+    }
+    return times;
   }
 
  private:
-  grpc::Status CallBy(Api api, const HelloRequest& request, HelloReply* reply) {
-    switch (api) {
-      case Api::kSync: {
-        grpc::ClientContext context;
-        return stub_->SayHello(&context, request, reply);
-      }
-      case Api::kAsync:
-        return CallAsync(request, reply);
-      case Api::kCallback:
-        break;
+  // One call with many messages.
+  class Stream {
+   public:
+    explicit Stream(Client* client) : queue_(&client->queue_) {
+      stream_ = client->stub_->PrepareCall(&context_, kStream, queue_);
+      stream_->StartCall(this);
+      Wait(1);
     }
-    return CallBack(request, reply);
+    ~Stream() {
+      grpc::Status status;
+      stream_->WritesDone(this);
+      stream_->Finish(&status, this);
+      Wait(2);
+    }
+    grpc::Status Call(const ByteBuffer& request, ByteBuffer* reply) {
+      stream_->Read(reply, this);
+      stream_->Write(request, this);
+      Wait(2);
+      return grpc::Status::OK;
+    }
+
+   private:
+    void Wait(int operations) {
+      void* tag;
+      bool ok;
+      for (int i = 0; i < operations; ++i) queue_->Next(&tag, &ok);
+    }
+
+    grpc::CompletionQueue* const queue_;
+    grpc::ClientContext context_;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  };
+
+  grpc::Status CallBy(Api api, const ByteBuffer& request, ByteBuffer* reply) {
+    if (api == Api::kAsync) return CallAsync(request, reply);
+    if (api == Api::kCallback) return CallBack(request, reply);
+    grpc::ClientContext context;
+    const grpc::internal::RpcMethod method(
+        kUnary, grpc::internal::RpcMethod::NORMAL_RPC);
+    return grpc::internal::BlockingUnaryCall(channel_.get(), method, &context,
+                                             request, reply);
   }
 
-  grpc::Status CallAsync(const HelloRequest& request, HelloReply* reply) {
+  grpc::Status CallAsync(const ByteBuffer& request, ByteBuffer* reply) {
     grpc::ClientContext context;
     grpc::Status status;
-    auto call = stub_->AsyncSayHello(&context, request, &queue_);
+    auto call = stub_->PrepareUnaryCall(&context, kUnary, request, &queue_);
+    call->StartCall();
     call->Finish(reply, &status, this);
     void* tag;
     bool ok;
@@ -142,36 +225,41 @@ class Client {
     return status;
   }
 
-  grpc::Status CallBack(const HelloRequest& request, HelloReply* reply) {
+  grpc::Status CallBack(const ByteBuffer& request, ByteBuffer* reply) {
     grpc::ClientContext context;
     std::mutex mu;
     std::condition_variable changed;
     bool done = false;
     grpc::Status status;
-    stub_->async()->SayHello(&context, &request, reply, [&](grpc::Status s) {
-      std::lock_guard<std::mutex> lock(mu);
-      status = std::move(s);
-      done = true;
-      changed.notify_one();
-    });
+    stub_->UnaryCall(&context, kUnary, grpc::StubOptions(), &request, reply,
+                     [&](grpc::Status s) {
+                       std::lock_guard<std::mutex> lock(mu);
+                       status = std::move(s);
+                       done = true;
+                       changed.notify_one();
+                     });
     std::unique_lock<std::mutex> lock(mu);
     changed.wait(lock, [&] { return done; });
     return status;
   }
 
-  std::unique_ptr<Greeter::Stub> stub_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<grpc::GenericStub> stub_;
   grpc::CompletionQueue queue_;
 };
 
-void ServeOrders(bool with_penstock, int port, int orders, int results) {
-  Client client(with_penstock, port);
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void ServeOrders(bool with_penstock, bool tls, int port, int orders,
+                 int results) {
+  Client client(with_penstock, tls, port);
   for (;;) {
     const Order order = Get<Order>(orders);
-    for (int i = 0; i < kCalls / 10; ++i) client.Call(order);
-    std::vector<double> times;
-    for (int i = 0; i < kCalls; ++i) times.push_back(client.Call(order));
-    std::nth_element(times.begin(), times.begin() + kCalls / 2, times.end());
-    Put(results, times[kCalls / 2]);
+    client.Calls(order, kCalls / 10);
+    Put(results, Median(client.Calls(order, kCalls)));
   }
 }
 
@@ -189,12 +277,13 @@ void Start(const Main& main) {
 // A server and a client, in processes of their own.
 class Side {
  public:
-  explicit Side(bool with_penstock) {
+  Side(bool with_penstock, bool tls) {
     int port_pipe[2], orders[2], results[2];
     if (pipe(port_pipe) + pipe(orders) + pipe(results) != 0) Fail("pipe");
-    Start([&] { Serve(with_penstock, port_pipe[1]); });
+    Start([&] { Serve(with_penstock, tls, port_pipe[1]); });
     const int port = Get<int>(port_pipe[0]);
-    Start([&] { ServeOrders(with_penstock, port, orders[0], results[1]); });
+    Start(
+        [&] { ServeOrders(with_penstock, tls, port, orders[0], results[1]); });
     orders_ = orders[1];
     results_ = results[0];
   }
@@ -209,40 +298,62 @@ class Side {
   int results_ = -1;
 };
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+// Prints one line. A side that does not run counts as 0.
+void Print(const Order& order, Side* stock, Side* ours, int rounds) {
+  std::vector<double> of_stock, of_ours;
+  for (int round = 0; round < rounds; ++round) {
+    of_stock.push_back(stock == nullptr ? 0 : stock->Measure(order));
+    of_ours.push_back(ours == nullptr ? 0 : ours->Measure(order));
+  }
+  const double theirs = Median(of_stock), mine = Median(of_ours);
+  std::printf("%-9s %8zu %10.1f %10.1f %7.2f\n",
+              kApiNames[static_cast<int>(order.api)], order.size, theirs, mine,
+              mine > 0 ? theirs / mine : 0);
+  std::fflush(stdout);
 }
 
-int Main(int rounds) {
-  Side stock(false), ours(true);
+int Run(const Flags& flags) {
+  if (flags.tls) (void)e2e::TestCertificates();  // for all processes
+  std::unique_ptr<Side> stock, ours;
+  if (flags.stock) stock = std::make_unique<Side>(false, flags.tls);
+  if (flags.penstock) ours = std::make_unique<Side>(true, flags.tls);
   std::printf("%-9s %8s %10s %10s %7s\n", "client", "bytes", "stock",
               "penstock", "factor");
-  for (size_t size : kSizes) {
-    for (Api api : {Api::kSync, Api::kAsync, Api::kCallback}) {
-      std::vector<double> of_stock, of_ours;
-      for (int round = 0; round < rounds; ++round) {
-        of_stock.push_back(stock.Measure({api, size}));
-        of_ours.push_back(ours.Measure({api, size}));
-      }
-      const double theirs = Median(of_stock), mine = Median(of_ours);
-      std::printf("%-9s %8zu %10.1f %10.1f %7.2f\n",
-                  kApiNames[static_cast<int>(api)], size, theirs, mine,
-                  theirs / mine);
-      std::fflush(stdout);
+  for (size_t size : flags.sizes) {
+    for (Api api : {Api::kSync, Api::kAsync, Api::kCallback, Api::kStream}) {
+      Print({api, size}, stock.get(), ours.get(), flags.rounds);
     }
   }
   return 0;
+}
+
+// Returns false for an unknown argument.
+bool Parse(const std::string& argument, Flags* flags) {
+  if (argument == "--tls") {
+    flags->tls = true;
+  } else if (argument == "--only=stock") {
+    flags->penstock = false;
+  } else if (argument == "--only=penstock") {
+    flags->stock = false;
+  } else if (argument.rfind("--bytes=", 0) == 0) {
+    flags->sizes = {std::strtoul(argument.c_str() + 8, nullptr, 10)};
+  } else {
+    flags->rounds = std::atoi(argument.c_str());
+  }
+  return flags->rounds > 0;
 }
 
 }  // namespace
 }  // namespace penstock
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 3;
-  if (rounds < 1 || argc > 2) {
-    std::fprintf(stderr, "usage: ping_pong [ROUNDS]\n");
+  penstock::Flags flags;
+  for (int i = 1; i < argc; ++i) {
+    if (penstock::Parse(argv[i], &flags)) continue;
+    std::fprintf(stderr,
+                 "usage: ping_pong [--tls] [--only=stock|penstock] "
+                 "[--bytes=N] [ROUNDS]\n");
     return 2;
   }
-  return penstock::Main(rounds);
+  return penstock::Run(flags);
 }
