@@ -25,11 +25,15 @@ class Connection::Section {
   ~Section() {
     connection_->mu_.AssertHeld();
     connection_->SettleLocked(&ended_);
+    const std::vector<memory::Payload> released =
+        connection_->stream_.TakeReleased();
     connection_->mu_.Unlock();
-    for (auto& [callback, status] : ended_) {
-      connection_->crew_->Run(
-          [callback = std::move(callback),
-           status = std::move(status)]() mutable { callback(status); });
+    for (EndedOperation& operation : ended_) {
+      if (operation.callback == nullptr) continue;
+      connection_->crew_->Run([callback = std::move(operation.callback),
+                               status = std::move(operation.status)]() mutable {
+        callback(status);
+      });
     }
   }
   Section(const Section&) = delete;
@@ -73,17 +77,17 @@ bool Connection::ReadNowLocked(SliceBuffer* buffer) {
 
 bool Connection::Write(Callback on_written, SliceBuffer* data,
                        Endpoint::WriteArgs args) {
+  TcpWriter::Item item;  // outlives the section, and may keep the bytes
+  item.args = std::move(args);
+  data->Swap(item.bytes);
   Section section(this);
   mu_.AssertHeld();
   if (stream_.on_path() && failure_.ok() && !stream_.has_lost_path()) {
-    stream_.Write(TakePayload(data));
+    stream_.Write(TakePayload(&item.bytes));
     if (stream_.idle()) return true;
     on_written_ = std::move(on_written);
     return false;
   }
-  TcpWriter::Item item;
-  item.args = std::move(args);
-  data->Swap(item.bytes);
   stream_.CountWritten(item.bytes.Length());
   writer_.Push(std::move(item));
   WriteTcpLocked(section.ended());
@@ -125,6 +129,7 @@ void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
 }
 
 void Connection::Close() {
+  memory::Payload unsent;
   std::unique_ptr<Endpoint> tcp;
   std::unique_ptr<PathWatch> watch;
   std::unique_ptr<fabric::PendingConnect> attempt;
@@ -137,7 +142,7 @@ void Connection::Close() {
     attempt = std::move(attempt_);
     if (stream_.path() != nullptr) {
       stream_.LosePath(absl::UnavailableError("closed"));
-      (void)stream_.LeavePath();
+      unsent = stream_.LeavePath();
     }
   }
 }
@@ -168,18 +173,19 @@ void Connection::TakeTcpLocked(const absl::Status& status) {
     return;
   }
   const memory::Payload input = TakePayload(&tcp_input_);
+  tcp_input_.Clear();
   for (const memory::Bytes& piece : input.pieces()) stream_.OnTcp(piece);
 }
 
 void Connection::OnTcpWritten(const absl::Status& status) {
-  Callback done;
+  TcpWriter::Item item;
   {
     Section section(this);
     mu_.AssertHeld();
-    done = writer_.Finish();
+    item = writer_.Finish();
     if (!status.ok()) FailLocked(status);
   }
-  if (done != nullptr) done(status);
+  if (item.done != nullptr) item.done(status);
 }
 
 void Connection::FailLocked(const absl::Status& status) {
@@ -235,33 +241,34 @@ void Connection::SettleReadLocked(Ended* ended) {
   ReadNowLocked(read_buffer_);
   const bool has_read = read_buffer_->Length() > 0;
   if (!has_read && failure_.ok()) return;
-  ended->emplace_back(std::move(on_read_),
-                      has_read ? absl::OkStatus() : failure_);
+  ended->push_back(
+      {std::move(on_read_), has_read ? absl::OkStatus() : failure_, {}});
   on_read_ = nullptr;
 }
 
 void Connection::SettleWriteLocked(Ended* ended) {
   if (!failure_.ok()) {
-    for (Callback& done : writer_.DropWaiting()) {
-      ended->emplace_back(std::move(done), failure_);
+    for (TcpWriter::Item& item : writer_.TakeWaiting()) {
+      ended->push_back({std::move(item.done), failure_, std::move(item.bytes)});
     }
   }
   if (on_written_ == nullptr || (failure_.ok() && !stream_.idle())) return;
-  ended->emplace_back(std::move(on_written_), failure_);
+  ended->push_back({std::move(on_written_), failure_, {}});
   on_written_ = nullptr;
 }
 
 void Connection::WriteTcpLocked(Ended* ended) {
   while (tcp_ != nullptr && failure_.ok() && writer_.is_ready()) {
-    Callback done;
+    TcpWriter::Item item;
     const bool finished = writer_.StartNext(
         tcp_.get(),
         [self = shared_from_this()](absl::Status status) {
           self->OnTcpWritten(status);
         },
-        &done);
+        &item);
     if (!finished) return;
-    if (done != nullptr) ended->emplace_back(std::move(done), absl::OkStatus());
+    ended->push_back(
+        {std::move(item.done), absl::OkStatus(), std::move(item.bytes)});
   }
 }
 

@@ -61,9 +61,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Description Describe();
 
  private:
-  // Callbacks of operations that have ended, to be called without the lock.
-  using Ended = std::vector<std::pair<Callback, absl::Status>>;
-  // A section: holds the lock, settles at its end, then calls the callbacks.
+  // An operation that has ended. Without the lock, the callback is called, and
+  // the bytes are dropped.
+  struct EndedOperation {
+    Callback callback;  // may be null
+    absl::Status status;
+    SliceBuffer bytes;
+  };
+  using Ended = std::vector<EndedOperation>;
+  // A section: holds the lock, settles at its end, then calls the callbacks and
+  // drops bytes that are not needed any more.
   class Section;
 
   void OnTcpRead(const absl::Status& status);

@@ -1,5 +1,6 @@
 #include "transport/event_engine/slices.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -45,7 +46,11 @@ memory::Payload TakePayload(SliceBuffer* slices) {
   if (size <= kCopiedBytes && slices->Count() > 1) {
     absl::StatusOr<memory::Block> block = memory::AllocateBlock(size);
     if (block.ok()) {
-      slices->MoveFirstNBytesIntoBuffer(size, block->data.get());
+      uint8_t* end = block->data.get();
+      for (size_t i = 0; i < slices->Count(); ++i) {
+        const Slice slice = slices->RefSlice(i);
+        end = std::copy_n(slice.data(), slice.size(), end);
+      }
       payload.Append(block->AsBytes());
       return payload;
     }

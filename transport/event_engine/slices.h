@@ -10,7 +10,8 @@
 namespace penstock {
 namespace event_engine {
 
-// Moves all slices out of `slices`. The result owns them.
+// Returns the bytes of `slices`. The result owns the slices; or it is a copy,
+// and `slices` still has them.
 memory::Payload TakePayload(
     grpc_event_engine::experimental::SliceBuffer* slices);
 // Appends `payload` to `slices`, which then share its owners.

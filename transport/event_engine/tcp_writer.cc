@@ -5,8 +5,7 @@
 namespace penstock {
 namespace event_engine {
 
-bool TcpWriter::StartNext(Endpoint* endpoint, Callback on_written,
-                          Callback* done) {
+bool TcpWriter::StartNext(Endpoint* endpoint, Callback on_written, Item* done) {
   Item& item = items_.front();
   writes_ = true;
   if (!endpoint->Write(std::move(on_written), &item.bytes,
@@ -17,22 +16,20 @@ bool TcpWriter::StartNext(Endpoint* endpoint, Callback on_written,
   return true;
 }
 
-TcpWriter::Callback TcpWriter::Finish() {
-  Callback done = std::move(items_.front().done);
+TcpWriter::Item TcpWriter::Finish() {
+  Item item = std::move(items_.front());
   items_.pop_front();
   writes_ = false;
-  return done;
+  return item;
 }
 
-std::vector<TcpWriter::Callback> TcpWriter::DropWaiting() {
-  std::vector<Callback> dropped;
+std::vector<TcpWriter::Item> TcpWriter::TakeWaiting() {
+  std::vector<Item> taken;
   while (items_.size() > (writes_ ? 1 : 0)) {
-    if (items_.back().done != nullptr) {
-      dropped.push_back(std::move(items_.back().done));
-    }
+    taken.push_back(std::move(items_.back()));
     items_.pop_back();
   }
-  return dropped;
+  return taken;
 }
 
 }  // namespace event_engine

@@ -35,12 +35,13 @@ class TcpWriter {
   void SetLastDone(Callback done) { items_.back().done = std::move(done); }
   // Starts the next write, unless one is in progress. `on_written` is called
   // without the owner's lock; the owner then calls Finish(). Returns true, with
-  // the item's callback in `*done`, if the write completed at once.
-  bool StartNext(Endpoint* endpoint, Callback on_written, Callback* done);
-  // Ends the write in progress. Returns its callback.
-  Callback Finish();
-  // Drops the writes that have not started. Returns their callbacks.
-  std::vector<Callback> DropWaiting();
+  // the item in `*done`, if the write completed at once.
+  bool StartNext(Endpoint* endpoint, Callback on_written, Item* done);
+  // Ends and returns the write in progress. The owner drops an item without its
+  // lock, because a program's function may run when bytes are dropped.
+  Item Finish();
+  // Removes and returns the writes that have not started.
+  std::vector<Item> TakeWaiting();
   bool idle() const { return items_.empty(); }
   // Returns true if StartNext() would start a write.
   bool is_ready() const { return !items_.empty() && !writes_; }

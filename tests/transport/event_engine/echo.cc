@@ -105,9 +105,8 @@ bool EchoCall::WaitFor(void* tag) {
   return ok;
 }
 
-bool EchoCall::Send(const std::string& message) {
-  const grpc::Slice slice(message);
-  stream_->Write(grpc::ByteBuffer(&slice, 1), this);
+bool EchoCall::Send(const grpc::Slice& message) {
+  stream_->Write(grpc::ByteBuffer(&message, 1), this);
   return WaitFor(this);
 }
 

@@ -60,7 +60,8 @@ class EchoCall {
 
   // Sends and receives in any order, at most one of each at a time. Return
   // false if the call has ended.
-  bool Send(const std::string& message);
+  bool Send(const std::string& message) { return Send(grpc::Slice(message)); }
+  bool Send(const grpc::Slice& message);
   bool Receive(std::string* message);
   grpc::Status Finish();
 

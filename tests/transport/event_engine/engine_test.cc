@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/certificates.h"
 #include "tests/transport/event_engine/echo.h"
@@ -96,6 +97,39 @@ TEST(EngineTest, StreamOverShm) {
     ASSERT_EQ(echo, text);
   }
   EXPECT_TRUE(call.Finish().ok());
+}
+
+// The destroy function takes the locks of all connections. Without retries,
+// gRPC keeps no reference to a sent message.
+TEST(EngineTest, DestroyFunctionOfASliceMayUseTheLibrary) {
+  struct Sent {
+    std::shared_ptr<grpc::Channel> channel;
+    std::string bytes;
+    absl::Notification destroyed;
+  };
+  EchoServer server(kPenstock);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  auto channel = grpc::CreateCustomChannel(
+      server.target(),
+      Credentials(grpc::InsecureChannelCredentials(), kPenstock), arguments);
+  ASSERT_TRUE(ReachesShm(channel, server.target()));
+  for (size_t size : {size_t{1}, size_t{4000}, size_t{1000000}}) {
+    Sent sent{channel, std::string(size, 'x'), {}};
+    const auto destroy = [](void* argument) {
+      auto* const sent = static_cast<Sent*>(argument);
+      (void)DescribePaths(*sent->channel);
+      sent->destroyed.Notify();
+    };
+    EchoCall call(channel);
+    ASSERT_TRUE(call.Send(
+        grpc::Slice(&sent.bytes[0], sent.bytes.size(), destroy, &sent)));
+    std::string echo;
+    ASSERT_TRUE(call.Receive(&echo));
+    EXPECT_EQ(echo, sent.bytes);
+    EXPECT_TRUE(call.Finish().ok());
+    sent.destroyed.WaitForNotification();
+  }
 }
 
 TEST(EngineTest, StockClient) {

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -52,6 +53,11 @@ class MovableStream final : public fabric::EndpointEvents {
   void Pump() { outgoing_.Pump(); }
   // Sends a packet without bytes, so that the path rings the peer again.
   void Nudge();
+  // Returns sent bytes that are not needed any more. Drop them without the
+  // lock: a program's function may then run.
+  std::vector<memory::Payload> TakeReleased() {
+    return outgoing_.TakeReleased();
+  }
   // Returns true if all bytes are on TCP or on the path.
   bool idle() const { return outgoing_.idle(); }
 

@@ -101,7 +101,7 @@ bool Outgoing::SendRegion(size_t size, bool* exposed) {
       path_->Expose(FirstWaiting(size), kMaxParts);
   *exposed = exposure.ok();
   if (!exposure.ok()) return false;
-  TakeWaiting(size);
+  released_.push_back(TakeWaiting(size));  // perhaps copied
   Packet packet;
   packet.kind = Packet::Kind::kRegion;
   packet.offset = sent_;
@@ -155,6 +155,7 @@ absl::Status Outgoing::Acknowledge(uint64_t offset) {
   acknowledged_ = offset;
   while (!kept_.empty() && kept_.front().end <= offset) {
     if (!kept_.front().region.empty()) path_->Withdraw(kept_.front().region);
+    released_.push_back(std::move(kept_.front().bytes));
     kept_.pop_front();
   }
   return absl::OkStatus();
@@ -171,19 +172,24 @@ memory::Payload Outgoing::MoveBack() {
   stuck_.clear();
   memory::Payload back;
   if (has_begun_) back.Append(NewMark());
-  for (const Kept& kept : kept_) {
+  for (Kept& kept : kept_) {
     const uint64_t begin = kept.end - kept.bytes.size();
     const uint64_t skip = acknowledged_ > begin ? acknowledged_ - begin : 0;
     for (memory::Bytes& piece :
          kept.bytes.Part(skip, kept.bytes.size() - skip)) {
       back.Append(std::move(piece));
     }
+    released_.push_back(std::move(kept.bytes));
   }
   kept_.clear();
   for (memory::Bytes& piece : waiting_) back.Append(std::move(piece));
   waiting_.clear();
   sent_ = end_;
   return back;
+}
+
+std::vector<memory::Payload> Outgoing::TakeReleased() {
+  return std::exchange(released_, {});
 }
 
 }  // namespace event_engine

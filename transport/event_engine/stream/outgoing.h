@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -62,6 +63,9 @@ class Outgoing {
   // the mark, and all bytes that are not acknowledged. There is no mark if the
   // path did not even take kBegin. Requires on_path().
   memory::Payload MoveBack();
+  // Returns bytes that this object needs no longer. The caller drops them
+  // without its lock, because a program's function may then run.
+  std::vector<memory::Payload> TakeReleased();
 
  private:
   // Bytes on the path that are not acknowledged.
@@ -92,6 +96,7 @@ class Outgoing {
   uint64_t told_ = 0;          // the last acknowledgement that was sent
   std::deque<memory::Bytes> waiting_;
   std::deque<Kept> kept_;
+  std::vector<memory::Payload> released_;
   // A packet for which the path had no room. Sent before all others.
   std::string stuck_;
 };

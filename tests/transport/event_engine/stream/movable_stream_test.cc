@@ -70,6 +70,25 @@ TEST(MovableStreamTest, PathThatNobodyAnsweredIsLostWithoutAMark) {
   pair.ExpectNoError();
 }
 
+// Dropping a program's bytes may call the program, which the lock forbids.
+TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
+  Pair pair;
+  pair.NewLink();
+  pair.Move(0);
+  pair.Move(1);
+  pair.PollAll();
+  memory::Bytes bytes = BytesOf("bytes");
+  const std::weak_ptr<const void> owner = bytes.owner;
+  pair.ends[0].stream.Write(memory::Payload(std::move(bytes)));
+  pair.ends[1].stream.Poll();
+  EXPECT_EQ(TextOf(pair.ends[1].stream.Take()), "bytes");
+  pair.ends[1].stream.Nudge();  // acknowledges
+  pair.ends[0].stream.Poll();
+  EXPECT_FALSE(owner.expired());
+  EXPECT_EQ(pair.ends[0].stream.TakeReleased().size(), 1u);
+  EXPECT_TRUE(owner.expired());
+}
+
 TEST(MovableStreamTest, KeptBytesAreLimited) {
   Pair pair;
   pair.options.credits = 1 << 20;
