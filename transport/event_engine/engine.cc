@@ -37,6 +37,40 @@ absl::optional<Settings> SettingsOf(const EndpointConfig& config) {
   return all_settings()->all[index];
 }
 
+// The functions that gRPC gave to a listener. gRPC frees what `on_accept` uses
+// when `on_shutdown` runs. Therefore each wrapping that may call Accept() has a
+// reference, and the last reference calls `on_shutdown`.
+class Acceptor {
+ public:
+  Acceptor(EventEngine::Listener::AcceptCallback on_accept,
+           absl::AnyInvocable<void(absl::Status)> on_shutdown)
+      : on_accept_(std::move(on_accept)),
+        on_shutdown_(std::move(on_shutdown)) {}
+  ~Acceptor() {
+    if (is_shut_down_) on_shutdown_(status_);
+  }
+
+  void Accept(absl::StatusOr<std::unique_ptr<EventEngine::Endpoint>> endpoint,
+              MemoryAllocator allocator) {
+    if (!endpoint.ok()) {
+      return base::WarnOfStranger(endpoint.status().message());
+    }
+    on_accept_(*std::move(endpoint), std::move(allocator));
+  }
+  // The inner listener accepts nothing more. Call this before the inner
+  // listener's reference is dropped.
+  void ShutDown(absl::Status status) {
+    status_ = std::move(status);
+    is_shut_down_ = true;
+  }
+
+ private:
+  EventEngine::Listener::AcceptCallback on_accept_;
+  absl::AnyInvocable<void(absl::Status)> on_shutdown_;
+  absl::Status status_;
+  bool is_shut_down_ = false;
+};
+
 // Opens a meeting place for each bound address.
 class Listener final : public EventEngine::Listener {
  public:
@@ -101,25 +135,29 @@ absl::StatusOr<std::unique_ptr<EventEngine::Listener>> Engine::CreateListener(
                                   config, std::move(memory_allocator_factory));
   }
   auto places = std::make_shared<MeetingPlaces>(*settings);
-  // Shared, because a wrapped endpoint may come later.
-  auto accept =
-      std::make_shared<Listener::AcceptCallback>(std::move(on_accept));
-  auto inner = inner_->CreateListener(
-      [places, accept, crew = crew_](std::unique_ptr<Endpoint> tcp,
-                                     MemoryAllocator allocator) {
-        auto memory = std::make_shared<MemoryAllocator>(std::move(allocator));
-        places->WrapAccepted(
-            std::move(tcp), crew,
-            [accept,
-             memory](absl::StatusOr<std::unique_ptr<Endpoint>> endpoint) {
-              if (endpoint.ok()) {
-                (*accept)(*std::move(endpoint), std::move(*memory));
-              } else {
-                base::WarnOfStranger(endpoint.status().message());
-              }
-            });
-      },
-      std::move(on_shutdown), config, std::move(memory_allocator_factory));
+  auto acceptor =
+      std::make_shared<Acceptor>(std::move(on_accept), std::move(on_shutdown));
+  // The inner listener may keep `accept` for longer than its own on_shutdown.
+  std::weak_ptr<Acceptor> weak = acceptor;
+  auto accept = [places, weak, crew = crew_](std::unique_ptr<Endpoint> tcp,
+                                             MemoryAllocator allocator) {
+    std::shared_ptr<Acceptor> acceptor = weak.lock();
+    if (acceptor == nullptr) return;
+    auto memory = std::make_shared<MemoryAllocator>(std::move(allocator));
+    places->WrapAccepted(
+        std::move(tcp), crew,
+        [acceptor, memory](absl::StatusOr<std::unique_ptr<Endpoint>> endpoint) {
+          acceptor->Accept(std::move(endpoint), std::move(*memory));
+        });
+  };
+  auto shut_down = [acceptor =
+                        std::move(acceptor)](absl::Status status) mutable {
+    acceptor->ShutDown(std::move(status));
+    acceptor.reset();
+  };
+  auto inner =
+      inner_->CreateListener(std::move(accept), std::move(shut_down), config,
+                             std::move(memory_allocator_factory));
   if (!inner.ok()) return inner.status();
   return std::make_unique<event_engine::Listener>(*std::move(inner), places);
 }
