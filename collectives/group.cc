@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +16,10 @@ namespace penstock::collectives {
 namespace {
 
 using tensor::DType;
+
+// Limits the bytes of a buffer: no address space has more. A message of more
+// parts than an uint32_t counts is therefore impossible.
+constexpr int64_t kMostBytes = int64_t{1} << 47;
 
 absl::Status CheckApart(const void* in, size_t in_bytes, const void* out,
                         size_t out_bytes) {
@@ -37,8 +40,8 @@ absl::Status CheckPlaceOrApart(const void* part, size_t part_bytes,
 }  // namespace
 
 absl::Status Group::CheckCall(const Call& call, int blocks) const {
-  const auto most = std::numeric_limits<int64_t>::max() / blocks /
-                    static_cast<int64_t>(tensor::ElementSize(call.dtype));
+  const int64_t most = kMostBytes / blocks /
+                       static_cast<int64_t>(tensor::ElementSize(call.dtype));
   if (call.count < 0 || call.count > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("count is ", call.count, ", expected 0 to ", most));
