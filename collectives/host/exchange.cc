@@ -182,6 +182,9 @@ absl::Status Exchange::Compare(const CallWords& call) {
           peer->control().calls[posts_ % 2][i].load(std::memory_order_relaxed);
     }
     if (other == call) continue;
+    // After an abort, threads that know of it may call something else.
+    absl::Status ended = watch_.Ended();
+    if (!ended.ok()) return ended;
     return watch_.End(
         Fault::kMismatch, rank,
         absl::StrCat("rank ", rank, " calls ", Describe(other), ", rank ",

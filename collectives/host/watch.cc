@@ -16,6 +16,12 @@
 #include "transport/base/steady_time.h"
 
 namespace penstock::collectives {
+namespace {
+
+// Returns the fault of a `failure` word.
+Fault FaultOf(uint32_t failure) { return static_cast<Fault>(failure & 0xFF); }
+
+}  // namespace
 
 absl::Status Watch::Ready() {
   if (has_ended_.load(std::memory_order_acquire)) {
@@ -24,6 +30,32 @@ absl::Status Watch::Ready() {
   }
   if (!aborted_.load(std::memory_order_relaxed)) return absl::OkStatus();
   return End(Fault::kAborted, own_rank(), "");
+}
+
+absl::Status Watch::Ended() {
+  absl::Status ready = Ready();
+  if (!ready.ok()) return ready;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const uint32_t failure = ReportOf(rank);
+    if (failure == 0 || FaultOf(failure) == Fault::kMismatch) continue;
+    return EndAsReported(rank, failure);
+  }
+  return absl::OkStatus();
+}
+
+uint32_t Watch::ReportOf(int rank) const {
+  const auto& peer = members_->peers[rank];
+  return peer == nullptr
+             ? 0
+             : peer->control().failure.load(std::memory_order_acquire);
+}
+
+absl::Status Watch::EndAsReported(int rank, uint32_t failure) {
+  const Fault fault = FaultOf(failure);
+  const auto culprit = static_cast<int>(failure >> 8);
+  return End(fault, culprit,
+             absl::StrCat("rank ", culprit, " ", Text(fault), ", as rank ",
+                          rank, " reports"));
 }
 
 absl::Status Watch::Look(Wait* wait) {
@@ -47,17 +79,10 @@ absl::Status Watch::Look(Wait* wait) {
 // have come by now, the report is of a later call.
 absl::Status Watch::LookForReports(Wait* wait) {
   for (int rank = 0; rank < ranks(); ++rank) {
-    const auto& peer = members_->peers[rank];
-    if (peer == nullptr) continue;
-    const uint32_t failure =
-        peer->control().failure.load(std::memory_order_acquire);
+    const uint32_t failure = ReportOf(rank);
     if (failure == 0) continue;
     if (AllCame(*wait)) return absl::OkStatus();
-    const auto fault = static_cast<Fault>(failure & 0xFF);
-    const auto culprit = static_cast<int>(failure >> 8);
-    return End(fault, culprit,
-               absl::StrCat("rank ", culprit, " ", Text(fault), ", as rank ",
-                            rank, " reports"));
+    return EndAsReported(rank, failure);
   }
   return absl::OkStatus();
 }

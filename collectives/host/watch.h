@@ -46,6 +46,9 @@ class Watch {
 
   // Returns the error that ended the group, or OK.
   absl::Status Ready();
+  // Returns the error that ended the group at this rank, or at a peer, unless
+  // that peer found a mismatch. Otherwise returns OK.
+  absl::Status Ended();
   // Returns the error of a rank that will not come, or OK.
   absl::Status Look(Wait* wait);
   // Ends the group, and tells the peers. Returns the error that ended the
@@ -59,6 +62,9 @@ class Watch {
   int ranks() const { return static_cast<int>(members_->peers.size()); }
   bool AllCame(const Wait& wait) const;
 
+  // Returns the fault that a peer has reported, or 0, as in its `failure`.
+  uint32_t ReportOf(int rank) const;
+  absl::Status EndAsReported(int rank, uint32_t failure);
   absl::Status LookForReports(Wait* wait);
   absl::Status LookForDeaths(Wait* wait);
   absl::Status LookForSilence(Wait* wait);

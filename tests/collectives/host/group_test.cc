@@ -10,6 +10,7 @@
 #include <future>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -153,6 +154,36 @@ TEST(HostGroup, AbortEndsTheOperationsOfAllRanks) {
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
     EXPECT_EQ(Text(status).substr(0, 24), "rank 2 aborted the group");
   });
+}
+
+// Rank 0 most likely waits in its barrier by then.
+TEST(HostGroup, AnAbortDuringAWaitIsNoMismatch) {
+  for (int round = 0; round < 20; ++round) {
+    std::promise<void> aborted;
+    std::promise<void> knows;
+    RunRanks(Ranks(2), [&](HostGroup* group) {
+      absl::Status status;
+      if (group->rank() == 0) {
+        std::atomic<bool> begins{false};
+        std::thread waiter([&] {
+          begins = true;
+          status = group->Barrier();
+        });
+        while (!begins) std::this_thread::yield();
+        for (int i = 0; i < 50; ++i) std::this_thread::yield();
+        group->Abort();
+        aborted.set_value();
+        waiter.join();
+        knows.get_future().wait();
+      } else {
+        aborted.get_future().wait();
+        int8_t value = 0;
+        status = group->Broadcast(DType::kInt8, &value, 1, 0);
+        knows.set_value();
+      }
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    });
+  }
 }
 
 // Rank 0 has come to the barrier before it gives up. Rank 1 would wait for
