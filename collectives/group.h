@@ -77,8 +77,9 @@ class Group {
   absl::Status Barrier();
 
   // Sends elements to rank `to`. Returns when `data` may change. Small messages
-  // are buffered: the receiver may come later. A large message waits for its
-  // receiver. Returns INVALID_ARGUMENT if `to` is this rank.
+  // are buffered: the receiver may come later. A large message, and a small one
+  // after megabytes that nobody receives, waits for its receiver. Returns
+  // INVALID_ARGUMENT if `to` is this rank.
   absl::Status Send(tensor::DType dtype, const void* data, int64_t count,
                     int to, uint32_t tag);
   // Receives the next message with this tag from rank `from`. Messages of one

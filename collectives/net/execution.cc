@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
 #include "collectives/net/message.h"
+#include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -26,7 +28,7 @@ namespace penstock::collectives {
 using Kind = Action::Kind;
 
 Execution::Execution(Ledger* ledger, Links* links,
-                     const std::vector<Unacknowledged>& windows,
+                     const std::vector<std::shared_ptr<Window>>& windows,
                      uint64_t number, const CallWords& words,
                      const Operands& operands, absl::Duration timeout)
     : ledger_(ledger),
@@ -107,7 +109,7 @@ absl::StatusOr<bool> Execution::SendNext() {
     ++next_send_;
     return true;
   }
-  if (windows_[peer]->load() >= kWindow) return false;
+  if (windows_[peer]->open() >= kWindow) return false;
   const absl::Status sent = SendPart(&transfer);
   if (!sent.ok()) return sent;
   return true;

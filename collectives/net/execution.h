@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
 #include "collectives/net/patience.h"
+#include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -37,13 +39,13 @@ class Execution {
  public:
   // Limits the bytes of a part.
   static constexpr int64_t kPartBytes = 256 * 1024;
-  // Limits the bytes that a peer has not acknowledged.
+  // Limits the parts that a peer has not acknowledged, in bytes.
   static constexpr int64_t kWindow = 4 * 1024 * 1024;
 
-  // `windows` has the unacknowledged bytes of each rank.
+  // `windows` has the unacknowledged parts to each rank.
   Execution(Ledger* ledger, Links* links,
-            const std::vector<Unacknowledged>& windows, uint64_t number,
-            const CallWords& words, const Operands& operands,
+            const std::vector<std::shared_ptr<Window>>& windows,
+            uint64_t number, const CallWords& words, const Operands& operands,
             absl::Duration timeout);
 
   // Returns the error that ended the group.
@@ -78,7 +80,7 @@ class Execution {
 
   Ledger* const ledger_;
   Links* const links_;
-  const std::vector<Unacknowledged>& windows_;
+  const std::vector<std::shared_ptr<Window>>& windows_;
   const uint64_t number_;
   const CallWords words_;
   const Operands operands_;

@@ -21,6 +21,7 @@
 #include "collectives/net/links.h"
 #include "collectives/net/listener.h"
 #include "collectives/net/message.h"
+#include "collectives/net/window.h"
 #include "collectives/reduction/reduction.h"
 #include "collectives/schedule/blocks.h"
 #include "collectives/schedule/choice.h"
@@ -96,7 +97,7 @@ NetGroup::NetGroup(std::unique_ptr<Listener> listener,
       letters_(ledger_.get(), links_.get(), options.timeout) {
   base::MutexLock lock(&mu_);
   for (int rank = 0; rank < ranks(); ++rank) {
-    windows_.push_back(std::make_shared<std::atomic<int64_t>>(0));
+    windows_.push_back(std::make_shared<Window>());
   }
 }
 

@@ -21,6 +21,7 @@
 #include "collectives/net/letters.h"
 #include "collectives/net/links.h"
 #include "collectives/net/listener.h"
+#include "collectives/net/window.h"
 #include "collectives/schedule/choice.h"
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
@@ -54,8 +55,8 @@ struct NetGroupOptions {
 class NetGroup final : public Group {
  public:
   // Forms the group. `addresses` are those of all ranks, in their order. All
-  // ranks need the same list. Returns DEADLINE_EXCEEDED, with the missing
-  // ranks, if some do not come.
+  // ranks need the same list. Returns once all ranks have come. Returns
+  // DEADLINE_EXCEEDED, with the missing ranks, if some do not.
   static absl::StatusOr<std::unique_ptr<NetGroup>> Form(
       std::unique_ptr<Listener> listener,
       const std::vector<std::string>& addresses,
@@ -110,7 +111,7 @@ class NetGroup final : public Group {
   Letters letters_;
 
   mutable base::Mutex mu_;
-  std::vector<Unacknowledged> windows_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<Window>> windows_ ABSL_GUARDED_BY(mu_);
   uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;  // of the last operation
   std::map<PlanKey, Planned> plans_ ABSL_GUARDED_BY(mu_);
 };

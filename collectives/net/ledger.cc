@@ -11,6 +11,7 @@
 #include "collectives/call.h"
 #include "collectives/fault.h"
 #include "collectives/net/message.h"
+#include "collectives/net/window.h"
 #include "transport/base/mutex.h"
 
 namespace penstock::collectives {
@@ -18,13 +19,21 @@ namespace penstock::collectives {
 Ledger::Ledger(int rank, int ranks, progress::PollingMode polling)
     : rank_(rank), signal_(polling), peers_(ranks) {}
 
+void Ledger::OnHello(int from) {
+  {
+    base::MutexLock lock(&mu_);
+    peers_[from].has_come = true;
+  }
+  signal_.Notify();
+}
+
 void Ledger::OnPart(int from, const Key& key, Part part) {
   std::function<void()> acknowledge;
   {
     base::MutexLock lock(&mu_);
     if (key.channel == 0) CompareLocked(from, key.number, part.words);
     Peer& peer = peers_[from];
-    peer.untaken += part.payload.size();
+    peer.untaken += CostOfPart(part.payload.size());
     if (peer.untaken <= kMaxUntaken || peer.has_left || !status_.ok()) {
       acknowledge = std::exchange(part.acknowledge, nullptr);
     }
@@ -124,7 +133,7 @@ absl::optional<Part> Ledger::Take(int from, const Key& key) {
     if (found == peer.parts.end()) return absl::nullopt;
     part = std::move(found->second);
     peer.parts.erase(found);
-    peer.untaken -= part->payload.size();
+    peer.untaken -= CostOfPart(part->payload.size());
   }
   if (part->acknowledge != nullptr) {
     std::exchange(part->acknowledge, nullptr)();
@@ -132,18 +141,19 @@ absl::optional<Part> Ledger::Take(int from, const Key& key) {
   return part;
 }
 
-absl::Status Ledger::CheckPresent(int peer, uint64_t number) {
+bool Ledger::HasLeft(int peer, uint64_t number) const {
   base::MutexLock lock(&mu_);
-  if (!status_.ok()) return status_;
-  if (!peers_[peer].has_left || peers_[peer].last_number >= number) {
-    return absl::OkStatus();
-  }
-  return EndLocked(Fault::kLeft, peer, "");
+  return peers_[peer].has_left && peers_[peer].last_number < number;
 }
 
 bool Ledger::IsGone(int peer) const {
   base::MutexLock lock(&mu_);
   return peers_[peer].is_gone;
+}
+
+bool Ledger::HasCome(int peer) const {
+  base::MutexLock lock(&mu_);
+  return peers_[peer].has_come;
 }
 
 absl::Status Ledger::status() const {

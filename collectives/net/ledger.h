@@ -16,6 +16,7 @@
 #include "collectives/fault.h"
 #include "collectives/net/message.h"
 #include "collectives/net/signal.h"
+#include "collectives/net/window.h"
 #include "transport/base/mutex.h"
 #include "transport/memory/bytes.h"
 
@@ -37,10 +38,10 @@ struct Part {
 // Thread-safe. Calls no function of others under its lock.
 class Ledger {
  public:
-  // Limits the bytes of a peer that nobody has taken, beyond which parts are
-  // acknowledged when they are taken. A peer waits for acknowledgements, see
-  // links.h.
-  static constexpr uint64_t kMaxUntaken = 8 * 1024 * 1024;
+  // Limits the parts of a peer that nobody has taken, in bytes as CostOfPart()
+  // counts. Parts beyond are acknowledged when they are taken. A peer waits for
+  // acknowledgements, see window.h.
+  static constexpr int64_t kMaxUntaken = 8 * 1024 * 1024;
 
   Ledger(int rank, int ranks, progress::PollingMode polling);
 
@@ -49,6 +50,7 @@ class Ledger {
   Signal& signal() { return signal_; }
 
   // Record events. `from` must be a rank of the group.
+  void OnHello(int from);
   void OnPart(int from, const Key& key, Part part);
   void OnNotice(int from, uint64_t number, const CallWords& words);
   void OnFailure(int from, const Message& failure);
@@ -61,10 +63,12 @@ class Ledger {
   absl::Status Begin(uint64_t number, const CallWords& words);
   // Returns a part and removes it. Returns nothing if it has not come.
   absl::optional<Part> Take(int from, const Key& key);
-  // Returns the error that ends the group if `peer` has left before it began
-  // operation `number`.
-  absl::Status CheckPresent(int peer, uint64_t number);
+  // Returns true if `peer` has left before it began operation `number`.
+  bool HasLeft(int peer, uint64_t number) const;
+  // Returns true once the connection to `peer` has ended: no answer follows.
   bool IsGone(int peer) const;
+  // Returns true once `peer` has introduced itself.
+  bool HasCome(int peer) const;
 
   absl::Status status() const;
   // Ends the group, unless it has ended. Returns the error that ended it.
@@ -75,7 +79,8 @@ class Ledger {
  private:
   struct Peer {
     std::map<Key, Part> parts;
-    uint64_t untaken = 0;  // bytes
+    int64_t untaken = 0;  // as CostOfPart() counts
+    bool has_come = false;
     bool has_left = false;
     uint64_t last_number = 0;  // if it has left
     bool is_gone = false;

@@ -1,7 +1,7 @@
 #include "collectives/net/letters.h"
 
 #include <algorithm>
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -16,6 +16,7 @@
 #include "collectives/net/links.h"
 #include "collectives/net/message.h"
 #include "collectives/net/patience.h"
+#include "collectives/net/window.h"
 #include "transport/base/mutex.h"
 
 namespace penstock::collectives {
@@ -26,50 +27,92 @@ constexpr uint64_t kAnyNumber = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
-uint64_t Letters::NextNumber(Numbers* numbers, const Letter& letter) {
+absl::optional<Key> Letters::NextKey(const Letter& letter, bool is_small,
+                                     std::shared_ptr<Window>* window) {
   base::MutexLock lock(&mu_);
-  return ++(*numbers)[{letter.peer, letter.tag}];
+  Sent& sent = sent_[{letter.peer, letter.tag}];
+  if (is_small) {
+    std::shared_ptr<Window>& all = small_[letter.peer];
+    if (all == nullptr) all = std::make_shared<Window>();
+    if (sent.small == nullptr) sent.small = std::make_shared<Window>(all);
+    if (sent.small->open() >= kTagWindow || all->open() >= kPeerWindow) {
+      return absl::nullopt;
+    }
+    *window = sent.small;
+  }
+  return Key{ChannelOf(letter.tag), ++sent.letters, 0};
 }
 
 absl::Status Letters::Send(const Letter& letter, const void* data) {
-  const absl::Status present = ledger_->CheckPresent(letter.peer, kAnyNumber);
-  if (!present.ok()) return present;
-  Key key = {ChannelOf(letter.tag), NextNumber(&sent_, letter), 0};
+  const absl::Status status = ledger_->status();
+  if (!status.ok()) return status;
+  if (ledger_->HasLeft(letter.peer, kAnyNumber)) {
+    return ledger_->End(Fault::kLeft, letter.peer, "");
+  }
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
-  const auto window = std::make_shared<std::atomic<int64_t>>(0);
+  return bytes <= kBuffered ? SendSmall(letter, data) : SendLarge(letter, data);
+}
+
+absl::Status Letters::SendSmall(const Letter& letter, const void* data) {
   Patience patience(ledger_, links_, 0, {}, timeout_);
-  // Small letters are on their way when this function returns.
-  const int64_t limit = bytes <= kBuffered ? Execution::kWindow : 0;
-  int64_t done = 0;
-  bool is_sent = false;
   while (true) {
     const uint32_t seen = ledger_->signal().count();
-    if (!is_sent && window->load() < Execution::kWindow) {
-      const int64_t part = std::min(Execution::kPartBytes, bytes - done);
-      const absl::Status status = links_->SendPart(
-          letter.peer, key, Encode(letter),
-          static_cast<const uint8_t*>(data) + done, part, window);
-      if (!status.ok()) {
-        return ledger_->End(
-            Fault::kFailed, ledger_->rank(),
-            absl::StrCat("rank ", ledger_->rank(), ": ", status.message()));
-      }
-      done += part;
-      ++key.part;
-      is_sent = done == bytes;
-      patience.Restart();
-      continue;
-    }
-    if (is_sent && window->load() <= limit) {
-      return ledger_->status();
+    std::shared_ptr<Window> window;
+    const absl::optional<Key> key = NextKey(letter, true, &window);
+    if (key.has_value()) {
+      return SendPart(letter, *key, data,
+                      static_cast<int64_t>(BytesOf(letter.dtype, letter.count)),
+                      window);
     }
     const absl::Status waited = patience.Await(letter.peer, seen);
     if (!waited.ok()) return waited;
   }
 }
 
+absl::Status Letters::SendLarge(const Letter& letter, const void* data) {
+  auto window = std::make_shared<Window>();
+  Key key = *NextKey(letter, false, nullptr);
+  const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
+  Patience patience(ledger_, links_, 0, {}, timeout_);
+  int64_t done = 0;
+  while (done < bytes || window->open() > 0) {
+    const uint32_t seen = ledger_->signal().count();
+    absl::Status status;
+    if (done < bytes && window->open() < Execution::kWindow) {
+      const int64_t part = std::min(Execution::kPartBytes, bytes - done);
+      status = SendPart(letter, key, static_cast<const uint8_t*>(data) + done,
+                        part, window);
+      done += part;
+      ++key.part;
+      patience.Restart();
+    } else if (done < bytes) {
+      status = patience.Await(letter.peer, seen);
+    } else if (window->open() > 0) {
+      status = patience.AwaitAnswers(letter.peer, seen);
+    }
+    if (!status.ok()) return status;
+  }
+  return ledger_->status();
+}
+
+absl::Status Letters::SendPart(const Letter& letter, const Key& key,
+                               const void* data, int64_t bytes,
+                               const std::shared_ptr<Window>& window) {
+  const absl::Status sent =
+      links_->SendPart(letter.peer, key, Encode(letter), data,
+                       static_cast<size_t>(bytes), window);
+  if (sent.ok()) return ledger_->status();
+  return ledger_->End(
+      Fault::kFailed, ledger_->rank(),
+      absl::StrCat("rank ", ledger_->rank(), ": ", sent.message()));
+}
+
 absl::Status Letters::Receive(const Letter& letter, void* data) {
-  Key key = {ChannelOf(letter.tag), NextNumber(&received_, letter), 0};
+  Key key = {ChannelOf(letter.tag), 0, 0};
+  {
+    base::MutexLock lock(&mu_);
+    key.number = ++received_[{letter.peer, letter.tag}];
+  }
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));
   Patience patience(ledger_, links_, 0, {}, timeout_);
   int64_t done = 0;

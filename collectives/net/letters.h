@@ -5,13 +5,16 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "collectives/letter.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/links.h"
+#include "collectives/net/window.h"
 #include "transport/base/mutex.h"
 
 namespace penstock::collectives {
@@ -19,8 +22,13 @@ namespace penstock::collectives {
 // Numbers the letters between each two ranks by their tag. Thread-safe.
 class Letters {
  public:
-  // A letter of this size does not wait for its receiver.
+  // A letter of this size does not wait for its receiver, unless the limits
+  // below are reached.
   static constexpr int64_t kBuffered = 64 * 1024;
+  // Limit the small letters that a peer has not acknowledged, in bytes as
+  // CostOfPart() counts: those with one tag, and all.
+  static constexpr int64_t kTagWindow = 4 * 1024 * 1024;
+  static constexpr int64_t kPeerWindow = 64 * 1024 * 1024;
 
   // `ledger` and `links` must outlive this object.
   Letters(Ledger* ledger, Links* links, absl::Duration timeout)
@@ -30,17 +38,32 @@ class Letters {
   absl::Status Receive(const Letter& letter, void* data);
 
  private:
-  // By rank and tag.
-  using Numbers = std::map<std::pair<int, uint32_t>, uint64_t>;
+  // A rank and a tag.
+  using Stream = std::pair<int, uint32_t>;
+  struct Sent {
+    uint64_t letters = 0;
+    std::shared_ptr<Window> small;
+  };
 
-  uint64_t NextNumber(Numbers* numbers, const Letter& letter);
+  // Returns the key of the next letter. Returns nothing if it is small and
+  // there is no room. A letter without room has no number: it must not keep a
+  // later one from the receiver.
+  absl::optional<Key> NextKey(const Letter& letter, bool is_small,
+                              std::shared_ptr<Window>* window);
+  absl::Status SendSmall(const Letter& letter, const void* data);
+  absl::Status SendLarge(const Letter& letter, const void* data);
+  absl::Status SendPart(const Letter& letter, const Key& key, const void* data,
+                        int64_t bytes, const std::shared_ptr<Window>& window);
 
   Ledger* const ledger_;
   Links* const links_;
   const absl::Duration timeout_;
   base::Mutex mu_;
-  Numbers sent_ ABSL_GUARDED_BY(mu_);
-  Numbers received_ ABSL_GUARDED_BY(mu_);
+  std::map<Stream, Sent> sent_ ABSL_GUARDED_BY(mu_);
+  // By rank: its small letters with any tag.
+  std::map<int, std::shared_ptr<Window>> small_ ABSL_GUARDED_BY(mu_);
+  // The number of letters.
+  std::map<Stream, uint64_t> received_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::collectives

@@ -19,6 +19,7 @@
 #include "collectives/net/address.h"
 #include "collectives/net/ledger.h"
 #include "collectives/net/message.h"
+#include "collectives/net/window.h"
 #include "transport/base/mutex.h"
 #include "transport/base/steady_time.h"
 #include "transport/memory/bytes.h"
@@ -126,12 +127,15 @@ absl::Status Links::Introduce(const std::string& digest,
       base::MutexLock lock(&answers->mu);
       if (!answers->refused.ok()) return answers->refused;
       for (int peer = 0; peer < ledger_->ranks(); ++peer) {
-        if (clients_[peer] != nullptr && !answers->accepted[peer]) {
+        if (clients_[peer] == nullptr) continue;
+        if (!answers->accepted[peer] || !ledger_->HasCome(peer)) {
           missing.push_back(peer);
         }
       }
     }
     if (missing.empty()) return absl::OkStatus();
+    const absl::Status status = ledger_->status();
+    if (!status.ok()) return status;
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
           "these ranks did not come: ", absl::StrJoin(missing, ", ")));
@@ -141,13 +145,13 @@ absl::Status Links::Introduce(const std::string& digest,
 }
 
 void Links::Call(int to, const Message& message, memory::Payload payload,
-                 const Unacknowledged& unacknowledged) {
-  const auto bytes = static_cast<int64_t>(payload.size());
-  if (unacknowledged != nullptr) unacknowledged->fetch_add(bytes);
+                 const std::shared_ptr<Window>& window) {
+  const int64_t cost = CostOfPart(payload.size());
+  if (window != nullptr) window->Add(cost);
   calls_[to]->fetch_add(1);
   clients_[to]->Call(
       {kMethod, Encode(message), std::move(payload)},
-      [ledger = ledger_, to, bytes, unacknowledged,
+      [ledger = ledger_, to, cost, window,
        calls = calls_[to]](const absl::StatusOr<rpc::Response>& answer) {
         // Reports of a lost connection follow by themselves.
         if (!answer.ok() && !absl::IsUnavailable(answer.status())) {
@@ -156,9 +160,7 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
               absl::StrCat("rank ", to, ": ", answer.status().ToString()));
         }
         // A lost part stays unacknowledged: who waits learns why.
-        if (answer.ok() && unacknowledged != nullptr) {
-          unacknowledged->fetch_sub(bytes);
-        }
+        if (answer.ok() && window != nullptr) window->Add(-cost);
         calls->fetch_sub(1);
         ledger->signal().Notify();
       });
@@ -166,7 +168,7 @@ void Links::Call(int to, const Message& message, memory::Payload payload,
 
 absl::Status Links::SendPart(int to, const Key& key, const CallWords& words,
                              const void* data, size_t bytes,
-                             const Unacknowledged& unacknowledged) {
+                             const std::shared_ptr<Window>& window) {
   Message message;
   message.kind = Message::Kind::kPart;
   message.from = static_cast<uint32_t>(ledger_->rank());
@@ -178,7 +180,7 @@ absl::Status Links::SendPart(int to, const Key& key, const CallWords& words,
     if (!copy.ok()) return copy.status();
     payload.Append(*std::move(copy));
   }
-  Call(to, message, std::move(payload), unacknowledged);
+  Call(to, message, std::move(payload), window);
   return absl::OkStatus();
 }
 

@@ -18,13 +18,11 @@
 #include "collectives/net/listener.h"
 #include "collectives/net/message.h"
 #include "collectives/net/part_blocks.h"
+#include "collectives/net/window.h"
 #include "transport/memory/bytes.h"
 #include "transport/rpc/client.h"
 
 namespace penstock::collectives {
-
-// Bytes that a peer has not acknowledged.
-using Unacknowledged = std::shared_ptr<std::atomic<int64_t>>;
 
 // Sends messages to all other ranks, and tells the ledger which of them are
 // gone. A process that is stopped is gone after kSilence.
@@ -36,8 +34,9 @@ class Links {
   static constexpr absl::Duration kSilence = absl::Milliseconds(1500);
 
   // Connects to all ranks, and introduces this rank. Returns once all have
-  // accepted it. Returns an error that names the ranks that did not within
-  // `timeout`.
+  // accepted it and have introduced themselves: a rank that leaves at once
+  // leaves nobody unanswered. Returns an error that names the ranks that did
+  // not within `timeout`.
   static absl::StatusOr<std::unique_ptr<Links>> Connect(
       const std::vector<Address>& addresses, const std::string& digest,
       const ListenerOptions& options, std::shared_ptr<Ledger> ledger,
@@ -47,12 +46,12 @@ class Links {
   // Ends the connections.
   ~Links() = default;
 
-  // Sends a copy of `bytes` at `data`. Adds them to `unacknowledged`, and
-  // removes them once the peer has received them. Returns RESOURCE_EXHAUSTED if
-  // there is no memory. A lost message ends the group.
+  // Sends a copy of `bytes` at `data`. Adds the part to `window`, and removes
+  // it once the peer has acknowledged it. Returns RESOURCE_EXHAUSTED if there
+  // is no memory. A lost message ends the group.
   absl::Status SendPart(int to, const Key& key, const CallWords& words,
                         const void* data, size_t bytes,
-                        const Unacknowledged& unacknowledged);
+                        const std::shared_ptr<Window>& window);
   // Sends a message without a payload, unless the peer is gone.
   void Send(int to, const Message& message);
   void SendToAll(const Message& message);
@@ -70,13 +69,14 @@ class Links {
                     const ListenerOptions& options, absl::Duration timeout);
   absl::Status Introduce(const std::string& digest, absl::Duration timeout);
   void Call(int to, const Message& message, memory::Payload payload,
-            const Unacknowledged& unacknowledged);
+            const std::shared_ptr<Window>& window);
 
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<PartBlocks> blocks_ = std::make_shared<PartBlocks>();
   // By rank: null for this rank.
   std::vector<std::unique_ptr<rpc::Client>> clients_;
-  std::vector<Unacknowledged> calls_;  // the number of open calls
+  // By rank: the number of open calls.
+  std::vector<std::shared_ptr<std::atomic<int64_t>>> calls_;
 };
 
 }  // namespace penstock::collectives

@@ -70,7 +70,7 @@ class Listener::Door {
     const auto from = static_cast<int>(message.from);
     switch (message.kind) {
       case Message::Kind::kHello:
-        return call->Respond(Greet(message, *ledger));
+        return Greet(message, call.get(), ledger);
       case Message::Kind::kPart:
         return ledger->OnPart(from, message.key,
                               {message.words, call->request().payload,
@@ -88,13 +88,19 @@ class Listener::Door {
     call->Respond(rpc::Response());
   }
 
-  absl::StatusOr<rpc::Response> Greet(const Message& hello,
-                                      const Ledger& ledger) {
+  void Greet(const Message& hello, rpc::IncomingCall* call, Ledger* ledger) {
+    if (!HasDigest(hello.text)) {
+      return call->Respond(absl::FailedPreconditionError(
+          absl::StrCat("rank ", hello.from, " has other addresses than rank ",
+                       ledger->rank(), ": is a rank given twice?")));
+    }
+    call->Respond(rpc::Response());
+    ledger->OnHello(static_cast<int>(hello.from));
+  }
+
+  bool HasDigest(const std::string& digest) {
     base::MutexLock lock(&mu_);
-    if (hello.text == digest_) return rpc::Response();
-    return absl::FailedPreconditionError(
-        absl::StrCat("rank ", hello.from, " has other addresses than rank ",
-                     ledger.rank(), ": is a rank given twice?"));
+    return digest == digest_;
   }
 
   base::Mutex mu_;

@@ -24,11 +24,21 @@ constexpr uint64_t kAnyNumber = std::numeric_limits<uint64_t>::max();
 }  // namespace
 
 absl::Status Patience::Await(int peer, uint32_t seen) {
-  // An event after the first `seen` ones may be what the caller waits for.
-  if (ledger_->signal().count() != seen) return ledger_->status();
-  const absl::Status present =
-      ledger_->CheckPresent(peer, number_ > 0 ? number_ : kAnyNumber);
-  if (!present.ok()) return present;
+  const bool has_left =
+      ledger_->HasLeft(peer, number_ > 0 ? number_ : kAnyNumber);
+  return AwaitUnless(has_left, peer, seen);
+}
+
+absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
+  return AwaitUnless(ledger_->IsGone(peer), peer, seen);
+}
+
+absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
+  // An event after the first `seen` ones may be what the caller waits for. The
+  // peer may have left after that event.
+  const absl::Status status = ledger_->status();
+  if (!status.ok() || ledger_->signal().count() != seen) return status;
+  if (is_absent) return ledger_->End(Fault::kLeft, peer, "");
   const absl::Time now = base::SteadyNow();
   if (begun_ == absl::InfiniteFuture()) {
     begun_ = now;

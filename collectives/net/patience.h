@@ -33,10 +33,15 @@ class Patience {
   void Restart() { begun_ = absl::InfiniteFuture(); }
 
   // Waits for an event after the first `seen` ones, for a short time. Returns
-  // the error that ends the group, such as the timeout of the wait for `peer`.
+  // the error that ends the group, such as the timeout of the wait for `peer`,
+  // or that `peer` has left.
   absl::Status Await(int peer, uint32_t seen);
+  // As Await(), for answers to parts. A peer that has left may have taken the
+  // parts: its answers are awaited until its connection has ended.
+  absl::Status AwaitAnswers(int peer, uint32_t seen);
 
  private:
+  absl::Status AwaitUnless(bool is_absent, int peer, uint32_t seen);
   Ledger* const ledger_;
   Links* const links_;
   const uint64_t number_;

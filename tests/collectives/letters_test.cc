@@ -160,6 +160,46 @@ TEST_P(Letters, AReceiverLearnsThatTheSenderHasLeft) {
   });
 }
 
+TEST_P(Letters, ALargeMessageWasSentIfTheReceiverLeavesAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    GetParam().run([](Group* group) {
+      std::vector<int8_t> data(100'000);
+      EXPECT_EQ(group->rank() == 0
+                    ? group->Send(DType::kInt8, data.data(), 100'000, 1, 1)
+                    : group->Receive(DType::kInt8, data.data(), 100'000, 0, 1),
+                absl::OkStatus());
+    });
+  }
+}
+
+// More than the receiver keeps. Another tag is received first.
+TEST_P(Letters, ManySmallMessagesWaitForTheirReceiver) {
+  GetParam().run([](Group* group) {
+    constexpr int kMessages = 400;
+    std::vector<int32_t> data(64 * 1024 / sizeof(int32_t));
+    const auto count = static_cast<int64_t>(data.size());
+    if (group->rank() == 0) {
+      std::thread other([&] {
+        int8_t value = 5;
+        EXPECT_EQ(group->Send(DType::kInt8, &value, 1, 1, 2), absl::OkStatus());
+      });
+      for (data[0] = 0; data[0] < kMessages; ++data[0]) {
+        ASSERT_EQ(group->Send(DType::kInt32, data.data(), count, 1, 1),
+                  absl::OkStatus());
+      }
+      other.join();
+      return;
+    }
+    int8_t value = 0;
+    EXPECT_EQ(group->Receive(DType::kInt8, &value, 1, 0, 2), absl::OkStatus());
+    for (int i = 0; i < kMessages; ++i) {
+      ASSERT_EQ(group->Receive(DType::kInt32, data.data(), count, 0, 1),
+                absl::OkStatus());
+      ASSERT_EQ(data[0], i);
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Letters, testing::ValuesIn(Kinds()),
                          [](const testing::TestParamInfo<Kind>& info) {
                            return info.param.name;

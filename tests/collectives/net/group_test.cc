@@ -37,6 +37,21 @@ std::string Cause(const absl::Status& status) {
   return text.substr(0, text.find(", as rank"));
 }
 
+// Each rank waits until all know, so that nobody reports a rank that left.
+class Meet {
+ public:
+  explicit Meet(int ranks) : left_(ranks) {}
+  void Wait() {
+    if (--left_ == 0) all_.set_value();
+    future_.wait();
+  }
+
+ private:
+  std::atomic<int> left_;
+  std::promise<void> all_;
+  std::shared_future<void> future_ = all_.get_future().share();
+};
+
 TEST(NetGroup, OfOneRankReduces) {
   RunRanks(OpenTeam(1, kTcpOnly), {}, [](NetGroup* group) {
     float value = 3;
@@ -51,7 +66,8 @@ TEST(NetGroup, OfOneRankReduces) {
 TEST(NetGroup, DescribesPathsAndAlgorithms) {
   NetGroupOptions options;
   options.algorithms = "all_reduce=ring";
-  RunRanks(OpenTeam(2, kTcpOnly), options, [](NetGroup* group) {
+  Meet end(2);
+  RunRanks(OpenTeam(2, kTcpOnly), options, [&](NetGroup* group) {
     std::array<float, 4> data = {1, 2, 3, 4};
     EXPECT_TRUE(group
                     ->AllReduce(ReduceOp::kSum, DType::kF32, data.data(),
@@ -62,12 +78,14 @@ TEST(NetGroup, DescribesPathsAndAlgorithms) {
                                   " over tcp\nall_reduce of 4 elements "
                                   "on 2 ranks: ring, forced"))
         << text;
+    end.Wait();
   });
 }
 
 TEST(NetGroup, ReducesOverSharedMemory) {
+  Meet end(2);
   RunRanks(OpenTeam(2, Over({Fabric::kShm, Fabric::kTcp})), {},
-           [](NetGroup* group) {
+           [&](NetGroup* group) {
              std::vector<int32_t> data(300'000, group->rank() + 1);
              ASSERT_TRUE(group
                              ->AllReduce(ReduceOp::kSum, DType::kInt32,
@@ -77,6 +95,7 @@ TEST(NetGroup, ReducesOverSharedMemory) {
              EXPECT_EQ(data, std::vector<int32_t>(data.size(), 3));
              EXPECT_TRUE(absl::StrContains(group->Describe(), " over shm"))
                  << group->Describe();
+             end.Wait();
            });
 }
 
@@ -92,21 +111,6 @@ TEST(NetGroup, AverageOfBlocksIsDividedOnce) {
     EXPECT_EQ(out[1], in[2 * group->rank() + 1]);
   });
 }
-
-// Each rank waits until all know, so that nobody reports a rank that left.
-class Meet {
- public:
-  explicit Meet(int ranks) : left_(ranks) {}
-  void Wait() {
-    if (--left_ == 0) all_.set_value();
-    future_.wait();
-  }
-
- private:
-  std::atomic<int> left_;
-  std::promise<void> all_;
-  std::shared_future<void> future_ = all_.get_future().share();
-};
 
 TEST(NetGroup, MismatchNamesBothRanksAndCallsOnAllRanks) {
   Meet end(3);
@@ -204,6 +208,27 @@ TEST(NetGroup, ATimeoutNamesTheLateRank) {
     }
     end.Wait();
   });
+}
+
+// Without a limit, a receiver that never receives would keep all of them.
+TEST(NetGroup, SmallMessagesToARankThatReceivesNothingTimeOut) {
+  NetGroupOptions options;
+  options.timeout = absl::ZeroDuration();
+  for (const int64_t bytes : {0, 64 * 1024}) {
+    Meet end(2);
+    RunRanks(OpenTeam(2, kTcpOnly), options, [&](NetGroup* group) {
+      if (group->rank() == 0) {
+        const std::vector<uint8_t> data(bytes);
+        absl::Status status;
+        for (int i = 0; i < 50'000 && status.ok(); ++i) {
+          status = group->Send(DType::kUint8, data.data(), bytes, 1, 1);
+        }
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+        EXPECT_EQ(Text(status), "rank 1 did not call the operation within 0");
+      }
+      end.Wait();
+    });
+  }
 }
 
 TEST(NetGroup, AbortEndsTheOperationsOfAllRanks) {
