@@ -265,6 +265,17 @@ LAYERS = {
         "collectives/reduction",
         "collectives",
     ],
+    # Groups of ranks on several hosts: both of the above.
+    "collectives/hierarchical": [
+        "transport/base",
+        "transport/memory",
+        "tensor_service/dtype.h",
+        "collectives/schedule",
+        "collectives/reduction",
+        "collectives",
+        "collectives/host",
+        "collectives/net",
+    ],
     # The rules by which a parameter server admits and applies pushes. Knows no
     # clock and no gRPC.
     "ps/consistency": [],
@@ -541,6 +552,7 @@ LAYERS = {
         "collectives",
         "collectives/host",
         "collectives/net",
+        "collectives/hierarchical",
         "bench/rpc/report/statistics.h",
     ],
     "bench/connections": ["penstock"],

@@ -83,6 +83,13 @@ absl::Status HostGroup::Run(const Call& call, const void* in, void* out) {
   return exchange_.Meet(Encode(call));
 }
 
+absl::Status HostGroup::Agree(const Call& call) {
+  absl::Status own = exchange_.CheckOwner();
+  if (!own.ok()) return own;
+  base::MutexLock lock(&mu_);
+  return exchange_.Meet(Encode(call));
+}
+
 absl::Status HostGroup::SendLetter(const Letter& letter, const void* data) {
   absl::Status own = exchange_.CheckOwner();
   return own.ok() ? mail_.Send(letter, data) : own;

@@ -94,6 +94,14 @@ class HostGroup final : public Group {
 
   void Abort() override { exchange_.Abort(); }
 
+  // Waits until all ranks have called Agree() with the same call. For groups
+  // that consist of several groups.
+  absl::Status Agree(const Call& call);
+  // Runs a valid call as a part of another operation.
+  absl::Status RunPhase(const Call& phase, const void* in, void* out) {
+    return Run(phase, in, out);
+  }
+
  private:
   // Elements [begin, begin + count) of the operation's count.
   struct Piece {

@@ -28,6 +28,7 @@
 #include "collectives/schedule/schedule.h"
 #include "tensor_service/dtype.h"
 #include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock::collectives {
@@ -57,6 +58,15 @@ absl::Status CheckOptions(const Listener& listener,
                      " is another one: is a rank given twice?"));
   }
   return absl::OkStatus();
+}
+
+// Returns a fault whose status has this code.
+Fault FaultOf(absl::StatusCode code) {
+  for (const Fault fault :
+       {Fault::kMismatch, Fault::kLate, Fault::kAborted, Fault::kDied}) {
+    if (StatusOf(fault, 0, "").code() == code) return fault;
+  }
+  return Fault::kFailed;
 }
 
 }  // namespace
@@ -151,11 +161,43 @@ absl::Status NetGroup::Fail(const absl::Status& status) {
                       absl::StrCat("rank ", rank(), ": ", status.message()));
 }
 
-absl::Status NetGroup::Run(const Call& call, const void* in, void* out) {
+absl::Status NetGroup::Begin(const Call& call) {
   const absl::Status own = CheckOwner();
   if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
-  const absl::Status status = RunLocked(call, in, out);
+  const absl::Status status = ledger_->Begin(++number_, Encode(call));
+  if (!status.ok()) Report();
+  return status;
+}
+
+absl::Status NetGroup::End(const absl::Status& status) {
+  const absl::Status ended = ledger_->End(FaultOf(status.code()), rank(),
+                                          std::string(status.message()));
+  Report();
+  return ended;
+}
+
+absl::Status NetGroup::AwaitEnd(absl::Duration most) {
+  const absl::Time deadline = base::SteadyNow() + most;
+  while (true) {
+    const uint32_t seen = ledger_->signal().count();
+    const absl::Status status = ledger_->status();
+    const absl::Duration left = deadline - base::SteadyNow();
+    if (!status.ok() || left <= absl::ZeroDuration()) return status;
+    ledger_->signal().Await(seen, left);
+  }
+}
+
+absl::Status NetGroup::Run(const Call& call, const void* in, void* out) {
+  return RunPhase(call, call, in, out);
+}
+
+absl::Status NetGroup::RunPhase(const Call& whole, const Call& phase,
+                                const void* in, void* out) {
+  const absl::Status own = CheckOwner();
+  if (!own.ok()) return own;
+  base::MutexLock lock(&mu_);
+  const absl::Status status = RunLocked(Encode(whole), phase, in, out);
   if (!status.ok()) Report();
   return status;
 }
@@ -176,29 +218,32 @@ absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
   return status;
 }
 
-absl::Status NetGroup::RunLocked(const Call& call, const void* in, void* out) {
+absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
+                                 const void* in, void* out) {
   ++number_;
-  const absl::Status begun = ledger_->Begin(number_, Encode(call));
+  const absl::Status begun = ledger_->Begin(number_, words);
   if (!begun.ok()) return begun;
   const absl::StatusOr<const Planned*> planned = PlanOf(call);
   if (!planned.ok()) return Fail(planned.status());
   absl::StatusOr<Buffers> buffers =
       Buffers::Fill(call, rank(), ranks(), (*planned)->extent, in, out);
   if (!buffers.ok()) return Fail(buffers.status());
-  const absl::Status status = Execute(call, **planned, buffers->data(), in);
+  const absl::Status status =
+      Execute(words, call, **planned, buffers->data(), in);
   if (status.ok()) buffers->Deliver();
   return status;
 }
 
-absl::Status NetGroup::Execute(const Call& call, const Planned& planned,
-                               void* data, const void* input) {
+absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
+                               const Planned& planned, void* data,
+                               const void* input) {
   Operands operands;
   operands.dtype = call.dtype;
   operands.op = call.op == ReduceOp::kAverage ? ReduceOp::kSum : call.op;
   operands.data = data;
   operands.input = input;
-  Execution execution(ledger_.get(), links_.get(), windows_, number_,
-                      Encode(call), operands, options_.timeout);
+  Execution execution(ledger_.get(), links_.get(), windows_, number_, words,
+                      operands, options_.timeout);
   const absl::Status status = execution.Run(planned.schedule);
   if (!status.ok() || call.op != ReduceOp::kAverage) return status;
   const bool has_blocks = call.operation == Operation::kReduceScatter;

@@ -4,6 +4,7 @@
 #define PENSTOCK_COLLECTIVES_NET_GROUP_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -72,6 +73,25 @@ class NetGroup final : public Group {
   std::string Describe() const override;
   void Abort() override;
 
+  // The following functions are for groups that consist of several groups.
+  //
+  // Returns an error in the child of a fork. Takes no lock.
+  absl::Status CheckOwner() const;
+  // Counts an operation that runs elsewhere. A message of a rank that runs
+  // another operation over this group is a mismatch.
+  absl::Status Begin(const Call& call);
+  // Runs `phase`, a part of the operation `whole`, with which the ranks compare
+  // their calls.
+  absl::Status RunPhase(const Call& whole, const Call& phase, const void* in,
+                        void* out);
+  // Ends the group on all ranks with `status`, unless it has ended. Returns the
+  // error that ended the group.
+  absl::Status End(const absl::Status& status);
+  // Waits until the group has ended, or for `most`. Returns its error, or OK.
+  absl::Status AwaitEnd(absl::Duration most);
+  // Calls `ended` once when the group has ended, on any thread.
+  void OnEnd(std::function<void()> ended) { ledger_->OnEnd(std::move(ended)); }
+
  private:
   // A schedule, and how it was chosen.
   struct Planned {
@@ -89,15 +109,16 @@ class NetGroup final : public Group {
   absl::Status Run(const Call& call, const void* in, void* out) override;
   absl::Status SendLetter(const Letter& letter, const void* data) override;
   absl::Status ReceiveLetter(const Letter& letter, void* data) override;
-  absl::Status RunLocked(const Call& call, const void* in, void* out)
+  absl::Status RunLocked(const CallWords& words, const Call& call,
+                         const void* in, void* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<const Planned*> PlanOf(const Call& call)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status Execute(const Call& call, const Planned& planned, void* data,
-                       const void* input) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status Execute(const CallWords& words, const Call& call,
+                       const Planned& planned, void* data, const void* input)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the group because of an error of this rank alone.
   absl::Status Fail(const absl::Status& status);
-  absl::Status CheckOwner() const;
   // Tells the peers why the group has ended, once.
   void Report();
 

@@ -1,6 +1,8 @@
 #include "collectives/net/ledger.h"
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +42,7 @@ void Ledger::OnPart(int from, const Key& key, Part part) {
     // Drops a part that comes twice, or after the end.
     if (status_.ok()) peer.parts.try_emplace(key, std::move(part));
   }
-  signal_.Notify();
+  Notify();
   if (acknowledge != nullptr) acknowledge();
 }
 
@@ -51,7 +53,7 @@ void Ledger::OnNotice(int from, uint64_t number, const CallWords& words) {
     peers_[from].notice = words;
     CompareLocked(from, number, words);
   }
-  signal_.Notify();
+  Notify();
 }
 
 void Ledger::OnFailure(int from, const Message& failure) {
@@ -67,7 +69,7 @@ void Ledger::OnFailure(int from, const Message& failure) {
                     absl::StrCat(text, ", as rank ", from, " reports"));
     has_report_ = false;  // `from` tells all others
   }
-  signal_.Notify();
+  Notify();
 }
 
 void Ledger::OnLeave(int from, uint64_t last_number) {
@@ -82,7 +84,7 @@ void Ledger::OnLeave(int from, uint64_t last_number) {
       acknowledge.push_back(std::exchange(part.acknowledge, nullptr));
     }
   }
-  signal_.Notify();
+  Notify();
   for (const auto& each : acknowledge) each();
 }
 
@@ -92,7 +94,7 @@ void Ledger::OnGone(int peer, Fault fault) {
     peers_[peer].is_gone = true;
     if (!peers_[peer].has_left) (void)EndLocked(fault, peer, "");
   }
-  signal_.Notify();
+  Notify();
 }
 
 absl::Status Ledger::Begin(uint64_t number, const CallWords& words) {
@@ -167,8 +169,27 @@ absl::Status Ledger::End(Fault fault, int culprit, const std::string& detail) {
     base::MutexLock lock(&mu_);
     status = EndLocked(fault, culprit, detail);
   }
-  signal_.Notify();
+  Notify();
   return status;
+}
+
+void Ledger::OnEnd(std::function<void()> ended) {
+  {
+    base::MutexLock lock(&mu_);
+    on_end_ = std::move(ended);
+  }
+  Notify();
+}
+
+void Ledger::Notify() {
+  signal_.Notify();
+  if (!has_ended_.load(std::memory_order_acquire)) return;
+  std::function<void()> ended;
+  {
+    base::MutexLock lock(&mu_);
+    ended = std::exchange(on_end_, nullptr);
+  }
+  if (ended != nullptr) ended();
 }
 
 absl::Status Ledger::EndLocked(Fault fault, int culprit,
@@ -181,6 +202,7 @@ absl::Status Ledger::EndLocked(Fault fault, int culprit,
   report_.culprit = static_cast<uint32_t>(culprit);
   report_.text = detail;
   has_report_ = true;
+  has_ended_.store(true, std::memory_order_release);
   return status_;
 }
 

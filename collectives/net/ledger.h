@@ -4,6 +4,7 @@
 #define PENSTOCK_COLLECTIVES_NET_LEDGER_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -73,6 +74,9 @@ class Ledger {
   absl::Status status() const;
   // Ends the group, unless it has ended. Returns the error that ended it.
   absl::Status End(Fault fault, int culprit, const std::string& detail);
+  // Calls `ended` once when an event of another rank, or End(), ends the group,
+  // on the thread of the event. Calls `ended` at once if the group has ended.
+  void OnEnd(std::function<void()> ended);
   // Returns the fault to report to others: once, and only if the group ended.
   absl::optional<Message> TakeReport();
 
@@ -90,6 +94,8 @@ class Ledger {
   // The operations of this rank that a late message is compared with.
   static constexpr uint64_t kRemembered = 256;
 
+  // Wakes waiting threads, and tells of the end.
+  void Notify();
   absl::Status EndLocked(Fault fault, int culprit, const std::string& detail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CompareLocked(int from, uint64_t number, const CallWords& words)
@@ -102,6 +108,8 @@ class Ledger {
   uint64_t current_ ABSL_GUARDED_BY(mu_) = 0;  // the number of the operation
   std::array<CallWords, kRemembered> calls_ ABSL_GUARDED_BY(mu_) = {};
   absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::atomic<bool> has_ended_{false};
+  std::function<void()> on_end_ ABSL_GUARDED_BY(mu_);
   Message report_ ABSL_GUARDED_BY(mu_);
   bool has_report_ ABSL_GUARDED_BY(mu_) = false;
 };

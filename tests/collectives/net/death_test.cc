@@ -20,9 +20,17 @@ using process::Child;
 
 class Team {
  public:
+  // With "hosts", the ranks form a HierarchicalGroup of hosts of three ranks.
   Team(int ranks, const std::string& fabric) {
     for (int rank = 0; rank < ranks; ++rank) {
-      ranks_.push_back(Child::Start({"tests/collectives/net/rank", fabric}));
+      std::vector<std::string> command = {"tests/collectives/net/rank"};
+      if (fabric == "hosts") {
+        command.push_back("tcp");
+        command.push_back(absl::StrCat("host", rank / 3));
+      } else {
+        command.push_back(fabric);
+      }
+      ranks_.push_back(Child::Start(command));
       EXPECT_NE(ranks_.back(), nullptr);
     }
   }
@@ -61,8 +69,8 @@ class Death : public testing::TestWithParam<std::string> {};
 
 TEST_P(Death, OfAnyRankIsNamedAndTheOthersFormANewGroup) {
   std::mt19937_64 random(ps::optim::NewSeed());
-  Team team(4, GetParam());
-  std::vector<int> members = {0, 1, 2, 3};
+  Team team(5, GetParam());
+  std::vector<int> members = {0, 1, 2, 3, 4};
   while (members.size() > 1) {
     team.Form(members);
     const size_t victim = random() % members.size();
@@ -88,7 +96,7 @@ TEST_P(Death, AStoppedRankIsNamed) {
   EXPECT_NE(team.ErrorOf(2), "none");
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Death, testing::Values("tcp", "shm"));
+INSTANTIATE_TEST_SUITE_P(Over, Death, testing::Values("tcp", "shm", "hosts"));
 
 }  // namespace
 }  // namespace penstock::collectives

@@ -1,6 +1,8 @@
 // One rank of a group across hosts, for tests that kill it.
 //
-// usage: rank FABRIC
+// usage: rank FABRIC [HOST]
+//
+// With HOST, forms a HierarchicalGroup as a rank of this host.
 //
 // Prints "address X", then reads "RANK ADDRESS|ADDRESS|..." from its input and
 // forms the group. Prints "ready" after a barrier, and calls random operations
@@ -21,6 +23,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "collectives/group.h"
+#include "collectives/hierarchical/group.h"
 #include "collectives/net/group.h"
 #include "collectives/net/listener.h"
 
@@ -50,13 +54,25 @@ absl::Status Call(uint64_t number, std::vector<float>* data, Group* group) {
   }
 }
 
+absl::StatusOr<std::unique_ptr<Group>> Form(
+    std::unique_ptr<Listener> listener,
+    const std::vector<std::string>& addresses, int rank, bool is_hierarchical) {
+  NetGroupOptions options;
+  options.rank = rank;
+  if (is_hierarchical) {
+    return HierarchicalGroup::Form(std::move(listener), addresses, options);
+  }
+  return NetGroup::Form(std::move(listener), addresses, options);
+}
+
 void Run(std::unique_ptr<Listener> listener, const std::string& command) {
   const std::pair<std::string, std::string> words =
       absl::StrSplit(command, absl::MaxSplits(' ', 1));
   const std::vector<std::string> addresses = absl::StrSplit(words.second, '|');
-  NetGroupOptions options;
-  (void)absl::SimpleAtoi(words.first, &options.rank);
-  auto group = NetGroup::Form(std::move(listener), addresses, options);
+  int rank = 0;
+  (void)absl::SimpleAtoi(words.first, &rank);
+  const bool is_hierarchical = !listener->options().neighbourhood.empty();
+  auto group = Form(std::move(listener), addresses, rank, is_hierarchical);
   absl::Status status = group.status();
   if (status.ok()) status = (*group)->Barrier();
   if (status.ok()) Print("ready");
@@ -70,8 +86,9 @@ void Run(std::unique_ptr<Listener> listener, const std::string& command) {
                      absl::FormatDuration(absl::Now() - last)));
 }
 
-int Main(const std::string& fabric) {
+int Main(const std::string& fabric, const std::string& host) {
   ListenerOptions options;
+  options.neighbourhood = host;
   if (fabric == "tcp") options.settings.fabrics = {Fabric::kTcp};
   std::string command;
   while (true) {
@@ -86,4 +103,6 @@ int Main(const std::string& fabric) {
 }  // namespace
 }  // namespace penstock::collectives
 
-int main(int, char** argv) { return penstock::collectives::Main(argv[1]); }
+int main(int argc, char** argv) {
+  return penstock::collectives::Main(argv[1], argc > 2 ? argv[2] : "");
+}
