@@ -73,8 +73,7 @@ absl::Status CheckRange(absl::string_view flag, double value, double min,
 }
 
 bool HasIdle(const RunOptions& options) {
-  return std::count(options.benchmarks.begin(), options.benchmarks.end(),
-                    Benchmark::kIdle) > 0;
+  return absl::c_linear_search(options.benchmarks, Benchmark::kIdle);
 }
 
 bool HasRawOnly(const RunOptions& options) {
@@ -189,8 +188,7 @@ absl::Status ReadSpeed(const std::string& text, double* speed) {
 absl::Status FinishReplay(const CLI::App& app, const Flags& flags,
                           RunOptions* options) {
   const bool replays =
-      std::count(options->benchmarks.begin(), options->benchmarks.end(),
-                 Benchmark::kReplay) > 0;
+      absl::c_linear_search(options->benchmarks, Benchmark::kReplay);
   const bool has_path = app.count("--trace") > 0;
   if (!replays && !has_path && app.count("--speed") == 0) {
     return absl::OkStatus();
@@ -231,9 +229,8 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "ps-throughput, replay, beside, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
-                  "(default these); tls, penstock-tls (TCP with TLS); "
-                  "penstock-client, penstock-server (HTTP/2, the other side "
-                  "is stock gRPC)");
+                  "(default these), tls, penstock-tls, penstock-client, "
+                  "penstock-server");
   app->add_option("--api", flags->apis, "sync, async, callback (default all)");
   app->add_option("--sizes", flags->sizes,
                   "bytes of a message (default 8,64KiB,1MiB)");
