@@ -14,8 +14,8 @@
 namespace penstock::examples {
 namespace {
 
-// The timeout between two lines of output. A process that is silent for longer
-// hangs.
+// Limits the milliseconds between two lines of a process's output. A process
+// that is silent for longer hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 absl::StatusOr<std::string> ReadAddress(Process* server) {
@@ -33,13 +33,14 @@ absl::StatusOr<std::string> ReadAddress(Process* server) {
   return absl::StrCat("127.0.0.1:", port);
 }
 
-// A process that has not ended, with its output.
+// A process that is still running, and its output.
 struct Running {
   Process* process;
   absl::optional<unsigned> rank;  // empty for a server
 };
 
-// Waits until at least one process has output or has ended. Returns these.
+// Blocks until at least one process has output or has ended. Returns these
+// processes.
 absl::StatusOr<std::vector<Running>> Await(
     const std::vector<Running>& running) {
   std::vector<pollfd> polls;
@@ -59,8 +60,9 @@ absl::StatusOr<std::vector<Running>> Await(
   return ready;
 }
 
-// Reads the output of a process. Returns true if the process continues. The end
-// of a process is an error, except for a worker that succeeded.
+// Reads and handles the output of a process. Returns true if the process
+// continues. The end of a process is an error, except for a worker that
+// succeeded.
 absl::StatusOr<bool> Follow(const Running& running,
                             const OnProgress& on_progress) {
   const bool more = running.process->ReadSome();

@@ -15,7 +15,8 @@
 
 namespace penstock::examples {
 
-// A cluster, whose processes end with the object. Not thread-safe.
+// A cluster of processes, which end when this object is destroyed. Not
+// thread-safe.
 class Cluster {
  public:
   // Starts servers that wait for `workers` workers, each on a free port.
@@ -25,16 +26,16 @@ class Cluster {
 
   const std::vector<std::string>& addresses() const { return addresses_; }
 
-  // Runs the workers until they end: `program`, with `flags`, --servers and
-  // --rank. Workers print the lines of a ProgressPrinter; calls `on_progress`
-  // for each line of rank 0. Returns INTERNAL, with the process's name, if a
-  // process fails or dies. Returns DEADLINE_EXCEEDED if no process prints a
-  // line for a minute.
+  // Runs one process for each worker, and blocks until all have ended. Each
+  // runs `program` with `flags`, --servers and --rank. Workers print the lines
+  // of a ProgressPrinter. Calls `on_progress` for each line of rank 0. Returns
+  // INTERNAL, with the process's name, if a process fails or dies. Returns
+  // DEADLINE_EXCEEDED if no process prints a line for a minute.
   absl::Status RunWorkers(const std::string& program,
                           const std::vector<std::string>& flags,
                           const OnProgress& on_progress);
 
-  // Ends the servers cleanly.
+  // Ends the servers by SIGTERM, and waits for them.
   absl::Status Stop();
 
  private:

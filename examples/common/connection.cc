@@ -29,7 +29,7 @@ std::string DescribePath(grpc::Channel& channel) {
   if (paths.empty()) return "http2";
   return absl::StrJoin(
       paths, " + ", [](std::string* out, const PathReport& report) {
-        // Omits the reason for using HTTP/2.
+        // For HTTP/2, append only the path, without the reason for using it.
         out->append(report.path == "http2" ? report.path : report.ToString());
       });
 }

@@ -12,15 +12,16 @@
 
 namespace penstock::examples {
 
-// Makes a channel to each address, over Penstock, or without it if `stock`.
-// Calls carry the secret, unless it is empty.
+// Returns one channel for each address, over Penstock, or over stock gRPC if
+// `stock`. Calls carry the secret, unless it is empty.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
     const std::shared_ptr<grpc::ChannelCredentials>& security,
     const std::string& secret, bool stock);
 
-// Returns the path of the channel: "shm (ring 1 MiB)", "tcp: ..." with the
-// reason, or "http2". Joins the paths of several live connections by " + ".
+// Returns a text for the path of the channel: "shm (ring 1 MiB)", "tcp: ..."
+// with the reason, or "http2". Joins the paths of several live connections by "
+// + ".
 std::string DescribePath(grpc::Channel& channel);
 
 }  // namespace penstock::examples

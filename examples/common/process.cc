@@ -27,7 +27,7 @@ std::string OwnFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
-// Returns true if `environment` has an entry with the name of `entry`.
+// Returns true if `environment` has an entry for the same variable as `entry`.
 bool IsGiven(absl::string_view entry,
              const std::vector<std::string>& environment) {
   absl::string_view name = entry.substr(0, entry.find('=') + 1);
@@ -50,8 +50,9 @@ class Arguments {
     for (const std::string& entry : environment) {
       environment_.push_back(const_cast<char*>(entry.c_str()));
     }
-    // Adds the entries of `environ` that are not given, because programs
-    // disagree about the meaning of a repeated name.
+    // Add the entries of `environ` whose variables are not given. Each name
+    // occurs once, because programs disagree about the meaning of a repeated
+    // name.
     for (char** own = environ; *own != nullptr; ++own) {
       if (!IsGiven(*own, environment)) environment_.push_back(*own);
     }
@@ -65,7 +66,8 @@ class Arguments {
   std::vector<char*> environment_;
 };
 
-// Runs in the child between fork and exec; makes only async-signal-safe calls.
+// Turns the child into the program, between fork and exec. Makes only
+// async-signal-safe calls.
 [[noreturn]] void Become(pid_t parent, int output, int input,
                          const Arguments& arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -79,7 +81,7 @@ class Arguments {
   _exit(127);
 }
 
-// A pair of descriptors that are closed on destruction.
+// Two file descriptors, which the destructor closes.
 struct Pair {
   int ends[2] = {-1, -1};
   ~Pair() {
@@ -108,8 +110,8 @@ absl::StatusOr<Process> Process::Start(
     const std::vector<std::string>& environment) {
   Pair output;
   Pair input;
-  // Makes a pipe for the output and a socket for the input, because writing to
-  // a socket can avoid SIGPIPE if the reader has died.
+  // Make a pipe for the output and a socket for the input. Writing to a socket
+  // can avoid SIGPIPE if the reader has died.
   if (pipe2(output.ends, O_CLOEXEC) != 0 ||
       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input.ends) != 0) {
     return absl::InternalError(
@@ -175,7 +177,7 @@ absl::optional<std::string> Process::NextLine() {
 
 absl::Status Process::Tell(const std::string& line) {
   std::string bytes = line + "\n";
-  // Sends the whole line at once. Lines are few and short, so they fit into the
+  // Send the whole line at once. Lines are few and short, so they fit into the
   // socket's buffer.
   ssize_t sent = send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();

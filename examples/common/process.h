@@ -15,8 +15,8 @@
 
 namespace penstock::examples {
 
-// Returns the path of the program `name`, next to this program or at
-// `elsewhere`, a path relative to this program's folder. Returns NOT_FOUND,
+// Returns the path of the program `name`. Looks in the folder of this program,
+// and then at `elsewhere`, a path relative to this folder. Returns NOT_FOUND,
 // with both paths, if there is none.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::string& elsewhere);
@@ -26,8 +26,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
 // when this process dies for any reason. Move-only. Not thread-safe.
 class Process {
  public:
-  // Starts a program. Adds `environment`, as "NAME=value", to this process's
-  // environment.
+  // Starts a program. The program's environment is this process's environment
+  // and `environment`, whose entries have the form "NAME=value".
   static absl::StatusOr<Process> Start(
       const std::string& program, const std::vector<std::string>& flags,
       const std::vector<std::string>& environment = {});
@@ -36,15 +36,16 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // Returns a descriptor for poll() that is readable if there is output or the
-  // output has ended. The object owns the descriptor.
+  // Returns a descriptor for poll(), owned by this object. The descriptor is
+  // readable if there is output or the output has ended.
   int output() const { return output_; }
 
-  // Reads the available output; blocks if there is none. Returns false at the
-  // end.
+  // Reads the available output. Blocks if there is none. Returns false at the
+  // end of the output.
   bool ReadSome();
 
-  // Returns the next complete line that has been read, without its end, if any.
+  // Returns the next complete line of the output that was read, without its
+  // line end. Returns nullopt if there is none.
   absl::optional<std::string> NextLine();
 
   // Writes `line` and a newline to the program's standard input. Returns
@@ -54,8 +55,8 @@ class Process {
   // Sends SIGTERM, and returns immediately.
   void Terminate();
 
-  // Blocks until the program has ended. Returns INTERNAL if the exit code is
-  // not 0.
+  // Blocks until the program has ended. Returns OK if the exit code is 0, and
+  // INTERNAL otherwise.
   absl::Status Wait();
 
  private:

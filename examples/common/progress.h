@@ -29,7 +29,8 @@ class ProgressPrinter {
   unsigned summed_ = 0;
 };
 
-// Parses such a line. Returns INTERNAL, with the line, for any other text.
+// Parses a line of ProgressPrinter. Returns INTERNAL, with the line, for any
+// other text.
 absl::StatusOr<Progress> ReadProgress(absl::string_view line);
 
 }  // namespace penstock::examples

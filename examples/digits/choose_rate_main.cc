@@ -19,7 +19,8 @@ namespace {
 
 struct Flags {
   std::vector<double> rates = {0.05, 0.1, 0.2, 0.4, 0.8};
-  // The numbers of steps of the demo, with and without --quick.
+  // The numbers of steps after which the accuracy is printed: those of the demo
+  // with --quick and without.
   std::vector<unsigned> steps = {300, 1500};
   size_t batch = 64;  // of all workers together
   int hidden = 512;
@@ -41,7 +42,8 @@ absl::Status Step(const Images& batch, const ps::optim::Optimizer& optimizer,
   return absl::OkStatus();
 }
 
-// Trains once, and prints a line after each step count of `flags.steps`.
+// Trains with one rate and one seed, and prints a line after each step count of
+// `flags.steps`.
 absl::Status Try(const Flags& flags, double rate, unsigned seed) {
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), seed);
   if (!digits.ok()) return digits.status();

@@ -48,9 +48,9 @@ Images Select(const Images& all, const std::vector<size_t>& order, size_t from,
   return chosen;
 }
 
-// The seed of the split, which is the same for all runs. Otherwise a parameter
-// that was chosen on the validation digits of one run would depend on test
-// digits of another run.
+// The seed of the split into training, validation and test digits, the same for
+// all runs. Otherwise a parameter chosen on the validation digits of one run
+// would depend on test digits of another run.
 constexpr uint32_t kSplitSeed = 1;
 
 // Shuffles by Fisher and Yates. std::shuffle may differ between libraries.

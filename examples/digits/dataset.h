@@ -20,7 +20,8 @@ inline constexpr int kClasses = 10;
 using Matrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Images, one per row, with pixels from 0 to 1, and their digits.
+// Images as rows of pixels between 0 and 1, and the digit that each image
+// shows.
 struct Images {
   Matrix pixels;            // [n, kPixels]
   std::vector<int> labels;  // [n], 0 to 9
@@ -35,13 +36,13 @@ struct Dataset {
 // Returns the text of optdigits.csv.
 absl::string_view EmbeddedCsv();
 
-// Parses the text and splits the digits. The split is always the same. `seed`
-// determines the order of the training digits, identically on all machines.
-// Returns INVALID_ARGUMENT, with the line number, for a line that is not 64
-// pixels and a digit.
+// Parses the text, and splits the digits into training, validation and test.
+// The split is always the same. `seed` determines the order of the training
+// digits, identically on all machines. Returns INVALID_ARGUMENT, with the line
+// number, for a line that is not 64 pixels and a digit.
 absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed);
 
-// Returns the part of worker `rank` of a step's mini-batch. All workers
+// Returns the images of worker `rank` in a step's mini-batch. All workers
 // together iterate over the training set in its order, repeatedly.
 Images BatchOf(const Images& train, uint64_t step, uint32_t rank,
                uint32_t workers, size_t batch);

@@ -24,8 +24,8 @@ namespace penstock::digits {
 namespace {
 
 constexpr double kGoodAccuracy = 0.95;
-// The tolerated difference of accuracies if the order of pushes is random:
-// about two and a half standard errors on 360 test digits.
+// The tolerated difference between two accuracies if the order of pushes is
+// random. About two and a half standard errors on 360 test digits.
 constexpr double kNoise = 0.03;
 constexpr char kBoundedStaleness[] = "2";
 
@@ -46,7 +46,7 @@ void ShowProgress(const char* name, unsigned steps, unsigned done) {
   fflush(stdout);
 }
 
-// One of the two clusters that alternate.
+// One of the two clusters that train in turn.
 struct Side {
   const char* name;
   std::unique_ptr<Training> training;
@@ -62,9 +62,9 @@ absl::Status PlayRound(Side* side, unsigned until, unsigned steps) {
   return Named(side->name, status);
 }
 
-// Trains alternately on both clusters, which both live all the time. While one
-// trains, the other waits at its gate. Thus a disturbance of the machine that
-// lasts longer than a round affects both alike.
+// Trains on both clusters in turn. One cluster trains while the other waits at
+// its gate. A disturbance of the machine that lasts longer than a round thus
+// affects both alike.
 absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
                        Side* stock) {
   for (unsigned round = 1; round <= rounds; ++round) {
@@ -157,8 +157,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (status.ok()) status = TrainLoosely(options, "async", "unlimited");
   if (!status.ok()) return status;
   printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
-  // Compares the losses. Seeds are equal, and gradients are averaged in rank
-  // order, so the results must not depend on the transport in a single bit.
+  // The losses must be equal in every bit, whatever the transport: seeds are
+  // equal, and gradients are averaged in rank order.
   if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");
   }
@@ -169,8 +169,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
 }  // namespace penstock::digits
 
 int main(int argc, char** argv) {
-  // Silences the log, whose lines for each connection are repeated in the final
-  // table.
+  // Silence the log, which has a line for each connection. The final table
+  // repeats these lines.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::digits::RunOptions options;
   unsigned rounds = 4;

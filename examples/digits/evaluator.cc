@@ -9,10 +9,10 @@
 namespace penstock::digits {
 namespace {
 
-// The timeout for transferring existing variables.
+// Limits a pull of variables that exist already.
 constexpr absl::Duration kTransferTimeout = absl::Seconds(60);
-// The pause between queries if the servers do not let a reader wait for a step,
-// as in an asynchronous training.
+// The pause between two queries if the servers do not let a reader wait for a
+// step, as in an asynchronous training.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 struct Progress {
@@ -41,7 +41,7 @@ void WaitFor(uint64_t step, absl::Duration interval, ps::Reader* reader) {
   const absl::Time start = absl::Now();
   ps::PullSpec nothing;
   nothing.all_dense = false;
-  // Waits for the step. Ignores an error, because the next query of the servers
+  // Wait for the step. Ignore an error, because the next query of the servers
   // reports it again.
   (void)reader->Pull(step, nothing, interval);
   const absl::Duration left =
@@ -72,7 +72,7 @@ absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
       WaitFor(next, options.check_interval, reader);
       continue;
     }
-    // Evaluates once more after the end: a worker that has left may have made a
+    // Evaluate once more after the end. A worker that has left may have made a
     // last step since the last evaluation.
     auto pulled = reader->Pull(ended ? 0 : next, {}, kTransferTimeout);
     if (!pulled.ok()) return pulled.status();

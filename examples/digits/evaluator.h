@@ -1,4 +1,4 @@
-// Watches a training without taking part.
+// Evaluates a model while others train it.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
 #define PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
@@ -16,14 +16,15 @@ namespace penstock::digits {
 struct EvaluatorOptions {
   uint64_t steps = 0;    // the length of the training
   uint64_t every = 100;  // minimal number of steps between evaluations
-  // The interval between checks of the workers' progress and presence.
+  // The time between two checks of the workers' progress and presence.
   absl::Duration check_interval = absl::Seconds(2);
-  // The timeout after which a training without a step counts as hung.
+  // Limits the time without a new step, after which the training counts as
+  // hung.
   absl::Duration patience = absl::Minutes(5);
 };
 
-// Evaluates the variables after at least `steps` steps. An error ends
-// Evaluate(), which returns the error.
+// A function that evaluates the variables after at least `steps` steps.
+// Evaluate() ends with an error of this function.
 using EvaluateFn =
     std::function<absl::Status(uint64_t steps, const tensor::Bundle&)>;
 

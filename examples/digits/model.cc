@@ -18,7 +18,7 @@ constexpr size_t kVariables = 6;
 constexpr std::array<const char*, kVariables> kNames = {"w1", "b1", "w2",
                                                         "b2", "w3", "b3"};
 
-// The network's variables, as matrices over the bundle's memory.
+// The network's variables as matrices, which share the bundle's memory.
 class View {
  public:
   static absl::StatusOr<View> Of(const tensor::Bundle& bundle) {
@@ -82,7 +82,7 @@ Activations Forward(const View& v, const Matrix& input) {
   return a;
 }
 
-// Replaces logits by the gradient of the mean loss. Returns the loss.
+// Replaces the logits by the gradient of the mean loss. Returns the mean loss.
 float SoftmaxCrossEntropy(const std::vector<int>& labels, Matrix* logits) {
   float loss = 0;
   const float share = 1.0F / static_cast<float>(labels.size());
@@ -112,7 +112,7 @@ absl::Status Append(size_t at, const Value& value, tensor::Shape shape,
   return absl::OkStatus();
 }
 
-// Appends the gradients of one layer's weight and bias.
+// Appends the gradients of one layer's weight and bias to the bundle.
 absl::Status AppendLayer(size_t at, const Matrix& input, const Matrix& delta,
                          tensor::Bundle* bundle) {
   absl::Status status = Append(at, input.transpose() * delta,
@@ -121,7 +121,8 @@ absl::Status AppendLayer(size_t at, const Matrix& input, const Matrix& delta,
   return Append(at + 1, delta.colwise().sum(), {delta.cols()}, bundle);
 }
 
-// Returns the error before a relu layer with outputs `output`.
+// Returns the error (delta) of the layer before a relu layer. `outputs` are the
+// outputs of the relu layer.
 Matrix Backward(const Matrix& delta, const ConstMap& weight,
                 const Matrix& output) {
   Matrix back = delta * weight.transpose();

@@ -28,17 +28,18 @@ std::vector<Variable> Variables(int64_t hidden);
 // The training parameters for plain gradient descent.
 struct TrainingOptions {
   double learning_rate = 0.4;  // README.md explains the choice
-  // The number of steps by which a worker may be ahead of the slowest. 0 trains
-  // synchronously, and ps::ConsistencyPolicy::kUnlimited asynchronously.
+  // Limits the number of steps by which a worker may be ahead of the slowest. 0
+  // trains synchronously, and ps::ConsistencyPolicy::kUnlimited asynchronously.
   int64_t staleness = 0;
 };
 
-// Returns the variables as tables of a parameter server.
+// Returns a model for parameter servers whose tables are the network's
+// variables.
 ps::Model ModelOf(int64_t hidden, const TrainingOptions& options);
 
-// Draws the weights as in K. He et al., "Delving Deep into Rectifiers", 2015:
-// normally distributed, with variance 2 / inputs. Biases are zero. The same
-// seed gives the same bits.
+// Returns random first values of the variables. Weights are normally
+// distributed with variance 2 / inputs (K. He et al., "Delving Deep into
+// Rectifiers", 2015). Biases are zero. The same seed gives the same bits.
 absl::StatusOr<tensor::Bundle> InitialValues(int64_t hidden, uint32_t seed);
 
 struct Gradients {

@@ -16,11 +16,12 @@
 namespace penstock::digits {
 namespace {
 
-// The steps of a round that warm up connections, pools and caches.
+// The number of a round's first steps, which warm up connections, pools and
+// caches.
 constexpr uint64_t kWarmUpSteps = 5;
 
-// Limits the silence of a training. Longer than any step takes. A training
-// without output for longer hangs.
+// Limits the milliseconds without output of a training. Longer than any step
+// takes. A training that is silent for longer hangs.
 constexpr int kSilenceLimitMs = 60 * 1000;
 
 std::vector<std::string> ServerFlags(const RunOptions& options) {
@@ -87,7 +88,7 @@ std::string Summarize(const std::vector<RunResult::Path>& paths) {
   return agree ? paths.front().description : absl::StrJoin(all, "; ");
 }
 
-// Collects the workers' lines of one round.
+// The lines that the workers print in one round.
 class Training::Ledger {
  public:
   Ledger(size_t workers, const Progress& progress)
@@ -171,8 +172,7 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
   while (std::find(running.begin(), running.end(), true) != running.end()) {
     std::vector<pollfd> polls;
     for (size_t i = 0; i < workers_.size(); ++i) {
-      // Hides the output of ended workers, because poll() ignores negative
-      // descriptors.
+      // Use -1 for ended workers, because poll() ignores negative descriptors.
       polls.push_back({running[i] ? workers_[i].output() : -1, POLLIN, 0});
     }
     for (examples::Process& server : servers_) {

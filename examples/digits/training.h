@@ -27,8 +27,7 @@ struct RunOptions {
 };
 
 // Durations of a round's steps, in microseconds: medians over all workers and
-// all steps except the first ones. Excludes the wait at the barrier, which has
-// its own field.
+// all steps except the first ones. The wait at the barrier is separate.
 struct StepTimes {
   double pull_us = 0;
   double push_us = 0;
@@ -48,11 +47,12 @@ struct RunResult {
   StepTimes times;          // medians over the rounds
 };
 
-// Returns the description that all connections share. If they differ, returns
-// each with its worker and server. Returns "unknown" for an empty list.
+// Returns a text for the paths. If all connections have the same description,
+// returns that. Otherwise returns each with its worker and server. Returns
+// "unknown" for an empty list.
 std::string Summarize(const std::vector<RunResult::Path>& paths);
 
-// Reports the chief's number of completed steps, and its loss.
+// A function that receives the chief's number of completed steps, and its loss.
 using Progress = std::function<void(unsigned steps_done, double loss)>;
 
 // Returns the median, or 0 for an empty list.
@@ -63,13 +63,14 @@ double Median(std::vector<double> values);
 // thread-safe.
 class Training {
  public:
-  // Starts the servers, each on a free port, then the workers. Blocks until all
-  // workers wait at the gate before the first step.
+  // Starts the servers, each on a free port, and then the workers. Blocks until
+  // all workers wait at the gate before the first step.
   static absl::StatusOr<std::unique_ptr<Training>> Start(
       const RunOptions& options);
 
-  // Runs one round: opens the gate, and blocks until all workers wait before
-  // `step`. Between rounds, processes only wait and send heartbeats.
+  // Runs one round, up to the step `step`. Opens the gate, and blocks until all
+  // workers wait at the gate before `step`. Between rounds, processes only wait
+  // and send heartbeats.
   absl::Status RunTo(unsigned step, const Progress& progress);
 
   // Ends all processes cleanly. Call it after the round to the last step.
@@ -81,11 +82,11 @@ class Training {
   explicit Training(const RunOptions& options) : options_(options) {}
   absl::Status StartServers(std::vector<std::string>* addresses);
   absl::Status StartWorkers(const std::vector<std::string>& addresses);
-  // Writes `line` to all workers.
+  // Writes `line` to the standard input of all workers.
   absl::Status Tell(const std::string& line);
-  // Reads all workers' output until each worker is at the gate or, with
-  // `to_end`, has ended successfully. Also watches the servers' output, whose
-  // end means that a server has died.
+  // Reads all workers' output until each worker is at the gate or, if `to_end`,
+  // has ended successfully. Also watches the servers' output, whose end means
+  // that a server has died.
   absl::Status Follow(bool to_end, Ledger* ledger);
 
   const RunOptions options_;

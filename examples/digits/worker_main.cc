@@ -61,7 +61,7 @@ struct Flags {
   bool gate = false;
 };
 
-// The role of this process.
+// The role of this process in the training.
 struct Part {
   std::vector<std::string> servers;
   unsigned rank = 0;
@@ -101,8 +101,8 @@ absl::StatusOr<Part> PartFromEnvironment() {
               {}};
 }
 
-// Measures the microseconds since the last call, for timing consecutive
-// actions.
+// A stopwatch for consecutive actions. Measures the microseconds since the last
+// call.
 class Lap {
  public:
   int64_t operator()() {
@@ -116,7 +116,7 @@ class Lap {
   absl::Time last_ = absl::Now();
 };
 
-// Takes one step, and increments `step`.
+// Takes one training step, and increments `step`.
 absl::Status TrainStep(const Flags& flags, const Part& part,
                        const Images& train, ps::Worker* worker,
                        uint64_t* step) {
@@ -155,7 +155,7 @@ void PrintPaths(const ps::Worker& worker) {
   }
 }
 
-// Waits at the gate before `step`. Returns the step up to which to train.
+// Blocks at the gate before `step`. Returns the step up to which to train.
 absl::StatusOr<uint64_t> PassGate(uint64_t step) {
   printf("gate %llu\n", static_cast<unsigned long long>(step));
   fflush(stdout);
@@ -197,7 +197,8 @@ absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
   return flags.gate ? PassGate(flags.steps).status() : absl::OkStatus();
 }
 
-// Joins the training. The chief defines the model; other workers wait for it.
+// Joins the training. The chief defines the model; other workers wait for the
+// definition.
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
                                                  const Part& part) {
   ps::Worker::Options options;
@@ -230,8 +231,8 @@ absl::Status TrainToTheEnd(const Flags& flags, const Part& part,
   return status;
 }
 
-// Runs a worker to the end of the training. Continues after servers were
-// restarted from a checkpoint.
+// Trains as a worker until the end of the training. Continues after servers
+// were restarted from a checkpoint.
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
   auto joined = Join(flags, part);
@@ -280,7 +281,7 @@ int64_t StalenessIn(const std::string& text) {
   return steps;
 }
 
-// Returns the error in `text` for CLI11, or "".
+// Checks a staleness for CLI11. Returns the error, or "" if there is none.
 std::string CheckStaleness(const std::string& text) {
   return StalenessIn(text) >= 0
              ? ""
@@ -302,7 +303,7 @@ absl::Status Run(const Flags& flags) {
       examples::Connect(part->servers, *security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
-  // Allocates gradients in the pool, so that they are sent in place.
+  // Allocate gradients in the pool, so that they are sent in place.
   if (!flags.stock) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
   }

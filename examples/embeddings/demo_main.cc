@@ -66,7 +66,7 @@ absl::Status Run(const TrainingOptions& options,
 }  // namespace penstock::embeddings
 
 int main(int argc, char** argv) {
-  // Silences the log, whose lines for each connection do not concern the
+  // Silence the log, whose lines for each connection do not concern the
   // training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::embeddings::TrainingOptions options;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNegativePower = 0.75;
 
-// Gives each word an index.
+// Assigns an index to each word of a batch, in order of the first use.
 class Places {
  public:
   explicit Places(std::vector<uint32_t>* words) : words_(*words) {}
@@ -64,8 +64,8 @@ uint32_t Sampler::NextWord() {
   }
 }
 
-// Reads the next words. The last words of a batch are the first of the next
-// batch, so that each center has its neighbours on both sides.
+// Reads the next words of the text. The last words of a batch are the first
+// words of the next batch. Thus each center has its neighbours on both sides.
 void Sampler::FillText() {
   const size_t around = 2 * size_t{options_.window};
   if (text_.size() > around) text_.erase(text_.begin(), text_.end() - around);

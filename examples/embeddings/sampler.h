@@ -1,4 +1,4 @@
-// Draws the training batches.
+// Draws the training batches of words from a text.
 
 #ifndef PENSTOCK_EXAMPLES_EMBEDDINGS_SAMPLER_H_
 #define PENSTOCK_EXAMPLES_EMBEDDINGS_SAMPLER_H_
@@ -33,9 +33,9 @@ struct SamplerOptions {
   unsigned seed = 1;
 };
 
-// Iterates over a part of the text, repeatedly. Samples as in T. Mikolov et
-// al., "Distributed Representations of Words and Phrases and their
-// Compositionality", NIPS 2013:
+// A source of batches, which iterates over a part of the text, repeatedly.
+// Samples as in T. Mikolov et al., "Distributed Representations of Words and
+// Phrases and their Compositionality", NIPS 2013:
 //
 // - A word of frequency f is skipped with probability 1 - sqrt(s / f), if
 //   positive, where s is `subsample`.

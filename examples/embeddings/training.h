@@ -16,7 +16,8 @@
 
 namespace penstock::embeddings {
 
-// The frequency below which a word's meaning cannot be learnt.
+// The minimal number of a word's occurrences. The meaning of a rarer word
+// cannot be learnt.
 inline constexpr uint64_t kMinCount = 10;
 
 struct TrainingOptions {
@@ -29,8 +30,8 @@ struct TrainingOptions {
   SamplerOptions sampler;
 };
 
-// Makes all steps of one worker, on its part of the text. Prints a line every
-// 25 steps: "step <steps done> <mean loss of these>".
+// Runs one worker, which trains on its part of the text. Prints a line every 25
+// steps: "step <steps done> <mean loss of these>".
 absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
                        const TrainingOptions& options, const Corpus& corpus);
 

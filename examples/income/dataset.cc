@@ -26,9 +26,9 @@ struct Column {
   Kind kind;
 };
 
-// The columns of the data. `fnlwgt` is the number of people that a row
-// represents, and `education-num` is equivalent to `education`; both are left
-// out.
+// The columns of the data, and the way in which each becomes a feature.
+// `fnlwgt`, the number of people that a row represents, is left out.
+// `education-num` is left out, because `education` is equivalent.
 constexpr std::array<Column, 14> kColumns = {{
     {"age", Kind::kEvery5},
     {"workclass", Kind::kWord},
@@ -48,8 +48,8 @@ constexpr std::array<Column, 14> kColumns = {{
 
 constexpr size_t kTestEvery = 4;
 
-// Returns the feature of a value, or "" for an omitted column or an invalid
-// number.
+// Returns the feature's name for a value of a column. Returns "" for an omitted
+// column or an invalid number.
 std::string FeatureOf(const Column& column, absl::string_view value) {
   if (column.kind == Kind::kLeftOut) return "";
   if (column.kind == Kind::kWord) return absl::StrCat(column.name, "=", value);

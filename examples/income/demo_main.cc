@@ -17,8 +17,8 @@
 namespace penstock::income {
 namespace {
 
-// The AUC that a good training reaches. A plain implementation reaches it, too;
-// see the test.
+// The minimal AUC of a good training. A plain implementation reaches this AUC,
+// too; see the test.
 constexpr double kGoodAuc = 0.88;
 
 absl::Status Run(const TrainingOptions& options) {
@@ -52,7 +52,7 @@ absl::Status Run(const TrainingOptions& options) {
 }  // namespace penstock::income
 
 int main(int argc, char** argv) {
-  // Silences the log, whose lines for each connection do not concern the
+  // Silence the log, whose lines for each connection do not concern the
   // training.
   setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::income::TrainingOptions options;

@@ -39,13 +39,13 @@ struct Weights {
 // Returns the number of steps of each worker.
 unsigned StepsOf(const TrainingOptions& options, size_t examples);
 
-// Returns the examples of a worker's step. All workers together iterate over
+// Returns the examples of one worker's step. All workers together iterate over
 // the examples in order, repeatedly.
 std::vector<Example> BatchOf(absl::Span<const Example> examples, uint64_t step,
                              unsigned rank, unsigned workers, unsigned batch);
 
-// Makes all steps of one worker. Prints a line every 25 steps: "step <steps
-// done> <mean log loss of these>".
+// Runs one worker until its last step. Prints a line every 25 steps: "step
+// <steps done> <mean log loss of these>".
 absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
                        const TrainingOptions& options,
                        absl::Span<const Example> train);

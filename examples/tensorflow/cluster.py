@@ -13,25 +13,25 @@ import time
 
 TASK = pathlib.Path(__file__).resolve().with_name("task.py")
 
-# The timeout for a task's first output. Longer than a start takes on a machine
-# that compiles on all cores, where ten parallel `import tensorflow` took more
+# Limits the seconds until a task's first output. Longer than a start takes on a
+# machine that compiles on all cores: ten parallel `import tensorflow` took more
 # than three minutes.
 SILENCE_LIMIT_S = 600
 END_LIMIT_S = 60
 LOG_LINES = 20
 
 
-# The environment variables of a task, unless they are set. Without
+# The environment variables of a task, unless a user has set them. Without
 # CUDA_VISIBLE_DEVICES, all tasks would allocate all memory of the same GPU.
 DEFAULTS = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 class Failure(Exception):
-    """An error, with a message for the user."""
+    """An error with a message for the user."""
 
 
 def free_addresses(jobs):
-    """Returns, for each job, the addresses of its tasks, on free ports."""
+    """Returns {job: addresses}, with a free port for each task."""
     sockets = {
         job: [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         for job, count in jobs.items()
@@ -96,7 +96,8 @@ class Task:
         return line.decode()
 
     def write_line(self):
-        """Lets a leader continue; makes another task write its description."""
+        """Lets the leader continue. Makes any other task write its
+        description."""
         try:
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
@@ -128,8 +129,8 @@ class Task:
 
 
 class Cluster:
-    """A cluster. The first task of the first job leads: the cluster's output
-    is the output of the leader."""
+    """A cluster of tasks. The first task of the first job leads. The cluster's
+    output is the output of this leader."""
 
     def __init__(self, jobs, protocol, command, folder):
         folder.mkdir()
@@ -168,7 +169,7 @@ class Cluster:
     def finish(self):
         """Ends the tasks. Returns the result of describe() of each, by name."""
         deadline = time.monotonic() + END_LIMIT_S
-        # Ends the leader first, because other tasks serve it.
+        # End the leader first, because other tasks serve it.
         for task in self._tasks:
             task.write_line()
             while not task.has_description():
@@ -185,7 +186,7 @@ class Cluster:
         return {task.name: task.description() for task in self._tasks}
 
     def _check(self):
-        """Fails if tasks have died. Often one death causes others."""
+        """Raises an error if tasks have died. Often one death causes others."""
         deaths = [death for task in self._tasks if (death := task.death())]
         if deaths:
             raise Failure("\n".join(deaths))

@@ -39,7 +39,7 @@ RESULT = re.compile(r"accuracy (\S+), loss (\S+) on held-out digits")
 
 
 class Training:
-    """A cluster that trains over one protocol, and its output."""
+    """A cluster that trains over one protocol, and the cluster's output."""
 
     def __init__(self, protocol, strategy, flags, folder):
         program, jobs = STRATEGIES[strategy]
@@ -77,7 +77,7 @@ class Training:
 
 
 def path_of(descriptions, protocol):
-    """Returns the paths over which the tasks received tensors."""
+    """Returns a text with the paths over which the tasks received tensors."""
     if protocol != PENSTOCK:
         return protocol
     paths = collections.Counter()
@@ -100,7 +100,7 @@ def path_of(descriptions, protocol):
 
 @contextlib.contextmanager
 def named(name):
-    """Prepends the name to the message of a failure."""
+    """Prepends `name` to the message of a failure in the block."""
     try:
         yield
     except cluster.Failure as failure:

@@ -10,8 +10,8 @@ import tensorflow as tf
 FOLDER = pathlib.Path(__file__).resolve().parent
 CSV = FOLDER.parent / "digits/data/optdigits.csv"
 
-# The seed of the split. The test digits are the same in every run, as in
-# ../digits/dataset.cc.
+# The seed of the split. As in ../digits/dataset.cc, every run has the same test
+# digits.
 SPLIT_SEED = 1
 
 

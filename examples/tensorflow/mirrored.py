@@ -10,8 +10,8 @@ import digits
 import tensorflow as tf
 
 
-# Trains in an explicit loop: model.fit of Keras 3, which TensorFlow has since
-# 2.16, does not support this strategy.
+# Trains the model. Uses an explicit loop, because model.fit of Keras 3 (in
+# TensorFlow since 2.16) does not support this strategy.
 def train(flags):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     training, _, held_out = digits.load(flags.csv)

@@ -18,8 +18,8 @@ def serve(resolver):
     server.join()
 
 
-# Trains in an explicit loop: model.fit of Keras 3, which TensorFlow has since
-# 2.16, does not support ClusterCoordinator.
+# Trains the model as the chief. Uses an explicit loop, because model.fit of
+# Keras 3 (in TensorFlow since 2.16) does not support ClusterCoordinator.
 def train(resolver, flags):
     training, _, held_out = digits.load(flags.csv)
     strategy = tf.distribute.ParameterServerStrategy(resolver)

@@ -40,8 +40,8 @@ def describe(file):
         part.rename(file)
 
 
-# Ends the process immediately: TensorFlow's own shutdown takes up to half a
-# minute, and its servers do not support destruction.
+# Ends the process when standard input ends, without TensorFlow's own shutdown.
+# The shutdown takes up to half a minute, and destructors of its servers fail.
 def end_with_input(description):
     for _ in sys.stdin:
         describe(description)
@@ -49,8 +49,8 @@ def end_with_input(description):
 
 
 class Turns:
-    """A standard output that blocks after each line until the launcher
-    continues the program."""
+    """A standard output that blocks after each line until the launcher lets
+    the program continue."""
 
     def __init__(self, output):
         self._output = output

@@ -1,5 +1,5 @@
-// tensors: stores a tensor in a server, and fetches it. Here both are in one
-// process; they may also be in two.
+// tensors: stores a tensor in a server, and fetches it. Client and server are
+// in one process here, but may be in two.
 
 #include <iostream>
 #include <string>
