@@ -28,8 +28,8 @@ constexpr Property kProperties[] = {
     {GRPC_PEER_DNS_PROPERTY_NAME, NameKind::kDns},
     {GRPC_X509_CN_PROPERTY_NAME, NameKind::kCommonName}};
 
-// Returns true if the peer has shown a certificate. gRPC sets this property for
-// any certificate, with TLS only.
+// Returns true if the peer has shown a certificate. gRPC sets the checked
+// property for any certificate, and only with TLS.
 bool HasCertificate(const grpc::AuthContext& peer) {
   return !peer.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME).empty();
 }
@@ -39,7 +39,7 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   for (const Property& property : kProperties) {
     for (const grpc::string_ref& value :
          peer.FindPropertyValues(property.name)) {
-      // Skips an empty common name, which gRPC gives if there is none.
+      // Skip an empty common name: gRPC gives this if there is none.
       if (property.kind == NameKind::kCommonName && value.empty()) continue;
       names.push_back({property.kind, std::string(value.data(), value.size())});
     }
@@ -47,7 +47,8 @@ std::vector<Identity> NamesOf(const grpc::AuthContext& peer) {
   return names;
 }
 
-// Returns the caller, whose data refers to the context's metadata.
+// Returns the facts about a call's caller. They refer to the memory of
+// `context`.
 Caller CallerOf(const grpc::ServerContextBase& context) {
   Caller caller;
   const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();

@@ -17,8 +17,8 @@
 
 namespace penstock::ps {
 
-// A policy checker. Checks calls, and counts and logs refusals. Each method of
-// a service begins with
+// The access control of a gRPC server. Checks calls, and counts and logs
+// refusals. Each method of a service begins with
 //
 //   absl::Status may = access->Check(*context, Permission::kTrain);
 //   if (!may.ok()) return Finish(context, may);
@@ -37,9 +37,9 @@ class Access {
  public:
   using Policy = AccessPolicy;
 
-  // Logs the policy's requirements. Logs a warning if secrets cross the network
-  // unencrypted, or if nobody has one of the permissions. `encrypted` is true
-  // if the server uses TLS.
+  // Makes the access control, and logs the policy's requirements. Logs a
+  // warning if secrets cross the network unencrypted, or if nobody has one of
+  // the permissions. `encrypted` is true if the server uses TLS.
   Access(Policy policy, bool encrypted);
 
   // Returns the result of Decide() for the caller. Logs refusals, within
@@ -62,8 +62,9 @@ class Access {
   const bool encrypted_;
   mutable absl::Mutex mu_;
   std::shared_ptr<const Policy> policy_ ABSL_GUARDED_BY(mu_);
-  // Limits the lines about refused calls, for all peers together. A peer that
-  // exhausts the limit hides others' refusals, but refused_ counts them.
+  // Writes the lines about refused calls, within a limit for all peers
+  // together. A peer that exhausts the limit hides others' refusals, but
+  // refused_ counts them.
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::array<std::atomic<uint64_t>, kPermissions> refused_{};
 };

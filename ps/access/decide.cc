@@ -50,7 +50,7 @@ std::string Join(const std::vector<Identity>& names) {
   return text;
 }
 
-// Returns the rule that grants the highest permission to one of these names, or
+// Returns the rule that gives one of these names the highest permission, or
 // null.
 const Rule* BestRule(const std::vector<Rule>& rules,
                      const std::vector<Identity>& names) {

@@ -30,8 +30,8 @@ const char* PrefixOf(NameKind kind) {
   return "";
 }
 
-// Returns the character that no '*' matches. Common names have no such
-// character: NUL is returned, because no name contains NUL.
+// Returns the character that '*' does not match. For common names, '*' matches
+// every character: returns NUL, which no name contains.
 char SeparatorOf(NameKind kind) {
   switch (kind) {
     case NameKind::kUri:

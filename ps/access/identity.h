@@ -18,7 +18,8 @@ enum class NameKind {
   kCommonName,  // the subject's
 };
 
-// A name in a certificate, as written by the authority.
+// One name in a certificate, exactly as the certificate's authority wrote the
+// name.
 struct Identity {
   NameKind kind = NameKind::kUri;
   std::string name;
@@ -27,7 +28,7 @@ struct Identity {
 // Returns "uri:NAME", "dns:NAME" or "cn:NAME", printable, truncated if long.
 std::string ToString(const Identity& identity);
 
-// Limits the length of names that count: SPIFFE's limit for an ID.
+// Limits the length of a name in bytes. SPIFFE has the same limit for an ID.
 constexpr size_t kMaxNameBytes = 2048;
 
 // Returns the names of a certificate that may identify its bearer. DNS names
@@ -45,10 +46,10 @@ constexpr size_t kMaxNameBytes = 2048;
 // - The common name, if there is any URI or DNS name (RFC 6125, 6.4.4).
 std::vector<Identity> NamesThatCount(const std::vector<Identity>& names);
 
-// A pattern of names. "uri:TEXT", "dns:TEXT" and "cn:TEXT" match only names of
-// that kind. A '*' in the text matches one or more characters, but neither a
-// '/' of a URI nor a '.' of a DNS name. "any" matches every certificate, even
-// one without names.
+// A pattern of certificate names. "uri:TEXT", "dns:TEXT" and "cn:TEXT" match
+// only names of that kind. A '*' in the text matches one or more characters,
+// but neither a '/' of a URI nor a '.' of a DNS name. "any" matches every
+// certificate, even one without names.
 class Pattern {
  public:
   // Parses `text`. Returns INVALID_ARGUMENT, with the reason, if `text` is not

@@ -13,8 +13,8 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the rules: more than any team needs, few enough to keep a call's check
-// short.
+// Limits the number of rules: more than any team needs, few enough for a short
+// check of a call.
 constexpr size_t kMaxRules = 1000;
 constexpr size_t kMaxFileBytes = 256 << 10;
 constexpr size_t kShownBytes = 64;

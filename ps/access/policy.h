@@ -15,7 +15,7 @@
 
 namespace penstock::ps {
 
-// Permissions, in ascending order. Each permission includes the earlier ones.
+// The permissions, in ascending order. Each permission includes all lower ones.
 enum class Permission {
   kRead,        // pull, describe, the model
   kTrain,       // define, initialise, join, push
@@ -79,8 +79,8 @@ struct Caller {
   std::vector<absl::string_view> authorization;
 };
 
-// Limits the names of a certificate; one with more names is refused. Together
-// with the number of rules, this bounds the work per call.
+// Limits the names in a certificate. A caller whose certificate has more names
+// is refused. Together with the number of rules, this bounds the work per call.
 constexpr size_t kMaxNames = 64;
 
 // Returns OK if `policy` gives the caller the permission `wanted`. If the

@@ -34,7 +34,7 @@ bool IsTokenCharacter(unsigned char c) {
              absl::string_view::npos;
 }
 
-// Returns what is wrong with `secret`, or "".
+// Returns the reason why `secret` is invalid, or "" for a valid secret.
 std::string Flaw(absl::string_view secret) {
   if (secret.size() < kMinSecretBytes) {
     return absl::StrCat("the secret has ", secret.size(), " characters, and ",

@@ -1,4 +1,4 @@
-// Secrets, which replace certificates where there is no TLS.
+// Secrets, by which clients show their permission where there is no TLS.
 
 #ifndef PENSTOCK_PS_ACCESS_SECRETS_H_
 #define PENSTOCK_PS_ACCESS_SECRETS_H_
@@ -13,7 +13,7 @@
 
 namespace penstock::ps {
 
-// The shortest secret, in characters: 128 random bits in hex.
+// The minimal length of a secret in characters: 128 random bits in hex.
 constexpr size_t kMinSecretBytes = 32;
 constexpr size_t kMaxSecretBytes = 512;
 
@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<std::string>> ParseSecrets(absl::string_view text,
 // Reads a secrets file, which only its owner may read; see ReadTrustedFile().
 absl::StatusOr<std::vector<std::string>> ReadSecrets(const std::string& path);
 
-// The secrets that a server accepts, as SHA-256 digests only. Immutable.
+// The secrets that a server accepts. Stores only their SHA-256 digests.
+// Immutable.
 class SecretDigests {
  public:
   SecretDigests() = default;

@@ -110,8 +110,8 @@ absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step) {
   Chain chain;
   absl::StatusOr<Manifest> manifest = ReadManifest(files, step);
   if (!manifest.ok()) return manifest.status();
-  // Follows the bases. Terminates because each base is older and has less
-  // depth.
+  // Follow the bases to the full checkpoint. The loop ends, because each base
+  // is older and has less depth.
   while (manifest->base.has_value()) {
     chain.links.push_back({*std::move(manifest), {}});
     const Manifest& above = chain.links.back().manifest;
@@ -144,14 +144,14 @@ absl::StatusOr<std::vector<uint64_t>> ListSteps(Files* files) {
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value()) continue;
-    // Returns an entry of another type, such as a link, as a checkpoint. If it
+    // Count an entry of another type, such as a link, as a checkpoint. If it
     // were skipped, an older checkpoint would be restored silently.
     if (entry.type != FolderEntry::Type::kFolder) {
       steps.push_back(*step);
       continue;
     }
     const auto inside = files->List(entry.name);
-    // Skips a folder that is gone, because the checkpoint is being removed.
+    // Skip a folder that is gone: another process is removing the checkpoint.
     if (absl::IsNotFound(inside.status())) continue;
     if (!inside.ok()) return inside.status();
     for (const FolderEntry& file : *inside) {

@@ -14,14 +14,14 @@
 
 namespace penstock::ps::checkpoint {
 
-// One checkpoint of a chain, with the footers of its shards.
+// One checkpoint of a chain, and the footers of its shards.
 struct Link {
   Manifest manifest;
   std::vector<Footer> footers;  // by shard
 };
 
-// A checkpoint, its base, and so on to a full checkpoint. All links have the
-// same model, with the tables in the same order.
+// A checkpoint and its bases, back to a full checkpoint. All links have the
+// same tables in the same order.
 struct Chain {
   std::vector<Link> links;
 
@@ -39,13 +39,13 @@ absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step);
 // checks the blocks that it takes, and Verify() checks all blocks.
 absl::StatusOr<Chain> OpenChain(Files* files, uint64_t step);
 
-// Returns FAILED_PRECONDITION, with the difference, unless both models have the
-// same tables in the same order. A chain requires this.
+// Returns OK if both models have the same tables in the same order, which a
+// chain requires. Otherwise returns FAILED_PRECONDITION with the difference.
 absl::Status CheckSameTables(const Model& base, const Model& model);
 
-// Returns DATA_LOSS if `footers` have a row of a dense table twice. In a full
-// checkpoint, also returns DATA_LOSS unless `footers` have every dense row and
-// a part of every sparse table.
+// Checks the rows in `footers`. Returns DATA_LOSS if a row of a dense table
+// occurs twice. In a full checkpoint, also returns DATA_LOSS unless `footers`
+// have every dense row and a part of every sparse table.
 absl::Status CheckComplete(const Manifest& manifest,
                            const std::vector<Footer>& footers);
 

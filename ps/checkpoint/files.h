@@ -41,8 +41,9 @@ class ReadableFile {
 class FileLock {
  public:
   virtual ~FileLock() = default;
-  // Returns FAILED_PRECONDITION if the file was removed, or the root was made
-  // again. Another process may then hold a lock of the same name.
+  // Returns OK while the lock protects the file. Returns FAILED_PRECONDITION if
+  // the file was removed, or the root was made again. Another process may then
+  // hold a lock of the same name.
   virtual absl::Status Check() const = 0;
 };
 
@@ -82,7 +83,7 @@ class Files {
   // Removes a file. Removes a link, but not its target.
   virtual absl::Status Remove(absl::string_view path) = 0;
   virtual absl::Status RemoveFolder(absl::string_view path) = 0;
-  // Makes the names in a folder durable.
+  // Makes the names in a folder survive a power loss.
   virtual absl::Status SyncFolder(absl::string_view folder) = 0;
   // Locks a file, and creates a missing file. Returns FAILED_PRECONDITION if
   // another process, or another FileLock of this process, holds the lock.
@@ -90,7 +91,7 @@ class Files {
       absl::string_view path) = 0;
 };
 
-// Writes all of `bytes`.
+// Writes all of `bytes` to the file, in as many calls as needed.
 absl::Status WriteAll(WritableFile* file, absl::string_view bytes);
 
 // Reads exactly `size` bytes. Returns DATA_LOSS if the file ends before.

@@ -104,8 +104,8 @@ absl::StatusOr<FileHeader> DecodeFileHeader(absl::string_view bytes) {
   FileHeader header;
   header.shard = Take<uint32_t>(&rest);
   header.id = Take<uint64_t>(&rest);
-  // Verifies the checksum first: a flipped bit in the version must not look
-  // like a newer format. A newer format keeps this header.
+  // Verify the checksum before the version: a flipped bit in the version must
+  // not look like a newer format. A newer format keeps this header.
   if (!TakeChecksum(&bytes)) return Damaged("the header's checksum differs");
   const absl::Status known = CheckVersion(version);
   if (!known.ok()) return known;
@@ -175,8 +175,8 @@ absl::StatusOr<Footer> DecodeFooter(absl::string_view bytes) {
   Take<uint32_t>(&bytes);
   const auto parts = Take<uint64_t>(&bytes);
   const auto clocks = Take<uint64_t>(&bytes);
-  // Checks both counts against the length of the footer, so that nothing
-  // overflows.
+  // Check both counts against the length of the footer before multiplying them,
+  // so that nothing overflows.
   if (parts > bytes.size() / kPartBytes ||
       clocks > bytes.size() / kClockBytes ||
       parts * kPartBytes + clocks * kClockBytes != bytes.size()) {

@@ -30,8 +30,8 @@
 
 namespace penstock::ps::checkpoint {
 
-// The version of shards and manifests. This program writes and reads only this
-// version.
+// The version of the format of shards and manifests. This program writes and
+// reads only this version.
 constexpr uint32_t kFormatVersion = 1;
 
 // The sizes of blocks, in bytes. A payload is written at kBlockBytes.
@@ -46,7 +46,7 @@ constexpr size_t kFooterHeadBytes = 32;
 constexpr size_t kPartBytes = 72;
 constexpr size_t kClockBytes = 24;
 constexpr size_t kTrailerBytes = 32;
-// The bytes of id, last use and count, which precede a sparse row's bytes.
+// The number of bytes before the value of a sparse row: id, last use and count.
 constexpr size_t kRowHeadBytes = 24;
 constexpr uint64_t kMaxFooterBytes = 16 << 20;
 
@@ -84,8 +84,8 @@ struct Part {
   uint64_t rows = 0;
   uint64_t removed = 0;  // sparse
   uint64_t step = 0;
-  // The digest of the block headers, and through their checksums of all bytes;
-  // see Digest().
+  // The digest of the block headers; see Digest(). The headers have the
+  // payloads' checksums, so the digest covers all bytes.
   uint64_t digest = 0;
 };
 

@@ -1,4 +1,5 @@
-// The list of the checkpoints in a root, so that a lost checkpoint is noticed.
+// Stores the list of the checkpoints in a root, by which lost checkpoints are
+// noticed.
 //
 // The file "index" is text: a line "penstock checkpoints 1", a line with each
 // step, and a line "end CHECKSUM". The checksum covers the lines before.
@@ -26,13 +27,13 @@ std::string EncodeIndex(const std::vector<uint64_t>& steps);
 // index.
 absl::StatusOr<std::vector<uint64_t>> DecodeIndex(absl::string_view bytes);
 
-// Replaces the index, and makes it durable. Write the index after a checkpoint
-// was committed, and before a checkpoint is removed: then a crash makes no
-// checkpoint look lost.
+// Replaces the list in the index by `steps`, and makes it durable. Call after a
+// checkpoint was committed, and before a checkpoint is removed. A crash then
+// makes no checkpoint look lost.
 absl::Status WriteIndex(Files* files, const std::vector<uint64_t>& steps);
 
-// Removes the index, durably. Until an index is written again, ListLost()
-// returns no steps, even if manifests are missing.
+// Removes the index, durably. ListLost() then returns no steps until an index
+// is written again, even if manifests are missing.
 absl::Status RemoveIndex(Files* files);
 
 // Returns the steps in the index that have no manifest, the newest first. These
@@ -41,8 +42,9 @@ absl::Status RemoveIndex(Files* files);
 // DATA_LOSS if the index is damaged.
 absl::StatusOr<std::vector<uint64_t>> ListLost(Files* files);
 
-// Returns FAILED_PRECONDITION, with the remedies, if the root has lost all of
-// its checkpoints. `folder` is the name of the root for messages.
+// Returns OK if the root has a checkpoint, or if none was lost. Returns
+// FAILED_PRECONDITION, with the remedies, if the root has lost all of its
+// checkpoints. `folder` is the name of the root for messages.
 absl::Status CheckNotAllLost(Files* files, absl::string_view folder);
 
 }  // namespace penstock::ps::checkpoint

@@ -19,7 +19,8 @@ void Put(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(bytes), sizeof bytes);
 }
 
-// Takes a number from the front of `bytes`, which must be long enough.
+// Removes a number from the front of `bytes`, and returns the number. `bytes`
+// must be long enough.
 template <typename T>
 T Take(absl::string_view* bytes) {
   const T value =

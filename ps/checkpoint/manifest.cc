@@ -171,8 +171,8 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view bytes) {
   absl::string_view rest = bytes.substr(kMagic.size());
   const auto version = Take<uint32_t>(&rest);
   const auto length = Take<uint32_t>(&rest);
-  // Verifies the checksum first: a flipped bit in the version must not look
-  // like a newer format. A newer format keeps this header.
+  // Verify the checksum before the version: a flipped bit in the version must
+  // not look like a newer format. A newer format keeps this header.
   if (length != message.size() ||
       Take<uint64_t>(&rest) != ChecksumOf(head, message)) {
     return Damaged("the manifest's length or checksum differs");

@@ -27,11 +27,11 @@ constexpr size_t kManifestHeaderBytes = 24;
 // some 100,000 tables.
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr size_t kMaxShards = 65536;
-// Limits the length of a chain of incremental checkpoints, even if a writer is
+// Limits the number of incremental checkpoints in a chain. A writer cannot be
 // configured to allow more.
 constexpr uint32_t kMaxDepth = 64;
 
-// Limits the restarts that a worker may miss and still come back.
+// Limits the number of restarts that a worker may miss and still continue.
 constexpr size_t kMaxEarlierRuns = 64;
 
 // The progress of a training at a checkpoint's cut.

@@ -41,7 +41,8 @@ absl::Status CheckSlots(const TableDefinition& table) {
   return absl::OkStatus();
 }
 
-// Returns the bytes of the shape in all streams, at most kMaxTableBytes.
+// Returns the number of bytes of a tensor in all streams, or kMaxTableBytes if
+// there are more.
 uint64_t BytesUpToLimit(const TableDefinition& table) {
   uint64_t bytes = tensor::ElementSize(table.dtype);
   for (const SlotDefinition& slot : table.slots) {
@@ -61,8 +62,8 @@ absl::Status CheckShape(const TableDefinition& table) {
   for (int64_t side : table.shape) {
     if (side < 0) return Bad(table, "a side is negative");
   }
-  // Checks the size with 1 for a dimension of 0, so that 0 cannot hide an
-  // overflow of the others.
+  // Check the size with each dimension of 0 replaced by 1. Otherwise 0 could
+  // hide an overflow of the other dimensions.
   TableDefinition full = table;
   for (int64_t& side : full.shape) side = std::max<int64_t>(side, 1);
   const uint64_t bytes = BytesUpToLimit(full);

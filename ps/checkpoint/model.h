@@ -45,7 +45,7 @@ struct Model {
 size_t Streams(const TableDefinition& table);
 tensor::DType StreamType(const TableDefinition& table, size_t stream);
 
-// Returns the number of rows. For dense tables only.
+// Returns the number of rows of a dense table.
 uint64_t Rows(const TableDefinition& table);
 uint64_t RowElements(const TableDefinition& table);
 // Returns the bytes of a row's value and slots together. A sparse table stores
@@ -60,14 +60,13 @@ uint64_t RowBytes(const TableDefinition& table);
 absl::Status CheckModel(const Model& model);
 constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 
-// Returns the first table in which `ours` differs from the model in a
-// checkpoint, and the difference. Returns "" if the models are the same.
-// Ignores the order of tables.
+// Compares the tables of two models, in any order. Returns a text for the first
+// table of `ours` that differs from the checkpoint's, or "" if all are equal.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
-// Returns the first difference among the tables that both models have.
+// Like Difference(), for the tables that both models have.
 std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);
-// Returns the names of the tables of `model` that `other` lacks, in the order
-// of `model`.
+// Returns the names of the tables that `model` has and `other` lacks, in the
+// order of `model`.
 std::vector<std::string> NotIn(const Model& other, const Model& model);
 
 }  // namespace penstock::ps::checkpoint

@@ -20,7 +20,7 @@ std::string StepFolder(uint64_t step) {
 absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
   absl::string_view digits = name;
   uint64_t step = 0;
-  // Accepts only the exact name of a step, without a sign, a space, or other
+  // Accept only the exact name of a step, without a sign, a space, or other
   // leading zeros.
   if (!absl::ConsumePrefix(&digits, "step-") ||
       !absl::SimpleAtoi(digits, &step) || StepFolder(step) != name) {

@@ -20,9 +20,9 @@ namespace {
 
 using base::UniqueFd;
 
-// Limits the bytes written before the kernel is asked to write them back.
-// Sync() then finds little left to do, and a checkpoint does not fill memory
-// with dirty pages.
+// The number of bytes after which the kernel is asked to write them to the
+// disk. Sync() then finds little left to do, and a checkpoint does not fill
+// memory with dirty pages.
 constexpr uint64_t kWriteBehind = 8 << 20;
 
 absl::Status Error(int error, absl::string_view operation,
@@ -73,7 +73,7 @@ class PosixWritableFile : public WritableFile {
   }
 
  private:
-  // Starts the write-back. Sync() returns its errors.
+  // Starts to write cached bytes to the disk. Sync() reports errors.
   void WriteBehind() {
     sync_file_range(fd_.get(), static_cast<off64_t>(behind_),
                     static_cast<off64_t>(written_ - behind_),
@@ -107,11 +107,12 @@ class PosixReadableFile : public ReadableFile {
   const std::string path_;
 };
 
-// Opens the root. The name may lead to another folder than before.
+// Opens the root by its name. The name may now lead to another folder than
+// before.
 absl::StatusOr<UniqueFd> OpenRoot(const std::string& root) {
   UniqueFd fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.valid()) return fd;
-  // Replaces ENOENT, because NOT_FOUND would mean that a checkpoint is missing.
+  // Replace ENOENT, because NOT_FOUND would mean that a checkpoint is missing.
   if (errno == ENOENT) {
     return absl::FailedPreconditionError(
         absl::StrCat("the folder ", root, " is gone: make it again"));
@@ -172,7 +173,7 @@ class PosixFiles : public Files {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> Open(
       absl::string_view path) override {
-    // Opens with O_NONBLOCK, because opening a pipe would block until a writer
+    // Open with O_NONBLOCK, because opening a pipe would block until a writer
     // comes.
     auto fd = OpenAt(path, O_RDONLY | O_NONBLOCK, "open");
     if (!fd.ok()) return fd.status();
@@ -258,7 +259,7 @@ class PosixFiles : public Files {
   }
 
  private:
-  // Opens a folder. Errors name `operation`.
+  // Opens a folder. `operation` is the operation that errors name.
   absl::StatusOr<UniqueFd> Folder(absl::string_view path,
                                   absl::string_view operation) {
     auto root = OpenRoot(root_);

@@ -1,4 +1,4 @@
-// The records of a checkpoint: rows and clocks.
+// The records in a checkpoint: rows of tables and clocks of workers.
 
 #ifndef PENSTOCK_PS_CHECKPOINT_RECORDS_H_
 #define PENSTOCK_PS_CHECKPOINT_RECORDS_H_

@@ -39,7 +39,7 @@ uint64_t Bytes(const Manifest& manifest) {
   return bytes;
 }
 
-// The content of a table in one checkpoint, without its bases.
+// The rows and bytes of a table in one checkpoint, without its bases.
 struct Content {
   uint64_t parts = 0;
   uint64_t rows = 0;

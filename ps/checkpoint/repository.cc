@@ -28,8 +28,8 @@ absl::StatusOr<uint64_t> NewId() {
   return Take<uint64_t>(&bytes);
 }
 
-// Returns true for files that only a repository makes. Other files are never
-// removed.
+// Returns true if only a repository makes files with such a name. Other files
+// are never removed.
 bool IsOurs(const FolderEntry& entry) {
   return entry.type == FolderEntry::Type::kFile &&
          (absl::StartsWith(entry.name, "shard-") ||
@@ -90,7 +90,7 @@ absl::Status Repository::CleanUp() {
 absl::Status Repository::CleanFolder(uint64_t step) {
   const absl::StatusOr<Manifest> manifest = ReadManifest(files_, step);
   if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(step);
-  // Ignores a bad manifest: a search for checkpoints reports the error.
+  // Keep a bad manifest: a search for checkpoints reports the error.
   if (!manifest.ok()) return absl::OkStatus();
   std::set<std::string> listed = {kManifestName};
   for (const ShardInfo& shard : manifest->shards) {
@@ -100,7 +100,7 @@ absl::Status Repository::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    // Tolerates a file that a server of an ended attempt has removed.
+    // Ignore NOT_FOUND: a server of an ended attempt has removed the file.
     absl::Status status =
         Unless(absl::IsNotFound,
                files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
@@ -120,7 +120,7 @@ absl::StatusOr<bool> Repository::Reclaim() {
   const absl::Status held = lock_->Check();
   if (held.ok()) return false;
   if (!absl::IsFailedPrecondition(held)) return held;
-  // Fails if another process may need the lock of its checkpoints.
+  // Fail if another process may need the lock for its own checkpoints.
   const auto steps = ListSteps(files_);
   if (!steps.ok()) return steps.status();
   absl::Status own = CheckAreOwn(*steps);
@@ -232,7 +232,7 @@ absl::Status Repository::Commit(std::vector<ShardInfo> shards, CutRecord cut) {
     return status;
   }
   current_.reset();
-  // Ignores an error: the checkpoint exists even without an index.
+  // Ignore an error of the index: the checkpoint exists even without an index.
   const auto steps = ListSteps(files_);
   if (steps.ok()) WriteIndex(files_, *steps).IgnoreError();
   return absl::OkStatus();
@@ -279,7 +279,7 @@ absl::Status Repository::WriteManifest() {
   absl::Status status = WriteAll(file->get(), *bytes);
   if (status.ok()) status = (*file)->Sync();
   file->reset();
-  // Makes the names of the shards durable before the manifest.
+  // Make the names of the shards durable before the manifest is.
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
   if (status.ok()) status = files_->Rename(path, ManifestPath(step));
   if (status.ok()) status = files_->SyncFolder(StepFolder(step));
@@ -297,7 +297,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   const std::string folder = StepFolder(step);
   absl::Status status =
       Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
-  // Makes the removal of the manifest durable first. Even after a power loss, a
+  // Make the removal of the manifest durable first. Even after a power loss, a
   // checkpoint with a manifest then has its shards.
   if (status.ok())
     status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
@@ -313,7 +313,7 @@ absl::Status Repository::RemoveCheckpoint(uint64_t step) {
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
   if (!is_empty) return absl::OkStatus();
-  // Tolerates files that a server of an ended attempt has written.
+  // Ignore a folder that an ended attempt's server has filled again.
   return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 
@@ -323,7 +323,7 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   absl::Status status = CheckAreOwn(*steps);
   if (!status.ok()) return status;
   std::set<uint64_t> needed;
-  // Keeps the base of the checkpoint that is being written.
+  // Keep the base of the checkpoint that is being written.
   if (current_.has_value() && current_->base.has_value()) {
     const auto below = ReadManifests(files_, current_->base->step);
     if (!below.ok()) return below.status();
@@ -335,10 +335,10 @@ absl::StatusOr<std::vector<uint64_t>> Repository::Prune(size_t keep) {
   std::set_difference(steps->begin(), steps->end(), old->begin(), old->end(),
                       std::back_inserter(kept), std::greater<uint64_t>());
   status = WriteIndex(files_, kept);
-  // Removes the index if it cannot be written: a full disk has no room for an
+  // Remove the index if it cannot be written. A full disk has no room for an
   // index, and needs the removal of checkpoints.
   if (!status.ok()) status = RemoveIndex(files_);
-  // Removes the newest first, so that no checkpoint is ever without its base.
+  // Remove the newest first, so that no checkpoint is ever without its base.
   for (const uint64_t step : *old) {
     if (!status.ok()) break;
     leftovers_.insert(step);  // if the removal fails halfway
@@ -368,8 +368,8 @@ absl::StatusOr<std::vector<std::string>> Repository::SetAsideNewer(
   const std::set<uint64_t> lost = Lost(files_);
   away.insert(lost.begin(), lost.end());
   if (away.empty()) return aside;
-  // Keeps lost checkpoints in the list until the next commit, so that their
-  // files stay if this process ends here.
+  // Keep lost checkpoints in the list until the next commit. If this process
+  // ends here, their files then stay.
   kept.insert(kept.end(), lost.begin(), lost.end());
   status = WriteIndex(files_, kept);
   if (!status.ok()) return status;

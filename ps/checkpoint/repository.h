@@ -88,17 +88,17 @@ class Repository {
   // that cannot be removed now. Does nothing without an attempt.
   void Abort();
 
-  // Keeps the newest `keep` good checkpoints and their bases, and removes older
-  // checkpoints; see ListOld(). Returns the removed steps. Removes nothing if
-  // no checkpoint is good. A kill leaves each kept checkpoint intact. Stops
-  // with an error at a checkpoint that is unreadable and may be good.
+  // Removes old checkpoints, and returns their steps; see ListOld(). Keeps the
+  // newest `keep` good checkpoints and their bases. Removes nothing if no
+  // checkpoint is good. A kill leaves each kept checkpoint intact. Stops with
+  // an error at a checkpoint that is unreadable and may be good.
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
-  // Sets aside the checkpoints newer than `step`, good or bad, as folders named
-  // by AsideFolder(), and returns the names of these folders. Call before a run
-  // that goes on from the checkpoint of `step`, because that run reaches their
-  // steps again. Also sets aside the files of lost checkpoints of any step; see
-  // ListLost(). Returns FAILED_PRECONDITION during an attempt.
+  // Renames the folders of checkpoints newer than `step`, good or bad, by
+  // AsideFolder(), and returns the new names. Call before a run that continues
+  // from the checkpoint of `step`, because that run reaches their steps again.
+  // Also renames the folders of lost checkpoints of any step; see ListLost().
+  // Returns FAILED_PRECONDITION during an attempt.
   absl::StatusOr<std::vector<std::string>> SetAsideNewer(uint64_t step);
 
  private:
@@ -108,15 +108,15 @@ class Repository {
   absl::Status CheckAreOwn(const std::vector<uint64_t>& steps) const;
   absl::Status CleanUp();
   absl::Status CleanFolder(uint64_t step);
-  // Removes the checkpoints in leftovers_. Ignores errors: the next Begin()
-  // tries again.
+  // Removes the folders of the steps in leftovers_. Ignores errors: the next
+  // Begin() tries again.
   void RemoveLeftovers();
   absl::Status SetBase(const NewCheckpoint& checkpoint);
   absl::Status WriteManifest();
   absl::Status CheckShards();
   absl::StatusOr<std::string> SetAside(uint64_t step);
-  // Removes a checkpoint, or the rest of a partly removed checkpoint. Removes
-  // the manifest first.
+  // Removes a checkpoint's files, the manifest first. Also removes the rest of
+  // a partly removed checkpoint.
   absl::Status RemoveCheckpoint(uint64_t step);
 
   Files* const files_;

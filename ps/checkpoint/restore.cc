@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-// Returns the index in `to` of each table of `from`, or kNone.
+// Returns, for each table of `from`, the index of the table with this name in
+// `to`, or kNone.
 std::vector<size_t> Indices(const Model& from, const Model& to) {
   std::map<absl::string_view, size_t> by_name;
   for (size_t i = 0; i < to.tables.size(); ++i) {
@@ -66,7 +67,7 @@ class Restorer {
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     CountBytes();
-    // Reads the oldest checkpoint first, because later sparse rows replace
+    // Read the oldest checkpoint first, because later sparse rows replace
     // earlier ones.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {
@@ -131,7 +132,7 @@ class Restorer {
     return cursor->Finish();
   }
 
-  // Takes the wanted elements of a block.
+  // Passes the wanted elements of a block to the sink.
   absl::Status TakeElements(PartCursor* cursor, const Part& part,
                             const BlockHeader& header,
                             const std::vector<RowSpan>& spans) {

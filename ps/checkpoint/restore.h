@@ -18,7 +18,7 @@
 
 namespace penstock::ps::checkpoint {
 
-// The rows that one server holds. The placement may differ from the
+// Describes which rows a server needs. The placement may differ from the
 // checkpoint's placement. Tables are indices into the server's model.
 struct Wanted {
   struct Rows {
@@ -28,8 +28,8 @@ struct Wanted {
   };
   // The wanted dense rows. Lists no row twice.
   std::vector<Rows> rows;
-  // Returns true if this server holds the sparse row of an id. If null, the
-  // server holds no row.
+  // A function that returns true if this server holds the sparse row of an id.
+  // Null if the server holds no sparse row.
   std::function<bool(size_t table, uint64_t id)> holds;
   // If true, ignores tables of the checkpoint that the model lacks.
   bool may_drop_tables = false;
@@ -45,8 +45,8 @@ struct DenseElements {
   absl::string_view bytes;
 };
 
-// A receiver of restored rows. Restore() stops at an error of the sink, and
-// returns that error.
+// Receives restored rows. Restore() stops at an error of the sink, and returns
+// that error.
 class Sink {
  public:
   virtual ~Sink() = default;

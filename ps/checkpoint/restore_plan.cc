@@ -30,9 +30,9 @@ absl::Status CheckWanted(const Model& model, const Wanted::Rows& wanted) {
       NameOf(model, wanted.table), ", which has ", rows));
 }
 
-// Disjoint spans: maps the first row of each span to its end.
+// A set of disjoint spans of rows. Maps the first row of each span to its end.
 using Spans = std::map<uint64_t, uint64_t>;
-// The rows that are not found yet, by table.
+// The wanted rows that were not found yet, by table.
 using Open = std::map<size_t, Spans>;
 
 absl::StatusOr<Open> AllWanted(const Model& model,
@@ -64,7 +64,7 @@ absl::StatusOr<Open> AllWanted(const Model& model,
 void Cut(const Part& part, Spans* spans, std::vector<RowSpan>* found) {
   const uint64_t part_end = part.first_row + part.rows;
   auto next = spans->upper_bound(part.first_row);
-  // Starts with the previous span, which may overlap the part.
+  // Start with the previous span, which may overlap the part.
   if (next != spans->begin()) --next;
   while (next != spans->end() && next->first < part_end) {
     const RowSpan span = {next->first, next->second};

@@ -14,7 +14,7 @@
 
 namespace penstock::ps::checkpoint {
 
-// Adds the steps of all links.
+// Adds the steps of all checkpoints of the chain to `steps`.
 void AddSteps(const Chain& chain, std::set<uint64_t>* steps);
 
 // Returns those of `steps`, the newest first, that may be removed, in this
@@ -37,8 +37,8 @@ struct Held {
   uint64_t aside_bytes = 0;
 };
 
-// Returns the number and the size of the checkpoints of a root. Leaves out
-// those whose manifest is unreadable, and files that cannot be opened.
+// Counts the checkpoints of a root and their bytes. Leaves out checkpoints
+// whose manifest is unreadable, and files that cannot be opened.
 absl::StatusOr<Held> SizeOf(Files* files);
 
 }  // namespace penstock::ps::checkpoint

@@ -14,7 +14,7 @@ absl::Status DataLoss(absl::string_view path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what));
 }
 
-// Returns the error, prefixed with the file's name.
+// Returns `status`, whose message begins with the file's name.
 absl::Status In(absl::string_view path, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(path, ": ", status.message()));
@@ -92,7 +92,7 @@ absl::Status ShardReader::ReadFooter(const ShardInfo& info) {
   return CheckParts(trailer->offset);
 }
 
-// Checks that the parts fill the file between header and footer.
+// Checks that the parts fill the file exactly, from the header to `blocks_end`.
 absl::Status ShardReader::CheckParts(uint64_t blocks_end) const {
   uint64_t offset = kFileHeaderBytes;
   for (const Part& part : footer_.parts) {
@@ -121,8 +121,8 @@ absl::Status ShardReader::CheckPart(const Part& part) const {
     return absl::DataLossError(absl::StrCat("damaged: rows beyond the end of '",
                                             tensor::Quoted(table.name), "'"));
   }
-  // Refuses impossible counts. Allows one row and one removed id per byte,
-  // which is generous: each takes at least eight bytes.
+  // Refuse impossible counts. The check allows one row and one removed id per
+  // byte, which is generous: each takes at least eight bytes.
   if (part.rows <= part.bytes && part.removed <= part.bytes) {
     return absl::OkStatus();
   }

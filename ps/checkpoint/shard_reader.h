@@ -87,10 +87,10 @@ class PartCursor {
   absl::Status Check(const BlockHeader& header);
   absl::Status CheckDense(const BlockHeader& header);
   absl::Status CheckSparse(const BlockHeader& header);
-  // Moves to the stream of the next block, past complete streams.
+  // Moves to the stream of the next block. Skips streams that are complete.
   void SkipFullStreams();
   absl::Status Damaged(absl::string_view what) const;
-  // Adds the place of the current block to an error.
+  // Returns `status`, whose message names the current block.
   absl::Status InBlock(const absl::Status& status) const;
 
   ShardReader* const reader_;

@@ -45,7 +45,7 @@ ShardWriter::ShardWriter(Files* files, const Model* model,
 ShardWriter::~ShardWriter() {
   if (finished_) return;
   file_.reset();
-  // Ignores an error: the next Repository::Open() removes a file that cannot be
+  // Ignore an error: the next Repository::Open() removes a file that cannot be
   // removed now.
   files_->Remove(path_).IgnoreError();
 }
@@ -159,8 +159,8 @@ absl::Status ShardWriter::RemoveRow(uint64_t id) {
   return gathered_.size() < kBlockBytes ? status : WriteGathered();
 }
 
-// Counts one more of `kind` in the gathered block. Begins a block of another
-// kind if necessary.
+// Counts one more row or id of `kind` in the collected block. Writes a
+// collected block of another kind first.
 absl::Status ShardWriter::Gather(BlockKind kind) {
   if (gathered_kind_ != kind) {
     absl::Status status = WriteGathered();
@@ -242,7 +242,7 @@ absl::StatusOr<ShardInfo> ShardWriter::WriteEnd() {
   trailer.checksum = tensor::ChecksumOf(footer);
   absl::Status status = Write(footer + Encode(trailer));
   if (status.ok()) status = file_->Sync();
-  // Makes the file's name durable, too. On a shared file system, the
+  // Make the file's name durable, too. On a shared file system, the
   // repository's sync covers only changes of its own host.
   if (status.ok()) status = files_->SyncFolder(StepFolder(attempt_.step));
   if (!status.ok()) return status;

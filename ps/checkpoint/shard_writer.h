@@ -73,7 +73,7 @@ class ShardWriter {
   absl::Status CheckPart(const DensePart& part) const;
   absl::Status CheckSparse(absl::string_view call) const;
   absl::Status WriteStream(const DensePart& part, size_t stream);
-  // Writes the block of gathered sparse rows or ids.
+  // Writes the sparse rows or ids that were collected, as one block.
   absl::Status WriteGathered();
   absl::Status Gather(BlockKind kind);
   void BeginPart(TableKind kind, size_t table, uint64_t step);
@@ -81,7 +81,7 @@ class ShardWriter {
   absl::Status WriteBlock(BlockHeader header, absl::string_view payload);
   absl::Status Write(absl::string_view bytes);
   absl::StatusOr<ShardInfo> WriteEnd();
-  // Keeps the first error.
+  // Stores the first error, and returns it.
   absl::Status Keep(absl::Status status);
 
   Files* const files_;
@@ -94,7 +94,7 @@ class ShardWriter {
   uint64_t offset_ = 0;
   bool in_part_ = false;  // footer_.parts.back() is open
   Footer footer_;
-  // The kind of the sparse block that is being gathered.
+  // The kind of the sparse block that is being collected.
   BlockKind gathered_kind_ = BlockKind::kRows;
   uint32_t gathered_count_ = 0;
   std::string gathered_;

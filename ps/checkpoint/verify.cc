@@ -42,7 +42,8 @@ class Verifier {
       const uint64_t before = done_;
       absl::Status status = CheckShard(link, info);
       if (!status.ok()) return status;
-      // Counts the bytes outside the blocks, and unreadable bytes.
+      // Skip to the shard's end in the progress. Some bytes are outside the
+      // blocks, or unreadable.
       done_ = before + info.bytes;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }
@@ -80,7 +81,7 @@ class Verifier {
   absl::Status CheckPart(const Manifest& manifest, ShardReader* shard,
                          const Part& part) {
     PartCursor cursor(shard, &part);
-    // Records damage, and returns any other error.
+    // Adds damage to the result. Returns any other error.
     const auto report = [&](const absl::Status& status, uint64_t block) {
       if (status.ok()) return absl::OkStatus();
       if (!IsDamage(status)) return status;

@@ -16,8 +16,9 @@
 
 namespace penstock::ps::checkpoint {
 
-// Receives the processed bytes and their total, on the operation's thread.
-// Returns false to end the operation, which then returns CANCELLED.
+// A function that receives the processed bytes and their total, on the
+// operation's thread. Returns false to end the operation, which then returns
+// CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
 // Returns true for an error about the contents of a checkpoint: bytes that do
@@ -49,7 +50,7 @@ constexpr size_t kMaxDamages = 100;
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
                                     const Progress& progress = nullptr);
 
-// The amount of reading before a checkpoint counts as good.
+// Selects how much is read before a checkpoint counts as good.
 enum class Thoroughness {
   kQuick,  // manifests, and the beginning and the end of each shard
   kFull,   // every byte
@@ -57,7 +58,7 @@ enum class Thoroughness {
 
 struct LastGood {
   Chain chain;
-  // The damage of newer checkpoints, which were skipped.
+  // The damage of newer checkpoints, which were skipped for it.
   std::vector<absl::Status> skipped;
 };
 

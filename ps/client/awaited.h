@@ -1,4 +1,4 @@
-// Blocks until a callback has come.
+// Blocks until a callback was called.
 
 #ifndef PENSTOCK_PS_CLIENT_AWAITED_H_
 #define PENSTOCK_PS_CLIENT_AWAITED_H_
@@ -12,17 +12,17 @@
 
 namespace penstock::ps {
 
-// The value that a callback will bring. Make the object before the call starts.
-// The object must live until Wait() has returned.
+// The argument of a callback that will be called. Make the object before the
+// call starts. The object must live until Wait() has returned.
 template <typename T>
 class Awaited {
  public:
-  // Awaits a call of `loop`. Wait() may run the loop meanwhile.
+  // Makes an object for a call of `loop`. Wait() may run the loop meanwhile.
   explicit Awaited(CallLoop* loop) { turn_.emplace(loop); }
-  // Awaits a callback on another thread.
+  // Makes an object for a callback on any other thread.
   Awaited() = default;
 
-  // Returns the callback to pass. Call once.
+  // Returns the callback that ends Wait(). Call once.
   std::function<void(T)> Callback() {
     return [this](T value) {
       value_ = std::move(value);

@@ -46,8 +46,8 @@ CallLoop::~CallLoop() {
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
-    // Wakes the thread, which may wait without any event. Keeps the lock, so
-    // that the thread cannot shut the queue down before the event is queued.
+    // Queue an event, because the thread may wait without any. Hold the lock,
+    // so that the thread cannot shut the queue down before.
     StartLocked(last, absl::InfinitePast());
   }
   thread_.join();
@@ -75,21 +75,21 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
   call->context.set_deadline(
       tensor::DeadlineAfter(request.deadline - base::SteadyNow()));
   call->context.set_wait_for_ready(true);
-  // Starts the call before Add(): Stop() may cancel only started calls.
+  // Start the call before Add(), because Stop() may cancel only started calls.
   call->reader = grpc::GenericStub(request.channel)
                      .PrepareUnaryCall(&call->context, request.path,
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  // Ends the call at its deadline. gRPC does this too, unless the system's
-  // clock was set back.
+  // End the call at its deadline. gRPC does this too, unless the system's clock
+  // was set back.
   call->end = timer_.At(request.deadline, [call] {
     call->is_late = true;
     call->Cancel();
   });
   const bool has_stopped = Add(call);
   if (has_stopped) call->Cancel();
-  // Uses `call` for the last time, because it may end at any time afterwards.
+  // This is the last use of `call`, which may end at any time afterwards.
   call->reader->Finish(&call->reply, &call->status, call);
 }
 
@@ -107,7 +107,7 @@ void CallLoop::StartLocked(Wait* wait, absl::Time time) {
                   is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
                           : gpr_inf_future(GPR_CLOCK_MONOTONIC),
                   wait);
-  // Cancels the alarm at its time, which produces its event.
+  // Cancel the alarm at its time. The cancellation produces the alarm's event.
   if (!is_over) wait->end = timer_.At(time, [wait] { wait->Cancel(); });
 }
 
@@ -158,7 +158,8 @@ void CallLoop::EndTurn() {
   if (!events_.empty()) WakeThreadLocked();
 }
 
-// Returns false once the loop closes: the thread must handle the last event.
+// Returns true if the loop's thread may wait without an event. False once the
+// loop closes: the thread must handle the last event.
 bool CallLoop::MayParkLocked() const {
   return runner_ == Runner::kLeaving && events_.empty() && !is_closing_;
 }

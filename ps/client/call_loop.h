@@ -22,9 +22,9 @@
 
 namespace penstock::ps {
 
-// A loop for unary calls with raw messages, and for timers. Each start leads to
-// one callback, without a lock, and never within the start. A callback may
-// start other calls. One callback runs at a time.
+// A loop that makes unary calls with raw messages, and runs timers. Each start
+// leads to one callback, without a lock, and never within the start. A callback
+// may start other calls. One callback runs at a time.
 //
 // Callbacks run on the loop's thread, or on a thread that waits in a Turn. An
 // answer for a blocked thread thus wakes one thread instead of two.
@@ -80,7 +80,7 @@ class CallLoop {
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
-    // Returns once a callback has notified `end`.
+    // Runs the loop until a callback has notified `end`.
     void Await(const absl::Notification& end);
 
    private:
@@ -114,7 +114,8 @@ class CallLoop {
   // call on. For a thread that never blocks, the loop's thread waits in gRPC.
   enum class Runner { kParked, kTurn, kThread, kLeaving };
 
-  // Returns true if the loop has stopped. The caller must then cancel `event`.
+  // Adds a started event. Returns true if the loop has stopped. The caller must
+  // then cancel `event`.
   bool Add(Event* event);
   void AddLocked(Event* event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartLocked(Wait* wait, absl::Time time)

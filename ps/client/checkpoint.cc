@@ -20,13 +20,14 @@ namespace penstock::ps {
 namespace {
 
 constexpr int kMaxAttempts = 5;
-// The shortest pause between two questions whether another caller's turn has
-// ended.
+// The shortest pause before asking again if another caller's turn has ended.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
-// The turn ends even if nobody waits for the removal of the files.
+// Limits the wait for server 0 to end the turn. The turn ends even if the wait
+// is over.
 constexpr absl::Duration kGiveUpTimeout = absl::Seconds(2);
-// A turn ends after 30 seconds of silence, so one renewal may be lost.
+// The time between two renewals of the turn. A turn ends after 30 seconds
+// without renewal, so one renewal may be lost.
 constexpr absl::Duration kRenewInterval = absl::Seconds(7);
 constexpr absl::Duration kRenewTimeout = absl::Seconds(3);
 // The time between two questions for the progress. About the redraw interval of
@@ -35,8 +36,9 @@ constexpr absl::Duration kWatchInterval = absl::Milliseconds(250);
 // Limits how long the end of a checkpoint waits for a server's progress.
 constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 
-// Renews the turn of `attempt` at server 0 until the result is destroyed.
-// Ignores errors: the commit of an attempt that was given up fails.
+// Returns an object that renews the turn of `attempt` at server 0 while the
+// object lives. Ignores errors: the commit of an attempt that has lost its turn
+// fails.
 std::unique_ptr<RepeatedCall> KeepTurn(const TrainingConnection& connection,
                                        const v1::CheckpointAttempt& attempt,
                                        std::function<bool()> interrupted) {
@@ -66,14 +68,14 @@ void AskForProgress(
     v1::ServerReport report;
     if (!tensor::ToProto(bytes, &report).ok()) return;
     done += report.checkpoint_written_bytes();
-    // A finished server reports its written bytes, and a total of 0.
+    // A server that has finished reports its written bytes, and a total of 0.
     total += std::max(report.checkpoint_written_bytes(),
                       report.checkpoint_total_bytes());
   }
   if (total > 0) written(done, total);
 }
 
-// One call of TakeCheckpoint().
+// The attempts of one TakeCheckpoint() call.
 class Attempts {
  public:
   Attempts(const TrainingConnection& connection,
@@ -90,7 +92,7 @@ class Attempts {
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
     if (incremental_ && absl::IsNotFound(result.status())) {
-      // Takes a full checkpoint, because a server lacks the base.
+      // Take a full checkpoint, because a server lacks the base.
       Say(absl::StrCat("takes a full one: ", result.status().message()));
       incremental_ = false;
       result = TryUntilInTime();
@@ -131,7 +133,8 @@ class Attempts {
     return result;
   }
 
-  // Begins an attempt. Returns it, or a committed attempt of another caller.
+  // Begins an attempt, and returns it. If another caller has just committed
+  // one, returns that attempt.
   absl::StatusOr<v1::CheckpointAttempt> Begin() {
     v1::BeginCheckpointRequest begin;
     *begin.mutable_view() = connection_.view();
@@ -175,8 +178,9 @@ class Attempts {
     return result;
   }
 
-  // Lets other callers begin, without the wait for the end of the lease. If
-  // `failure` is not empty, server 0 records that there is no checkpoint.
+  // Gives the turn back, so that other callers need not wait for the end of the
+  // lease. If `failure` is not empty, server 0 records it as the reason why
+  // there is no checkpoint.
   void GiveUp(const v1::CheckpointAttempt& attempt, absl::string_view failure) {
     v1::AttendCheckpointRequest give_up;
     *give_up.mutable_view() = connection_.view();
@@ -210,7 +214,8 @@ class Attempts {
     return Commit(attempt, *shards);
   }
 
-  // Adds the highest clock of each rank at any server.
+  // Adds the clock of each rank to the request: the highest clock at any
+  // server.
   absl::Status AddClocks(v1::BeginCheckpointRequest* begin) {
     auto reports =
         Ask<v1::ServerReport>(&all_, "Describe", v1::DescribeRequest());
@@ -294,7 +299,7 @@ class Attempts {
       *commit.add_shards() = shard;
       result.bytes += shard.bytes();
     }
-    // The caller learns whether there is a checkpoint, even if interrupted.
+    // Use no interruption here: the caller must learn if there is a checkpoint.
     Fanout server({connection_.channels()[0]}, {connection_.NameOf(0)});
     auto replies =
         Ask<v1::CommitCheckpointReply>(&server, "CommitCheckpoint", commit);
@@ -314,7 +319,7 @@ class Attempts {
       const google::protobuf::MessageLite& request) {
     auto bytes = servers->Call(method, request, limit_ - base::SteadyNow());
     if (!bytes.ok()) {
-      // Removes a repeated word: a server's message also begins with
+      // Remove the repeated prefix: a server's message also begins with
       // "checkpoint: ".
       return absl::Status(
           bytes.status().code(),

@@ -59,12 +59,12 @@ class TableAssembly {
   // Returns destinations for the parts of a server that are rows of a split
   // table. The destinations point into that table's memory.
   std::vector<tensor::Destination> DestinationsOf(uint32_t server) const;
-  // Stops using the destinations of a server's parts, because an earlier call
-  // may still write to them.
+  // Gives up the destinations of a server's parts, because an earlier call may
+  // still write to them.
   void AbandonDestinations(uint32_t server);
 
-  // Takes a part, which may lie in its destination. Returns INTERNAL unless the
-  // tensor has the part's type and shape.
+  // Stores a received part, which may be in its destination. Returns INTERNAL
+  // unless the tensor has the part's type and shape.
   absl::Status Take(size_t part, tensor::Tensor tensor);
   // Completes the values, once all parts have been taken. Copies each part that
   // is not in its destination.

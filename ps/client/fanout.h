@@ -20,10 +20,10 @@
 
 namespace penstock::ps {
 
-// A set of servers that are called together. Not thread-safe.
+// Calls a set of servers at the same time. Not thread-safe.
 class Fanout {
  public:
-  // Makes calls to all `servers`. Errors begin with the server's name. Without
+  // Makes a fanout to `servers`. Errors begin with the server's name. Without
   // names, errors have the server's index if there are several servers, and
   // gRPC's description of the call. Call() cancels its calls once `interrupted`
   // returns true; see tensor::CallQueue.
@@ -42,7 +42,7 @@ class Fanout {
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);
 
-  // Sends the same request to each server.
+  // Sends the same request to each server. Otherwise like the function above.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const google::protobuf::MessageLite& request,
       absl::Duration timeout);

@@ -45,17 +45,17 @@ class GradientCoder {
   virtual void TakeBack(absl::Span<const tensor::Tensor> sent) = 0;
 };
 
-// Makes the coder of a part of a dense table. Returns null to send the part's
-// gradients uncompressed. The part's name and shape distinguish the parts of
-// one table.
+// A function that makes the coder of a part of a dense table. Returns null to
+// send the part's gradients uncompressed. The part's name and shape distinguish
+// the parts of one table.
 using MakeGradientCoder =
     std::function<absl::StatusOr<std::unique_ptr<GradientCoder>>(
         const std::string& table, const PlacedPart& part)>;
 
-// The gradients for one server.
+// The gradients that go to one server.
 struct ServerGradients {
   tensor::Bundle bundle;  // as in PushRequest
-  // The parts of `bundle` that a coder has made.
+  // The tensors of `bundle` that a coder has made for a part.
   struct Coded {
     size_t part;
     std::vector<tensor::Tensor> tensors;

@@ -9,9 +9,9 @@
 
 namespace penstock::ps {
 
-// One server's Attend stream, or the pause until the next one. At most one
-// operation is under way. The stream's address is the tag of the operation's
-// event.
+// The heartbeats to one server: its Attend stream, or the pause until the next
+// stream. At most one operation is in progress. The stream's address is the tag
+// of the operation's event.
 class HeartbeatSender::Stream {
  public:
   Stream(const std::shared_ptr<grpc::Channel>& server, uint64_t run,
@@ -24,8 +24,8 @@ class HeartbeatSender::Stream {
     *beat_.mutable_worker() = worker;
   }
 
-  // Sends a heartbeat, unless the last operation is still under way. Cancels
-  // the stream once an operation has taken longer than the patience.
+  // Sends a heartbeat, unless the last operation is still in progress. Cancels
+  // the stream if an operation takes longer than the patience.
   void Beat() {
     switch (state_) {
       case State::kClosed:
@@ -42,8 +42,8 @@ class HeartbeatSender::Stream {
     }
   }
 
-  // Sends the last heartbeat once the operation under way has ended. The stream
-  // ends after that heartbeat, or if the heartbeat fails.
+  // Sends the last heartbeat once the operation in progress has ended. The
+  // stream ends after that heartbeat, or if the heartbeat fails.
   void Leave() {
     beat_.set_leaving(true);
     if (state_ == State::kClosed || state_ == State::kIdle) Beat();

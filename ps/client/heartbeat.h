@@ -59,7 +59,7 @@ class HeartbeatSender {
   class Stream;
 
   void SendLoop() ABSL_LOCKS_EXCLUDED(mu_);
-  // Handles events until the queue is shut down and empty.
+  // Handles gRPC's events until the queue is shut down and empty.
   void EventLoop() ABSL_LOCKS_EXCLUDED(mu_);
   // Sends heartbeats until Stop().
   void AttendLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -27,7 +27,7 @@ struct PartPiece {
   size_t elements;
 };
 
-// A part of a server. Travels as one tensor.
+// A part of a server, which pulls and pushes send as one tensor.
 struct PlacedPart {
   uint32_t server;
   std::string name;
@@ -39,7 +39,7 @@ struct PlacedPart {
   bool is_pack() const { return pieces.size() > 1; }
 };
 
-// A piece of a part.
+// The address of a piece: its part, and its index in the part.
 struct PieceAt {
   size_t part;   // index into Layout::parts()
   size_t piece;  // index into PlacedPart::pieces

@@ -26,13 +26,13 @@ class PeriodicCheckpoints {
   struct Options {
     absl::Duration interval = absl::Minutes(10);
     CheckpointOptions checkpoint;
-    // Returns a channel to each server. Returns none while there is no model,
-    // or if another process takes the checkpoints.
+    // A function that returns a channel to each server. Returns none while
+    // there is no model, or if another process takes the checkpoints.
     std::function<TrainingConnection::Channels()> channels;
-    // Receives the error of a checkpoint if server 0 does not learn of the
-    // error, because a server cannot be reached. May be empty.
+    // A function that receives the error of a checkpoint if server 0 does not
+    // learn of it, because a server cannot be reached. May be empty.
     std::function<void(const absl::Status&)> failed;
-    // Receives a line for people, on the object's thread.
+    // A function that receives a line for people, on the object's thread.
     std::function<void(const std::string&)> log;
   };
 

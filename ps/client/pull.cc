@@ -82,7 +82,7 @@ absl::StatusOr<Tensor> Pulled::Dense(absl::string_view table) const {
 
 tensor::Bundle Pulled::AllDense() const { return dense_.Tables(); }
 
-// A pull under way. Used in the loop's callbacks, except in Start().
+// A pull in progress. Used in the loop's callbacks, except in Start().
 struct PullCall::State : std::enable_shared_from_this<State> {
   // The state of the call to one server.
   struct AtServer {
@@ -189,8 +189,8 @@ void PullCall::State::OnReply(AtServer* at, CallLoop::Reply reply) {
   if (--left == 0) Finish(result.dense_.Finish());
 }
 
-// Reads a reply. Abandons destinations that an earlier attempt may still write
-// to.
+// Takes the values of a server's reply. Gives up destinations to which an
+// earlier attempt may still write.
 absl::Status PullCall::State::Read(AtServer* at,
                                    const grpc::ByteBuffer& reply) {
   absl::Span<tensor::Destination> destinations =

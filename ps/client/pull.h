@@ -78,23 +78,24 @@ struct Puller {
   CallLoop* loop;
   absl::optional<v1::WorkerId> worker;  // none: a reader
   sparse::HashKey hash;
-  // Makes a worker a member again. May be empty.
+  // Returns the function that makes a worker a member again at a server. May be
+  // empty.
   std::function<PatientCall::Rejoin(size_t server)> rejoin;
 };
 
 struct PullAnswer {
   uint64_t clock;  // for a push
-  // True if the server has waited for the tables of the model's least
-  // staleness. A step can wait for nothing else.
+  // True if the server has waited for the tables with the lowest staleness of
+  // the model. No wait of a step can be longer.
   bool waited_for_all;
 };
 // The answers, by server. nullopt for a server that was not asked, or has not
 // answered.
 using PullAnswers = std::vector<absl::optional<PullAnswer>>;
 
-// A pull under way. Asks all servers of the wanted tables concurrently. A pull
-// of nothing asks all servers to wait. The first error ends the pull, and later
-// answers are dropped.
+// A pull in progress. Asks all servers of the wanted tables concurrently. A
+// pull of nothing asks all servers to wait. The first error ends the pull, and
+// later answers are dropped.
 class PullCall {
  public:
   using Done = std::function<void(absl::StatusOr<Pulled>, const PullAnswers&)>;

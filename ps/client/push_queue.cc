@@ -11,10 +11,11 @@
 namespace penstock::ps {
 namespace {
 
-// Limits the remembered answers to pulls whose step is never pushed.
+// Limits how many answers to pulls are remembered. A step that was pulled may
+// never be pushed.
 constexpr size_t kMaxPulledSteps = 1024;
-// The number of clocks that a push may skip. Servers refuse a push that skips
-// more; see Coordinator.
+// Limits the number of clocks that a push may skip. Servers have the same
+// limit; see Coordinator.
 constexpr uint64_t kMaxLead = 65536;
 
 }  // namespace
@@ -49,8 +50,8 @@ uint64_t PushQueue::PushClockFor(uint64_t step) const {
   absl::MutexLock lock(&mu_);
   const auto pulled = pulled_.find(step);
   if (pulled == pulled_.end()) return ClockForLocked(step);
-  // Takes the higher clock: after the worker has joined again, pulls for two
-  // steps may have one answer.
+  // Take the higher clock: after the worker has joined again, pulls for two
+  // steps may have the same answer.
   return std::max(pulled->second.clock, handed_over_);
 }
 
@@ -218,8 +219,8 @@ void PushQueue::OnSent(Pending* push, uint64_t clock,
   Proceed(push);
 }
 
-// Reads a server's verdict. After a lost answer, kDuplicate means that the
-// attempt whose answer was lost has counted.
+// Returns a server's verdict on a push. After a lost answer, kDuplicate means
+// that the earlier attempt has counted.
 absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
                                             int attempts) const {
   if (!reply.ok()) return reply.status();
@@ -262,7 +263,7 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
   done(std::move(verdict));
 }
 
-// Resets the clock. Otherwise a pull for the step would ask for the next step,
+// Reset the clock. Otherwise a pull for the step would ask for the next step,
 // and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = handed_over_ = push.clock;

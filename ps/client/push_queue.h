@@ -29,7 +29,7 @@ enum class PushVerdict {
   kLate,       // the step has ended without the push; changes nothing
 };
 
-// The verdicts of all servers on a push.
+// The verdict of each server on a push.
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
@@ -80,8 +80,8 @@ class PushQueue {
   // Sends the push after all earlier pushes. Calls back once.
   void Push(uint64_t step, uint64_t clock, const tensor::Bundle& gradients,
             absl::Time deadline, Done done);
-  // Pushes nothing for all clocks below `clock` that the server still expects.
-  // The next push reports an error that lasts.
+  // Pushes nothing for each clock below `clock` that the server still expects.
+  // If an error is permanent, the next push reports it.
   void CatchUp(uint64_t clock, absl::Time deadline);
 
  private:
@@ -100,7 +100,7 @@ class PushQueue {
   };
 
   uint64_t ClockForLocked(uint64_t step) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  // Queues a push, and begins with it if it is the first one.
+  // Adds a push to the queue. Begins with the push if no other is queued.
   void Queue(Pending push) ABSL_LOCKS_EXCLUDED(mu_);
   // Handle the first push of the queue, which stays queued until it has ended.
   void Begin(Pending* push);
@@ -123,7 +123,7 @@ class PushQueue {
                                           uint64_t clock) const;
   absl::StatusOr<PushVerdict> Read(const CallLoop::Reply& reply,
                                    int attempts) const;
-  // Returns the push and its server, for messages.
+  // Returns a text that names the push and its server, for messages.
   std::string Named(const Pending& push) const;
   absl::Status Explain(const Pending& push, const absl::Status& error) const;
 
@@ -135,9 +135,9 @@ class PushQueue {
   uint64_t next_ ABSL_GUARDED_BY(mu_);
   // A clock above the clocks of all pushes that were handed over.
   uint64_t handed_over_ ABSL_GUARDED_BY(mu_) = 0;
-  // The clock below which the server expects no push of the worker.
+  // The server expects pushes of the worker from this clock on.
   uint64_t ended_ ABSL_GUARDED_BY(mu_);
-  // True if the last push was late: only a pull tells the server's clock.
+  // True if the last push was late. Only a pull then tells the server's clock.
   bool is_behind_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PullAnswer> pulled_ ABSL_GUARDED_BY(mu_);  // by step
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);

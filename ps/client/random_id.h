@@ -8,7 +8,7 @@
 
 namespace penstock::ps {
 
-// Returns a nonzero random number of the system.
+// Returns a nonzero random number from the operating system.
 inline uint64_t RandomId() {
   std::random_device device;
   uint64_t id = 0;

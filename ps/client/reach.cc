@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
 
-// A permanent cause for which this side breaks off a TLS handshake. gRPC names
-// the cause only in the text of its message.
+// A permanent reason why the TLS handshake fails at this side. gRPC names the
+// reason only in the text of its message.
 struct Refusal {
   const char* said;
   const char* means;  // cause and remedy
@@ -51,9 +51,9 @@ const char* WhyBrokenOff(absl::string_view message) {
   return nullptr;
 }
 
-// Recognizes a closed connection. A server that refuses this side's certificate
-// closes the connection: with TLS 1.3, the client's handshake has succeeded by
-// then.
+// Returns true if the error means that the peer closed the connection. A server
+// that refuses this side's certificate does so: with TLS 1.3, the client's
+// handshake has succeeded by then.
 bool IsClosed(absl::string_view message) {
   for (const char* said :
        {"Socket closed", "onnection reset", "ndpoint closing"}) {
@@ -79,8 +79,8 @@ grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
       &context, v1::DescribeRequest(), &report);
 }
 
-// Makes gRPC reconnect at the next call. gRPC's backoff grows to two minutes.
-// During the backoff, calls return the error of the last attempt.
+// Lets gRPC reconnect at the next call. Otherwise gRPC's backoff grows to two
+// minutes, in which calls return the error of the last attempt.
 void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
   grpc::experimental::ChannelResetConnectionBackoff(server.get());
 }
@@ -108,8 +108,8 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
       return absl::DeadlineExceededError(
           absl::StrCat(name, ": it was not reached in time (", last, ")"));
     }
-    // Waits in gRPC instead of sleeping: gRPC connects only while a thread
-    // waits in gRPC.
+    // Wait in gRPC instead of sleeping: gRPC connects only while a thread waits
+    // in gRPC.
     const absl::Time next = std::min(now + kTryEvery, limit);
     server->WaitForStateChange(server->GetState(/*try_to_connect=*/true),
                                tensor::DeadlineAfter(next - now));

@@ -14,12 +14,12 @@ namespace {
 
 constexpr absl::Duration kFirstWait = absl::Milliseconds(50);
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
-// The number of equal errors in a row after which the error counts as
+// The number of consecutive equal errors after which the error counts as
 // permanent. A single error may come from a server that was lost during an
 // attempt.
 constexpr int kMostEqual = 3;
 
-// Returns true if a later attempt may succeed.
+// Returns true if another attempt may succeed.
 bool IsTransient(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsAborted(status) ||
          absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
@@ -78,7 +78,7 @@ class Attempts {
     options.join_timeout =
         std::min(before_.join_timeout, deadline_ - base::SteadyNow());
     auto worker = Worker::Join(std::move(options));
-    // Gives up, because a later process of this rank has joined.
+    // Stop if a later process of this rank has joined.
     if (absl::IsAborted(worker.status())) {
       return absl::FailedPreconditionError(worker.status().message());
     }

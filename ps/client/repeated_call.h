@@ -1,4 +1,4 @@
-// Calls a function again and again.
+// Calls a function at intervals, on its own thread.
 
 #ifndef PENSTOCK_PS_CLIENT_REPEATED_CALL_H_
 #define PENSTOCK_PS_CLIENT_REPEATED_CALL_H_
@@ -13,9 +13,9 @@
 
 namespace penstock::ps {
 
-// Calls `call` from its own thread, `interval` after the constructor and after
-// each end of a call, by the steady clock. The destructor waits for a call that
-// is under way.
+// A repeated call. Calls `call` on its own thread, `interval` after the
+// constructor and after each end of a call, by the steady clock. The destructor
+// waits for a call in progress.
 class RepeatedCall {
  public:
   RepeatedCall(absl::Duration interval, std::function<void()> call);

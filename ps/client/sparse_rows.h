@@ -31,15 +31,15 @@ class RowRequest {
              const sparse::HashKey& hash);
 
   bool IsFor(uint32_t server) const { return !split_.Of(server).empty(); }
-  // Returns int64 [n], for a server with IsFor().
+  // Returns the ids that a server has, int64 [n]. Call only if IsFor(server).
   absl::StatusOr<tensor::Tensor> IdsFor(uint32_t server) const;
 
   // Takes a server's rows, [n, dim]. Returns INTERNAL if the rows have another
   // type or shape.
   absl::Status Take(uint32_t server, tensor::Tensor rows);
-  // Returns [ids, dim]: the row of each given id, in that order. Call once all
-  // rows are there. Copies nothing if one server had all rows and no id
-  // repeats.
+  // Returns the row of each requested id, [ids, dim], in the order of the ids.
+  // Call once all rows are there. Copies nothing if one server had all rows and
+  // no id repeats.
   absl::StatusOr<tensor::Tensor> Rows() const;
 
  private:
@@ -57,7 +57,7 @@ struct GradientRows {
   tensor::Tensor gradients;
 };
 
-// The gradients of rows for one server.
+// The ids and gradients of rows that go to one server.
 struct RowPush {
   tensor::Tensor ids;
   tensor::Tensor gradients;

@@ -42,9 +42,9 @@ absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
                    ", and was given ", given.ToString()));
 }
 
-// Returns the given tensors, by the layout's tables. Null for a table that was
-// not given. Tables mostly come in the order of the model, and then need no
-// lookup.
+// Returns the given tensor of each table of the layout, or null for a table
+// that was not given. Tables mostly come in the order of the model, and then
+// need no lookup.
 absl::StatusOr<std::vector<const Tensor*>> ByTable(const Layout& layout,
                                                    const tensor::Bundle& tables,
                                                    DenseKind kind) {
@@ -102,7 +102,8 @@ absl::StatusOr<Tensor> Pack(const Layout& layout, const PlacedPart& part,
   return pack;
 }
 
-// Returns the part's tensor, or nullopt if none of its tables was given.
+// Returns the tensor of a part, or nullopt if none of the part's tables was
+// given.
 absl::StatusOr<absl::optional<Tensor>> TensorOf(
     const Layout& layout, const PlacedPart& part,
     const std::vector<const Tensor*>& by_table) {

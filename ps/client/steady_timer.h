@@ -22,11 +22,11 @@ namespace penstock::ps {
 // Thread-safe, except for the destructor. Has its own thread.
 class SteadyTimer {
  public:
-  // Identifies a scheduled call. The default value identifies none.
+  // The identity of a scheduled call. The default value identifies no call.
   using Id = std::pair<absl::Time, uint64_t>;
 
   SteadyTimer() : thread_([this] { ThreadLoop(); }) {}
-  // Drops all calls that have not begun.
+  // Drops all scheduled calls that have not begun.
   ~SteadyTimer();
   SteadyTimer(const SteadyTimer&) = delete;
   SteadyTimer& operator=(const SteadyTimer&) = delete;
@@ -35,7 +35,8 @@ class SteadyTimer {
   // and must not use this timer.
   Id At(absl::Time time, std::function<void()> call) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Cancels a call. On return, the call has ended or will never begin.
+  // Cancels a scheduled call. On return, the call has ended or will never
+  // begin.
   void Cancel(const Id& id) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -45,7 +46,7 @@ class SteadyTimer {
   base::SteadyCondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
-  // The time at which the thread wakes next. Later calls do not wake the
+  // The time at which the thread wakes next. Only an earlier call wakes the
   // thread. Most calls are cancelled soon, so some wake-ups find nothing to do.
   absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::map<Id, std::function<void()>> calls_ ABSL_GUARDED_BY(mu_);

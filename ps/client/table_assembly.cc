@@ -142,7 +142,7 @@ absl::Status TableAssembly::Finish() {
     absl::Status status = FinishTable(at);
     if (!status.ok()) return status;
   }
-  // Releases the received parts of split tables, whose bytes are now in the
+  // Release the received parts of split tables, whose bytes are now in the
   // tables.
   for (const size_t at : split_) {
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
@@ -152,8 +152,8 @@ absl::Status TableAssembly::Finish() {
   return absl::OkStatus();
 }
 
-// Returns all tables. Makes the buffers of a pack's views together, because
-// there may be thousands.
+// Returns the values of all wanted tables. Makes the buffers of a pack's views
+// together, because there may be thousands.
 tensor::Bundle TableAssembly::Tables() const {
   tensor::Bundle bundle;
   bundle.tensors.reserve(count());

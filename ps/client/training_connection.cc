@@ -206,7 +206,7 @@ std::vector<std::string> TrainingConnection::names() const {
 absl::Status TrainingConnection::Explain(absl::string_view what, size_t server,
                                          const absl::Status& error) const {
   std::string remedy;
-  // Adds the cause, which gRPC's own message does not name.
+  // Add the cause, which gRPC's own message does not name.
   if (absl::IsDeadlineExceeded(error) &&
       absl::StrContains(error.message(), "Deadline Exceeded")) {
     remedy =

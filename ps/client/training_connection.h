@@ -54,26 +54,26 @@ class TrainingConnection {
   static absl::StatusOr<std::shared_ptr<const TrainingConnection>> Open(
       const Options& options);
 
-  // Makes a connection from the servers' replies.
+  // Makes a connection from the servers' replies to GetModel().
   static absl::StatusOr<std::shared_ptr<const TrainingConnection>> FromReplies(
       Channels servers, const std::vector<v1::GetModelReply>& replies);
 
   const Channels& channels() const { return channels_; }
   size_t servers() const { return channels_.size(); }
   uint64_t run() const { return begun_.run; }
-  // Returns the run, and the checkpoint that its servers have restored.
+  // Returns the run, and the checkpoint with which the run began.
   const RunAndCut& begun() const { return begun_; }
   const Model& model() const { return model_; }
   const PlacementMap& placement() const { return placement_; }
   const Layout& layout() const { return layout_; }
-  // Returns the least staleness of all tables. 0 means that a table is
+  // Returns the lowest staleness of all tables. 0 means that a table is
   // synchronous.
   int64_t least_staleness() const { return least_staleness_; }
   // Returns true if the server had values when this connection was opened.
   bool had_values(size_t server) const { return had_values_[server]; }
 
   v1::View view() const;
-  // Returns "server 1 (ps1:7000)".
+  // Returns the server's name, such as "server 1 (ps1:7000)".
   std::string NameOf(size_t server) const;
   // Returns the names of all servers, in order.
   std::vector<std::string> names() const;
@@ -96,7 +96,7 @@ class TrainingConnection {
   const std::vector<bool> had_values_;
 };
 
-// Asks all servers for their models, within the timeout.
+// Returns all servers' replies to GetModel(). Limits the wait by the timeout.
 absl::StatusOr<std::vector<v1::GetModelReply>> GetModels(
     const TrainingConnection::Channels& servers, bool wait,
     absl::Duration timeout);

@@ -18,8 +18,8 @@ namespace {
 // Limits one message of Initialize(), in bytes. Far below gRPC's limit, but
 // large enough that the cost per message is negligible.
 constexpr size_t kInitializeBytes = size_t{1} << 30;
-// Limits the number of empty pushes that align the servers' clocks. More than a
-// worker's pushes that are under way.
+// Limits the number of empty pushes that align the servers' clocks. More than
+// the number of a worker's pushes in progress.
 constexpr uint64_t kMostEmptySteps = 1024;
 
 // All servers' answers to one push. Used in the loop's callbacks.
@@ -50,7 +50,8 @@ Worker::Worker(Options options)
   id_.set_incarnation(options_.incarnation);
 }
 
-// Stops the calls first: servers refuse calls once the heartbeats have ended.
+// Stop the calls first, because servers refuse calls once the heartbeats have
+// ended.
 Worker::~Worker() { loop_.Stop(); }
 
 Puller Worker::AsPuller() {
@@ -94,11 +95,11 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
   return AlignClocks(clocks);
 }
 
-// Pushes nothing for the steps that only some servers still expect, so that all
-// servers have the same clock. Their clocks differ if the last process of this
-// rank died in a push, or if other workers ended a step between two answers. A
-// worker with different clocks would push each step into different steps of the
-// servers for good, and no cut would contain all of such a push.
+// Makes the clocks of all servers equal. Pushes nothing for the steps that only
+// some servers still expect. The clocks differ if the last process of this rank
+// died in a push, or if other workers ended a step between two answers. With
+// different clocks, each push would count for different steps of the servers
+// for good, and no cut would contain all of such a push.
 absl::Status Worker::AlignClocks(const std::vector<uint64_t>& clocks) {
   const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
   if (*most - *least > kMostEmptySteps) {
@@ -163,8 +164,9 @@ void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
   loop_.Post([done = std::move(done), status] { done(status); });
 }
 
-// Refuses skipped and old steps. Servers would wait for a skipped step until
-// the end of the training. An old step would count as a new step.
+// Checks that `step` is neither skipped nor old. Servers would wait for a
+// skipped step until the end of the training. An old step would count as a new
+// step.
 absl::Status Worker::CheckMayPush(uint64_t step) const {
   if (step == next_step_) return absl::OkStatus();
   if (step > next_step_) {

@@ -75,22 +75,23 @@ class Worker {
   struct Options {
     std::shared_ptr<const TrainingConnection> connection;
     uint32_t rank = 0;  // 0 is the chief
-    // Distinguishes this run of the rank from earlier runs. 0: a number is
-    // drawn at random.
+    // A number that distinguishes this process from earlier processes of the
+    // rank. 0 means that a number is drawn at random.
     uint64_t incarnation = 0;
     absl::Duration join_timeout = absl::Seconds(60);
-    // Limit a call, including all waits for other workers and for a lost
-    // server. The defaults exceed the servers' limits, because a server's error
-    // names the workers that the server waits for.
+    // Limit the time of a call, including all waits for other workers and for a
+    // lost server. The defaults exceed the servers' limits, because a server's
+    // error names the workers that the server waits for.
     absl::Duration pull_timeout = absl::Minutes(15);
     absl::Duration push_timeout = absl::Minutes(15);
-    // Makes the coders that compress gradients of dense tables. Empty: no
-    // compression. Called once for each part. Gradients in packs are sent
-    // uncompressed.
+    // A function that makes the coders that compress gradients of dense tables.
+    // Empty means no compression. Called once for each part. Gradients in packs
+    // are sent uncompressed.
     MakeGradientCoder coder;
   };
 
-  // Joins every server, and keeps the memberships alive by heartbeats.
+  // Joins every server, and keeps the memberships by heartbeats. Returns the
+  // worker.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(Options options);
 
   // Ends all calls with CANCELLED. Unless Leave() was called, breaks off the
@@ -110,17 +111,17 @@ class Worker {
   absl::Status Initialize(const tensor::Bundle& values);
 
   using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
-  // Calls back once values that are fresh enough for `step` have arrived from
-  // all servers. Values of asynchronous tables arrive immediately, and may lack
-  // the preceding push.
+  // Starts a pull. Calls `done` once values that are fresh enough for `step`
+  // have arrived from all servers. Values of asynchronous tables arrive
+  // immediately, and may lack the preceding push.
   void StartPull(uint64_t step, const PullSpec& spec, PullCallback done);
   absl::StatusOr<Pulled> Pull(uint64_t step, const PullSpec& spec = {});
 
   using PushCallback = std::function<void(absl::StatusOr<Pushed>)>;
-  // Hands over the gradients of `step`, and ends the step at all servers, even
-  // at servers without gradients. Calls back once all servers have taken their
-  // gradients. The memory of the gradients must not change before the callback.
-  // Each Tensor keeps its memory alive.
+  // Starts a push of the gradients of `step`, and ends the step at all servers,
+  // even at servers without gradients. Calls back once all servers have taken
+  // their gradients. The memory of the gradients must not change before the
+  // callback. Each Tensor keeps its memory alive.
   //
   // Sends nothing and reports INVALID_ARGUMENT if `step` is neither the next
   // step nor the last pushed step, or if a gradient is not finite.
@@ -158,8 +159,8 @@ class Worker {
   uint64_t next_step_ = 0;   // the first step not pushed yet
   uint64_t last_clock_ = 0;  // of the push of the step before
   GradientSplitter splitter_;
-  // The queues, by server. Declared before loop_, whose callbacks use them, so
-  // that loop_ ends first.
+  // The queues of pushes, by server. Declared before loop_, whose callbacks use
+  // them, so that loop_ ends first.
   std::vector<std::unique_ptr<PushQueue>> queues_;  // by server
   CallLoop loop_;
   std::unique_ptr<HeartbeatSender> heartbeats_;
