@@ -18,7 +18,7 @@ absl::Status Bad(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-// The jobs as configured, before the chief becomes a worker.
+// The addresses of each job as configured, before the chief becomes a worker.
 struct Jobs {
   std::vector<std::string> servers;
   std::vector<std::string> chiefs;
@@ -40,7 +40,7 @@ Role RoleOf(absl::string_view type) {
   return Role::kWorker;
 }
 
-// Makes the cluster. As in TensorFlow, the cluster need not list an evaluator.
+// Returns the cluster. As in TensorFlow, `jobs` need not list an evaluator.
 absl::StatusOr<Cluster> Assemble(Jobs jobs, absl::string_view type,
                                  int64_t index) {
   const std::vector<std::string>* job = jobs.Find(type);

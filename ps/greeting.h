@@ -19,8 +19,9 @@ struct Listening {
 // of its machine is dialed by the machine's name.
 std::string AddressForWorkers(const Listening& listening);
 
-// Returns lines for people who start a server for the first time: the address,
-// who reaches it, what waits, and how to stop the server.
+// Returns log lines for people who start a server for the first time: the
+// address, who can reach it, what the server waits for, and how to stop the
+// server.
 std::vector<std::string> GreetingLines(const Listening& listening,
                                        unsigned workers);
 

@@ -34,7 +34,8 @@ absl::Status Wrong(const PemFile& file, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(file.path, ": ", what));
 }
 
-// Consumes this thread's OpenSSL errors, whose first is the cause.
+// Returns the error for an unreadable certificate. Removes this thread's
+// OpenSSL errors; the first one is the cause.
 absl::Status UnreadableCertificate(const PemFile& file) {
   const unsigned long error = ERR_peek_error();
   ERR_clear_error();
@@ -46,8 +47,8 @@ absl::Status UnreadableCertificate(const PemFile& file) {
                                   reason == nullptr ? "damaged" : reason));
 }
 
-// Returns the first certificate of the file. Fails if a later certificate is
-// unreadable.
+// Returns the first certificate of the file. Returns an error if any
+// certificate is unreadable.
 absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   ERR_clear_error();
   const Text text = TextOf(file);
@@ -56,7 +57,7 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   while (
       Certificate(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr))) {
   }
-  // Reading has ended properly if OpenSSL found no further begin line.
+  // The loop has read all certificates if OpenSSL found no further begin line.
   if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
     return UnreadableCertificate(file);
   }
@@ -64,8 +65,8 @@ absl::StatusOr<Certificate> ReadCertificates(const PemFile& file) {
   return first;
 }
 
-// Records that a passphrase was asked for. Without this callback, OpenSSL would
-// ask at the terminal.
+// Records in `asked` that a passphrase was asked for, and gives none. Without
+// this callback, OpenSSL would ask at the terminal.
 int NoPassphrase(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -87,7 +88,7 @@ absl::StatusOr<Key> ReadKey(const PemFile& file) {
 }
 
 absl::Status CheckTime(const PemFile& file, const X509& certificate) {
-  // X509_cmp_current_time() returns 0 for an unreadable time.
+  // Use <, because X509_cmp_current_time() returns 0 for an unreadable time.
   if (X509_cmp_current_time(X509_get0_notAfter(&certificate)) < 0) {
     return Wrong(file, "the certificate has expired");
   }

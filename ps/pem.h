@@ -9,16 +9,16 @@
 
 namespace penstock::ps {
 
-// A PEM file.
+// The path and the content of a PEM file.
 struct PemFile {
   std::string path;
   std::string text;
 };
 
-// Return INVALID_ARGUMENT, which names the file and the defect. gRPC itself
-// would report only missing credentials.
+// The Check functions below return INVALID_ARGUMENT, which names the file and
+// the defect. gRPC itself would report only missing credentials.
 //
-// CheckAuthorities() requires certificates in `ca`.
+// Checks that `ca` has readable certificates of authorities.
 absl::Status CheckAuthorities(const PemFile& ca);
 // Checks a certificate and its key. Requires in `cert` a certificate that is
 // valid today, and in `key` its private key without a passphrase. Ignores the

@@ -60,7 +60,7 @@ optim::GradientView ViewOf(const Tensor& tensor) {
 
 char* DataOf(Tensor* tensor) { return tensor->buffer()->mutable_data(); }
 
-// Writes a piece of a gradient as f32.
+// Converts `count` elements of a gradient to f32, starting at `begin`.
 void Widen(const optim::GradientView& from, size_t begin, size_t count,
            optim::Scratch<float>* to) {
   optim::GatherInto(to->data, optim::Gather::kSet, from.dtype,
@@ -221,7 +221,7 @@ absl::StatusOr<std::vector<Tensor>> Compressor::Quantize(const Tensor& gradient,
   ForEachPiece(count_, *workers_, [&](size_t begin, size_t count) {
     optim::Scratch<float> piece;
     Widen(from, begin, count, &piece);
-    // Pads the last block, because only whole blocks are quantized.
+    // Round up to whole blocks, because only whole blocks are quantized.
     const size_t some = BlocksOf(count);
     std::fill(piece.data + count, piece.data + some * kBlock, 0.0F);
     int8_t rounded[kPiece];

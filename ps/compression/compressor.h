@@ -22,7 +22,7 @@
 
 namespace penstock::ps::compression {
 
-// The compression of a variable's gradients.
+// Selects how the gradients of one variable are compressed.
 //
 // clang-format off
 //   Kind      Sends                                   Error feedback
@@ -50,7 +50,7 @@ struct CompressionSpec {
   // The fraction of the elements that kTopK and kRandomK send: ceil(ratio * n)
   // of n. 0 < ratio <= 1.
   double ratio = 0.01;
-  // Seed of kRandomK and kInt8. Workers with the same seed choose the same
+  // The seed of kRandomK and kInt8. Workers with the same seed choose the same
   // elements and round by the same numbers. With kInt8, give each worker its
   // own seed, so that the errors of their mean are independent.
   uint64_t seed = 0;
@@ -61,14 +61,14 @@ struct CompressionSpec {
 // forms.
 //
 // After a lost reply, push the same list again: lists are immutable. Do not
-// call Compress() again, because this would update the residual. If a push is
-// refused or too late, so that it will never be applied, call GiveBack(): with
-// error feedback, the list has elements of many steps.
+// call Compress() again, because this would update the residual. If a push will
+// never be applied, call GiveBack(): with error feedback, the list has elements
+// of many steps.
 //
 // The residual lives as long as this object. A worker that ends loses its
 // residual.
 //
-// Used by one thread at a time.
+// For one thread at a time.
 class Compressor {
  public:
   // Creates a compressor for the variable, or part of a variable, called
@@ -90,7 +90,7 @@ class Compressor {
   // spec, name, step, gradients and residual give the same bits on each
   // machine, with any number of threads.
   //
-  // Changes nothing on an error. Returns RESOURCE_EXHAUSTED, or
+  // Changes nothing if there is an error. Returns RESOURCE_EXHAUSTED, or
   // INVALID_ARGUMENT for
   //
   // - another shape or type,
@@ -107,7 +107,7 @@ class Compressor {
   // another kind.
   absl::Status GiveBack(absl::Span<const tensor::Tensor> list);
 
-  // Returns the residual; empty without error feedback.
+  // Returns the residual of error feedback; empty without error feedback.
   absl::Span<const float> residual() const;
 
  private:

@@ -14,7 +14,8 @@ namespace {
 using tensor::DType;
 using tensor::Tensor;
 
-// Writes `count` elements: those of the list at their indices, and 0 elsewhere.
+// Writes `count` elements to `to`: the list's values at the list's indices, and
+// 0 elsewhere.
 void Scatter(const Tensor& indices, const Tensor& values, size_t count,
              const optim::Workers& workers, float* to) {
   ForEachPiece(count, workers, [&](size_t begin, size_t some) {
@@ -23,7 +24,7 @@ void Scatter(const Tensor& indices, const Tensor& values, size_t count,
   const char* const at = indices.bytes().data();
   const char* const from = values.bytes().data();
   const size_t bytes = tensor::ElementSize(values.dtype());
-  // Scatters in parallel. Indices are distinct, so no two threads write to one
+  // Write in parallel. Indices are distinct, so no two threads write to one
   // element.
   ForEachPiece(indices.num_elements(), workers, [&](size_t begin, size_t some) {
     optim::Scratch<float> piece;

@@ -1,4 +1,4 @@
-// Keeps the unsent part of gradients.
+// Keeps the part of gradients that was not sent yet.
 
 #ifndef PENSTOCK_PS_COMPRESSION_ERROR_FEEDBACK_H_
 #define PENSTOCK_PS_COMPRESSION_ERROR_FEEDBACK_H_
@@ -15,9 +15,9 @@
 
 namespace penstock::ps::compression {
 
-// The residual of error feedback, in f32 on the heap. For each element, the
-// taken part plus the rest equals the sum of what was added, except for f32's
-// rounding of the additions. One thread at a time.
+// The residual of error feedback: an f32 per element, on the heap. For each
+// element, everything taken plus the rest equals the sum of everything added,
+// except for f32's rounding of the additions. For one thread at a time.
 class ErrorFeedback {
  public:
   // Creates a residual of zeros. Returns RESOURCE_EXHAUSTED if memory cannot be

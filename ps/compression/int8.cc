@@ -23,8 +23,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Caps the lanes, so that whole vectors fill half a block (DF: kHalf elements)
-// and its counters (D64: kCounters).
+// Vectors with a limited number of lanes. Whole vectors fill half a block (DF:
+// kHalf elements) and its counters (D64: kCounters).
 using DF = hn::CappedTag<float, 16>;
 using DI = hn::RebindToSigned<DF>;
 using DU = hn::RebindToUnsigned<DF>;
@@ -33,11 +33,11 @@ using D64 = hn::CappedTag<uint64_t, 8>;
 constexpr size_t kHalf = kBlock / 2;
 constexpr size_t kCounters = kHalf / 4;  // of four words, each of two elements
 
-// Writes a block's words, in the order of QuantizeBlocks().
+// Writes the random words of a block, in the order of QuantizeBlocks().
 #if HWY_TARGET == HWY_SCALAR
 
-// Fills the words one by one, on machines whose vectors have one lane and thus
-// no halves.
+// Writes the words one by one. For machines whose vectors have one lane and
+// thus no halves.
 void FillWords(const Rounding& rounding, uint64_t block, uint32_t* words) {
   for (size_t j = 0; j < kCounters; ++j) {
     const uint64_t counter = block * kCounters + j;
@@ -109,7 +109,8 @@ float ScaleFor(float largest) {
   return std::max(scale, std::numeric_limits<float>::min());
 }
 
-// Rounds a vector of elements by the low 16 bits of `random`.
+// Rounds a vector of elements to integers, up or down by the low 16 bits of
+// `random`.
 HWY_INLINE void Round(const float* values, hn::Vec<DF> scale,
                       hn::Vec<DU> random, int8_t* to) {
   const DF d;

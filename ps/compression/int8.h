@@ -39,8 +39,8 @@ struct Rounding {
 void QuantizeBlocks(const float* values, size_t blocks, uint64_t first,
                     const Rounding& rounding, int8_t* elements, float* scales);
 
-// Writes `count` elements times their blocks' scales. The first element begins
-// a block. Accepts unaligned data.
+// Writes `count` elements, each multiplied by its block's scale. The first
+// element begins a block. Accepts unaligned data.
 void DequantizeBlocks(const void* elements, const void* scales, size_t count,
                       float* values);
 

@@ -59,7 +59,7 @@ absl::Status CheckIndices(const Part& part, const Tensor& indices) {
     }
     before = index;
   }
-  // Compares the last index with the count, because it is the largest.
+  // Check only the last index, which is the largest.
   if (before >= 0 && static_cast<uint64_t>(before) >= part.count) {
     return Refuse(part, "an index is ", before, ", but there are ", part.count,
                   " elements");
@@ -95,7 +95,7 @@ absl::Status CheckInt8(const Part& part, const Tensor& elements,
   const char* const data = scales.bytes().data();
   for (size_t i = 0; i < blocks; ++i) {
     const auto scale = ElementAt<float>(data, i);
-    // Refuses NaN too, by the negated condition.
+    // The negated comparison also refuses NaN.
     if (!(scale >= 0 && scale <= optim::kMostInF32)) {
       return Refuse(part, "scale ", i, " is ", scale, ", not from 0 to ",
                     optim::kMostInF32);

@@ -6,7 +6,8 @@
 namespace penstock::ps::compression {
 namespace {
 
-// The sequence of Philox's words for a step's counters 0, 1, 2 ...
+// A sequence of random words: the outputs of Philox for counters 0, 1, 2 ... of
+// a step.
 class Words {
  public:
   Words(PhiloxKey key, uint64_t step) : key_(key), step_(step) {}
@@ -31,8 +32,8 @@ class Words {
   size_t used_ = 4;
 };
 
-// Returns a uniform number below `end` (D. Lemire, "Fast Random Integer
-// Generation in an Interval", ACM TOMACS 2019).
+// Returns a uniformly distributed number below `end` (D. Lemire, "Fast Random
+// Integer Generation in an Interval", ACM TOMACS 2019).
 uint32_t NextBelow(uint32_t end, Words* words) {
   const uint32_t unfair = -end % end;  // 2^32 mod end
   while (true) {
@@ -43,7 +44,7 @@ uint32_t NextBelow(uint32_t end, Words* words) {
   }
 }
 
-// Returns `count` bits of which `marks` are set at random.
+// Returns a bitmap of `count` bits, in which `marks` random bits are set.
 std::vector<uint64_t> Draw(size_t count, size_t marks, Words words) {
   std::vector<uint64_t> bits((count + 63) / 64);
   while (marks > 0) {
@@ -67,8 +68,7 @@ void SelectRandomK(size_t count, PhiloxKey key, uint64_t step,
   size_t written = 0;
   for (size_t i = 0; i < bits.size(); ++i) {
     uint64_t left = leave_out ? ~bits[i] : bits[i];
-    // Stops at the end of `indices`, because unmarked bits beyond `count` do
-    // not count as chosen.
+    // Stop at the end of `indices`: marked bits beyond `count` are not chosen.
     for (; left != 0 && written < indices.size(); left &= left - 1) {
       indices[written++] = static_cast<int32_t>(i * 64 + __builtin_ctzll(left));
     }

@@ -1,4 +1,4 @@
-// Chooses elements at random.
+// Chooses elements of a gradient at random.
 
 #ifndef PENSTOCK_PS_COMPRESSION_RANDOM_K_H_
 #define PENSTOCK_PS_COMPRESSION_RANDOM_K_H_

@@ -12,14 +12,15 @@ namespace {
 // The number of values that one task handles.
 constexpr size_t kTask = 1 << 17;
 
-// Returns the magnitude of `value` as 31 bits, which sort like magnitudes.
+// Returns the magnitude of `value` as a 31-bit number. These numbers have the
+// same order as the magnitudes.
 uint32_t MagnitudeOf(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits & 0x7FFFFFFF;
 }
 
-// The bits of a magnitude that a histogram counts.
+// A group of a magnitude's bits, by which a histogram counts.
 struct Digit {
   int shift;
   int width;
@@ -34,7 +35,8 @@ struct Threshold {
   size_t ties = 0;
 };
 
-// The counts of one part. Later, the positions of its indices.
+// The number of chosen values in one part. Later, the positions of its indices
+// in the result.
 struct Counts {
   size_t above = 0;
   size_t equal = 0;
@@ -69,8 +71,8 @@ class Selection {
     return values_.subspan(part * kTask, kTask);
   }
 
-  // Returns how many magnitudes have each value of `digit`. Counts only
-  // magnitudes whose bits above `digit` equal `prefix`.
+  // Returns a histogram of the values of `digit`. Counts only magnitudes whose
+  // bits above `digit` equal `prefix`.
   Histogram Count(Digit digit, uint32_t prefix) const {
     std::vector<Histogram> each(parts_);
     workers_.ForEach(parts_, [&](size_t part) {

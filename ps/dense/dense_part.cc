@@ -28,8 +28,8 @@ absl::StatusOr<Tensor> FirstSlot(const optim::DenseSlot& description,
   return slot;
 }
 
-// Checks that elements are finite. Unlike gradients, values and sums of squares
-// may be large.
+// Returns OK if all elements are finite. Values and sums of squares may be
+// larger than gradients.
 absl::Status CheckFinite(const Tensor& tensor) {
   const double most = tensor.dtype() == tensor::DType::kF64
                           ? std::numeric_limits<double>::max()
@@ -171,8 +171,8 @@ absl::Status DensePart::OwnSlots() {
 // cannot fail.
 class DensePart::Prepared {
  public:
-  // Prepares the step. `before` is the prepared step of another part. Both may
-  // have the same scalars.
+  // Prepares a step of one part. `before` is the prepared step of another part,
+  // which may have the same scalars.
   static absl::StatusOr<Prepared> Make(const Step& step,
                                        const Prepared* before) {
     DensePart* const part = step.part;
@@ -212,8 +212,9 @@ class DensePart::Prepared {
  private:
   Prepared() = default;
 
-  // Reuses the scalars of `before` if both parts have the same. Computing
-  // scalars takes some powers, which is expensive for a small variable.
+  // Sets the scalars of the step. Uses those of `before` if both parts have the
+  // same. Computing scalars takes some powers, which is expensive for a small
+  // variable.
   void SetScalars(const Prepared* before) {
     const optim::Optimizer* const optimizer = part_->options_.optimizer.get();
     const bool same = before != nullptr &&

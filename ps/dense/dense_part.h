@@ -43,7 +43,7 @@ class DensePart {
     tensor::Allocator* allocator = nullptr;
   };
 
-  // A part at one point in time.
+  // The state of a part at one point in time.
   struct Snapshot {
     uint64_t steps = 0;  // applied so far
     tensor::Tensor value;
@@ -76,13 +76,13 @@ class DensePart {
   size_t held_bytes() const { return version_bytes() + slot_bytes_; }
   // Returns the bytes of the versions, without the slots.
   size_t version_bytes() const { return value_.held_bytes(); }
-  // Drops old versions; see VersionedTensor::Trim().
+  // Frees old versions that nobody reads; see VersionedTensor::Trim().
   void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }
 
-  // Returns the present state. Copies nothing; but the next step copies the
-  // slots, if the snapshot still exists.
+  // Returns the present state, without a copy. The next step copies the slots
+  // if the snapshot still exists.
   Snapshot TakeSnapshot() const;
 
   struct Step {
@@ -95,7 +95,7 @@ class DensePart {
   // parts take their steps, or none does and RESOURCE_EXHAUSTED is returned.
   // `steps` contains no part twice.
   //
-  // Holds `readers`, unless it is null, while the new values become current. A
+  // If `readers` is not null, holds it while the new values become current. A
   // reader that holds `readers` thus sees either all steps or none.
   static absl::Status Apply(absl::Span<const Step> steps,
                             const optim::Workers& workers,
@@ -111,8 +111,8 @@ class DensePart {
   absl::Status CheckFirst() const;
   absl::Status AddSlots();
   absl::Status CheckSlots();
-  // Copies each slot that shares its memory, so that this part alone owns all
-  // slots.
+  // Copies each slot whose memory a snapshot shares. This part then owns all
+  // slots alone.
   absl::Status OwnSlots();
   absl::Status Refuse(const absl::Status& status) const;
 

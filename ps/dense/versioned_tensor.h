@@ -1,5 +1,5 @@
-// The value of a dense variable, in versions. A reader keeps its version while
-// a writer makes the next version.
+// The value of a dense variable, in versions. A reader keeps one version while
+// a writer makes the next.
 
 #ifndef PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
 #define PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
@@ -27,9 +27,10 @@ namespace penstock::ps {
 // Publish().
 class VersionedTensor {
  public:
-  // Takes version 0, whose memory may belong to a message, and is never written
-  // to. All later versions are in memory of `allocator`, which outlives all
-  // readers. Null means tensor::DefaultAllocator().
+  // Makes a tensor whose version 0 is `first`. The memory of `first` may belong
+  // to a message, and is never written to. All later versions are in memory of
+  // `allocator`, which outlives all readers. Null means
+  // tensor::DefaultAllocator().
   explicit VersionedTensor(tensor::Tensor first,
                            tensor::Allocator* allocator = nullptr);
 
@@ -57,7 +58,8 @@ class VersionedTensor {
   size_t held_bytes() const { return held_bytes_; }
 
  private:
-  // Keeps the memory of one unread version for a later version.
+  // Frees the memory of unread versions, except one, which a later version
+  // reuses.
   void TrimLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   tensor::Allocator* const allocator_;

@@ -28,8 +28,8 @@ absl::Status CheckRows(const TableSpec& table) {
   sparse::Options options = OptionsOf(table);
   options.name = "rows";
   const absl::Status status = sparse::Validate(options);
-  // Removes the placeholder from the message, because the caller names the
-  // table.
+  // Remove the placeholder from the message, because the caller adds the
+  // table's name.
   return absl::Status(
       status.code(),
       absl::StripPrefix(status.message(), "sparse table 'rows': "));

@@ -20,14 +20,14 @@
 
 namespace penstock::ps {
 
-// The description of a dense tensor, which is complete from the beginning.
+// The type and shape of a dense tensor. All its rows exist from the beginning.
 struct DenseSpec {
   tensor::DType dtype = tensor::DType::kF32;
   tensor::Shape shape;
 };
 
-// The description of a sparse table: rows of f32 by 64-bit ids. sparse::Options
-// defines the fields; the limits hold for each server.
+// The settings of a sparse table: rows of f32, by 64-bit ids. sparse::Options
+// explains the fields. The limits hold for each server.
 struct SparseSpec {
   uint32_t dim = 0;
   sparse::Initial initial;
@@ -56,13 +56,13 @@ inline constexpr size_t kMaxPolicies = 64;
 struct Model {
   std::vector<TableSpec> tables;  // in any order
 
-  // Returns the table, or null. Takes linear time.
+  // Returns the table with this name, or null. Takes linear time.
   const TableSpec* Find(absl::string_view name) const;
 };
 
-// Returns INVALID_ARGUMENT, naming the table and the flaw, unless a server can
-// serve each table, all names differ, and there are at most kMaxPolicies pairs
-// of staleness and backup workers.
+// Returns OK if a server can serve each table, all names differ, and there are
+// at most kMaxPolicies pairs of staleness and backup workers. Otherwise returns
+// INVALID_ARGUMENT, which names the table and the flaw.
 absl::Status CheckModel(const Model& model);
 
 // Returns the table's layout, for its placement.

@@ -11,7 +11,7 @@ namespace {
 
 using tensor::DType;
 
-// The number of elements that one task handles. See gradient.cc.
+// The number of elements in one task; gradient.cc explains the choice.
 constexpr size_t kPart = 32 * kPiece;
 
 // The size in bytes from which a new value bypasses the caches. A larger value
@@ -68,7 +68,7 @@ const T* MeanOf(absl::Span<const GradientView> gradients, size_t begin,
   return scratch->data;
 }
 
-// A thread's working memory in the L1 cache.
+// A thread's working memory, small enough for the L1 cache.
 template <typename T>
 struct Workspace {
   Scratch<T> mean;
@@ -150,7 +150,7 @@ absl::Status Check(const DenseStep& step) {
   return absl::OkStatus();
 }
 
-// A task's part of one step.
+// One task: a range of the elements of one step.
 struct Part {
   const DenseStep* step;
   size_t begin;

@@ -1,4 +1,4 @@
-// Applies steps to dense values, on all cores.
+// Applies training steps to dense values, on all cores.
 
 #ifndef PENSTOCK_PS_OPTIM_DENSE_H_
 #define PENSTOCK_PS_OPTIM_DENSE_H_
@@ -28,18 +28,19 @@ struct DenseSlot {
 // them.
 inline constexpr absl::string_view kMaster = "master";
 
-// Returns the slots of a value of that type. The optimizer's slots come first,
-// f64 for an f64 value and f32 for others, then "master" for f16 and bf16.
-// Returns none for a type that cannot be trained; CheckTrainable() returns the
-// reason.
+// Returns the slots of a value of type `dtype`. The optimizer's slots come
+// first, f64 for an f64 value and f32 for others, then "master" for f16 and
+// bf16. Returns none for a type that cannot be trained; CheckTrainable()
+// returns the reason.
 std::vector<DenseSlot> DenseSlotsOf(const Optimizer& optimizer,
                                     tensor::DType dtype);
 
-// Returns INVALID_ARGUMENT unless the type is f32, f64, f16 or bf16.
+// Returns OK if the type is f32, f64, f16 or bf16, and INVALID_ARGUMENT
+// otherwise.
 absl::Status CheckTrainable(tensor::DType dtype);
 
-// Writes the initial content of a slot. `value` and `slot` have `count`
-// elements, of `dtype` and of description.dtype.
+// Writes the initial content to `slot`. `value` and `slot` have `count`
+// elements, of type `dtype` and description.dtype.
 void InitializeSlot(const DenseSlot& description, tensor::DType dtype,
                     const void* value, size_t count, void* slot);
 

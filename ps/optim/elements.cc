@@ -31,13 +31,13 @@ using tensor::HWY_NAMESPACE::F64;
 
 using D64 = hn::ScalableTag<double>;
 
-// The vectors of T for elements of a format. Their lanes are limited to those
-// of the wider type.
+// The vectors in which a pass computes on T, for elements of a format. Their
+// number of lanes is that of the wider type.
 template <typename T, class Format>
 using VectorsOf = std::conditional_t<Format::kBytes == sizeof(double),
                                      hn::Rebind<T, D64>, hn::ScalableTag<T>>;
 
-// The last elements, which do not fill a vector.
+// The last elements, which do not fill a whole vector.
 struct Rest {
   uint8_t bytes[HWY_MAX_BYTES * 2] = {};
 };
@@ -70,9 +70,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
-      // Prefetches this gradient's next piece. The piece is read after the
-      // pieces of all other gradients, too far away for the hardware
-      // prefetcher. Prefetching past the end has no effect.
+      // Prefetch this gradient's next piece. The piece is read after the pieces
+      // of all other gradients, too far away for the hardware prefetcher.
+      // Prefetching past the end has no effect.
       hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }
@@ -80,7 +80,7 @@ struct GatherPass {
     Rest rest;
     std::memcpy(rest.bytes, from + i * Format::kBytes,
                 (count - i) * Format::kBytes);
-    // Stores a whole vector, for which a Scratch has room.
+    // Store a whole vector, for which a Scratch has room.
     Put(d, Format::Load(d, rest.bytes), sum + i);
   }
 };
@@ -160,7 +160,7 @@ void Stream(const uint8_t* from, uint8_t* to, size_t bytes) {
 }
 
 struct FindPass {
-  // The number of elements that are checked before the results are looked at: a
+  // The number of elements between two looks at the result of the check. A
   // multiple of each target's lanes.
   static constexpr size_t kStride = 4096;
 
@@ -197,8 +197,8 @@ struct FindPass {
     return count;
   }
 
-  // Returns the first element beyond the limit. Call only if there is such an
-  // element.
+  // Returns the index of the first element beyond the limit. Call only if there
+  // is such an element.
   template <class Format, class V>
   static size_t First(const uint8_t* from, V most, size_t begin, size_t end) {
     const hn::ScalableTag<typename Format::Own> d;
@@ -215,8 +215,8 @@ size_t Find(DType dtype, const uint8_t* data, double limit, size_t count) {
   return ByFormat<FindPass>(dtype, data, limit, count);
 }
 
-// Sums the squares. Adds element i to sum i % kSums, so that vectors of any
-// length give the same bits.
+// Sums the squares of the elements. Adds element i to sum i % kSums, so that
+// vectors of any length give the same bits.
 struct SquaresPass {
   static constexpr size_t kSums = 32;
   static constexpr size_t kVectors = kSums / hn::MaxLanes(D64());

@@ -23,16 +23,16 @@ struct alignas(64) Scratch {
 // these.
 bool IsFloating(tensor::DType dtype);
 
-// The effect of a gather on `sum`: kSet overwrites it, kAdd adds to it. A
-// gather reads `count` elements at `from`, which may be unaligned, into `sum`,
-// a Scratch's memory, and converts with rounding to nearest.
+// Selects if a gather overwrites `sum` (kSet) or adds to it (kAdd). A gather
+// reads `count` elements at `from`, which may be unaligned. `sum` is a
+// Scratch's memory. Conversions round to nearest.
 enum class Gather { kSet, kAdd };
 void GatherInto(float* sum, Gather how, tensor::DType dtype, const void* from,
                 size_t count);
 void GatherInto(double* sum, Gather how, tensor::DType dtype, const void* from,
                 size_t count);
 
-// Divides each element of a Scratch.
+// Divides each of the `count` elements of a Scratch by `by`.
 void Divide(float* data, float by, size_t count);
 void Divide(double* data, double by, size_t count);
 
@@ -48,14 +48,15 @@ void CopyPastCaches(const void* from, void* to, size_t bytes);
 size_t FindBeyond(tensor::DType dtype, const void* data, double limit,
                   size_t count);
 
-// Returns the sum of the squares, in f64, the same on each processor. Accepts
-// unaligned data.
+// Returns the sum of the elements' squares in f64. The sum is the same on each
+// processor. Accepts unaligned data.
 double SumOfSquares(tensor::DType dtype, const void* data, size_t count);
 
-// Multiplies in place, f16 and bf16 in f32. Accepts unaligned data.
+// Multiplies each element by `by` in place; f16 and bf16 are multiplied in f32.
+// Accepts unaligned data.
 void Multiply(tensor::DType dtype, void* data, double by, size_t count);
 
-// Returns an element, for messages.
+// Returns one element as a double, for messages.
 double ElementAt(tensor::DType dtype, const void* data, size_t index);
 
 }  // namespace penstock::ps::optim

@@ -70,7 +70,7 @@ double Norm(absl::Span<const MutableGradientView> gradients,
   return std::sqrt(total);
 }
 
-// Returns the error for a norm that is not finite.
+// Returns the error for a norm that is not finite. The error names the cause.
 absl::Status WhatIsNotFinite(absl::Span<const MutableGradientView> gradients,
                              const Workers& workers) {
   for (size_t i = 0; i < gradients.size(); ++i) {

@@ -28,9 +28,10 @@ struct MutableGradientView {
   size_t count = 0;
 };
 
-// Limits the magnitude of an element: kMostInF64 of an f64 value, kMostInF32 of
-// all others, which are computed in f32. No training reaches the limits. The
-// square of a larger element may be infinite and spoil a slot for ever.
+// Limits the magnitude of a gradient's element: kMostInF64 for an f64 value,
+// kMostInF32 for all others, which are computed in f32. No training reaches the
+// limits. The square of a larger element may be infinite and spoil a slot for
+// ever.
 inline constexpr double kMostInF64 = 1e140;
 inline constexpr double kMostInF32 = 1e18;
 

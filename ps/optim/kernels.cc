@@ -123,7 +123,7 @@ struct Ftrl {
     const V before = hn::Sqrt(slots[1]);
     slots[1] = hn::Add(slots[1], square);
     const V root = hn::Sqrt(slots[1]);
-    // Adds the roots. sqrt(n + g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n))
+    // Add the roots. sqrt(n + g^2) - sqrt(n) = g^2 / (sqrt(n + g^2) + sqrt(n))
     // avoids the cancellation in the difference of two nearly equal roots.
     const V both = hn::Add(root, before);
     const V grown =
@@ -133,8 +133,8 @@ struct Ftrl {
     const V z = slots[0];
     const V below =
         hn::Add(hn::Mul(hn::Add(beta, root), inverse_rate), lambda2);
-    // Detects elements that were never trained: `below` is 0 only if all
-    // gradients so far had squares of 0.
+    // Find the elements that were trained. `below` is 0 only if all gradients
+    // so far had squares of 0.
     const auto trained =
         hn::And(hn::Gt(hn::Abs(z), lambda1), hn::Gt(below, zero));
     return hn::IfThenElseZero(
@@ -143,8 +143,8 @@ struct Ftrl {
   const V zero, inverse_rate, beta, lambda1, lambda2;
 };
 
-// The elements of a vector. Loads and stores a whole vector of them, or the
-// first one.
+// Loads and stores the elements of a vector: the whole vector, or only its
+// first element.
 template <class D, typename T = hn::TFromD<D>, class V = hn::Vec<D>>
 struct Whole {
   HWY_INLINE V Load(const T* from) const { return hn::LoadU(d, from); }
@@ -176,7 +176,7 @@ struct Loop {
                      T* updated, T* const* slots, size_t i) const {
     const V w = lanes.Load(value + i);
     V g = lanes.Load(gradient + i);
-    // Clips in this order of operands, which keeps NaN a NaN on x86.
+    // Clip in this order of operands, which keeps NaN a NaN on x86.
     g = hn::Min(clip, hn::Max(hn::Neg(clip), g));
     g = hn::Add(g, hn::Mul(l2, w));
     V state[R::kSlots + 1];
@@ -197,7 +197,7 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   const D d;
   const Loop<D, RuleOf> loop(d, constants);
   const size_t lanes = hn::Lanes(d);
-  // Copies the slots' pointers: the compiler cannot know that the stores below
+  // Copy the slots' pointers: the compiler cannot know that the stores below
   // leave them unchanged.
   T* own[kMostSlots] = {};
   for (size_t k = 0; k < Loop<D, RuleOf>::R::kSlots; ++k) own[k] = slots[k];
@@ -210,7 +210,7 @@ void Run(const Constants<T>& constants, const T* gradient, const T* value,
   loop.At(Part<D>{d, hn::FirstN(d, count - i)}, gradient, value, updated, own,
           i);
 #else
-  // Handles the rest one by one: on other targets, a masked load also reads
+  // Handle the rest one by one: on other targets, a masked load also reads
   // behind the mask.
   using One = hn::CappedTag<T, 1>;
   const One one;

@@ -10,7 +10,7 @@
 
 namespace penstock::ps::optim {
 
-// The kernels of one rule. Optimizer::Apply() has the contract.
+// The functions that compute a rule. Optimizer::Apply() has their contract.
 template <typename T>
 using Kernel = void (*)(const Constants<T>& constants, const T* gradient,
                         const T* value, T* updated, T* const* slots,

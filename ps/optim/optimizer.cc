@@ -53,7 +53,7 @@ absl::Status CheckFtrl(const OptimizerConfig& config) {
   });
 }
 
-// The upper bound of decays, exclusive. A decay that rounds to 1 in f32 would
+// The exclusive upper bound of a decay. A decay that rounds to 1 in f32 would
 // never forget, and its complement would be 0.
 constexpr double kDecayEnd = 1 - 0x1p-24;
 
@@ -85,7 +85,7 @@ absl::Status CheckClip(const OptimizerConfig& config) {
   return CheckRange("clip_value", config.clip_value, kSmallestF32, kLargestF32);
 }
 
-// Returns the largest rate of the schedule.
+// Returns an upper bound of all rates of the schedule.
 double LargestRate(const Schedule& schedule) {
   return schedule.kind == Schedule::Kind::kCosine
              ? std::max(schedule.learning_rate, schedule.final_rate)

@@ -17,17 +17,18 @@
 
 namespace penstock::ps::optim {
 
-// Settings of a rule, each used by the rules that its comment names. The
-// defaults are PyTorch's; FTRL's are those of its paper.
+// The settings of a rule. The comment of a setting names the rules that use it.
+// The defaults are PyTorch's; FTRL's are those of its paper.
 struct OptimizerConfig {
   Rule rule = Rule::kSgd;
   Schedule schedule;  // FTRL: constant, without a warm-up
 
-  // Adds weight_decay times the value to the gradient (L2). AdamW instead
-  // multiplies the value by 1 - rate * weight_decay at each step.
+  // The weight decay. The rules add weight_decay times the value to the
+  // gradient (L2). AdamW instead multiplies the value by 1 - rate *
+  // weight_decay at each step.
   double weight_decay = 0;
-  // Clips each element of the gradient to [-clip_value, clip_value], before
-  // weight_decay is added. 0: no clipping.
+  // Limits the magnitude of each element of the gradient, before weight_decay
+  // is added. 0 means no limit.
   double clip_value = 0;
 
   double momentum = 0.9;  // kMomentum, kNesterov; below 1
@@ -42,7 +43,8 @@ struct OptimizerConfig {
   double initial_accumulator = 0;
 };
 
-// A state that is kept for each element of a value, in the value's type.
+// A state of the optimizer, such as a momentum. Each element of a value has one
+// element of the slot, in the value's type.
 struct Slot {
   absl::string_view name;  // static lifetime
   double initial;
@@ -62,11 +64,12 @@ class Optimizer {
 
   const OptimizerConfig& config() const { return config_; }
 
-  // Returns at most kMostSlots slots, in the order of Apply()'s argument.
+  // Returns the slots of the rule, at most kMostSlots, in the order of
+  // Apply()'s argument.
   absl::Span<const Slot> slots() const { return slots_; }
 
-  // Returns the scalars of a step, counted from 1; 0 counts as 1. Computes a
-  // few powers: call once per step, not per row.
+  // Returns the scalars of a step. The first step is 1; 0 counts as 1. Computes
+  // a few powers: call once per step, not per row.
   Scalars ScalarsOf(uint64_t step) const;
 
   // Applies `gradient` to `value`, writes the result to `updated`, and changes

@@ -1,4 +1,4 @@
-// Checks numbers that a user has set.
+// Checks that a user's numbers are in range.
 
 #ifndef PENSTOCK_PS_OPTIM_RANGE_H_
 #define PENSTOCK_PS_OPTIM_RANGE_H_
@@ -11,13 +11,13 @@
 
 namespace penstock::ps::optim {
 
-// The bounds of a positive number. Within them, no constant becomes infinite or
-// 0 only in the f32 kernels.
+// The bounds of a positive setting. They keep constants that are finite and
+// positive in f64 from becoming infinite or 0 in f32.
 inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
 inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
 
-// Returns INVALID_ARGUMENT, naming `field`, unless low <= value <= high.
-// Refuses NaN.
+// Returns OK if low <= value <= high. Otherwise, also for NaN, returns
+// INVALID_ARGUMENT, which names `field`.
 inline absl::Status CheckRange(absl::string_view field, double value,
                                double low, double high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -25,7 +25,8 @@ inline absl::Status CheckRange(absl::string_view field, double value,
       absl::StrCat(field, " is ", value, ", not from ", low, " to ", high));
 }
 
-// Returns INVALID_ARGUMENT, naming `field`, unless low <= value < end.
+// Returns OK if low <= value < end. Otherwise returns INVALID_ARGUMENT, which
+// names `field`.
 inline absl::Status CheckBelow(absl::string_view field, double value,
                                double low, double end) {
   if (value >= low && value < end) return absl::OkStatus();

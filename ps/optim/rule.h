@@ -32,8 +32,8 @@ enum class Rule {
 
 inline constexpr size_t kMostSlots = 2;
 
-// Returns "sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"
-// or "ftrl".
+// Returns the name of a rule: "sgd", "momentum", "nesterov", "adagrad",
+// "rmsprop", "adam", "adamw" or "ftrl".
 absl::string_view Name(Rule rule);
 
 // Returns the rule of that name, or INVALID_ARGUMENT with a list of the names.

@@ -1,4 +1,4 @@
-// The numbers of one step, in the form that the kernels use.
+// The numbers of one step that are the same for all elements.
 
 #ifndef PENSTOCK_PS_OPTIM_SCALARS_H_
 #define PENSTOCK_PS_OPTIM_SCALARS_H_

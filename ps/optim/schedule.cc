@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Limits learning rates. Adam's correction may multiply a rate by 10^7, and the
-// product must fit into an f32.
+// The upper bound of a learning rate. Adam's correction may multiply a rate by
+// 10^7, and the product must fit into an f32.
 constexpr double kLargestRate = 1e30;
 
 }  // namespace

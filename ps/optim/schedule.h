@@ -34,7 +34,7 @@ struct Schedule {
   double factor = 0.1;    // kStep; at most 1
   double final_rate = 0;  // kCosine
 
-  // Returns the rate of `step`; step 0 has the rate of step 1.
+  // Returns the learning rate of `step`. Step 0 has the rate of step 1.
   double RateOf(uint64_t step) const;
 
   // Returns INVALID_ARGUMENT, naming the field, unless learning_rate is
@@ -43,7 +43,7 @@ struct Schedule {
   absl::Status Check() const;
 };
 
-// Returns "constant", "step" or "cosine".
+// Returns the name of a kind: "constant", "step" or "cosine".
 absl::string_view Name(Schedule::Kind kind);
 
 }  // namespace penstock::ps::optim

@@ -13,10 +13,10 @@ namespace {
 
 using Kind = TableLayout::Kind;
 
-// The servers with their bytes, sorted by bytes.
+// The servers and the bytes that each has, sorted by bytes.
 using Loads = std::set<std::pair<uint64_t, uint32_t>>;
 
-// Returns the quotient, rounded up.
+// Returns a / b, rounded up.
 uint64_t Quotient(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 
 uint64_t PartsOf(const TableLayout& layout, size_t servers,
@@ -55,7 +55,7 @@ struct Item {
 };
 
 void DealDense(std::vector<Item> items, size_t servers) {
-  // Sorts stably: tables of the same size stay sorted by name.
+  // Use a stable sort: tables of the same size stay sorted by name.
   std::stable_sort(
       items.begin(), items.end(),
       [](const Item& a, const Item& b) { return a.bytes > b.bytes; });

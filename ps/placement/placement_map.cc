@@ -18,7 +18,8 @@ absl::Status Refuse(const Parts&... what) {
   return absl::InvalidArgumentError(absl::StrCat("placement", what...));
 }
 
-// Appends a range. Merges neighbours on the same server.
+// Appends a range to `ranges`. Merges it with the last range if both are on the
+// same server.
 void Append(const RowRange& range, std::vector<RowRange>* ranges) {
   if (range.rows == 0) return;
   if (!ranges->empty() && ranges->back().server == range.server) {
@@ -28,7 +29,7 @@ void Append(const RowRange& range, std::vector<RowRange>* ranges) {
   }
 }
 
-// Returns the ranges with rows [first, end) moved to server `to`.
+// Returns `ranges` after rows [first, end) were moved to server `to`.
 std::vector<RowRange> Moved(const std::vector<RowRange>& ranges, uint64_t first,
                             uint64_t end, uint32_t to) {
   std::vector<RowRange> moved;

@@ -44,8 +44,8 @@ struct PlacedTable {
   std::vector<RowRange> ranges;         // dense tables, in order
   std::vector<uint32_t> shard_servers;  // sparse tables, by shard
 
-  // Return the server of a row, which must exist in the dense table, or of an
-  // id.
+  // Return the server that has a row of a dense table, or an id of a sparse
+  // table. The row must exist.
   uint32_t ServerOfRow(uint64_t row) const;
   uint32_t ServerOfId(uint64_t id) const;
 };
@@ -101,13 +101,14 @@ class PlacementMap {
   const std::vector<std::string>& servers() const { return servers_; }
   const std::vector<PlacedTable>& tables() const { return tables_; }
 
-  // Returns the table, or null. Valid as long as the map.
+  // Returns the placement of the table, or null. Valid as long as the map.
   const PlacedTable* Find(absl::string_view table) const;
   // Returns the bytes of dense values on a server.
   uint64_t DenseBytesOn(uint32_t server) const;
 
-  // Returns OK if `epoch` is this map's. Otherwise returns FAILED_PRECONDITION;
-  // the message says which side has to fetch the newer map.
+  // Returns OK if `epoch` is the epoch of this map. Otherwise returns
+  // FAILED_PRECONDITION. The message says which side has to fetch the newer
+  // map.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
   // Return the next map. MoveRows() moves rows of a dense table to server `to`,

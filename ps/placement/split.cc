@@ -2,7 +2,7 @@
 
 namespace penstock::ps {
 
-// Sorts the ids by server. Uses a counting sort that hashes each id once.
+// Groups the ids by server. Uses a counting sort that hashes each id once.
 SplitIds Split(const PlacedTable& table, absl::Span<const uint64_t> ids,
                size_t servers) {
   std::vector<uint16_t> server_of(ids.size());

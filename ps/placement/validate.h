@@ -25,7 +25,8 @@ absl::Status CheckTable(const PlacedTable& table, size_t servers);
 // overflow.
 absl::Status AddBytes(const TableLayout& layout, uint64_t* bytes);
 
-// Returns a name for messages, made safe since a peer may have chosen it.
+// Returns a printable form of a name, for messages. A peer may have chosen the
+// name.
 std::string Quoted(absl::string_view name);
 
 }  // namespace penstock::ps

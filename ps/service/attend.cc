@@ -50,8 +50,8 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   }
 
   void End(const absl::Status& status) {
-    // Reports the worker as lost, because its stream has ended without a
-    // goodbye. Lost() ignores a worker that has left.
+    // Report the worker as lost: its newest stream has ended. Lost() ignores a
+    // worker that has left.
     if (member_.has_value() && attendance_->End(*member_, this)) {
       server_->Lost(*member_, run_);
     }

@@ -23,7 +23,7 @@ class Attendance {
  public:
   void Begin(const WorkerId& worker, const void* stream)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if the stream was the newest one of the worker.
+  // Ends a stream. Returns true if the stream was the newest one of the worker.
   bool End(const WorkerId& worker, const void* stream) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

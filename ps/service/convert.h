@@ -37,7 +37,8 @@ void SetCut(const absl::optional<CutId>& cut, Message* message) {
   message->mutable_cut()->mutable_earlier_runs()->Assign(
       cut->earlier_runs.begin(), cut->earlier_runs.end());
 }
-// Returns INVALID_ARGUMENT if the cut has too many runs.
+// Returns the cut of a message, or INVALID_ARGUMENT if the cut has too many
+// runs.
 absl::StatusOr<CutId> CutIdIn(const v1::Cut& message);
 
 v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);

@@ -1,4 +1,4 @@
-// The log lines of protobuf about messages from peers.
+// Limits the lines that protobuf logs about messages from peers.
 
 #ifndef PENSTOCK_PS_SERVICE_PROTOBUF_LOG_H_
 #define PENSTOCK_PS_SERVICE_PROTOBUF_LOG_H_

@@ -13,8 +13,8 @@
 namespace penstock::ps {
 
 struct ServiceOptions {
-  // Decides which calls a peer may make. Outlives the gRPC server. If null,
-  // every peer may make every call.
+  // Decides which calls a peer may make. Outlives the gRPC server. Null means
+  // that every peer may make every call.
   Access* access = nullptr;
   // Writes checkpoints. Outlives the service. Null if the server has no folder
   // for checkpoints.

@@ -11,9 +11,9 @@
 
 namespace penstock::ps {
 
-// A reactor for a call with a ticket. `start` makes the server's call and
-// returns the ticket. The call's callback must finish the reactor, which then
-// deletes itself.
+// A reactor for a call that Server identifies by a ticket. `start` makes the
+// server's call and returns the ticket. The call's callback must finish the
+// reactor, which then deletes itself.
 class TicketReactor : public grpc::ServerUnaryReactor {
  public:
   // Starts the call. gRPC gets this object after the constructor has returned,
@@ -25,8 +25,8 @@ class TicketReactor : public grpc::ServerUnaryReactor {
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
-  // Returns true, so that gRPC runs the callbacks of this class on its own
-  // thread: they take little time. If cores are few, waking another thread
+  // Returns true: gRPC then runs the callbacks of this class on its own thread.
+  // The callbacks take little time. If cores are few, waking another thread
   // would delay the reader of the answer.
   bool InternalInlineable() override { return true; }
 
@@ -38,7 +38,7 @@ class TicketReactor : public grpc::ServerUnaryReactor {
   const uint64_t ticket_;
 };
 
-// A push. Helps with the step of the push after the answer.
+// A reactor for a push. After the answer, helps to apply the step of the push.
 class PushReactor final : public TicketReactor {
  public:
   using TicketReactor::TicketReactor;

@@ -22,9 +22,9 @@ namespace penstock::ps::sparse {
 // Allocates one set with the first id, and more with use. Not thread-safe.
 class Admission {
  public:
-  // Makes room for at least `candidates` ids, if the caller lets bytes() grow
-  // so far. A `min_count` of 1 admits all ids at their first push. `hash` and
-  // `memory` outlive this object.
+  // Makes a counter with room for at least `candidates` ids, if the caller lets
+  // bytes() grow so far. A `min_count` of 1 admits all ids at their first push.
+  // `hash` and `memory` outlive this object.
   Admission(uint32_t min_count, size_t candidates, const HashKey* hash,
             Memory* memory);
   ~Admission();
@@ -40,10 +40,10 @@ class Admission {
   // its row. The id's next push admits it again. Returns false if pushes are
   // not counted.
   bool Return(uint64_t id, uint32_t tag);
-  // Returns the result of Admit() without counting.
+  // Returns the result that Admit() would return, without counting a push.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
 
-  // Returns the most bytes that counters of so many candidates take.
+  // Returns the maximal bytes of counters for `candidates` ids.
   static size_t BytesFor(size_t candidates);
   // Returns the bytes of the counters. Counts the first set even before it is
   // allocated: without room for one set, no id could be admitted.
@@ -51,7 +51,8 @@ class Admission {
 
  private:
   static constexpr size_t kWays = 8;
-  // Limits the pieces, and so the number of sets to 2^29, for 2^32 candidates.
+  // Limits the number of pieces, and thus the number of sets to 2^29, for 2^32
+  // candidates.
   static constexpr size_t kMaxPieces = 30;
 
   struct Candidate {
@@ -61,7 +62,7 @@ class Admission {
   };
   static constexpr size_t kSetBytes = kWays * sizeof(Candidate);
 
-  // Returns the piece that has the set. The sets lie in pieces, so that
+  // Returns the piece in which a set is. The sets are in pieces, so that
   // doubling allocates the new half only. Piece 0 has set 0. Each later piece
   // has as many sets as all pieces before it.
   static size_t PieceOf(size_t set) {
@@ -79,9 +80,10 @@ class Admission {
   // Doubles the number of sets. Returns false, and changes nothing, if that is
   // above a limit or memory cannot be allocated.
   bool Grow(size_t byte_limit);
-  // Moves the counters of `set` that now belong to `other`, a new set, to it.
+  // Moves the counters of `set` that belong to the new set `other` to the new
+  // set.
   void Split(size_t set, size_t other);
-  // Returns a free place for a candidate, or null if the set is full.
+  // Returns a free counter of an id's set, or null if the set is full.
   Candidate* FindFree(uint32_t tag) const;
   // Returns the counter to evict from a full set.
   Candidate* Rarest(uint32_t tag) const;

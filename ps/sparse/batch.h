@@ -12,8 +12,8 @@
 
 namespace penstock::ps::sparse {
 
-// Groups of ids, so that each shard is locked once instead of once per id. Ids
-// keep their order within a group.
+// The ids of a call, grouped by shard, so that each shard is locked once
+// instead of once per id. Ids keep their order within a group.
 class Batch {
  public:
   // Groups `ids` into 2^shard_bits shards.
@@ -27,8 +27,8 @@ class Batch {
       hashes[i] = hash(ids[i]);
       ++ends_[ShardOf(hashes[i], shard_bits)];
     }
-    // The begin of the group in ends_. Placing all ids advances each entry of
-    // ends_ to the group's end.
+    // The begin of the group in ends_. While ids are placed, an entry of ends_
+    // advances from the group's begin to its end.
     uint32_t begin = 0;
     for (uint32_t& end : ends_) {
       const uint32_t size = end;
@@ -42,8 +42,8 @@ class Batch {
     }
   }
 
-  // Returns the shard, which the hash's high bits choose; a shard's index uses
-  // the low ones.
+  // Returns the shard of an id by its hash. The high bits of the hash choose
+  // the shard; a shard's index uses the low ones.
   static size_t ShardOf(uint64_t hash, int shard_bits) {
     return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
   }
@@ -60,7 +60,8 @@ class Batch {
   size_t shard(size_t place) const {
     return ShardOf(hashes_[place], shard_bits_);
   }
-  // Returns the id's position in the call.
+  // Returns the position of an id in the call. `place` is its index in the
+  // order of the groups.
   uint32_t position(size_t place) const { return positions_[place]; }
 
  private:

@@ -34,7 +34,7 @@ struct SnapshotPlan {
   }
 };
 
-// Copies of rows before a change, kept until the snapshot takes them. Not
+// Copies of rows from before a change, kept until the snapshot takes them. Not
 // thread-safe.
 class Copies {
  public:
@@ -46,7 +46,7 @@ class Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // Adds a copy of the row. Fails the snapshot if there is no room.
+  // Adds a copy of the row. If there is no room, marks the snapshot as failed.
   void Add(const Row& row, SnapshotPlan* plan) {
     if (plan->failed()) return Clear(plan);
     if ((newest_ == nullptr || newest_->rows == rows_) && !AddChunk(plan)) {

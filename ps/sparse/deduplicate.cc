@@ -15,7 +15,8 @@ size_t PlacesFor(size_t ids) {
   return places;
 }
 
-// Finds ids among the earlier ones, by a hash table of their positions.
+// Finds the position of an id among earlier ids. Uses a hash table of
+// positions.
 class Finder {
  public:
   // Makes a finder. `table` has `places` entries, all kFree.
@@ -37,8 +38,8 @@ class Finder {
   const size_t mask_;
 };
 
-// Allocates `count` elements, but at least one, because clang-tidy does not see
-// that an empty array is never written.
+// Allocates `count` elements, at least one: clang-tidy does not see that an
+// empty array is never written.
 template <typename T>
 std::unique_ptr<T[]> NewArray(size_t count) {
   return std::unique_ptr<T[]>(new (std::nothrow) T[std::max<size_t>(count, 1)]);

@@ -29,7 +29,8 @@ Unique FindUnique(absl::Span<const uint64_t> ids, const HashKey& hash);
 void SumRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
              absl::Span<float> sums);
 
-// The result of FindUniqueOfLists().
+// The unique ids of several lists, and the position of each list's ids among
+// them.
 struct UniqueOfLists {
   std::unique_ptr<uint64_t[]> ids;  // `count` of them
   size_t count = 0;
@@ -51,7 +52,7 @@ size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
 void SpreadRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
                 absl::Span<float> out);
 
-// The unique ids of a push, and each id's summed gradients.
+// The unique ids of a push, and the sum of each id's gradients.
 struct Gradients {
   std::vector<uint64_t> ids;
   std::vector<float> gradients;

@@ -1,4 +1,4 @@
-// Admits many visitors at once, until a caller needs exclusive access.
+// A lock that many visitors share until one caller needs exclusive access.
 
 #ifndef PENSTOCK_PS_SPARSE_GATE_H_
 #define PENSTOCK_PS_SPARSE_GATE_H_
@@ -16,7 +16,7 @@ namespace penstock::ps::sparse {
 // std::shared_mutex, Close() might wait for ever. Thread-safe.
 class Gate {
  public:
-  // Keeps the gate from closing for the object's lifetime.
+  // A shared visit. The gate does not close while this object lives.
   class Visit {
    public:
     explicit Visit(Gate* gate) : gate_(gate) { gate_->Enter(); }

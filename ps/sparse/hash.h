@@ -1,5 +1,5 @@
-// A keyed hash of ids. Without the key, nobody can choose ids that fall into
-// one shard or one run of an index.
+// A keyed hash of ids. Nobody without the key can choose ids that fall into one
+// shard or one run of an index.
 
 #ifndef PENSTOCK_PS_SPARSE_HASH_H_
 #define PENSTOCK_PS_SPARSE_HASH_H_
@@ -19,8 +19,9 @@ class HashKey {
   explicit HashKey(uint64_t seed)
       : add_(Mix(seed)), multiply_(Mix(seed + 1) | 1) {}
 
-  // Folds two multiplications, as in wyhash. The first one mixes in the secret.
-  // The second one lets each bit of the first reach each bit of the result.
+  // Returns the hash of an id. Folds two multiplications, as in wyhash. The
+  // first one mixes in the secret. The second one lets each bit of the first
+  // reach each bit of the result.
   uint64_t operator()(uint64_t id) const {
     return Fold(Fold(id ^ add_, multiply_) ^ 0xa0761d6478bd642f,
                 0xe7037ed1a0b428db);

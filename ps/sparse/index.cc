@@ -30,7 +30,7 @@ void RowIndex::Replace(uint32_t tag, uint32_t row, uint32_t by) {
   buckets_[place.bucket].rows[place.i] = by;
 }
 
-// Removes an entry and moves the bucket's last entry into its place.
+// Removes an entry, and moves the bucket's last entry into the free place.
 void RowIndex::TakeOut(Place place) {
   Bucket& bucket = buckets_[place.bucket];
   const size_t last = bucket.size() - 1;
@@ -39,8 +39,8 @@ void RowIndex::TakeOut(Place place) {
   bucket.rows[last] = kNoRow;
 }
 
-// Finds an entry after `bucket` whose home is `bucket` or earlier. Returns
-// false if there is none.
+// Finds an entry in a bucket after `bucket` that belongs to `bucket` or an
+// earlier one. Returns false if there is none.
 bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   for (size_t i = (bucket + 1) & mask_;; i = (i + 1) & mask_) {
     const Bucket& other = buckets_[i];
@@ -54,10 +54,10 @@ bool RowIndex::FindBehind(size_t bucket, Place* place) const {
   }
 }
 
-// Erases an entry, and closes the gap. An entry that found its bucket full was
-// put into a later bucket. Moves such an entry into the gap, then fills the new
-// gap, and so on, because a look-up stops at a bucket with a free place. (D.
-// Knuth, TAOCP 6.4, algorithm R, by buckets.)
+// Erases an entry. Moves an entry that belongs to an earlier bucket into the
+// gap, then fills the new gap, and so on. A look-up stops at a bucket with a
+// free place, so no gap may remain. (D. Knuth, TAOCP 6.4, algorithm R, by
+// buckets.)
 void RowIndex::Erase(uint32_t tag, uint32_t row) {
   Place gap = PlaceOf(tag, row);
   --size_;
@@ -74,7 +74,7 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
 
 bool RowIndex::Grow() {
   const size_t bytes = bytes_to_grow();
-  // Requests huge pages, which waste nothing here: all memory is written at
+  // Request huge pages, which waste nothing here: all memory is written at
   // once, and look-ups hit random places.
   void* const memory = memory_->Allocate(bytes, /*huge=*/true);
   if (memory == nullptr) return false;
@@ -96,7 +96,7 @@ bool RowIndex::Grow() {
 size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
-  // Visits all buckets twice, because a run may continue across the end.
+  // Visit all buckets twice, because a run may continue across the end.
   for (size_t i = 0; i < 2 * buckets(); ++i) {
     const Bucket& bucket = buckets_[i & mask_];
     longest = std::max(longest, run + bucket.size());

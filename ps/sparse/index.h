@@ -38,7 +38,8 @@ class RowIndex {
   RowIndex(const RowIndex&) = delete;
   RowIndex& operator=(const RowIndex&) = delete;
 
-  // Returns the row with `tag` for which `is_it(row)` is true, or kNoRow.
+  // Returns the row with the tag `tag` for which `is_it(row)` is true, or
+  // kNoRow.
   template <typename IsIt>
   uint32_t Find(uint32_t tag, const IsIt& is_it) const {
     if (size_ == 0) return kNoRow;
@@ -77,15 +78,15 @@ class RowIndex {
     return (buckets() == 0 ? kFirstBuckets : buckets() * 2) * sizeof(Bucket);
   }
 
-  // Returns the longest run of full buckets, in entries, which bounds each
-  // look-up. Visits all buckets.
+  // Returns the number of entries in the longest run of full buckets. The run
+  // bounds each look-up. Visits all buckets.
   size_t LongestRun() const;
 
  private:
   static constexpr size_t kPlaces = 8;
   static constexpr size_t kFirstBuckets = 8;
 
-  // A bucket whose entries come before its free places.
+  // A bucket of eight places. Entries come before free places.
   struct alignas(64) Bucket {
     uint32_t tags[kPlaces];
     uint32_t rows[kPlaces];  // kNoRow: free
@@ -100,7 +101,8 @@ class RowIndex {
     size_t i;
   };
 
-  // Returns a bit mask of the elements equal to `value`.
+  // Returns a bit mask with a bit for each of eight elements that equals
+  // `value`.
   static uint32_t PlacesOf(uint32_t value, const uint32_t* eight) {
     const __m128i values = _mm_set1_epi32(static_cast<int>(value));
     const auto* from = reinterpret_cast<const __m128i*>(eight);
@@ -111,7 +113,7 @@ class RowIndex {
   }
 
   size_t buckets() const { return buckets_ == nullptr ? 0 : mask_ + 1; }
-  // Returns how many buckets `bucket` is after the home of `tag`.
+  // Returns the distance from the home of `tag` to `bucket`, in buckets.
   size_t FromHome(uint32_t tag, size_t bucket) const {
     return (bucket - tag) & mask_;
   }

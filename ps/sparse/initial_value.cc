@@ -1,5 +1,6 @@
-// Compiled with -ffp-contract=off. A fused multiplication and addition would
-// round once instead of twice, and not every machine has one.
+// Computes initial values. Compiled with -ffp-contract=off: a fused
+// multiplication and addition would round once instead of twice, and not every
+// machine has one.
 
 #include "ps/sparse/initial_value.h"
 
@@ -47,8 +48,8 @@ SineCosine OfSmall(double x) {
   return {x * sine, cosine};
 }
 
-// Returns sine and cosine of word / 2^32 turns. Computes them for the distance
-// to the nearest quarter turn, then rotates by quarters.
+// Returns sine and cosine of an angle of word / 2^32 turns. Computes them for
+// the distance to the nearest quarter turn, then rotates by quarters.
 SineCosine OfTurn(uint32_t word) {
   const uint32_t quarter = (word + 0x20000000u) >> 30;
   const auto rest = static_cast<int32_t>(word - (quarter << 30));
@@ -86,7 +87,7 @@ void InitialValue::Transform(const std::array<uint32_t, 4>& words,
     return;
   }
   for (int i = 0; i < 4; i += 2) {
-    // Makes a uniform u above 0, so that its logarithm exists.
+    // u is uniform and above 0, so that its logarithm exists.
     const double u = ((words[i] >> 8) + 1.0) * (1.0 / 16777216);
     const double radius = initial_.stddev * std::sqrt(-2 * Log(u));
     const SineCosine turn = OfTurn(words[i + 1]);

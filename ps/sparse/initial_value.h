@@ -12,7 +12,7 @@
 
 namespace penstock::ps::sparse {
 
-// The distribution of the elements.
+// The distribution of the elements of new rows.
 struct Initial {
   enum class Kind { kZeros, kUniform, kNormal };
 
@@ -40,7 +40,7 @@ class InitialValue {
  public:
   InitialValue(const Initial& initial, uint64_t seed, absl::string_view table);
 
-  // Writes the first `dim` elements of the row.
+  // Writes the first `dim` elements of the row of `id` to `value`.
   void Fill(uint64_t id, size_t dim, float* value) const;
 
  private:

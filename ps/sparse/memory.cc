@@ -17,7 +17,7 @@ size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Maps `bytes`, aligned to huge pages if there is room for one.
+// Maps `bytes` bytes of memory, aligned to huge pages if there is room for one.
 void* Map(size_t bytes) {
   const size_t slack = bytes >= kHugePage ? kHugePage : 0;
   void* mapped = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE,
@@ -40,8 +40,8 @@ class System : public Memory {
     }
     bytes = RoundUp(bytes, 4096);
     void* const memory = Map(bytes);
-    // Advises the kernel. Ignores errors: a kernel without huge pages refuses
-    // the advice.
+    // Advise the kernel to use huge pages. Ignore errors: a kernel without huge
+    // pages refuses the advice.
     if (memory != nullptr) {
       madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     }

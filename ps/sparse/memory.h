@@ -7,8 +7,8 @@
 
 namespace penstock::ps::sparse {
 
-// An allocator. A table allocates everything large by it, so that a test can
-// fail each request. Thread-safe.
+// An allocator of a table's large memory. A test can replace the allocator to
+// make each request fail. Thread-safe.
 class Memory {
  public:
   virtual ~Memory() = default;

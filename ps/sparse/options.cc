@@ -13,12 +13,12 @@ namespace penstock::ps::sparse {
 namespace {
 
 constexpr char kRetryAfter[] = "penstock.ps/retry-after-ms";
-// The limits of dim and slots. Together they keep a row below 40 MiB.
+// Limit dim and the number of slots. Together they keep a row below 40 MiB.
 constexpr size_t kMaxDim = 1 << 20;
 constexpr size_t kMaxSlots = 8;
 constexpr size_t kMaxShards = 1 << 12;
 constexpr size_t kMaxCandidates = size_t{1} << 32;
-// The bytes of a shard's first index and first page of rows.
+// The number of bytes that a shard's first index and first page of rows take.
 constexpr size_t kFirstBytesOfShard = 4608;
 
 absl::Status Invalid(const Options& options, const std::string& why) {

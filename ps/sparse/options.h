@@ -17,7 +17,7 @@
 
 namespace penstock::ps::sparse {
 
-// The action for a push that needs a row above the budget. The values match
+// The action if a push needs a row above the budget. The values match
 // ps/model/model.proto.
 enum class AboveBudget {
   kRefuse,  // refuse the whole push with RESOURCE_EXHAUSTED and a delay
@@ -31,7 +31,7 @@ struct Options {
   std::vector<float> initial_slots;  // first value of each slot's elements
   Initial initial;
   uint64_t seed = 0;  // of initial values
-  // The seed of the hash of ids. A secret: draw it at random.
+  // The seed of the hash of ids. The seed is secret: draw a random number.
   uint64_t hash_seed = 0;
 
   // The number of shards, a power of two. Threads contend per shard. More
@@ -42,8 +42,8 @@ struct Options {
   bool store_on_pull = false;
   // The number of pushes that an id needs to get a row; see Admission.
   uint32_t min_count = 1;
-  // Limits the ids whose pushes are counted; 16 bytes each. In a pool, their
-  // share of the pool is a limit, too. Their memory grows with use.
+  // Limits how many ids without rows have counters of 16 bytes. In a pool,
+  // their share of the pool is a limit, too. Their memory grows with use.
   size_t candidates = 1 << 20;
 
   // The time after which an unused row is removed. Rows keep their order of use
@@ -70,8 +70,8 @@ struct Options {
   // The delay after which a client may repeat a refused push.
   absl::Duration retry_after = absl::Seconds(1);
 
-  // Limits the removed ids kept for incremental snapshots; 16 bytes each. In a
-  // pool, their share of the pool is a limit, too.
+  // Limits how many removed ids are kept for incremental snapshots, with 16
+  // bytes each. In a pool, their share of the pool is a limit, too.
   size_t max_removals = 1 << 20;
 
   // The source of memory, which must outlive the table.
@@ -84,15 +84,15 @@ struct Options {
   }
 };
 
-// Returns INVALID_ARGUMENT, naming the field, for impossible options. Does not
-// require the tier.
+// Returns OK for possible options, and INVALID_ARGUMENT, which names the field,
+// otherwise. Does not require the tier.
 absl::Status Validate(const Options& options);
 
 // Returns the smallest possible budget_bytes.
 size_t LeastBudget(const Options& options);
 
-// Returns the bytes of a shard's budget for candidates, removals, and the row
-// buffer of the tier.
+// Returns the bytes of a shard's budget that candidates, removals and the row
+// buffer of the tier take.
 size_t FixedBytesOfShard(const Options& options);
 
 // Returns the delay before a push refused with `status` may be retried; zero if

@@ -10,10 +10,10 @@
 
 namespace penstock::ps::sparse {
 
-// A count of the memory of tables without a budget of their own, which caps
-// their total. A shard grows in steps: a slab of rows, or an index of twice the
-// size. The shard checks the limit before each step, so concurrent threads may
-// each exceed the limit by one step.
+// A limit on the memory of all tables without a budget of their own together.
+// Counts their bytes. A shard grows in steps: a slab of rows, or an index of
+// twice the size. The shard checks the limit before each step, so concurrent
+// threads may each exceed the limit by one step.
 //
 // Candidates and removals never shrink. Each shard therefore has an equal share
 // for them, so that they leave three quarters of the limit to rows.
@@ -36,17 +36,17 @@ class Pool {
   }
   const std::string& remedy() const { return remedy_; }
   // Returns the bytes that a shard's candidates may take. The shard's removals
-  // may take as many again. Falls with each further shard.
+  // may take as many again. Each further shard makes the shares smaller.
   size_t list_share() const {
     const size_t shards = shards_;
     return limit_ / 8 / (shards > 0 ? shards : 1);
   }
 
-  // Record that a shard begins or ends to use the pool.
+  // Record that a shard begins or stops to use the pool.
   void AddShard() { ++shards_; }
   void RemoveShard() { --shards_; }
 
-  // Updates the count of a shard from `before` to `now` bytes.
+  // Records that a shard's memory has changed from `before` to `now` bytes.
   void Count(size_t before, size_t now) { bytes_ += now - before; }
 
  private:

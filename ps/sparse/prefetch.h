@@ -5,15 +5,15 @@
 
 namespace penstock::ps::sparse {
 
-// Prefetches a line for reading. The empty assembler statement counts as an
-// effect: GCC 12 treats a function that only prefetches as free of effects and
-// drops its calls.
+// Prefetches a cache line for reading. The empty assembler statement counts as
+// an effect: GCC 12 treats a function that only prefetches as free of effects
+// and drops its calls.
 inline void FetchLine(const void* line) {
   __builtin_prefetch(line);
   asm volatile("");
 }
 
-// Prefetches a line for writing.
+// Prefetches a cache line for writing.
 inline void FetchLineToWrite(const void* line) {
   __builtin_prefetch(line, 1);
   asm volatile("");

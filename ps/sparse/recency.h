@@ -42,14 +42,15 @@ class Recency {
     Add(number);
   }
 
-  // Replaces `number` by `to`, a copy of the row.
+  // Puts row `to`, a copy of row `number`, in the place of `number` in the
+  // list.
   void Moved(uint32_t number, uint32_t to) {
     const Row* const row = rows_->At(number);
     LinkTo(row->newer, &Row::older, &newest_) = to;
     LinkTo(row->older, &Row::newer, &oldest_) = to;
   }
 
-  // Prefetches the lines that Use() will write.
+  // Prefetches the cache lines that Use(number) will write.
   void Prefetch(uint32_t number) const {
     const Row* const row = rows_->At(number);
     if (row->newer != kNoRow) FetchLineToWrite(rows_->At(row->newer));
@@ -59,8 +60,8 @@ class Recency {
   void Clear() { oldest_ = newest_ = kNoRow; }
 
  private:
-  // Returns `link` of row `number`. For kNoRow, returns `own`, an end of the
-  // list.
+  // Returns a reference to `link` of row `number`. For kNoRow, returns `own`,
+  // an end of the list.
   uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
     return number == kNoRow ? *own : rows_->At(number)->*link;
   }

@@ -12,8 +12,8 @@
 
 namespace penstock::ps::sparse {
 
-// A ring of the last removals, each with its epoch. The oldest are dropped when
-// the ring is full; the ring knows after which epoch it is complete. Allocates
+// A ring of the last removals, each with its epoch. A full ring drops the
+// oldest removals, and knows from which epoch on it is complete. Allocates
 // memory with the first removal for which there is room. Not thread-safe.
 class Removals {
  public:
@@ -54,13 +54,13 @@ class Removals {
     complete_after_ = std::max(complete_after_, epoch);
   }
 
-  // Returns the bytes of a full ring.
+  // Returns the bytes of a ring for `capacity` removals.
   static size_t BytesFor(size_t capacity) { return capacity * sizeof(Removal); }
-  // Returns the bytes touched so far.
+  // Returns the bytes of the ring that were written so far.
   size_t bytes() const {
     return std::min<uint64_t>(end_, capacity_) * sizeof(Removal);
   }
-  // Returns the allocated bytes that were not touched yet.
+  // Returns the bytes of the ring that are allocated and were not written yet.
   size_t untouched_bytes() const {
     return ring_ == nullptr ? 0 : BytesFor(capacity_) - bytes();
   }

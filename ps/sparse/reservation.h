@@ -12,9 +12,9 @@ namespace penstock::ps::sparse {
 
 class Table;
 
-// Room that Table::Reserve() has set aside in each shard. Other callers cannot
-// use this room. The destructor returns unused room. Blocks neither calls nor
-// snapshots.
+// Room for new rows that Table::Reserve() has set aside in each shard. Other
+// callers cannot use this room. The destructor returns unused room. Blocks
+// neither calls nor snapshots.
 //
 // The table must outlive this object. For one thread at a time; other threads
 // may use the table meanwhile, also with their own reservations.
@@ -38,10 +38,10 @@ class Reservation {
   explicit Reservation(Table* table);
 
   // Binds an empty reservation to `table`. Returns INVALID_ARGUMENT if the
-  // reservation belongs to another table.
+  // reservation is bound to another table.
   absl::Status CheckIsOf(Table* table);
-  // Returns the reserved rows of a shard. Table changes this count together
-  // with the shard's own.
+  // Returns the number of reserved rows of a shard, for changing. Table changes
+  // this count together with the shard's own.
   size_t* OfShard(size_t shard) { return &rows_[shard]; }
   void Release();
 

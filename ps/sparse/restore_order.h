@@ -1,4 +1,4 @@
-// Finds the rows to drop if a restore does not fit.
+// Finds the least recently used rows, to drop if a restore does not fit.
 
 #ifndef PENSTOCK_PS_SPARSE_RESTORE_ORDER_H_
 #define PENSTOCK_PS_SPARSE_RESTORE_ORDER_H_
@@ -14,7 +14,7 @@
 
 namespace penstock::ps::sparse {
 
-// The ids that a restore has left without rows.
+// The ids that have no row after a restore.
 struct RestoreLoss {
   size_t ids = 0;
   bool by_memory = false;  // else by max_rows alone
@@ -45,7 +45,7 @@ class RestoreOrder {
 
   void Add(uint32_t number) { by_use_.insert({UseOf(number), number}); }
   void Remove(uint32_t number) { by_use_.erase({UseOf(number), number}); }
-  // Returns the row that was not used for longest, or kNoRow.
+  // Returns the row that was unused for longest, or kNoRow.
   uint32_t oldest() const {
     return by_use_.empty() ? kNoRow : by_use_.begin()->second;
   }

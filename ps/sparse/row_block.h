@@ -13,8 +13,8 @@ namespace penstock::ps::sparse {
 // `slots` has all slots of a row, concatenated, dim floats each. Clear() keeps
 // the memory for reuse.
 struct RowBlock {
-  // The removed ids. Applied before the rows. An id may be both here and in
-  // `ids`.
+  // The removed ids. Removals come before the rows: an id may be both here and
+  // in `ids`.
   std::vector<uint64_t> removed;
   std::vector<uint64_t> ids;
   std::vector<float> values;

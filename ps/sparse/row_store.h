@@ -55,7 +55,7 @@ class RowStore {
   }
   void Prefetch(uint32_t row) const {
     const char* const memory = reinterpret_cast<const char*>(At(row));
-    // Prefetches the beginning of the row. The processor's own prefetcher finds
+    // Prefetch the beginning of the row. The processor's own prefetcher finds
     // the rest of a long row.
     const size_t bytes = stride_ < 1024 ? stride_ : 1024;
     for (size_t i = 0; i < bytes; i += 64) FetchLine(memory + i);
@@ -70,14 +70,15 @@ class RowStore {
     return bytes / (rows_per_commit_ * stride_) * rows_per_commit_;
   }
 
-  // Returns a row in which only `used` is set. Call only if available() > 0.
+  // Returns an unused row, in which only `used` is set. Call only if
+  // available() > 0.
   uint32_t Take();
   void Release(uint32_t row);
 
-  // Returns how many rows Take() can give.
+  // Returns the number of rows that Take() can return without AddRoom().
   size_t available() const { return available_; }
-  // Changes the number of rows that are reserved. Neither the system nor
-  // Drain() gets their memory.
+  // Increases the number of reserved rows. The memory of reserved rows stays
+  // available.
   void Reserve(size_t rows) { reserved_ += rows; }
   void Unreserve(size_t rows) { reserved_ -= rows; }
   size_t reserved() const { return reserved_; }
@@ -100,8 +101,9 @@ class RowStore {
   bool draining() const { return draining_ != kNoSlab; }
 
   // Returns the first used row with a number of at least `from`, or kNoRow.
-  // Checks at most `*looks` rows and subtracts the checked ones from it. Sets
-  // `*next` to the row to continue with, or to kNoRow at the end.
+  // Checks at most `*looks` rows, and subtracts the number of checked rows from
+  // `*looks`. Sets `*next` to the row to continue with, or to kNoRow at the
+  // end.
   uint32_t NextUsed(uint32_t from, size_t* looks, uint32_t* next) const;
 
  private:

@@ -53,7 +53,8 @@ Shard::Shard(const Options* options, const InitialValue* initial,
               &removals_),
       snapshot_(options, &rows_, &removals_) {}
 
-// Returns a row that has not expired. Removes an expired row immediately.
+// Returns the row of an id, unless it has expired. Removes an expired row
+// immediately.
 uint32_t Shard::FindAlive(uint64_t id, uint32_t tag, uint32_t now) {
   const uint32_t number = rows_.Find(id, tag);
   if (number == kNoRow) return kNoRow;
@@ -119,7 +120,7 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = rows_.Find(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
-  // Overestimates if the id is neither in the tier nor admitted.
+  // The result may be too high if the id is neither in the tier nor admitted.
   return spilled_.size() > 0 || admission_.WouldAdmit(id, tag);
 }
 
@@ -128,7 +129,7 @@ bool Shard::Reserve(size_t rows) {
   while (!memory_.HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
                              memory_.Limit())) {
     if (!may_evict() || !rows_.keeps_order()) return false;
-    // Moves rows to the tier now: later the tier may be full.
+    // Move rows to the tier now, because the tier may be full later.
     if (spilled_.has_tier() && EvictOldest(Reason::kBudget)) continue;
     if (spilled_.has_tier() && rows_.size() > 0) return false;
     // Room for one row suffices, because reserved rows will evict each other.
@@ -155,7 +156,8 @@ bool Shard::EvictOldest(Reason reason) {
   return true;
 }
 
-// Keeps the room that others reserved, unless each new row can evict one.
+// Returns true if there is room for one more row. Leaves the room that others
+// have reserved, unless each new row can evict one.
 bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1
@@ -249,7 +251,7 @@ bool Shard::Maintain(uint32_t now, size_t limit) {
 }
 
 // Moves up to `limit` rows, to free pages. Does nothing while a snapshot or a
-// restore is in progress, because they find rows by number.
+// restore is in progress, because both find rows by number.
 bool Shard::Compact(size_t limit) {
   if (snapshot_.needs_numbers() || restore_order_ != nullptr) return false;
   return rows_.Compact(limit);

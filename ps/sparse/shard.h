@@ -68,10 +68,10 @@ class Shard {
   // Returns the row and marks it as used. Returns null if there is none or it
   // has expired. Does not search the tier.
   const Row* Read(uint64_t id, uint32_t tag, uint32_t now);
-  // Reads a row like Read(), but also fetches the row from the tier. The result
-  // is valid until the next call.
+  // Like Read(), but also fetches the row from the tier. The result is valid
+  // until the next call.
   const Row* ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now);
-  // Reads a row like ReadOrFetch(), but makes a missing row if there is room.
+  // Like ReadOrFetch(), but makes a missing row if there is room.
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
   // Returns the row for a change. Finds the row, or makes it if the id is
@@ -85,8 +85,8 @@ class Shard {
   // longest, which may be this one; then returns null. With a tier, needs one
   // of `*reserved` instead, and returns null only if memory fails.
   Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved);
-  // Sorts rows by their last use. Returns the ids of the restore that have no
-  // row. Call after the last Put().
+  // Ends a restore: sorts rows by their last use, and returns the ids that have
+  // no row. Call after the last Put().
   RestoreLoss FinishRestore();
 
   // Reserves room for `rows` that Update() may have to make. Returns false, and
