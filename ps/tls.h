@@ -1,4 +1,4 @@
-// The TLS files of a parameter server and its workers.
+// The credentials of a parameter server and its workers, from TLS files.
 
 #ifndef PENSTOCK_PS_TLS_H_
 #define PENSTOCK_PS_TLS_H_
@@ -25,9 +25,9 @@ struct TlsFiles {
   std::string cert;  // this process's own certificate
   std::string key;   // the private key of `cert`
 
-  // Returns INVALID_ARGUMENT unless no path or all paths are given. Both sides
-  // must prove their identity, because every client of a parameter server may
-  // train there.
+  // Returns OK if all paths or none are given, and INVALID_ARGUMENT otherwise.
+  // Both sides must prove their identity, because every client of a parameter
+  // server may train there.
   absl::Status Check() const;
   // Returns true if any path is given.
   bool given() const { return !ca.empty() || !cert.empty() || !key.empty(); }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-// Parses "MemTotal:       24584352 kB".
+// Returns the bytes in the line "MemTotal:       24584352 kB" of /proc/meminfo.
 uint64_t MachineMemory(const std::string& root) {
   std::ifstream file(absl::StrCat(root, "/proc/meminfo"));
   std::string name;
@@ -25,7 +25,7 @@ uint64_t MachineMemory(const std::string& root) {
   return name == "MemTotal:" && kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
 }
 
-// Reads a limit: "max" or a number.
+// Returns the limit in a file, which has "max" or a number of bytes.
 uint64_t LimitIn(const std::string& path) {
   std::ifstream file(path);
   std::string line;

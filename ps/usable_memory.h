@@ -25,7 +25,7 @@ struct MemoryLimits {
 // Divides `usable` bytes among the limits.
 MemoryLimits DefaultLimits(uint64_t usable);
 
-// Returns the limits by the names of their flags, for people.
+// Returns a text with the limits, by the names of their flags.
 std::string LimitsText(const MemoryLimits& limits);
 
 }  // namespace penstock::ps

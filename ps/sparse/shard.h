@@ -107,7 +107,7 @@ class Shard {
 
   bool Remove(uint64_t id, uint32_t tag);
   // Removes expired rows, and moves rows out of almost empty slabs, at most
-  // `limit` of each. Returns true if there is more to do.
+  // `limit` of each. Returns true if more is left to do.
   bool Maintain(uint32_t now, size_t limit);
 
   Counters counters() const;
@@ -116,14 +116,14 @@ class Shard {
   bool Expired(const Row& row, uint32_t now) const {
     return now > row.last_use && now - row.last_use > time_to_live_;
   }
-  // Returns how many rows fit before each new one evicts another.
+  // Returns how many new rows fit without an eviction.
   size_t below_max() const {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
   bool HasRoomForOne(bool is_reserved, bool must);
-  // Returns a row in which only the id is set, or kNoRow if there is no room.
-  // `must` tells that the row was promised before. The shard may then exceed
+  // Returns a new row in which only the id is set, or kNoRow if there is no
+  // room. `must` is true if room was promised before. The shard may then exceed
   // its budget if the tier is full.
   uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
   uint32_t NewRestored(uint64_t id, uint32_t tag, uint32_t last_use);
@@ -136,14 +136,14 @@ class Shard {
   bool may_evict() const {
     return options_.above_budget != AboveBudget::kRefuse;
   }
-  // Loads the id's row from the tier. Returns false if there is none or it has
-  // expired.
+  // Loads the row of an id from the tier. Returns false if there is no row or
+  // the row has expired.
   bool FindSpilled(uint64_t id, uint32_t now);
   // Moves the row that FindSpilled() found into memory. Returns kNoRow if there
   // is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
-  // Fetches a row like Fetch(), for a full tier: another row takes the place of
-  // the fetched row in the tier. If that fails, exceeds the budget, as NewRow()
+  // Like Fetch(), but for a full tier: another row takes the place of the
+  // fetched row in the tier. If that fails, exceeds the budget, as NewRow()
   // does.
   uint32_t Swap(uint32_t tag);
   bool SpillRow(uint32_t number);
@@ -153,12 +153,12 @@ class Shard {
   bool PromiseRoom(size_t rows);
 
   void Use(uint32_t number, Row* row, uint32_t now) {
-    // Writes only a newer second. Most uses happen in the second that is stored
-    // already, and not writing keeps the line clean.
+    // Write only a newer second. Most uses happen in the second that is stored
+    // already, and not writing keeps the cache line clean.
     if (row->last_use < now) row->last_use = now;
     rows_.MakeNewest(number);
   }
-  // Adds a removal of this moment.
+  // Records that the row of `id` is removed in the current epoch.
   void AddRemoval(uint64_t id) { memory_.AddRemoval(id, snapshot_.epoch()); }
   bool Compact(size_t limit);
 
@@ -170,11 +170,12 @@ class Shard {
   Admission admission_;
   Removals removals_;
   SpilledRows spilled_;
-  // True if the last row to be moved to the tier had no room.
+  // True if the tier had no room for the row that was last to be moved there.
   bool tier_is_full_ = false;
   ShardMemory memory_;
   ShardSnapshot snapshot_;
-  // Set during a restore that has no room for all rows.
+  // The rows by their last use. Set during a restore that has no room for all
+  // rows.
   std::unique_ptr<RestoreOrder> restore_order_;
   Counters counters_;
 };

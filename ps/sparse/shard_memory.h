@@ -22,8 +22,8 @@ namespace penstock::ps::sparse {
 // Not thread-safe.
 class ShardMemory {
  public:
-  // Refers to all pointers, which outlive this object. `buffer_bytes` counts as
-  // used.
+  // Makes the limit. All pointers must outlive this object. `buffer_bytes`
+  // count as used.
   ShardMemory(const Options& options, size_t buffer_bytes, ShardRows* rows,
               Admission* admission, Removals* removals);
   // Returns the memory to the pool.
@@ -43,7 +43,8 @@ class ShardMemory {
   // Returns true if `rows` more rows fit in `byte_limit`. Allocates their
   // memory.
   bool HasRoomFor(size_t rows, size_t byte_limit);
-  // Counts a push of `id`, and admits it as Admission does.
+  // Counts a push of `id`. Returns true if the id now gets a row; see
+  // Admission::Admit().
   bool Admit(uint64_t id, uint32_t tag);
   void AddRemoval(uint64_t id, uint32_t epoch);
 

@@ -1,4 +1,4 @@
-// The rows of one shard, with the ways to find them.
+// The rows of one shard in memory, and the index by which they are found.
 
 #ifndef PENSTOCK_PS_SPARSE_SHARD_ROWS_H_
 #define PENSTOCK_PS_SPARSE_SHARD_ROWS_H_
@@ -20,8 +20,7 @@ namespace penstock::ps::sparse {
 // `tag` is the low half of the id's hash. Not thread-safe.
 class ShardRows {
  public:
-  // Makes an empty set of rows. Refers to `options` and `hash`, which outlive
-  // this object.
+  // Makes an empty set of rows. `options` and `hash` must outlive this object.
   ShardRows(const Options* options, const HashKey* hash);
   ShardRows(const ShardRows&) = delete;
   ShardRows& operator=(const ShardRows&) = delete;
@@ -33,7 +32,7 @@ class ShardRows {
   }
   Row* At(uint32_t number) const { return store_.At(number); }
   static constexpr size_t kMaxPrefetch = 128;
-  // Prefetches what the calls for these hashes will touch. Limited to
+  // Prefetches the memory that calls for these hashes will read. Limited to
   // kMaxPrefetch hashes.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
@@ -43,12 +42,12 @@ class ShardRows {
   // Returns a lower bound of the rows that fit in `byte_limit` next to the
   // index.
   size_t RowsWithin(size_t byte_limit) const;
-  // Adds a row as the newest, in which only the id is set. Call only if there
-  // is room.
+  // Adds a row as the newest, and returns its number. Only the id is set. Call
+  // only if there is room.
   uint32_t Take(uint64_t id, uint32_t tag);
   void Release(uint32_t number);
 
-  // Returns true if oldest() tells the order of use.
+  // Returns true if oldest() is available.
   bool keeps_order() const { return keeps_order_; }
   // Returns the least recently used row, or kNoRow. Requires keeps_order().
   uint32_t oldest() const { return recency_.oldest(); }
@@ -62,7 +61,7 @@ class ShardRows {
   // true if there is more to do. Changes the numbers of rows.
   bool Compact(size_t limit);
 
-  // Reserved rows keep their memory; see RowStore.
+  // Change the number of reserved rows, whose memory is kept; see RowStore.
   void Reserve(size_t rows) { store_.Reserve(rows); }
   void Unreserve(size_t rows) { store_.Unreserve(rows); }
   size_t reserved() const { return store_.reserved(); }

@@ -1,4 +1,4 @@
-// The part of one shard in a snapshot.
+// The part of a snapshot that belongs to one shard.
 
 #ifndef PENSTOCK_PS_SPARSE_SHARD_SNAPSHOT_H_
 #define PENSTOCK_PS_SPARSE_SHARD_SNAPSHOT_H_
@@ -17,27 +17,28 @@ namespace penstock::ps::sparse {
 // Adds a row to a snapshot's block.
 void Append(const Options& options, const Row& row, RowBlock* block);
 
-// Keeps the old contents of rows that change before the snapshot reads them.
-// Assigns changes to epochs. Not thread-safe.
+// A shard's part of a snapshot. Keeps the old contents of rows that change
+// before the snapshot reads them. Assigns changes to epochs. Not thread-safe.
 class ShardSnapshot {
  public:
-  // Refers to all pointers, which outlive this object.
+  // Makes an object without a snapshot. All pointers must outlive it.
   ShardSnapshot(const Options* options, const ShardRows* rows,
                 const Removals* removals);
 
   // Assigns later changes to epoch plan->at + 1. The snapshot takes this
   // shard's rows; the plan must live until End().
   void Begin(SnapshotPlan* plan);
-  // Adds the removed ids first, then up to `limit` rows. Returns true if there
-  // are more.
+  // Adds the removed ids to `block` first, then up to `limit` rows. Returns
+  // true if more rows are left.
   bool Read(size_t limit, RowBlock* block);
   void End();
 
   // Returns the epoch of changes that happen now.
   uint32_t epoch() const { return epoch_; }
-  // Returns true from Begin() to End().
+  // Returns true between Begin() and End().
   bool is_in_progress() const { return plan_ != nullptr; }
-  // Returns true while rows must keep their numbers.
+  // Returns true while rows must keep their numbers, because the snapshot reads
+  // them by number.
   bool needs_numbers() const { return plan_ != nullptr && cursor_ != kNoRow; }
 
   // Copies a row that the snapshot would otherwise miss.

@@ -21,7 +21,7 @@ bool Shard::SpillRow(uint32_t number) {
   const Row& row = *rows_.At(number);
   tier_is_full_ = !spilled_.Put(row);
   if (tier_is_full_) return false;
-  // The snapshot's view of the tier lacks this row.
+  // Copy the row for the snapshot, whose view of the tier lacks this row.
   snapshot_.Copy(number, row);
   Release(number);
   ++counters_.spilled;
@@ -68,8 +68,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   Row* const row = rows_.At(number);
   row->last_use = from.last_use;
   row->updates = from.updates;
-  // A snapshot reads the row from its view of the tier. For the snapshot, the
-  // row has changed later.
+  // Mark the row as changed later: the snapshot reads it from its view of the
+  // tier.
   row->changed = snapshot_.is_in_progress() ? snapshot_.epoch() : from.changed;
   std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
               row->elements());
@@ -77,8 +77,8 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   return number;
 }
 
-// Brings the fetched row into memory, and moves another row to the tier. Leaves
-// reserved room alone: no room in the tier was promised for this row.
+// Moves the fetched row into memory, and another row to the tier. Does not use
+// reserved room, because no room in the tier was promised for this row.
 uint32_t Shard::Swap(uint32_t tag) {
   const Row& row = spilled_.found();
   spilled_.Erase(row.id);

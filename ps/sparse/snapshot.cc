@@ -5,7 +5,7 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// The number of the tier's rows that a call checks for each row that it may
+// Limits how many rows of the tier a call checks, for each row that it may
 // return.
 constexpr size_t kLooksPerRow = 16;
 
@@ -23,7 +23,7 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
-  // Reads rows in memory first, because changed rows are copied until they have
+  // Read rows in memory first, because changed rows are copied until they have
   // been read.
   if (block->ids.empty() && block->removed.empty()) AddSpilled(limit, block);
   absl::Status tier = table_->TierStatus();

@@ -19,9 +19,8 @@ namespace penstock::ps::sparse {
 class Table;
 
 struct SnapshotOptions {
-  // The epoch after which rows must have changed, and ids have been removed, to
-  // be selected. Pass the epoch() of an earlier snapshot. nullopt selects all
-  // rows.
+  // Selects rows that have changed, and ids that were removed, after this
+  // epoch. Pass the epoch() of an earlier snapshot. nullopt selects all rows.
   absl::optional<uint32_t> since;
   // Limits the bytes of copies of rows that changed before Next() reached them.
   // Above the limit, the snapshot fails; pushes continue.
@@ -33,8 +32,8 @@ struct SnapshotOptions {
 // The last use is that of the copy's moment, because pulls change the last use,
 // too.
 //
-// Used by one thread at a time. The destructor ends the snapshot; destroy it
-// before the table.
+// For one thread at a time. The destructor ends the snapshot; destroy it before
+// the table.
 class Snapshot {
  public:
   ~Snapshot();
@@ -66,7 +65,7 @@ class Snapshot {
            std::unique_ptr<Spill::Walk> spilled)
       : table_(table), plan_(plan), spilled_(std::move(spilled)) {}
 
-  // Adds rows that were in the tier at the snapshot's moment.
+  // Adds rows to the block that were in the tier at the snapshot's moment.
   void AddSpilled(size_t limit, RowBlock* block);
 
   Table* const table_;

@@ -1,4 +1,4 @@
-// Rows that a table has moved to its tier.
+// The rows that a table has moved to its tier.
 
 #ifndef PENSTOCK_PS_SPARSE_SPILL_H_
 #define PENSTOCK_PS_SPARSE_SPILL_H_
@@ -43,8 +43,8 @@ class Spill {
   // Stores the row. Returns false, and changes nothing, if the tier has no
   // room.
   bool Put(uint32_t shard, const Row& row);
-  // Copies the row to `*row`, whose neighbours are then invalid. Returns false
-  // if the tier does not have the row or cannot read it.
+  // Copies a row to `*row`, whose links to its neighbours are then invalid.
+  // Returns false if the tier does not have the row or cannot read it.
   bool Get(uint32_t shard, uint64_t id, Row* row);
   void Erase(uint32_t shard, uint64_t id);
 
@@ -70,17 +70,17 @@ class Spill {
   // Reserves room for `rows` future Put() calls, over all shards of the table.
   // Returns false if the tier has less room.
   bool Promise(size_t rows);
-  // Ends the promise for `rows` that were put or will not be.
+  // Ends the promise for `rows` rows, which were put or will not be put.
   void Unpromise(size_t rows) { promised_ -= rows; }
   // Returns true if Put() can immediately use the room of an erased row; see
   // Tier.
   bool ErasedIsRoom() const { return !failed_ && tier_->ErasedIsRoom(); }
 
   size_t row_bytes() const { return row_bytes_; }
-  // Returns OK, or DATA_LOSS with the first failure and the remedy: rows are
-  // lost.
+  // Returns OK, or DATA_LOSS with the first failure and the remedy. After a
+  // failure, rows are lost.
   absl::Status status() const;
-  // Returns why the last failed Put() failed, for messages.
+  // Returns the reason why the last failed Put() failed, for messages.
   absl::Status no_room() const;
 
  private:

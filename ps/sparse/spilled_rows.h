@@ -15,8 +15,8 @@ namespace penstock::ps::sparse {
 // for more. Without a tier there are no rows and no room. Not thread-safe.
 class SpilledRows {
  public:
-  // `spill` outlives this object; null: no tier. The tier knows the shard by
-  // `shard`.
+  // Makes the set of a shard's rows. `spill` outlives this object; null means
+  // no tier. `shard` is the shard's number in the tier.
   SpilledRows(Spill* spill, uint32_t shard)
       : spill_(spill),
         shard_(shard),
@@ -26,12 +26,14 @@ class SpilledRows {
   size_t size() const { return size_; }
   size_t buffer_bytes() const { return found_.bytes(); }
 
-  // Loads the id's row into found(). Returns false if there is none.
+  // Loads the row of an id into found(). Returns false if the tier has no such
+  // row.
   bool Find(uint64_t id) {
     return size_ > 0 && spill_->Get(shard_, id, found_.row());
   }
   const Row& found() { return *found_.row(); }
-  // Returns false, and changes nothing, if the tier has no room.
+  // Moves a row to the tier. Returns false, and changes nothing, if the tier
+  // has no room.
   bool Put(const Row& row) {
     const bool has_room = spill_->Put(shard_, row);
     size_ += has_room ? 1 : 0;
@@ -45,14 +47,15 @@ class SpilledRows {
   // Returns true if Put() can immediately use the room of an erased row.
   bool ErasedIsRoom() const { return spill_->ErasedIsRoom(); }
 
-  // Promises room for `rows`. Returns false if the tier has too little.
+  // Promises room in the tier for `rows` more rows. Returns false if the tier
+  // has too little.
   bool Promise(size_t rows) {
     if (rows <= promised_) return true;
     if (!spill_->Promise(rows - promised_)) return false;
     promised_ = rows;
     return true;
   }
-  // Ends the promise for more than `rows`.
+  // Lowers the promise to `rows` rows, if it is higher.
   void LimitPromise(size_t rows) {
     if (promised_ <= rows) return;
     spill_->Unpromise(promised_ - rows);

@@ -8,9 +8,9 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Limits the rows of a shard that one Maintain() removes or moves.
+// Limits how many rows of a shard one Maintain() removes or moves.
 constexpr size_t kRowsPerMaintenance = 1024;
-// Limits the rows of the tier that one Maintain() checks.
+// Limits how many rows of the tier one Maintain() checks.
 constexpr size_t kRowsPerSweep = 4096;
 
 int Log2(size_t power) {
@@ -97,7 +97,7 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
       read(shard.Read(ids[i], batch.tag(place), seconds), i);
     });
   }
-  // Fills the missing rows without a lock, because this takes longer than
+  // Fill the missing rows without a lock, because this takes longer than
   // reading the rows.
   for (const uint32_t i : missing) {
     initial_.Fill(ids[i], dim, out.data() + i * dim);
@@ -195,7 +195,7 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
   if (spill_ == nullptr) {
     return ReserveFor(batch, count, would_make, needs_room, run);
   }
-  // Enters the gate, because rows move to the tier and no snapshot may begin
+  // Enter the gate, because rows move to the tier and no snapshot may begin
   // meanwhile. Each task enters by itself, because a thread may run tasks of
   // other visitors between two tasks.
   const auto visit_and_run = [&](size_t tasks,
@@ -304,7 +304,7 @@ bool Table::Sweep(uint32_t now) {
   if (sweep_ == nullptr) {
     if (now < next_sweep_) return false;
     sweep_ = spill_->Begin();
-    // Schedules the next sweep, so early that an expired row stays at most an
+    // Schedule the next sweep, so early that an expired row stays at most an
     // eighth of its time to live too long.
     next_sweep_ = SecondsOf(absl::FromUnixSeconds(now) + absl::Seconds(1) +
                             options_.time_to_live / 8);

@@ -106,7 +106,7 @@ class Table {
                                   Reservation reservation,
                                   RunTasks run = InTurn);
 
-  // Returns how many of the ids had rows.
+  // Removes the rows of `ids`. Returns how many of the ids had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
   // Removes the block's removed ids, then puts its rows without admission. If a
@@ -125,34 +125,35 @@ class Table {
   // most on each shard. Returns true if there is more to do.
   bool Maintain(absl::Time now);
 
-  // Fixes the present epoch. Waits for running pushes and blocks new ones
-  // meanwhile. Returns FAILED_PRECONDITION while another snapshot exists, or if
-  // the removals since `since` are not known any more: take a full snapshot
-  // then.
+  // Begins a snapshot of the present moment. Waits for running pushes and
+  // blocks new ones meanwhile. Returns FAILED_PRECONDITION while another
+  // snapshot exists, or if the removals since `since` are not known any more:
+  // take a full snapshot then.
   absl::StatusOr<std::unique_ptr<Snapshot>> BeginSnapshot(
       const SnapshotOptions& options);
   // Forgets the removals up to this epoch. Call when no snapshot needs them.
   void ForgetRemovals(uint32_t epoch);
 
   const Options& options() const { return options_; }
-  // Returns the key, for FindUnique() on external ids.
+  // Returns the key of the hash, for FindUnique() on external ids.
   const HashKey& hash() const { return hash_; }
   Counters counters() const;
   // Returns OK, or the DATA_LOSS that each call returns after the tier failed.
   absl::Status TierStatus() const {
     return spill_ == nullptr ? absl::OkStatus() : spill_->status();
   }
-  // Returns the longest run of any shard's index, which bounds each look-up.
+  // Returns the number of entries in the longest run of full buckets of any
+  // shard's index. The run bounds each look-up.
   size_t LongestRun() const;
 
  private:
   friend class Reservation;
   friend class Snapshot;
 
-  // Limits the rows processed before the shard's lock is released.
+  // Limits how many rows are processed before the shard's lock is released.
   static constexpr size_t kRowsPerLock = 256;
-  // The number of rows prefetched at once. Fewer leave the memory idle; more do
-  // not fit into the L1 cache.
+  // The number of rows that are prefetched at once. Fewer leave the memory
+  // idle; more do not fit into the L1 cache.
   static constexpr size_t kPrefetch = ShardRows::kMaxPrefetch;
 
   struct alignas(64) Part {
@@ -165,8 +166,8 @@ class Table {
 
   explicit Table(const Options& options);
 
-  // Calls work(shard, number, begin, end) for pieces of the batch, with the
-  // shard locked, until `work` returns false.
+  // The work on a piece of a batch: work(shard, number, begin, end), with the
+  // shard locked. No further piece is processed once `work` returns false.
   using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
   void OnPieces(const Batch& batch, ShardRange shards, PieceWork work);
   // Calls work(shard, place) for each index of the batch, with the shard locked
@@ -178,22 +179,23 @@ class Table {
     OnEach(batch, {0, batch.shards()}, work);
   }
 
-  // Removes expired rows of the tier, a part per call. Returns true if there
-  // are more to check.
+  // Removes expired rows of the tier, a part per call. Returns true if more
+  // rows are left to check.
   bool Sweep(uint32_t now);
 
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
-  // Returns true if the id at an index of a batch needs a new row.
+  // A function that returns true if the id at an index of a batch needs a new
+  // row.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
-  // Returns true if the id at an index of a batch needs room that only a swap
-  // with the tier gives.
+  // A function that returns true if the id at an index of a batch needs room
+  // that only a swap with the tier gives.
   using NeedsRoom = absl::FunctionRef<bool(Shard&, size_t)>;
   enum class Count {
     kIfShort,  // reserve for all ids if there is room
     kAlways,   // reserve only for ids that need a row
   };
-  // Reserves in pieces, so that a refused batch does not grow the index to full
-  // size.
+  // Reserves room in pieces, so that a refused batch does not grow the index to
+  // full size.
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
                                          WouldMake would_make,
                                          NeedsRoom needs_room, RunTasks run);
@@ -218,8 +220,8 @@ class Table {
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
-  // A gate, through which code passes before it makes, changes, moves or
-  // removes rows.
+  // Held by every function that makes, changes, moves or removes rows. Closed
+  // while a snapshot begins.
   Gate gate_;
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;
@@ -253,7 +255,7 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  // Reserves room only for rows that need it, because with a tier room is
+  // Reserve room only for rows that need it, because with a tier room is
   // expensive.
   absl::StatusOr<Reservation> reservation = ReserveUpdates(
       batch, spill_ == nullptr ? Count::kIfShort : Count::kAlways, ids, seconds,

@@ -11,8 +11,8 @@
 
 namespace penstock::ps::sparse {
 
-// Runs tasks: calls task(0) to task(tasks - 1), each once, on any threads in
-// any order. Returns after all have returned.
+// A function that runs tasks: task(0) to task(tasks - 1), each once, on any
+// threads in any order. Returns after all have returned.
 using RunTasks =
     absl::FunctionRef<void(size_t tasks, absl::FunctionRef<void(size_t)> task)>;
 
@@ -25,7 +25,7 @@ inline void InTurn(size_t tasks, absl::FunctionRef<void(size_t)> task) {
 inline constexpr size_t kIdsPerTask = 256;
 
 // A range of consecutive shards of a batch. Each shard is in exactly one task,
-// so its ids keep their order on any thread.
+// so the shard's ids keep their order on any thread.
 struct ShardRange {
   size_t begin;
   size_t end;

@@ -13,8 +13,8 @@
 
 namespace penstock::ps::sparse {
 
-// The rows of one table, as bytes, by shard and id. All rows have the same
-// size. Nothing remains after the process has ended; use checkpoints.
+// Stores the rows of one table as bytes, by shard and id. All rows have the
+// same size. Nothing remains after the process has ended; use checkpoints.
 //
 // Thread-safe, but only one thread at a time accesses the rows of one shard.
 // Calls are made under that shard's lock, so a slow call delays the shard's
@@ -40,10 +40,11 @@ class Tier {
   // Stores a row that is not in the tier. Any error means that there is no room
   // now.
   virtual absl::Status Put(Key key, absl::string_view bytes) = 0;
-  // Copies a row to `bytes`. Returns false if the row is not in the tier. An
-  // error leaves the table's contents unknown: the table fails.
+  // Copies a row to `bytes`. Returns false if the row is not in the tier. After
+  // an error, nobody knows the table's contents, so the table fails.
   virtual absl::StatusOr<bool> Get(Key key, char* bytes, size_t size) = 0;
-  // Erases a row that is in the tier. An error is fatal as in Get().
+  // Erases a row that is in the tier. An error makes the table fail, as in
+  // Get().
   virtual absl::Status Erase(Key key) = 0;
   // Returns an estimate of the bytes of rows that still fit. Others may take
   // that room.

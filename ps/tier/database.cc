@@ -21,10 +21,12 @@ namespace {
 
 constexpr int kBloomBits = 10;
 constexpr int kMaxOpenFiles = 512;
-// The number of memory buffers. One takes rows while the others are written.
+// The number of memory buffers for rows. One buffer takes rows while the others
+// are written.
 constexpr int kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
-// Limits the tables in RocksDB's level 0. This is RocksDB's default.
+// Limits the number of tables in RocksDB's level 0. The value is RocksDB's
+// default.
 constexpr int kMostYoungTables = 36;
 
 // The size in bytes of the files that RocksDB compacts. This much space is
@@ -34,7 +36,7 @@ constexpr uint64_t kSpareShare = 8;
 
 constexpr absl::Duration kStallPoll = absl::Milliseconds(1);
 
-// A logger that drops everything. RocksDB's own logger ignores a failed write
+// A logger that drops all lines. RocksDB's own logger ignores a failed write
 // and writes on. With assertions, as in Debian's build, RocksDB then aborts: a
 // full disk ended servers this way. Nobody reads the log, which is removed with
 // the process.
@@ -44,9 +46,8 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-// Gives each database its own threads. RocksDB shares one thread pool in a
-// process. A database may block a flush and a compaction thread while its disk
-// is full.
+// The threads of one database. RocksDB shares one thread pool in a process. A
+// database may block a flush and a compaction thread while its disk is full.
 class ThreadsForEach {
  public:
   static void Add(rocksdb::Env* env) {
@@ -62,8 +63,9 @@ class ThreadsForEach {
 
 std::atomic<int> ThreadsForEach::databases_{0};
 
-// Disables the write-ahead log: no row outlives the process. Makes RocksDB
-// return instead of waiting, because it might wait for the disk.
+// Returns options for writes without the write-ahead log, because no row
+// outlives the process. Makes RocksDB return instead of waiting, because it
+// might wait for the disk.
 rocksdb::WriteOptions Unlogged() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -93,8 +95,8 @@ Database::Database(const Options& options,
   ThreadsForEach::Add(env_.get());
 }
 
-// Makes writes stop without slowing down first: Write() polls, and each poll
-// would slow them further.
+// Returns RocksDB's options. Writes stop without slowing down first, because
+// Write() polls, and each poll would slow them further.
 rocksdb::Options Database::RocksOptions() const {
   const size_t half = std::max(options_.memory_bytes, kSmallestMemory) / 2;
   rocksdb::BlockBasedTableOptions table;
@@ -102,7 +104,7 @@ rocksdb::Options Database::RocksOptions() const {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
-  // Partitions index and filters into pieces of some KiB. Otherwise each file
+  // Partition index and filters into pieces of some KiB. Otherwise each file
   // has one of each, half a MiB together. Each look-up would read both if the
   // cache has no room for all of them.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
@@ -122,10 +124,10 @@ rocksdb::Options Database::RocksOptions() const {
       options.hard_pending_compaction_bytes_limit;
   options.max_open_files = kMaxOpenFiles;
   options.max_background_jobs = 2;  // a flush and a compaction
-  // Never replaces the manifest: nobody reads it, and a full disk may have no
+  // Never replace the manifest: nobody reads it, and a full disk may have no
   // room for a new one.
   options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();
-  // Turns compression off, because floats do not compress.
+  // Do not compress, because floats do not compress well.
   options.compression = rocksdb::kNoCompression;
   options.avoid_flush_during_shutdown = true;
   return options;
@@ -171,8 +173,8 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch) {
     const absl::Time now = base::SteadyNow();
     if (end == absl::InfiniteFuture()) end = now + options_.longest_stall;
     if (now > end) {
-      // Records the failure, so that later writes need not wait as long for
-      // this disk.
+      // Record the failure, so that later writes need not wait as long for this
+      // disk.
       shortage_.OnFailed(Shortage::Kind::kFlush, ETIME, 0);
       return absl::ResourceExhaustedError(
           absl::StrCat("the disk has taken no rows for ",

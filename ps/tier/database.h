@@ -1,4 +1,4 @@
-// A RocksDB database in a folder that is removed with the process.
+// A RocksDB database, whose folder is removed with the process.
 
 #ifndef PENSTOCK_PS_TIER_DATABASE_H_
 #define PENSTOCK_PS_TIER_DATABASE_H_
@@ -26,14 +26,15 @@ namespace penstock::ps {
 
 absl::Status StatusOf(const rocksdb::Status& status);
 
-// A database that survives a full or failing disk: writes are refused, stored
-// rows stay, and writes work again once the disk does. Thread-safe.
+// A database for a disk that may be full or failing. Refuses writes meanwhile,
+// and keeps stored rows. Accepts writes again once the disk does. Thread-safe.
 class Database {
  public:
   struct Options {
     // The parent folder of the database's own folder.
     std::string folder;
-    // Limits the memory: half is for unwritten rows, half for the block cache.
+    // Limits the memory in bytes. Half is for unwritten rows, half for the
+    // block cache.
     size_t memory_bytes = 0;
     // Limits how long a write waits while the memory for rows is used up.
     absl::Duration longest_stall;

@@ -21,7 +21,8 @@ class DiskCalls {
     uint64_t all;
   };
 
-  // Returns the object that calls the kernel, which lives for ever.
+  // Returns the object that makes the real system calls. The object lives for
+  // ever.
   static DiskCalls* Kernel();
 
   DiskCalls() = default;
@@ -33,7 +34,7 @@ class DiskCalls {
   virtual int Create(const std::string& path);
   virtual ssize_t Write(int fd, const char* data, size_t size, off_t at);
   virtual int Sync(int fd);
-  // Frees all of the file's space.
+  // Truncates the file to no bytes, which frees its space.
   virtual int Empty(int fd);
   // Returns the space of the file system of `path`. Returns unlimited space if
   // the space is unknown.

@@ -39,7 +39,7 @@ absl::Status CopyRow(const rocksdb::Slice& row, char* bytes, size_t size) {
 
 class RocksWalk : public sparse::Tier::Walk {
  public:
-  // Skips the `erased` rows.
+  // Makes a walk that skips the `erased` rows.
   RocksWalk(rocksdb::DB* db, uint32_t table, ErasedRows::Set erased)
       : begin_(RowKey::FirstOf(table)),
         end_(RowKey::FirstOf(table + 1)),
@@ -48,7 +48,7 @@ class RocksWalk : public sparse::Tier::Walk {
     rocksdb::ReadOptions options;
     options.iterate_upper_bound = &end_slice_;
     options.fill_cache = false;
-    // Makes an iterator, which reads a snapshot of the rows at its creation.
+    // The iterator reads a snapshot of the rows at its creation.
     rows_.reset(db->NewIterator(options));
     rows_->Seek(SliceOf(begin_));
   }
@@ -85,8 +85,8 @@ class RocksTiers : public DiskTiers {
   uint64_t bytes() const override { return bytes_; }
 
   Database* database() { return database_.get(); }
-  // Counts one more row. Returns RESOURCE_EXHAUSTED, without counting, if the
-  // row would exceed the limit.
+  // Adds `bytes`, the bytes of a row, to the count. Returns RESOURCE_EXHAUSTED,
+  // without counting, if the row would exceed the limit.
   absl::Status TakeRoom(uint64_t bytes);
   void GiveRoom(uint64_t bytes) { bytes_ -= bytes; }
   // Returns the bytes left below the limit and on the disk.
@@ -113,7 +113,7 @@ class RocksTier : public sparse::Tier {
     tiers_->GiveRoom(bytes_);
     rocksdb::WriteBatch batch;
     batch.DeleteRange(SliceOf(begin), SliceOf(end));
-    // Ignores errors, because remaining rows are removed with the folder.
+    // Ignore errors, because remaining rows are removed with the folder.
     (void)database_->Write(&batch);
   }
 
@@ -168,7 +168,7 @@ class RocksTier : public sparse::Tier {
   }
 
   uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
-  // Returns false on a full disk, where RocksDB needs room to delete a row.
+  // Returns true unless the disk is full: RocksDB needs room to delete a row.
   bool ErasedIsRoom() const override {
     return tiers_->has_limit() && database_->BytesLeft() > 0;
   }

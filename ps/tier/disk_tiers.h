@@ -19,11 +19,12 @@ struct DiskOptions {
   // The parent folder, created if missing. Several servers may share it. Each
   // makes its own folder there, and removes the folders of killed servers.
   std::string folder;
-  // Limits the bytes of rows. 0: only the disk's space limits them. RocksDB
-  // takes as much again, and temporarily more, because it removes rows later.
+  // Limits the bytes of rows; 0 means that only the disk's space limits them.
+  // RocksDB takes as much again, and temporarily more, because it removes rows
+  // later.
   uint64_t max_bytes = 0;
-  // The memory for all tables, in bytes. Half is for the block cache, half for
-  // unwritten rows.
+  // Limits the bytes of memory for all tables. Half is for the block cache,
+  // half for unwritten rows.
   size_t memory_bytes = size_t{128} << 20;
   // Limits the time for which a Put() waits for a slow or stuck disk. The wait
   // blocks one shard of a table.

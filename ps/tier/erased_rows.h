@@ -1,4 +1,4 @@
-// Keeps the names of rows that were erased while the disk was full.
+// Remembers the rows that were erased while the disk was full.
 
 #ifndef PENSTOCK_PS_TIER_ERASED_ROWS_H_
 #define PENSTOCK_PS_TIER_ERASED_ROWS_H_
@@ -47,7 +47,7 @@ class ErasedRows {
     is_empty_ = true;
     return absl::OkStatus();
   }
-  // Calls `look` with the rows. Blocks Write() until `look` returns.
+  // Calls `look` with the set of rows. Blocks Write() until `look` returns.
   void Look(absl::FunctionRef<void(const Set&)> look) const {
     absl::MutexLock lock(&mu_);
     look(rows_);

@@ -31,8 +31,8 @@ absl::Status Error(int error, const std::string& what) {
                    std::error_code(error, std::generic_category()).message()));
 }
 
-// Returns the lock file of a folder, locked. Fails if another process holds the
-// lock, if there is none, or if none can be made.
+// Opens and locks the lock file of a folder. Fails if another process holds the
+// lock, or if there is no lock file and none can be made.
 absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
   const std::string path = folder + kLock;
   UniqueFd lock(open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
@@ -40,8 +40,8 @@ absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
   return Error(errno, absl::StrCat("lock ", path));
 }
 
-// Removes a folder, and the lock in it last. If this is interrupted, the next
-// process can remove the rest.
+// Removes a folder, and its lock file last. If the removal is interrupted, the
+// next process can remove the rest.
 void Remove(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator entry(folder, error);
@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make(
     if (mkdtemp(path.data()) == nullptr) {
       return Error(errno, absl::StrCat("make a folder in ", parent));
     }
-    // Fails if another process has locked the new folder in order to remove it.
+    // Lock the new folder. The lock fails if another process has locked the
+    // folder in order to remove it.
     auto lock = Lock(path, O_CREAT);
     if (lock.ok()) {
       return std::unique_ptr<ScratchFolder>(

@@ -1,4 +1,4 @@
-// A folder for files that do not outlive the process.
+// A folder for files that are removed with the process.
 
 #ifndef PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_
 #define PENSTOCK_PS_TIER_SCRATCH_FOLDER_H_

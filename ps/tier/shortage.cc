@@ -11,8 +11,8 @@
 namespace penstock::ps {
 namespace {
 
-// The minimum gain of free space that counts, in bytes; a smaller gain is
-// noise.
+// The minimal growth of the free space that counts, in bytes. A smaller growth
+// is noise.
 constexpr uint64_t kLeastGain = uint64_t{1} << 20;
 
 absl::Status StatusOf(int error) {

@@ -31,9 +31,10 @@ class Shortage {
   enum class Kind { kFlush, kCompaction };
 
   struct Pace {
-    // The delay between retries of a waiting write.
+    // The time after which a waiting write is tried again.
     absl::Duration retry = absl::Milliseconds(100);
-    // The delay before a compaction starts again; doubles with each failure.
+    // The time until a failed compaction starts again. Doubles with each
+    // failure.
     absl::Duration first_backoff = absl::Seconds(1);
     absl::Duration longest_backoff = absl::Seconds(32);
     // The time after which an isolated failure counts as over.
@@ -51,7 +52,8 @@ class Shortage {
   // after one has failed. Takes no lock if there is no shortage.
   absl::Status status() const;
 
-  // A write that waits for room during this object's lifetime.
+  // The state of a write that waits for room. The wait lasts as long as this
+  // object.
   class Waiting {
    public:
     explicit Waiting(Shortage* shortage) : shortage_(shortage) {}
@@ -68,13 +70,15 @@ class Shortage {
     bool counted_ = false;
   };
 
-  // Records that a table could not be written. `bytes` of it had been written.
+  // Records that a table could not be written, after `bytes` of its bytes had
+  // been written.
   void OnFailed(Kind kind, int error, uint64_t bytes);
   // Records that a table was written completely, or that none is needed any
   // more.
   void OnDone(Kind kind);
-  // Blocks after a failed compaction until the next may start. Returns when the
-  // backoff is over or the free space has grown by the bytes written in vain.
+  // Blocks after a failed compaction until the next one may start. Returns when
+  // the backoff is over or the free space has grown by the bytes written in
+  // vain.
   void AwaitCompaction();
 
   // Ends all waits, now and later. May be called repeatedly.
@@ -95,7 +99,7 @@ class Shortage {
   // Returns the errno of the current cause, or 0.
   int CauseLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UpdateLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Blocks for `time`. Returns false early after Close().
+  // Blocks for `time`. Returns false, possibly earlier, if Close() was called.
   bool Pause(absl::Duration time);
 
   // Returns the free space of the disk. May block for long, like any disk call,

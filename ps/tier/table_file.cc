@@ -51,7 +51,7 @@ int TableFile::WriteSome(Slice* data) {
   return 0;
 }
 
-// Appends data. Drops the data if the file was given up.
+// Appends data to the file. Drops the data if the file was given up.
 IOStatus TableFile::Append(const Slice& data, const IOOptions& /*options*/,
                            IODebugContext* /*debug*/) {
   size_ += data.size();
@@ -101,7 +101,7 @@ IOStatus TableFile::status() const {
   if (shortage_->closed()) {
     return rocksdb::status_to_io_status(rocksdb::Status::ShutdownInProgress());
   }
-  // Returns an error other than NoSpace(), after which RocksDB would stop all
+  // Return an error other than NoSpace(), after which RocksDB would stop all
   // writes and poll the disk itself.
   IOStatus failed = IOStatus::IOError(
       absl::StrCat("write ", path_, ": ",

@@ -24,7 +24,7 @@ namespace penstock::ps {
 // drops its data; Sync() reports the failure, and RocksDB removes the file and
 // compacts again later. See Shortage.
 //
-// Used by one thread at a time.
+// For one thread at a time.
 class TableFile : public rocksdb::FSWritableFile {
  public:
   // Creates the file at `path`. `calls` and `shortage` must outlive the file.

@@ -20,9 +20,9 @@ using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 
-// A file that nobody reads once the database is open. If the database is open,
-// drops failures. Otherwise delays the first failure until Sync() or Close(),
-// because RocksDB may abort if it writes after a failure.
+// A file that nobody reads once the database is open. Then drops failures.
+// Before, delays the first failure until Sync() or Close(), because RocksDB may
+// abort if it writes after a failure.
 class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   // Wraps `file`. `is_opened` must outlive the file.
@@ -66,8 +66,8 @@ class ForgettingFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus failure_;
 };
 
-// A file whose failed reads are retryable. RocksDB stops all writes for good
-// after a permanent read error, but the next compaction may succeed.
+// A file that reports failed reads as retryable. RocksDB stops all writes for
+// good after a permanent read error, but the next compaction may succeed.
 class RetriedFile : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   explicit RetriedFile(std::unique_ptr<FSRandomAccessFile> file)
@@ -117,15 +117,15 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
  public:
   explicit Listener(Shortage* shortage) : shortage_(shortage) {}
 
-  // Notes a table of a compaction. RocksDB calls this before it creates the
-  // file, on the same thread.
+  // Records a table that a compaction is about to write. RocksDB calls this
+  // before it creates the file, on the same thread.
   void OnTableFileCreationStarted(
       const rocksdb::TableFileCreationBriefInfo& table) override {
     if (table.reason != rocksdb::TableFileCreationReason::kCompaction) return;
     base::MutexLock lock(&mu_);
     compacted_.insert(table.file_path);
   }
-  // Notes the end of a compaction. Also called for compactions that moved or
+  // Records the end of a compaction. Also called for compactions that moved or
   // removed tables and wrote none.
   void OnCompactionCompleted(rocksdb::DB* /*db*/,
                              const rocksdb::CompactionJobInfo& job) override {

@@ -27,7 +27,7 @@ namespace penstock::ps {
 //   synced.
 // - A failed read is reported as retryable: RocksDB compacts again.
 //
-// Reports failures while the database is being opened.
+// While the database is being opened, failures are reported.
 class TierFileSystem : public rocksdb::FileSystemWrapper {
  public:
   // Makes a file system. `kernel` handles all files except tables. `calls` and
@@ -37,12 +37,12 @@ class TierFileSystem : public rocksdb::FileSystemWrapper {
                      rocksdb::FileSystem::Default());
   ~TierFileSystem() override;
 
-  // Returns a listener that the database must use: it tells which tables belong
-  // to compactions. Uses the shortage.
+  // Returns a listener for the database. The listener finds out which tables
+  // belong to compactions, and uses the shortage.
   std::shared_ptr<rocksdb::EventListener> listener() const;
 
-  // Records that the database is open. From now on, hides failures as the class
-  // comment says.
+  // Records that the database is open. From now on, failures are hidden as the
+  // class comment says.
   void OnOpened() { is_opened_ = true; }
 
   const char* Name() const override { return "PenstockTier"; }
