@@ -28,8 +28,8 @@ using ::testing::Not;
 
 constexpr int64_t kElements = 6 << 20;  // 24 MiB
 
-// Returns the log of a server with an arena of this size, which has got the
-// first value of a table.
+// Returns the log of a server with an arena of this size, after a table has got
+// its first value.
 std::string LogOfServerWith(int arena_mib) {
   const auto server =
       Child::Start({"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"},

@@ -58,7 +58,7 @@ Model SpillingModel() {
   return {{table}};
 }
 
-// Takes all free space of a disk, as other users of a shared disk do.
+// A file that fills a disk, as other users of a shared disk do.
 class Ballast {
  public:
   explicit Ballast(const std::string& folder) : path_(folder + "/ballast") {
@@ -158,8 +158,8 @@ class FullDiskProcessTest : public testing::Test {
   void Fill(uint64_t pushes) {
     std::unique_ptr<Ballast> others;
     absl::Status refused;
-    // Repeats a push that exceeds its deadline, which is no refusal, but
-    // happens on a slow machine.
+    // Repeat a push that exceeds its deadline: that is no refusal, but happens
+    // on a slow machine.
     while (refused.ok() || absl::IsDeadlineExceeded(refused)) {
       if (others == nullptr && rows_ >= pushes * kRowsAPush) {
         others = std::make_unique<Ballast>(folder_);
@@ -210,7 +210,8 @@ class FullDiskProcessTest : public testing::Test {
 
 bool FullDiskProcessTest::may_mount_ = false;
 
-// Tests several rounds. FULL_DISK_FILLS sets their number.
+// Tests that the server survives each of several full disks. FULL_DISK_FILLS
+// sets their number.
 TEST_F(FullDiskProcessTest, TheServerSurvivesEachFill) {
   int fills = 2;
   if (const char* value = getenv("FULL_DISK_FILLS")) {

@@ -134,8 +134,8 @@ class ProcessesTest : public testing::Test {
     ASSERT_TRUE(TakeSteps({0, 1}));
   }
 
-  // Starts a server whose lease is far below kTimeout, so a silent worker is
-  // soon no longer waited for.
+  // Starts a server with a lease far below kTimeout. The server thus soon stops
+  // waiting for a silent worker.
   static std::unique_ptr<Child> StartServer(const std::string& address) {
     return Child::Start({kServer, absl::StrCat("--listen=", address),
                          "--workers=2", "--lease=0.5", "--wait=2", "--quiet"});
@@ -180,15 +180,15 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   workers_[1]->Suspend();
   EXPECT_TRUE(TakeSteps({0}));
   workers_[1]->Resume();
-  // Lets worker 0 continue for ever, because the workers are no longer at the
-  // same step, and worker 1 may wait for its pushes.
+  // Let worker 0 continue for ever: the workers are no longer at the same step,
+  // and worker 1 may wait for its pushes.
   workers_[0]->Tell(kForEver);
   EXPECT_TRUE(TakeSteps({1}));
 }
 
-// Tests a server that is killed. The message names the server, or a worker: a
-// worker may end first that waits for another worker, which waits for the
-// server.
+// Tests that the workers' messages name a killed server. A message may instead
+// name a worker: a worker may end first that waits for another worker, which
+// waits for the server.
 TEST_F(ProcessesTest, AServerThatIsKilledIsNamed) {
   servers_[1]->Kill();
   const std::vector<std::string> ends = TrainUntilTheyEnd();

@@ -21,7 +21,7 @@ class Seeds {
       : first_(first), count_(count), time_(time) {}
 
   uint64_t first() const { return first_; }
-  // Returns true if the loop should run `seed`, its next seed.
+  // Returns true if the loop should continue with `seed`.
   bool Wants(uint64_t seed);
   // Returns the number of seeds that the last loop has run.
   uint64_t ran() const { return ran_; }
@@ -47,8 +47,8 @@ std::string RepeatWith(uint64_t seed);
 // failure, which names the flags that repeat its seed.
 void RunEachSeed(const std::function<void(uint64_t seed)>& run);
 
-// Is main() of a test with seeds. Takes --first=S and --seeds=N, of which
-// `count` is the default, and runs all tests.
+// Runs all tests of a program with seeds, as its main(). Takes --first=S and
+// --seeds=N, of which `count` is the default.
 int RunWithSeeds(int argc, char** argv, uint64_t count);
 
 }  // namespace penstock::ps

@@ -50,7 +50,7 @@ TEST_F(UsableMemoryTest, SoDoThoseOfVersion1) {
   Write("/proc/self/cgroup", "5:cpu:/y\n4:hugetlb,memory:/x\n0::/\n");
   Write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "134217728\n");
   EXPECT_EQ(UsableMemory(root_), 128 * kMiB);
-  // Writes a large number, which means "no limit" in version 1 of control
+  // Write a large number, which means "no limit" in version 1 of control
   // groups.
   Write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes",
         "9223372036854771712\n");

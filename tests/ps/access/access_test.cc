@@ -100,7 +100,8 @@ grpc::Status Attend(const std::shared_ptr<grpc::Channel>& channel) {
   return writer->Finish();
 }
 
-// Makes a call in the way in which the parameter server's clients send tensors.
+// Makes a call with a raw message, as the parameter server's clients send
+// tensors.
 absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
   const std::string tensor(1 << 20, 't');
   const grpc::Slice slice(tensor);
@@ -112,8 +113,9 @@ absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
 
 class AccessTest : public ::testing::TestWithParam<Way> {
  protected:
-  // Expects that `channel` may do exactly what `most` implies. Without `most`,
-  // expects that the channel may do nothing, for the given reason.
+  // Expects that calls over `channel` have the permission `most` and all lower
+  // ones. Without `most`, expects that all calls are refused with the given
+  // reason.
   static void ExpectPermissions(const std::shared_ptr<grpc::Channel>& channel,
                                 int most, StatusCode otherwise) {
     const auto expect = [&](int level, const char* method,
@@ -233,7 +235,7 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // Makes the third call on one connection, which knows the values by number.
+  // The third call of a connection sends its metadata as HTTP/2 table indices.
   ExpectDenied(channel, 3);
 }
 

@@ -81,7 +81,7 @@ TEST(SecretDigests, ContainWhatTheyWereMadeOf) {
   EXPECT_FALSE(both.Contains(""));
   EXPECT_FALSE(both.Contains(kOne + "1"));
   EXPECT_FALSE(both.Contains(kOne.substr(1)));
-  // Changes each bit, because each bit counts.
+  // Flip each bit in turn: every bit of a secret must count.
   for (size_t bit = 0; bit < 8 * kOne.size(); ++bit) {
     std::string near = kOne;
     near[bit / 8] = static_cast<char>(near[bit / 8] ^ (1 << bit % 8));

@@ -20,7 +20,8 @@
 
 namespace penstock::ps {
 
-// The service. Train is raw, as methods with tensors are.
+// A service whose methods ask Access first. Train gets raw messages, like
+// methods with tensors.
 class GuardedService final
     : public testing::Guarded::WithRawCallbackMethod_Train<
           testing::Guarded::WithCallbackMethod_Read<
@@ -91,7 +92,7 @@ inline Options OptionsOf(Way way) {
   return options;
 }
 
-// The service on its own port, over one transport.
+// A server of GuardedService on its own port, over one transport.
 class GuardedServer {
  public:
   GuardedServer(Way way, Access* access,
@@ -107,7 +108,7 @@ class GuardedServer {
   GuardedServer(const GuardedServer&) = delete;
   GuardedServer& operator=(const GuardedServer&) = delete;
 
-  // Creates a channel with its own connection, over this transport only.
+  // Returns a channel with its own connection, over this transport only.
   std::shared_ptr<grpc::Channel> Connect(
       const std::shared_ptr<grpc::ChannelCredentials>& security,
       const std::string& secret = "") const {

@@ -95,7 +95,8 @@ TEST(ParseRules, AThousandAreTheMost) {
             "f:1001: more than 1000 rules");
 }
 
-// Tests valid lines with changed bytes. Some of them are still valid.
+// Tests that changed lines of a rules file are parsed or refused. Some changed
+// lines are still valid.
 TEST(ParseRules, RandomBytesAreRulesOrRefused) {
   size_t taken = 0;
   for (uint64_t seed = ChosenSeeds().first(); ChosenSeeds().Wants(seed);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kServers = 2;
 
-// The content of the checkpoints by step, and the last acknowledged step.
+// The checkpoints' contents by step, and the last acknowledged step.
 struct History {
   std::map<uint64_t, World> written;
   uint64_t acknowledged = 0;
@@ -33,7 +33,7 @@ struct History {
 // ones. Continues after an error, as servers do.
 void Train(Files* files, History* history) {
   auto repository = Repository::Open(files);
-  // Opens the folder again after an error, as after a short failure of the file
+  // Open the folder again after an error, as after a short failure of the file
   // system.
   if (!repository.ok()) repository = Repository::Open(files);
   if (!repository.ok()) return;
@@ -61,8 +61,8 @@ int OperationsOfARun() {
   return files.operations();
 }
 
-// Expects a complete last good checkpoint, no older than the last acknowledged
-// one.
+// Expects that the last good checkpoint is complete, and no older than the last
+// acknowledged one.
 void ExpectLastGood(MemoryFiles* files, const History& history) {
   const auto found = FindLastGood(files, Thoroughness::kFull);
   if (absl::IsNotFound(found.status())) {
@@ -78,7 +78,7 @@ void ExpectLastGood(MemoryFiles* files, const History& history) {
   EXPECT_TRUE(*world == history.written.at(step)) << "step " << step;
 }
 
-// Expects only complete checkpoints.
+// Expects that all checkpoints in the folder are complete.
 void ExpectClean(MemoryFiles* files) {
   std::set<std::string> expected = {kLockName};
   if (files->Contents().count(kIndexName) > 0) expected.insert(kIndexName);
@@ -135,7 +135,7 @@ TEST_P(CrashTest, ACrashAtAnyOperationLeavesTheLastGoodCheckpoint) {
   }
 }
 
-// Tests a kill of the next run, too, during its cleanup of leftovers.
+// Tests that a kill during the cleanup after an earlier kill loses nothing.
 TEST_P(CrashTest, ACrashWhileLeftoversAreRemovedLosesNothing) {
   const int operations = OperationsOfARun();
   for (int i = 0; i < operations; i += 23) {

@@ -30,7 +30,7 @@ class MemoryWritable : public WritableFile {
     const absl::Status status = files_->Begin();
     size_t size = std::min(bytes.size(), files_->most_at_once_);
     if (!status.ok()) size = absl::IsAborted(status) ? 0 : size / 2;
-    // Shortens a write that is interrupted by a crash.
+    // A crash interrupts the write after half of the bytes.
     if (files_->operations_ == files_->crash_at_ + 1) size = bytes.size() / 2;
     node_->bytes.append(bytes.data(), size);
     if (!status.ok()) return status;
@@ -131,8 +131,7 @@ void MemoryFiles::Lose(Node* node, Loss loss, std::mt19937* random) {
   }
   const bool loses_data = loss != Loss::kSome || by_chance();
   if (loses_data && node->bytes.size() > node->synced.size()) {
-    // Loses bytes that were not written back: they read as zeros, or are
-    // missing.
+    // Bytes that were not written back read as zeros, or are missing.
     node->bytes =
         node->synced +
         std::string(by_chance() ? node->bytes.size() - node->synced.size() : 0,

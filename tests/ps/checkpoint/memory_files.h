@@ -17,7 +17,7 @@
 
 namespace penstock::ps::checkpoint {
 
-// The losses of a crash.
+// Selects what a crash loses.
 enum class Loss {
   kNothing,       // the process was killed
   kAllUnsynced,   // the power failed before anything was written back
@@ -37,7 +37,7 @@ class MemoryFiles : public Files {
   void FailOnce(int number, absl::Status status);
   // Makes operation `number` and all later operations fail.
   void CrashAt(int number);
-  // Restarts after a crash, with the given loss.
+  // Restarts after a crash, which has lost the given part of the data.
   void Restart(Loss loss, unsigned seed = 0);
   // Limits the bytes of each write and each read.
   void SetMostAtOnce(size_t bytes) { most_at_once_ = bytes; }

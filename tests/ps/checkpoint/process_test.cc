@@ -21,8 +21,8 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// Makes a root on a file system in memory: syncs are slow, and do not matter to
-// a kill.
+// Returns a new folder on a file system in memory. Syncs to a disk would be
+// slow, and do not matter to a kill.
 std::string NewRoot() {
   const std::string where =
       access("/dev/shm", W_OK) == 0 ? "/dev/shm" : testing::TempDir();
@@ -57,7 +57,8 @@ class ProcessTest : public testing::Test {
     EXPECT_TRUE(*world == Trained(step));
   }
 
-  // Expects only checkpoints in the folder, and writes one more.
+  // Expects that the folder contains only checkpoints, and that one more can be
+  // written.
   void ExpectTheNextRunWorks() {
     auto files = OpenFolder(root_);
     auto repository = Repository::Open(files->get());

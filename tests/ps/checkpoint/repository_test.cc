@@ -31,8 +31,8 @@ TEST_F(RepositoryTest, ARootHasOneWriter) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
-// Tests two trainings that began with step 2. The other training has reached
-// step 5.
+// Tests two trainings that both began with step 2 in one folder. Neither
+// removes checkpoints of the other.
 TEST_F(RepositoryTest, CheckpointsOfAnotherTrainingAreNeverRemoved) {
   ASSERT_TRUE(Write(2).ok());
   Reopen();
@@ -261,7 +261,7 @@ TEST_F(RepositoryTest, AFileThatIsNotOursStays) {
   EXPECT_TRUE(Write(7).ok());
 }
 
-// Files that run an action right after a folder was listed.
+// Files in memory that run an action right after a folder was listed.
 class BusyFiles : public MemoryFiles {
  public:
   absl::StatusOr<std::vector<FolderEntry>> List(
@@ -273,7 +273,8 @@ class BusyFiles : public MemoryFiles {
   std::function<void()> then = [] {};
 };
 
-// Tests servers of an earlier run, which do not learn that their run is over.
+// Tests servers of an earlier run that still write and remove files, because
+// they do not know that their run is over.
 TEST(RepositoryOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
   BusyFiles files;
   World world;

@@ -92,7 +92,7 @@ TEST(RestoreTest, AnIncrementalOneIsAsSmallAsWhatHasChanged) {
   EXPECT_TRUE(*World::Read(&files, *chain, 1) == world);
 }
 
-// A sink that only counts.
+// A sink that only counts what it receives.
 class CountingSink : public Sink {
  public:
   absl::Status TakeDense(const DenseElements& elements) override {
@@ -205,7 +205,8 @@ TEST_F(RestoreSomeTest, AnotherModelIsRefusedByTheFirstTableThatDiffers) {
                  "model");
 }
 
-// Tests tables whose indices differ from those in the checkpoint.
+// Tests models that lack a table of the checkpoint or have a new one. Tables'
+// indices then differ from those in the checkpoint.
 TEST_F(RestoreSomeTest, OfANewTableNothingComesAndADroppedOneIsLeftOut) {
   Model model = world_.model();
   const Model before = model;

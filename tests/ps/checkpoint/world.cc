@@ -121,8 +121,8 @@ void World::ChangeDense(size_t table) {
   const TableDefinition& definition = model_.tables[table];
   Dense& dense = dense_[definition.name];
   dense.streams.clear();
-  // Counts a step only for a table with rows. Another has no part to carry the
-  // step.
+  // Count a step only for a table with rows. A table without rows has no part
+  // that could carry the step.
   if (Rows(definition) > 0) ++dense.step;
   for (size_t i = 0; i < Streams(definition); ++i) {
     dense.streams.push_back(

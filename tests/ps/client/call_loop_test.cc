@@ -21,7 +21,7 @@ constexpr absl::Duration kPatience = absl::Seconds(20);
 
 absl::Time In(absl::Duration time) { return base::SteadyNow() + time; }
 
-// Blocks until a callback has run, and returns its thread.
+// Blocks until a callback has run. Returns the thread that ran the callback.
 std::thread::id BlockOn(CallLoop* loop) {
   std::thread::id ran_on;
   absl::Notification end;
@@ -36,7 +36,7 @@ std::thread::id BlockOn(CallLoop* loop) {
   return ran_on;
 }
 
-// Starts a callback without a Turn, and returns its thread.
+// Starts a callback without a Turn. Returns the thread that ran the callback.
 std::thread::id RanOn(CallLoop* loop) {
   std::thread::id ran_on;
   absl::Notification end;

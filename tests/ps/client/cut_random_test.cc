@@ -105,9 +105,9 @@ class Program {
     CheckDense(applied);
   }
 
-  // Checks the number of applied pushes. A worker also pushes nothing, for
-  // steps that only other servers have ended. A synchronous step may have such
-  // pushes only.
+  // Checks `applied`, the number of steps that a server's values show. A worker
+  // also pushes nothing, for steps that only other servers have ended. A
+  // synchronous step of such pushes alone changes nothing.
   void CheckCounts(size_t server, double applied) {
     uint64_t counted = 0;
     for (const auto& trainee : trainees_) {
@@ -199,7 +199,7 @@ class Program {
   Cluster cluster_;
   std::vector<std::unique_ptr<Trainee>> trainees_;
   std::unique_ptr<Reader> reader_;  // whose connections do not break
-  // The values of each push's rows: by rank and step, and then by server.
+  // For each rank and step, the values of the push's rows by server.
   std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> moved_;
   size_t connections_ = 0;
 };

@@ -20,12 +20,12 @@ namespace {
 
 using tensor::Tensor;
 
-// The fewest bytes before a connection breaks. Enough for a greeting, a join, a
-// push and a pull, so that each connection makes some progress.
+// The minimal bytes of a connection before it breaks. Enough for a greeting, a
+// join, a push and a pull: each connection makes some progress.
 constexpr size_t kShortest = 4000;
-// The bytes by which each connection is longer than the last. After kMore more
-// bytes, the lengths start again. Connections thus break everywhere in a step
-// of about 1,000 bytes.
+// The number of bytes by which each connection is longer than the previous one.
+// After kMore more bytes, the lengths start again. Connections thus break
+// everywhere in a step of about 1,000 bytes.
 constexpr size_t kStep = 53;
 constexpr size_t kMore = 1200;
 constexpr size_t kFirst = 20000;  // also defines the model and its values

@@ -33,8 +33,8 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr uint64_t kRun = 4711;
 constexpr uint32_t kRank = 3;
 
-// A service that counts heartbeats, except of other runs or workers. Ends each
-// stream with `status` after `limit` heartbeats.
+// A service that counts the heartbeats of one run and worker. Ends each stream
+// with `status` after `limit` heartbeats.
 class CountingService final : public v1::ParameterServer::Service {
  public:
   CountingService(int limit, grpc::Status status)
@@ -186,8 +186,8 @@ TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
   EXPECT_EQ(server.service.good_byes(), 0);
 }
 
-// Tests a clock that is set back. By the system clock, the next heartbeat would
-// be an hour away.
+// Tests that heartbeats go on after the system's clock was set back. By this
+// clock, the next heartbeat would be an hour away.
 TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});
@@ -197,8 +197,8 @@ TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
   SetClockBy(absl::ZeroDuration());
 }
 
-// Tests a clock that is set forward, with which the stream would seem to exceed
-// its patience.
+// Tests that streams do not break after the system's clock was set forward. By
+// this clock, a stream would have exceeded its patience.
 TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
   CountingServer server;
   const auto sender = SendTo({server.port});

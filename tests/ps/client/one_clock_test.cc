@@ -80,8 +80,8 @@ TEST_F(OneClock, AStepThatOneServerHasEndedIsForgoneAtTheOther) {
   }
 }
 
-// Tests heartbeats, which make the worker a member again, and do not tell it
-// the clock.
+// Tests that a worker learns its clock by a pull after heartbeats have made it
+// a member again. Heartbeats do not tell the clock.
 TEST_F(OneClock, AWorkerLearnsTheClockOfItsNewMembershipByAPull) {
   auto first = JoinAs(0, 3);
   auto second = JoinAs(1, 3);

@@ -221,8 +221,8 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-// Tests that a call that is repeated for long logs a line. Without the line,
-// nobody would know why a training makes no step for minutes.
+// Tests that a call that is repeated for long logs a line, so that people know
+// why a training makes no step.
 TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
   CallLoop loop;
   const auto lines_of = [&](absl::Duration after, absl::Duration every) {
@@ -259,7 +259,8 @@ TEST_F(PatienceTest, ACallThatIsRepeatedForLongSaysSo) {
   EXPECT_EQ(lines_of(absl::Hours(1), absl::ZeroDuration()).size(), 0u);
 }
 
-// Tests a clock that is set back. gRPC's own waits would take an hour longer.
+// Tests that waits do not become longer if the system's clock is set back.
+// gRPC's own waits would take an hour longer.
 TEST_F(PatienceTest, AClockThatIsSetBackMakesNoWaitLonger) {
   auto worker = Join(absl::Milliseconds(300));
   SetClockBy(absl::Hours(1));  // earlier waits see the clock set back

@@ -48,7 +48,7 @@ std::shared_ptr<grpc::Channel> ChannelTo(
     const std::string& name = "") {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Sets the longest backoff between gRPC's attempts.
+  // Prevents gRPC from reconnecting by itself: sets a backoff of two minutes.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 120'000);
   if (!name.empty()) arguments.SetSslTargetNameOverride(name);
   return grpc::CreateCustomChannel(address, security, arguments);
@@ -165,10 +165,9 @@ TEST(ReachTest, AServerThatIsFrozenIsNamed) {
               StartsWith("server 0: it was not reached in time"));
 }
 
-// Tests a call that ends by gRPC's own clock, which may be slightly ahead of
-// ours. The worker may then see the call's end before its own deadline,
-// although no server has answered. A proxy may return the same error for a dead
-// server.
+// Tests that the end of a call's time is no answer of a server. gRPC's clock
+// may be slightly ahead of ours, so a call may end before our deadline. A proxy
+// may return the same error for a dead server.
 TEST(ReachTest, TheEndOfACallsTimeIsNoAnswer) {
   ScriptedServer late([](const std::string&, const grpc::ByteBuffer&) {
     return ScriptedServer::Answer{
@@ -188,8 +187,8 @@ TEST(ReachTest, ARefusalIsAnAnswer) {
   EXPECT_TRUE(AwaitServers({refusing.Channel()}, kLong).ok());
 }
 
-// Tests a clock that is set back. By the system clock, the wait would take an
-// hour longer.
+// Tests that the wait does not become longer if the system's clock is set back.
+// By this clock, the wait would take an hour longer.
 TEST(ReachTest, AClockThatIsSetBackMakesNoWaitLonger) {
   Port port;
   absl::Status reached;

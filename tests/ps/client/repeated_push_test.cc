@@ -58,8 +58,8 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
   }
 }
 
-// Tests pushes of other steps. Servers would wait for a skipped step until the
-// end, and an old step would count as a new step.
+// Tests that a push of any other step is refused. Servers would wait for a
+// skipped step until the end, and an old step would count as a new step.
 TEST(RepeatedPushTest, OnlyTheNextStepAndTheLastOneAreTaken) {
   Cluster cluster(2);
   auto defined =

@@ -183,7 +183,7 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     EXPECT_TRUE(taken.ok()) << taken.status();
     return taken.value_or(CheckpointResult());
   }
-  // Expects that each value has had this number of pushes.
+  // Expects that `pushes` pushes were applied to each value.
   void ExpectPushes(uint64_t pushes) {
     for (const auto& node : nodes_) {  // acknowledged ones are applied soon
       while (node->core().report().held_bytes > 0) std::this_thread::yield();
@@ -200,7 +200,7 @@ class ReattachTest : public testing::TestWithParam<int64_t> {
     }
     EXPECT_EQ(LastOf(pulled->Rows(0)), wanted);
   }
-  // Returns the error of a call to a server that has lost the run.
+  // Returns the error of a call to a server that has lost the worker's run.
   absl::Status FailedCall() {
     const absl::Status status = workers_[0]->Pull(0).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;

@@ -22,16 +22,17 @@
 
 namespace penstock::ps {
 
-// A server that takes any unary call. Thread-safe.
+// A server that accepts calls of any unary method. The script decides the
+// answers. Thread-safe.
 class ScriptedServer {
  public:
   struct Answer {
     grpc::Status status;
     grpc::ByteBuffer bytes;
   };
-  // Answers `method`, such as "Push". Returns nullopt to leave the call
-  // unanswered until its cancellation. Runs on gRPC's threads, several at a
-  // time.
+  // A function that answers a call of `method`, such as "Push". Returns nullopt
+  // to leave the call unanswered until its cancellation. Runs on gRPC's
+  // threads, several at a time.
   using Script = std::function<absl::optional<Answer>(
       const std::string& method, const grpc::ByteBuffer& request)>;
 

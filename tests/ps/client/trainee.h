@@ -21,11 +21,12 @@
 
 namespace penstock::ps {
 
-// The fewest bytes before a connection breaks. Enough for a greeting, a join
-// and any one call, so that each connection makes some progress.
+// The minimal bytes of a connection before it breaks. Enough for a greeting, a
+// join and any one call, so that each connection makes some progress.
 inline constexpr size_t kShortest = 4500;
 inline constexpr size_t kMore = 2000;
-// Limits the wait for a worker that leaves while its connection breaks.
+// The lease of a worker, which limits the wait for a worker that leaves while
+// its connection breaks.
 inline constexpr absl::Duration kLease = absl::Seconds(2);
 inline constexpr uint64_t kSteps = 25;
 inline constexpr int64_t kKernels = 3;

@@ -362,8 +362,8 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   }
 }
 
-// Tests a slow callback. Heartbeats have their own thread. The time is measured
-// by other members, which are silent: their leases end one after another.
+// Tests that a worker with a slow callback stays a member. Heartbeats have
+// their own thread. Silent members, whose leases end one by one, show the time.
 TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
   constexpr uint32_t kSilent = 3;
   absl::Mutex mu;

@@ -28,7 +28,7 @@ Indices TopK(const std::vector<float>& values, size_t k, int threads) {
   return indices;
 }
 
-// Returns the indices of the largest elements, by sorting.
+// Returns the indices of the k largest elements, found by sorting.
 Indices Largest(const std::vector<float>& values, size_t k) {
   Indices indices(values.size());
   std::iota(indices.begin(), indices.end(), 0);
@@ -67,7 +67,7 @@ TEST(TopKTest, TakesWhatSortingByMagnitudeAndIndexTakes) {
   Seeds& seeds = ChosenSeeds();
   for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
     std::mt19937_64 random(seed);
-    // Sometimes enough elements for several tasks.
+    // Sometimes use enough elements for several tasks.
     const size_t count = 1 + random() % (random() % 8 == 0 ? 400'000 : 600);
     const std::vector<float> values = SomeValues(count, &random);
     const size_t k = random() % (count + 1);

@@ -1,5 +1,5 @@
-// Tests least squares by gradient descent, with gradients that went over the
-// wire in each form.
+// Tests that gradient descent on least squares converges with each kind of
+// compression.
 
 #include <gtest/gtest.h>
 

@@ -49,7 +49,7 @@ std::vector<double> Arrived(const std::vector<Tensor>& list, size_t count) {
       Decompress({static_cast<int64_t>(count)}, list, TheWorkers()).value());
 }
 
-// A sequence of steps of a random size, type and ratio.
+// A compressor and its steps, of a random size, type and ratio.
 class Program {
  public:
   explicit Program(uint64_t seed)
@@ -84,7 +84,8 @@ class Program {
     for (size_t i = 0; i < count_; ++i) given_[i] += gradient[i];
   }
 
-  // Checks the sum over all steps, except for the rounding of each addition.
+  // Checks that everything sent plus the residual equals the sum of all
+  // gradients, except for the rounding of each addition.
   void CheckTotal(int steps) {
     const std::vector<float> left = ResidualOf(*compressor_);
     for (size_t i = 0; i < count_; ++i) {

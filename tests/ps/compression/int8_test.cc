@@ -44,7 +44,7 @@ Quantized Quantize(const std::vector<float>& values, uint64_t first,
   return made;
 }
 
-// Returns the random half of an element, numbered as in the header.
+// Returns the 16 random bits of an element, by the numbers in int8.h.
 uint32_t HalfOf(size_t element, uint64_t block, const Rounding& rounding) {
   const uint64_t word = element % 128;
   const uint64_t counter = 32 * block + word % 32;

@@ -41,7 +41,7 @@ TEST(CoordinatorOptionsTest, BadOptionsAreNamed) {
               o->membership.expected_workers = 0;
             }).find("expected_workers"),
             std::string::npos);
-  // Refuses options from a checkpoint that no server wrote.
+  // Options that no server's checkpoint can have must be refused.
   EXPECT_NE(error([](Options* o) {
               o->policies = {{kUnlimited}};
               o->membership.clocks = {{{3, 1}, kMaxClock + 1}};
@@ -72,7 +72,8 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
-// Tests the highest clock. A rank with this clock could not train any more.
+// Tests that a push with the highest clock is refused. A rank with this clock
+// could not train any more.
 TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
   for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {
     Coordinator::Options options;

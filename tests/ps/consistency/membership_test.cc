@@ -21,7 +21,7 @@ Membership::Options TwoWorkers() {
   return options;
 }
 
-// A membership of two expected workers, with a manual clock.
+// A membership of two expected workers. The test sets the time.
 class MembershipTest : public testing::Test {
  protected:
   Standing Join(uint32_t rank, uint64_t incarnation = 1) {

@@ -162,7 +162,7 @@ void Simulation::Work(Worker* worker) {
   }
 }
 
-// Acts as a confused or malicious process.
+// Makes a random call, as a confused or malicious process would.
 void Simulation::ActStranger() {
   Worker* victim = &workers_[Draw(workers_.size())];
   WorkerId id = victim->id;

@@ -90,7 +90,7 @@ class Simulation {
   absl::Time now_ = absl::UnixEpoch();
   std::vector<Worker> workers_;
   std::map<uint64_t, Call> calls_;  // unanswered calls, by ticket
-  // The model's answer to the push being sent.
+  // The answer that the model gives to the push being sent.
   uint64_t sending_ = 0;
   absl::optional<Model::PushAnswer> expected_;
   std::vector<Coordinator::Apply> applying_;

@@ -136,7 +136,7 @@ TEST(DensePartTest, ValuesMayBeLargerThanGradients) {
   EXPECT_FALSE(DensePart::Create(OptionsOf(Rule::kSgd),
                                  F32({std::numeric_limits<float>::infinity()}))
                    .ok());
-  // Tests infinity as f16, and as bf16.
+  // Test infinity in f16, and in bf16.
   for (const auto& [dtype, bits] :
        {std::pair(DType::kF16, 0x7c00), std::pair(DType::kBF16, 0x7f80)}) {
     Tensor value = *Tensor::Allocate(dtype, {1});
@@ -188,7 +188,7 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   EXPECT_EQ(again->steps(), 2u);
 }
 
-// Allows a given number of allocations. All later allocations fail.
+// An allocator that allows a given number of allocations, and then fails.
 class Budget final : public tensor::Allocator {
  public:
   explicit Budget(int left) : left_(left) {}

@@ -76,8 +76,8 @@ TEST(VersionedTensorTest, AVersionThatIsForgoneChangesNothing) {
   EXPECT_TRUE(IsWhole(variable.Current()));
 }
 
-// Tests read-only values, which come from a message, or from memory that the
-// program has wrapped.
+// Tests that first values that are read-only are never written to. They come
+// from a message, or from memory that the program has wrapped.
 TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
   const std::vector<float> first(kElements, 0);
   bool released = false;
@@ -126,8 +126,8 @@ class Counting final : public tensor::Allocator {
   std::set<const char*> given_;
 };
 
-// Tests the allocator, because devices may be unable to send from the first
-// version's memory.
+// Tests that all versions except the first are in the allocator's memory.
+// Devices may be unable to send from the first version's memory.
 TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
   Counting allocator;
   VersionedTensor variable(Filled(0), &allocator);
@@ -137,8 +137,8 @@ TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
   }
 }
 
-// Readers come and go at random. A naive model computes what each reader must
-// see, and how much memory is needed.
+// Tests readers that come and go at random. A naive model computes what each
+// reader must see, and how much memory is needed.
 void RunAtRandom(uint64_t seed) {
   std::mt19937 random(seed);
   VersionedTensor variable(Filled(0));

@@ -125,7 +125,8 @@ std::string ClearField(Message* message, int* left) {
   return "";
 }
 
-// Tests for a field that the conversion or the comparison forgets.
+// Tests that the conversion and the comparison handle each field: clearing any
+// field must make a difference.
 TEST(ModelTest, EachFieldTells) {
   const auto whole = FromMessage(Parse(kFull));
   ASSERT_TRUE(whole.ok()) << whole.status();

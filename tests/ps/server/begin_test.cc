@@ -25,7 +25,7 @@ constexpr View kView = SmallServer::kView;
 constexpr WorkerId kChief = {0, 11};
 constexpr WorkerId kNextChief = {0, 12};
 
-// Restores the first part with zeros, and then finds damage.
+// A source that restores the first part with zeros, and then finds damage.
 class HalfSource final : public RestoreSource {
  public:
   absl::StatusOr<absl::optional<CutId>> Choose(bool verifies) override {
@@ -41,7 +41,8 @@ class HalfSource final : public RestoreSource {
     EXPECT_TRUE(tables->dense().Restore(0, std::move(room)).ok());
     return absl::DataLossError("damaged");
   }
-  // Returns, for each choice, true if it was verified.
+  // Returns one value for each choice of a cut: true if the checkpoint was
+  // verified.
   const std::vector<bool>& choices() const { return choices_; }
 
  private:
@@ -59,7 +60,8 @@ Model TwoParts() {
            DenseTable("w", {2}, ConsistencyPolicy::kUnlimited)}};
 }
 
-// The servers may drop trained values for the cut.
+// Tests that a cut for a lost run is verified, because the servers may drop
+// trained values for it.
 TEST(BeginTest, CutForALostRunIsVerified) {
   const auto source = std::make_shared<HalfSource>();
   Server::Options options;

@@ -7,7 +7,7 @@
 namespace penstock::ps {
 namespace {
 
-// A thread whose time and pushes are set by the test.
+// A simulated thread, whose processor time and pushes the test sets.
 struct FakeThread {
   absl::Duration worked;
   absl::Duration slept;

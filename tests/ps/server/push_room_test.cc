@@ -41,7 +41,7 @@ Gradients GradientsOf(size_t ids) {
   return gradients;
 }
 
-// The part of Exchange that the calls of workers use, without its threads.
+// A simplified Exchange: takes, holds and applies pushes, without threads.
 class Pushes {
  public:
   explicit Pushes(uint64_t seed) : dice_(seed) {
@@ -260,7 +260,8 @@ class Pushes {
   std::map<std::string, uint64_t> counts_;
 };
 
-// The step of a push that was refused is before the cut of a checkpoint.
+// Tests NeverReaches(): a refused push belongs to a step before the cut of a
+// checkpoint.
 class CutTest : public testing::Test {
  protected:
   CutTest() { cut_.clocks = {{{0, 1}, 1}, {{1, 1}, 1}}; }

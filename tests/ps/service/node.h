@@ -32,7 +32,8 @@ class Node {
     checkpoint::Files* files = nullptr;
     bool restore = false;
     std::shared_ptr<RestoreSource> source;  // in place of `files`
-    // Without a lease, each attempt of a checkpoint ends the one before.
+    // The lease of a checkpoint's turn. Zero lets each attempt end the previous
+    // one.
     absl::Duration lease = absl::ZeroDuration();
     Access* access = nullptr;
     int port = 0;  // 0: a free port

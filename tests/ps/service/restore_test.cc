@@ -48,8 +48,8 @@ class HeldSource final : public RestoreSource {
   absl::Notification released_;
 };
 
-// A source in whose folder checkpoint 2 is damaged, and 1 is good. Only those
-// who read the damaged file notice.
+// A source whose checkpoint 2 is damaged and whose checkpoint 1 is good. Only
+// reading the damaged file shows the damage.
 class DamagedSource final : public RestoreSource {
  public:
   DamagedSource(checkpoint::Files* files, bool reads_damage)
@@ -250,7 +250,8 @@ TEST_F(RestoreTest, ServerThatHasBegunWithAnotherCutTakesTheOneOfServer0) {
   EXPECT_EQ(worker_->clock(), 1u);
 }
 
-// The others have restored the damaged checkpoint already.
+// Tests damage that one server finds after the others have restored the damaged
+// checkpoint. All servers must restore an older one.
 TEST_F(RestoreTest, DamageThatOneServerFindsMakesAllGoBack) {
   Train(&files_, 2);
   for (const size_t finds : {0, 1}) {
@@ -266,7 +267,8 @@ TEST_F(RestoreTest, DamageThatOneServerFindsMakesAllGoBack) {
   }
 }
 
-// A shard is damaged where only a restore reads it.
+// Tests that all servers pass over a checkpoint that is damaged where only a
+// restore reads it.
 TEST_F(RestoreTest, DamagedCheckpointIsPassedOverByAllServers) {
   Train(&files_, 2);
   std::string* rows = nullptr;  // the shard that has the row
@@ -284,7 +286,8 @@ TEST_F(RestoreTest, DamagedCheckpointIsPassedOverByAllServers) {
   EXPECT_EQ(defined_.restored_step, 1u);
 }
 
-// A damaged checkpoint that was asked for by its step is not passed over.
+// Tests that a damaged checkpoint that was asked for by its step is reported,
+// and not passed over.
 TEST_F(RestoreTest, DamageOfTheOnlyChoiceIsReported) {
   Train(&files_, 1);
   StartNode(0, On(&files_, true));

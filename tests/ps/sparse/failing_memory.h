@@ -13,8 +13,8 @@
 
 namespace penstock::ps::sparse {
 
-// A Memory that counts and can fail. All memory must be freed before the
-// destructor runs. Thread-safe.
+// A Memory that counts its allocations, and fails when a test says so. All
+// memory must be freed before the destructor runs. Thread-safe.
 class FailingMemory : public Memory {
  public:
   ~FailingMemory() override { EXPECT_EQ(held_, 0u) << "bytes leaked"; }

@@ -42,7 +42,8 @@ TEST(FullTierTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
   EXPECT_EQ(Pull(table.get(), {2999, 8999}), (Floats{3, 1}));
 }
 
-// Swaps each row in the tier with a row in memory.
+// Tests that rows in the tier can be trained on a full disk: each is swapped
+// with a row in memory.
 TEST(FullTierTest, WithoutMoreRoomOnDiskTheRowsThatAreThereAreTrained) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
@@ -124,7 +125,8 @@ TEST(FullTierTest, WhatIsPromisedIsKeptWhenTheDiskFillsUp) {
   EXPECT_FALSE(Push(table.get(), Range(6000, 7000)).ok());
 }
 
-// Tests a pull, which never makes room at the expense of the budget.
+// Tests that a pull reads rows from the disk even if they cannot move to
+// memory. A pull never exceeds the budget.
 TEST(FullTierTest, RowsAreReadFromDiskWhereTheyCannotComeBack) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));

@@ -177,7 +177,8 @@ TEST(TableBudgetTest, WhateverBudgetIsTakenHasRoomForARow) {
   }
 }
 
-// Fails each of the first requests for memory once.
+// Tests that a push changes nothing if memory fails. Each of the first requests
+// for memory fails once.
 TEST(TableMemoryTest, WhereMemoryFailsAPushChangesNothing) {
   for (int working = 0; working < 12; ++working) {
     FailingMemory memory;

@@ -136,7 +136,7 @@ class Program {
 
   Ids Some(bool unique) {
     Ids some(Below(60));
-    // Prefers ids at low positions.
+    // Chooses ids. Prefers those at the front of ids_.
     for (uint64_t& id : some) id = ids_[Below(1 + Below(ids_.size()))];
     if (!unique) return some;
     Ids once;
@@ -392,7 +392,7 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
     if (HasFailure()) return;
     fetched += program.fetched();
   }
-  // Expects rows from a tier, which few programs may not have.
+  // Expect that rows came from a tier. A few programs may have none.
   EXPECT_TRUE(seeds < 20 || fetched > 0);
 }
 

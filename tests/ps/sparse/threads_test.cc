@@ -1,4 +1,4 @@
-// Tests many threads that use one table. tsan checks their accesses.
+// Tests a table that many threads use. ThreadSanitizer checks their accesses.
 
 #include <gtest/gtest.h>
 
@@ -95,7 +95,8 @@ void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
   });
 }
 
-// Tests sums that depend on the order of an id's gradients.
+// Tests that a push in concurrent tasks gives the sums of one thread. The sums
+// depend on the order of an id's gradients.
 TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
   Options options = SharedTable();
   options.shards = 16;

@@ -15,10 +15,11 @@
 
 namespace penstock::ps {
 
-// Calls the kernel's disk functions, until told to fail. Thread-safe.
+// A disk that calls the kernel's functions, until a test makes it fail.
+// Thread-safe.
 class FailingDisk : public DiskCalls {
  public:
-  // Makes each of these calls fail with an errno; 0: the call works.
+  // The errno with which a call fails; 0 means that the call works.
   std::atomic<int> create{0};
   std::atomic<int> write{0};
   std::atomic<int> sync{0};
@@ -28,7 +29,8 @@ class FailingDisk : public DiskCalls {
   std::atomic<uint64_t> failures{0};
   // Makes writes block, as on a disk that does not answer.
   std::atomic<bool> hangs{false};
-  // Overrides the free space of the disk; 0: does not override.
+  // The free space that the disk reports, in bytes; 0 means the true free
+  // space.
   std::atomic<uint64_t> free_bytes{0};
 
   int Create(const std::string& path) override {

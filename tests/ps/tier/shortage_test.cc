@@ -27,8 +27,8 @@ Shortage::Pace Quick() {
   return pace;
 }
 
-// Returns a pace at which compactions restart only after a long time, unless
-// something else wakes them.
+// Returns a pace with a very long backoff: a compaction restarts only if
+// something else wakes it.
 Shortage::Pace Patient() {
   Shortage::Pace pace = Quick();
   pace.first_backoff = absl::Hours(1);

@@ -139,8 +139,8 @@ TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
   ExpectRows();
 }
 
-// Tests another disk in the meantime. All databases of a process share
-// RocksDB's threads.
+// Tests that another disk works meanwhile, although all databases of a process
+// share RocksDB's threads.
 TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());
@@ -155,7 +155,7 @@ TEST_F(TroubledTierTest, AnotherDiskWorksMeanwhile) {
   }
 }
 
-// Tests the end of the process while the trouble is at its worst.
+// Tests that the tier ends without waiting for a disk in trouble.
 TEST_F(TroubledTierTest, EndsWithoutWaitingForTheDisk) {
   disk_.write = ENOSPC;
   ASSERT_FALSE(PutUntilRefused().ok());

@@ -15,12 +15,13 @@
 
 namespace penstock::ps {
 
-// Each row has the gradient kGradient of one push. A row is thus 0, or
-// -kGradient divided by the pushes of its synchronous step. Divisible by each
-// number of workers.
+// The gradient of each row. Each row gets it from one push only. A row is thus
+// 0, or -kGradient divided by the pushes of its synchronous step. Divisible by
+// each number of workers.
 inline constexpr float kGradient = 6;
 inline constexpr int64_t kDenseElements = 3;
-// The ids of push p are from p * kIdsPerPush on.
+// The number of ids that a push may use. Push p uses ids from p * kIdsPerPush
+// on.
 inline constexpr uint64_t kIdsPerPush = 1000;
 
 struct Staleness {
