@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/time.h"
 #include "collectives/group.h"
 #include "frameworks/torch/workers.h"
 #include "penstock/options.h"
@@ -40,6 +42,11 @@ std::string NameOf(int rank) { return absl::StrCat("rank ", rank); }
 
 }  // namespace
 
+struct Mailbox::Match {
+  Letter letter;
+  Slot slot;
+};
+
 // A rank's port, as the ranks exchange it.
 struct Mailbox::Address {
   int32_t port;  // 0: the rank has no mailbox
@@ -57,22 +64,34 @@ struct Mailbox::State : std::enable_shared_from_this<State> {
   std::vector<Peer> peers ABSL_GUARDED_BY(mu);
   std::list<Letter> letters ABSL_GUARDED_BY(mu);
   std::list<Slot> slots ABSL_GUARDED_BY(mu);
-  // Sends whose `done` has not run.
-  int sends ABSL_GUARDED_BY(mu) = 0;
-  std::condition_variable_any sent;
+  // The number of the next message of each channel.
+  std::map<Channel, uint64_t> departures ABSL_GUARDED_BY(mu);
+  std::map<Channel, Arrivals> arrivals ABSL_GUARDED_BY(mu);
+  // Operations whose `done` has not run.
+  int pending ABSL_GUARDED_BY(mu) = 0;
+  std::condition_variable_any ended;
 
   // Connects to a rank, once. Returns the error if that rank cannot be reached.
   absl::Status Connect(int peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::Status CheckSender(int from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void OnLost(int peer, const absl::Status& why);
-  void OnCall(std::shared_ptr<rpc::IncomingCall> call);
+  void OnCall(const std::shared_ptr<rpc::IncomingCall>& call);
+  // Keeps a message until its turn, and finds the receives of all messages
+  // whose turn it is.
+  absl::Status Arrive(uint64_t number, Letter letter, std::list<Match>* matches)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Take(Letter letter, std::list<Match>* matches)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void Deliver(const Letter& letter, const Slot& slot);
-  void EndSend();
+  // Ends an operation that counts as pending.
+  void Finish(const Done& done, const absl::Status& status, int source);
 };
 
-void Mailbox::State::EndSend() {
+void Mailbox::State::Finish(const Done& done, const absl::Status& status,
+                            int source) {
+  done(status, source);
   base::MutexLock lock(&mu);
-  if (--sends == 0) sent.notify_all();
+  if (--pending == 0) ended.notify_all();
 }
 
 absl::Status Mailbox::State::Connect(int peer) {
@@ -92,6 +111,9 @@ absl::Status Mailbox::State::Connect(int peer) {
   options.target = absl::StrCat("127.0.0.1:", address.port);
   options.token = std::string(address.token, sizeof address.token);
   options.settings = settings;
+  // A rank may be stopped for as long as a silent connection is kept.
+  options.connect_timeout = absl::Seconds(90);
+  // Runs no callback, and does not block.
   auto client = rpc::Client::Connect(
       options, [self = shared_from_this(), peer](const absl::Status& why) {
         self->OnLost(peer, why);
@@ -133,31 +155,55 @@ void Mailbox::State::OnLost(int peer, const absl::Status& why) {
       slot = next;
     }
   }
-  for (const Slot& slot : failed) slot.done(lost, slot.from);
+  for (const Slot& slot : failed) Finish(slot.done, lost, slot.from);
 }
 
-void Mailbox::State::OnCall(std::shared_ptr<rpc::IncomingCall> call) {
+void Mailbox::State::OnCall(const std::shared_ptr<rpc::IncomingCall>& call) {
   const std::vector<std::string> head =
       absl::StrSplit(call->request().metadata, ' ');
-  Letter letter{0, 0, std::move(call)};
-  std::list<Slot> taken;
-  {
+  Letter letter{0, 0, false, call};
+  uint64_t number = 0;
+  std::list<Match> matches;
+  absl::Status status = absl::InvalidArgumentError("malformed message");
+  const bool well_formed =
+      head.size() == 4 && absl::SimpleAtoi(head[0], &letter.from) &&
+      absl::SimpleAtoi(head[1], &letter.tag) &&
+      absl::SimpleAtoi(head[2], &number) &&
+      absl::SimpleAtob(head[3], &letter.is_void) && letter.from >= 0 &&
+      letter.from < static_cast<int>(addresses.size());
+  if (well_formed) {
     base::MutexLock lock(&mu);
-    if (head.size() != 2 || !absl::SimpleAtoi(head[0], &letter.from) ||
-        !absl::SimpleAtoi(head[1], &letter.tag) || letter.from < 0 ||
-        letter.from >= static_cast<int>(peers.size()) || !end.ok()) {
-      return letter.call->Respond(
-          end.ok() ? absl::InvalidArgumentError("malformed message") : end);
-    }
-    const auto slot =
-        std::find_if(slots.begin(), slots.end(), [&](const Slot& one) {
-          return one.tag == letter.tag &&
-                 (one.from == letter.from || one.from == kAnyRank);
-        });
-    if (slot == slots.end()) return letters.push_back(std::move(letter));
-    taken.splice(taken.end(), slots, slot);
+    status = end.ok() ? Arrive(number, std::move(letter), &matches) : end;
   }
-  Deliver(letter, taken.front());
+  if (!status.ok()) return call->Respond(status);
+  for (const Match& match : matches) Deliver(match.letter, match.slot);
+}
+
+absl::Status Mailbox::State::Arrive(uint64_t number, Letter letter,
+                                    std::list<Match>* matches) {
+  Arrivals& channel = arrivals[{letter.from, letter.tag % kChannels}];
+  if (number < channel.next && letter.is_void) return absl::OkStatus();
+  if (number < channel.next ||
+      !channel.early.emplace(number, std::move(letter)).second) {
+    return absl::InvalidArgumentError("a message has come twice");
+  }
+  auto first = channel.early.begin();
+  for (; first != channel.early.end() && first->first == channel.next;
+       first = channel.early.erase(first), ++channel.next) {
+    if (!first->second.is_void) Take(std::move(first->second), matches);
+  }
+  return absl::OkStatus();
+}
+
+void Mailbox::State::Take(Letter letter, std::list<Match>* matches) {
+  const auto slot =
+      std::find_if(slots.begin(), slots.end(), [&](const Slot& one) {
+        return one.tag == letter.tag &&
+               (one.from == letter.from || one.from == kAnyRank);
+      });
+  if (slot == slots.end()) return letters.push_back(std::move(letter));
+  matches->push_back({std::move(letter), std::move(*slot)});
+  slots.erase(slot);
 }
 
 void Mailbox::State::Deliver(const Letter& letter, const Slot& slot) {
@@ -168,12 +214,12 @@ void Mailbox::State::Deliver(const Letter& letter, const Slot& slot) {
         absl::StrCat(NameOf(letter.from), " sends ", size, " bytes, and ",
                      NameOf(rank), " expects ", slot.size));
     letter.call->Respond(status);
-    return slot.done(status, letter.from);
+    return Finish(slot.done, status, letter.from);
   }
-  const auto copy = [letter, slot] {
+  const auto copy = [self = shared_from_this(), letter, slot] {
     letter.call->request().payload.CopyTo(static_cast<uint8_t*>(slot.into));
     letter.call->Respond(rpc::Response());
-    slot.done(absl::OkStatus(), letter.from);
+    self->Finish(slot.done, absl::OkStatus(), letter.from);
   };
   if (size <= kCopiedAtOnce) {
     copy();
@@ -227,31 +273,42 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
 Mailbox::~Mailbox() {
   End(absl::CancelledError("the group is gone"));
   base::MutexLock lock(&state_->mu);
-  while (state_->sends > 0) state_->sent.wait(state_->mu);
+  while (state_->pending > 0) state_->ended.wait(state_->mu);
 }
 
 void Mailbox::Send(int to, uint32_t tag, memory::Bytes bytes, Done done) {
+  std::shared_ptr<rpc::Client> client;
+  uint64_t number = 0;
   absl::Status status;
   {
     base::MutexLock lock(&state_->mu);
+    ++state_->pending;
     status = state_->Connect(to);
     if (status.ok()) {
-      rpc::Request request;
-      request.method = "message";
-      request.metadata = absl::StrCat(state_->rank, " ", tag);
-      request.payload = memory::Payload(std::move(bytes));
-      ++state_->sends;
-      // Under the lock, so that messages keep their order.
-      state_->peers[to].client->Call(
-          std::move(request),
-          [done, state = state_](const absl::StatusOr<rpc::Response>& answer) {
-            done(answer.status(), state->rank);
-            state->EndSend();
-          });
-      return;
+      client = state_->peers[to].client;
+      number = state_->departures[{to, tag % kChannels}]++;
     }
   }
-  done(status, state_->rank);
+  if (!status.ok()) return state_->Finish(done, status, state_->rank);
+  const auto head = [rank = state_->rank, tag, number](bool is_void) {
+    rpc::Request request;
+    request.method = "message";
+    request.metadata = absl::StrCat(rank, " ", tag, " ", number, " ", is_void);
+    return request;
+  };
+  rpc::Request request = head(false);
+  request.payload = memory::Payload(std::move(bytes));
+  client->Call(
+      std::move(request), [done = std::move(done), state = state_, head,
+                           peer = std::weak_ptr<rpc::Client>(client)](
+                              const absl::StatusOr<rpc::Response>& answer) {
+        // The receiver may never have seen the message.
+        const auto kept = answer.ok() ? nullptr : peer.lock();
+        if (kept != nullptr) {
+          kept->Call(head(true), [](const absl::StatusOr<rpc::Response>&) {});
+        }
+        state->Finish(done, answer.status(), state->rank);
+      });
 }
 
 void Mailbox::Receive(int from, uint32_t tag, void* into, int64_t size,
@@ -261,6 +318,7 @@ void Mailbox::Receive(int from, uint32_t tag, void* into, int64_t size,
   absl::Status status;
   {
     base::MutexLock lock(&state_->mu);
+    ++state_->pending;
     auto& letters = state_->letters;
     const auto letter =
         std::find_if(letters.begin(), letters.end(), [&](const Letter& one) {
@@ -274,13 +332,14 @@ void Mailbox::Receive(int from, uint32_t tag, void* into, int64_t size,
     }
   }
   if (!taken.empty()) return state_->Deliver(taken.front(), slot);
-  if (!status.ok()) slot.done(status, from);
+  if (!status.ok()) state_->Finish(slot.done, status, from);
 }
 
 void Mailbox::End(const absl::Status& why) {
   std::vector<Peer> peers;
   std::list<Letter> letters;
   std::list<Slot> slots;
+  std::map<Channel, Arrivals> arrivals;
   std::unique_ptr<rpc::Server> server;
   {
     base::MutexLock lock(&state_->mu);
@@ -288,6 +347,7 @@ void Mailbox::End(const absl::Status& why) {
     state_->end = why;
     server = std::move(server_);
     letters.swap(state_->letters);
+    arrivals.swap(state_->arrivals);
     slots.swap(state_->slots);
     for (Peer& peer : state_->peers) {
       peers.emplace_back();
@@ -296,7 +356,7 @@ void Mailbox::End(const absl::Status& why) {
   }
   // The peers' connections end, and so do their receives from this rank.
   server.reset();
-  for (const Slot& slot : slots) slot.done(why, slot.from);
+  for (const Slot& slot : slots) state_->Finish(slot.done, why, slot.from);
 }
 
 }  // namespace pytorch

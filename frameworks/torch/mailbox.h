@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -42,8 +44,8 @@ class Mailbox {
       collectives::Group* group, Workers* workers);
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
-  // Ends all pending operations with CANCELLED, and waits until each `done` of
-  // a send has run.
+  // Ends all pending operations with CANCELLED, and waits until each `done` has
+  // run.
   ~Mailbox();
 
   // Sends a message. `bytes` keeps its memory alive and unchanged until `done`.
@@ -60,11 +62,29 @@ class Mailbox {
 
  private:
   struct Address;
+  // Numbers the messages of one rank whose tags are equal modulo kChannels, in
+  // the order of the sends. Their calls can overtake each other.
+  static constexpr uint32_t kChannels = 256;
+  struct Channel {
+    int peer;
+    uint32_t number;
+    bool operator<(const Channel& other) const {
+      return std::tie(peer, number) < std::tie(other.peer, other.number);
+    }
+  };
   // A message that nobody has asked for yet.
   struct Letter {
     int from;
     uint32_t tag;
+    // A send that has failed without reaching the receiver. Takes the place of
+    // the message, so that later ones need not wait for it.
+    bool is_void;
     std::shared_ptr<rpc::IncomingCall> call;
+  };
+  // The messages of a channel that arrive.
+  struct Arrivals {
+    uint64_t next = 0;
+    std::map<uint64_t, Letter> early;  // by number, later than `next`
   };
   struct Slot {
     int from;
@@ -74,9 +94,11 @@ class Mailbox {
     Done done;
   };
   struct Peer {
-    std::unique_ptr<rpc::Client> client;
+    std::shared_ptr<rpc::Client> client;
     absl::Status lost;  // the reason, once the connection is over
   };
+  // A message, and the receive that gets the message.
+  struct Match;
   // State that callbacks share, which may outlive the mailbox.
   struct State;
 
