@@ -92,6 +92,11 @@ void Backend::RunOnGroup(Operation* operation, const char* title,
   operation->Finish(error);
 }
 
+void Backend::CallBack(const c10::intrusive_ptr<Operation>& operation) {
+  if (!operation->has_future()) return;
+  engine_->workers()->Run([operation] { operation->CompleteFuture(); });
+}
+
 Backend::Work Backend::Start(c10d::OpType type, const char* title, bool async,
                              const Tensors& inputs, Tensors outputs, Run run) {
   CheckOwner(title);
@@ -102,11 +107,10 @@ Backend::Work Backend::Start(c10d::OpType type, const char* title, bool async,
                                                   inputs, std::move(outputs),
                                                   engine_->collectives());
   if (async) {
-    engine_->collectives()->Add(
-        {[this, operation, title, run = std::move(run)] {
-           RunOnGroup(operation.get(), title, run);
-         },
-         [operation] { operation->CompleteFuture(); }});
+    engine_->collectives()->Add([this, operation, title, run = std::move(run)] {
+      RunOnGroup(operation.get(), title, run);
+      CallBack(operation);
+    });
   } else {
     engine_->collectives()->RunHere(
         [&] { RunOnGroup(operation.get(), title, run); });

@@ -110,6 +110,8 @@ class Backend final : public c10d::Backend {
   // if `async`.
   Work Start(c10d::OpType type, const char* title, bool async,
              const Tensors& inputs, Tensors outputs, Run run);
+  // Runs the callbacks of a finished operation, on a thread that may wait.
+  void CallBack(const c10::intrusive_ptr<Operation>& operation);
   void RunOnGroup(Operation* operation, const char* title, const Run& run);
 
   c10::intrusive_ptr<Operation> MakeMessage(c10d::OpType type,

@@ -11,10 +11,12 @@ namespace penstock {
 namespace pytorch {
 
 void TaskQueue::Add(Task task) {
-  base::MutexLock lock(&mu_);
-  tasks_.push_back({next_ticket_++, std::move(task)});
-  if (draining_) return;
-  draining_ = true;
+  {
+    base::MutexLock lock(&mu_);
+    tasks_.push_back({next_ticket_++, std::move(task)});
+    if (draining_) return;
+    draining_ = true;
+  }
   workers_->Run([self = shared_from_this()] { self->Drain(); });
 }
 
@@ -25,17 +27,16 @@ void TaskQueue::EndTurn() {
 
 bool TaskQueue::RunNext() {
   if (tasks_.empty() || tasks_.front().ticket != turn_) return false;
-  const Task task = std::move(tasks_.front().task);
+  Task task = std::move(tasks_.front().task);
   tasks_.pop_front();
   mu_.Unlock();
-  task.run();
+  task();
   mu_.Lock();
   EndTurn();
-  if (task.after) {
-    mu_.Unlock();
-    task.after();
-    mu_.Lock();
-  }
+  // The end of what the task holds may run Python.
+  mu_.Unlock();
+  task = nullptr;
+  mu_.Lock();
   return true;
 }
 

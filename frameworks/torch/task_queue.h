@@ -18,18 +18,14 @@ namespace penstock {
 namespace pytorch {
 
 // Runs tasks in the order of Add() and RunHere(). A thread that waits runs the
-// tasks that are due. Therefore a callback of a task may itself wait for later
-// tasks, and a caller that adds a task and waits for it needs no other thread.
+// tasks that are due. A caller that adds a task and waits for it therefore
+// needs no other thread. A task must not wait for a later one.
 //
 // Thread-safe. Owned by shared_ptr, because a thread of Workers may be the last
 // that uses it.
 class TaskQueue : public std::enable_shared_from_this<TaskQueue> {
  public:
-  struct Task {
-    std::function<void()> run;
-    // Runs after `run`, without delaying later tasks.
-    std::function<void()> after;
-  };
+  using Task = std::function<void()>;
 
   // `workers` must outlive all tasks.
   explicit TaskQueue(Workers* workers) : workers_(workers) {}

@@ -1,51 +1,91 @@
 #include "frameworks/torch/workers.h"
 
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "transport/base/mutex.h"
 
 namespace penstock {
 namespace pytorch {
 
+struct Workers::State : std::enable_shared_from_this<State> {
+  base::Mutex mu;
+  std::condition_variable_any changed;
+  bool stopping ABSL_GUARDED_BY(mu) = false;
+  size_t idle ABSL_GUARDED_BY(mu) = 0;
+  std::deque<std::function<void()>> tasks ABSL_GUARDED_BY(mu);
+  std::vector<std::thread> threads ABSL_GUARDED_BY(mu);
+
+  // Returns false if the system starts no thread.
+  bool StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void Work();
+};
+
+bool Workers::State::StartThread() {
+  try {
+    threads.emplace_back([self = shared_from_this()] { self->Work(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return true;
+}
+
+void Workers::State::Work() {
+  base::MutexLock lock(&mu);
+  for (;;) {
+    while (tasks.empty()) {
+      if (stopping) return;
+      ++idle;
+      changed.wait(mu);
+      --idle;
+    }
+    std::function<void()> task = std::move(tasks.front());
+    tasks.pop_front();
+    mu.Unlock();
+    task();
+    // The end of what the task holds may run Python, which may call Run().
+    task = nullptr;
+    mu.Lock();
+  }
+}
+
+Workers::Workers() : state_(std::make_shared<State>()) {}
+
 Workers::~Workers() {
   std::vector<std::thread> threads;
   {
-    base::MutexLock lock(&mu_);
-    stopping_ = true;
-    threads.swap(threads_);
+    base::MutexLock lock(&state_->mu);
+    state_->stopping = true;
+    threads.swap(state_->threads);
   }
-  changed_.notify_all();
-  for (std::thread& thread : threads) thread.join();
+  state_->changed.notify_all();
+  for (std::thread& thread : threads) {
+    if (thread.get_id() == std::this_thread::get_id()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
 }
 
 void Workers::Run(std::function<void()> task) {
-  base::MutexLock lock(&mu_);
-  tasks_.push_back(std::move(task));
-  if (tasks_.size() > idle_) {
-    threads_.emplace_back([this] { Work(); });
-  } else {
-    changed_.notify_one();
-  }
-}
-
-void Workers::Work() {
-  base::MutexLock lock(&mu_);
-  for (;;) {
-    while (tasks_.empty()) {
-      if (stopping_) return;
-      ++idle_;
-      changed_.wait(mu_);
-      --idle_;
+  {
+    base::MutexLock lock(&state_->mu);
+    if (state_->tasks.size() < state_->idle || state_->StartThread()) {
+      state_->tasks.push_back(std::move(task));
+      state_->changed.notify_one();
+      return;
     }
-    const std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
-    mu_.Unlock();
-    task();
-    mu_.Lock();
   }
+  task();
 }
 
 }  // namespace pytorch

@@ -3,15 +3,8 @@
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_WORKERS_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_WORKERS_H_
 
-#include <condition_variable>
-#include <cstddef>
-#include <deque>
 #include <functional>
-#include <thread>
-#include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "transport/base/mutex.h"
+#include <memory>
 
 namespace penstock {
 namespace pytorch {
@@ -22,23 +15,22 @@ namespace pytorch {
 // Thread-safe.
 class Workers {
  public:
-  Workers() = default;
+  Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
-  // Waits for all tasks. A task must not destroy its Workers.
+  // Waits for all tasks. A task may destroy its Workers: this task's own end is
+  // then not waited for.
   ~Workers();
 
+  // Runs the task on another thread. Runs the task here if the system starts no
+  // thread, so the caller must hold no lock that the task takes.
   void Run(std::function<void()> task);
 
  private:
-  void Work();
+  // Threads share it, because the last task may outlive the Workers.
+  struct State;
 
-  base::Mutex mu_;
-  std::condition_variable_any changed_;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  size_t idle_ ABSL_GUARDED_BY(mu_) = 0;
-  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace pytorch

@@ -1,6 +1,9 @@
 #include "frameworks/torch/task_queue.h"
 
+#include <sys/resource.h>
+
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -28,7 +31,7 @@ TEST(TaskQueueTest, TasksRunInTheirOrderOneAtATime) {
       if (i % 7 == 3) {
         rig.queue->RunHere([&] { order.push_back(i); });
       } else {
-        rig.queue->Add({[&, i] { order.push_back(i); }, {}});
+        rig.queue->Add([&, i] { order.push_back(i); });
       }
     }
   }
@@ -39,39 +42,23 @@ TEST(TaskQueueTest, TasksRunInTheirOrderOneAtATime) {
 TEST(TaskQueueTest, AThreadThatWaitsRunsTheTasksThatAreDue) {
   Rig rig;
   absl::Notification blocked, release;
-  // Takes the only thread of the workers that serves this queue.
-  rig.queue->Add({[] {},
-                  [&] {
-                    blocked.Notify();
-                    release.WaitForNotification();
-                  }});
+  // Keeps the only thread of the workers that serves this queue. The end of
+  // what a task holds delays no later task.
+  const auto block = [&](int*) {
+    blocked.Notify();
+    release.WaitForNotification();
+  };
+  rig.queue->Add([held = std::shared_ptr<int>(nullptr, block)] {});
   blocked.WaitForNotification();
   std::atomic<bool> done{false};
   std::thread::id ran_on;
-  rig.queue->Add({[&] {
-                    ran_on = std::this_thread::get_id();
-                    done = true;
-                  },
-                  {}});
+  rig.queue->Add([&] {
+    ran_on = std::this_thread::get_id();
+    done = true;
+  });
   rig.queue->WaitUntil([&] { return done.load(); });
   EXPECT_EQ(ran_on, std::this_thread::get_id());
   release.Notify();
-}
-
-TEST(TaskQueueTest, ACallbackMayWaitForALaterTask) {
-  Rig rig;
-  std::atomic<bool> later{false};
-  std::atomic<bool> called{false};
-  absl::Notification end;
-  rig.queue->Add({[] {},
-                  [&] {
-                    rig.queue->Add({[&] { later = true; }, {}});
-                    rig.queue->WaitUntil([&] { return later.load(); });
-                    rig.queue->RunHere([&] { called = true; });
-                    end.Notify();
-                  }});
-  end.WaitForNotification();
-  EXPECT_TRUE(called);
 }
 
 TEST(TaskQueueTest, ManyThreadsGetTheirTurns) {
@@ -83,11 +70,10 @@ TEST(TaskQueueTest, ManyThreadsGetTheirTurns) {
       for (int i = 0; i < 500; ++i) {
         std::atomic<bool> done{false};
         rig.queue->RunHere([&] { ++sum; });
-        rig.queue->Add({[&] {
-                          ++sum;
-                          done = true;
-                        },
-                        {}});
+        rig.queue->Add([&] {
+          ++sum;
+          done = true;
+        });
         rig.queue->WaitUntil([&] { return done.load(); });
       }
     });
@@ -107,6 +93,61 @@ TEST(WorkersTest, ATaskThatWaitsDelaysNoOther) {
   });
   workers.Run([&] { first.Notify(); });
   second.WaitForNotification();
+}
+
+TEST(WorkersTest, ATaskMayDestroyItsWorkers) {
+  auto workers = std::make_unique<Workers>();
+  absl::Notification other, end;
+  workers->Run([&] { other.WaitForNotification(); });
+  workers->Run([&] {
+    other.Notify();
+    workers.reset();
+    end.Notify();
+  });
+  end.WaitForNotification();
+}
+
+// Lets the system refuse new threads, for lack of memory for their stacks.
+class NoThreads {
+ public:
+  NoThreads() {
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 1;
+    setrlimit(RLIMIT_AS, &none);
+  }
+  ~NoThreads() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(WorkersTest, WithoutThreadsTheCallerRunsTheTask) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer itself needs memory for a thread";
+#endif
+  Rig rig;
+  const std::thread::id here = std::this_thread::get_id();
+  absl::Notification release;
+  bool ran_here = false;
+  std::thread::id queued_on;
+  {
+    const NoThreads limit;
+    // The first few may get stacks of earlier threads.
+    for (int i = 0; i < 100 && !ran_here; ++i) {
+      rig.workers.Run([&] {
+        if (std::this_thread::get_id() != here) {
+          release.WaitForNotification();
+        } else {
+          ran_here = true;
+        }
+      });
+    }
+    rig.queue->Add([&] { queued_on = std::this_thread::get_id(); });
+  }
+  EXPECT_TRUE(ran_here);
+  EXPECT_EQ(queued_on, here);
+  release.Notify();
 }
 
 }  // namespace
