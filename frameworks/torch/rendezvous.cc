@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,6 +32,31 @@ using collectives::Meeting;
 // invitation.
 constexpr char kVerdict[] = "verdict";
 constexpr char kInvitation[] = "invitation ";
+
+// Part of another board: the keys of one group.
+class Round final : public Board {
+ public:
+  Round(Board* board, int64_t number) : board_(board), number_(number) {}
+
+  absl::Status Set(const std::string& key, const std::string& value) override {
+    return board_->Set(KeyOf(key), value);
+  }
+  absl::StatusOr<int64_t> Count(const std::string& key) override {
+    return board_->Count(KeyOf(key));
+  }
+  absl::StatusOr<std::string> Get(const std::string& key,
+                                  absl::Duration timeout) override {
+    return board_->Get(KeyOf(key), timeout);
+  }
+
+ private:
+  std::string KeyOf(const std::string& key) const {
+    return absl::StrCat(key, ", round ", number_);
+  }
+
+  Board* const board_;
+  const int64_t number_;
+};
 
 std::string KeyOf(int rank) { return absl::StrCat("rank ", rank); }
 
@@ -133,7 +159,11 @@ absl::StatusOr<std::unique_ptr<Group>> FormGroup(
     return absl::InvalidArgumentError(
         absl::StrCat("rank is ", rank, ", expected 0 to ", options.ranks - 1));
   }
-  return rank == 0 ? Lead(board, options) : Join(board, rank, options);
+  // Another group has perhaps left its keys on the board.
+  const auto number = board->Count(absl::StrCat("groups of rank ", rank));
+  if (!number.ok()) return number.status();
+  Round round(board, *number);
+  return rank == 0 ? Lead(&round, options) : Join(&round, rank, options);
 }
 
 }  // namespace pytorch

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_RENDEZVOUS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -15,12 +16,14 @@
 namespace penstock {
 namespace pytorch {
 
-// A store that all ranks share, such as c10d's. Fresh for each group.
+// A store that all ranks share, such as c10d's.
 class Board {
  public:
   virtual ~Board() = default;
   virtual absl::Status Set(const std::string& key,
                            const std::string& value) = 0;
+  // Increases the counter of that name by 1, and returns the new value.
+  virtual absl::StatusOr<int64_t> Count(const std::string& key) = 0;
   // Waits until some rank has set the key.
   virtual absl::StatusOr<std::string> Get(const std::string& key,
                                           absl::Duration timeout) = 0;
@@ -30,7 +33,8 @@ class Board {
 // UNAVAILABLE, on all ranks, with the reason, if the ranks cannot form a group:
 // if one is on another host, in another network namespace or of another user.
 // Returns the board's error if the board fails. Blocks for at most
-// options.timeout for each rank.
+// options.timeout for each rank. The ranks may form several groups by one
+// board, one after another, if all of them try equally often.
 absl::StatusOr<std::unique_ptr<collectives::Group>> FormGroup(
     Board* board, int rank, const collectives::HostGroupOptions& options);
 

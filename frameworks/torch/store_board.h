@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TORCH_STORE_BOARD_H_
 #define PENSTOCK_FRAMEWORKS_TORCH_STORE_BOARD_H_
 
+#include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
@@ -29,6 +30,14 @@ class StoreBoard final : public Board {
       return Failed("set", key, error);
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> Count(const std::string& key) override {
+    try {
+      return store_->add(key, 1);
+    } catch (const std::exception& error) {
+      return Failed("add to", key, error);
+    }
   }
 
   absl::StatusOr<std::string> Get(const std::string& key,

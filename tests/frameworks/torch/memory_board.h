@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TESTS_FRAMEWORKS_TORCH_MEMORY_BOARD_H_
 #define PENSTOCK_TESTS_FRAMEWORKS_TORCH_MEMORY_BOARD_H_
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +32,11 @@ class MemoryBoard final : public Board {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<int64_t> Count(const std::string& key) override {
+    absl::MutexLock lock(&mu_);
+    return ++counters_[key];
+  }
+
   absl::StatusOr<std::string> Get(const std::string& key,
                                   absl::Duration timeout) override {
     absl::MutexLock lock(&mu_);
@@ -47,6 +53,7 @@ class MemoryBoard final : public Board {
  private:
   absl::Mutex mu_;
   std::map<std::string, std::string> values_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, int64_t> counters_ ABSL_GUARDED_BY(mu_);
 };
 
 // Forms a group of `ranks` threads, and calls `run` on each. Returns when all
