@@ -82,7 +82,10 @@ def _torch_impl(ctx):
         if not cache:
             cache = ctx.os.environ.get("HOME", "/root") + "/.cache"
         environment = cache + "/penstock/torch"
-    lib = ctx.path(environment + "/lib")
+        # tools/setup has been interrupted.
+        if not ctx.path(environment + "/installed").exists:
+            environment = ""
+    lib = ctx.path((environment or "/nonexistent") + "/lib")
     found = None
     for python in lib.readdir() if lib.exists else []:
         package = python.get_child("site-packages").get_child("torch")

@@ -52,6 +52,8 @@ std::shared_ptr<collectives::Group> Engine::group() {
 bool Engine::forked() const { return progress::ForkCount() != fork_count_; }
 
 void Engine::Abort() {
+  // A lock of the parent may be held for ever here.
+  if (forked()) return;
   const std::shared_ptr<collectives::Group> group = this->group();
   if (group != nullptr) group->Abort();
   if (mailbox_ != nullptr) {
