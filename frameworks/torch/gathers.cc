@@ -32,7 +32,7 @@ absl::Status AllGatherList(Group* group, const std::vector<at::Tensor>& outputs,
                            const at::Tensor& input) {
   const Elements elements = Moved(input);
   const Packed from(input);
-  const Flat to(outputs);
+  const Flat to(outputs, input);
   absl::Status status =
       group->AllGather(elements.dtype, from.data(), to.data(), elements.count);
   if (status.ok()) to.Unpack();
@@ -133,7 +133,7 @@ Backend::Work Backend::gather(TensorLists& outputs, Tensors& inputs,
                    return group->Gather(elements.dtype, from.data(), nullptr,
                                         elements.count, root);
                  }
-                 const Flat to(list);
+                 const Flat to(list, input);
                  absl::Status status =
                      group->Gather(elements.dtype, from.data(), to.data(),
                                    elements.count, root);
@@ -164,7 +164,7 @@ Backend::Work Backend::scatter(Tensors& outputs, TensorLists& inputs,
                    status = group->Scatter(elements.dtype, nullptr, to.data(),
                                            elements.count, root);
                  } else {
-                   const Flat from(list);
+                   const Flat from(list, output);
                    from.Pack();
                    status = group->Scatter(elements.dtype, from.data(),
                                            to.data(), elements.count, root);

@@ -1,6 +1,7 @@
 // Messages from rank to rank.
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -27,6 +28,16 @@ struct Held {
   const Packed packed;
 };
 
+// Returns what the function throws.
+std::exception_ptr ErrorIn(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
@@ -42,17 +53,18 @@ c10::intrusive_ptr<Operation> Backend::MakeMessage(OpType type,
 Mailbox::Done Backend::EndOf(const c10::intrusive_ptr<Operation>& operation,
                              const char* title,
                              std::function<void()> received) {
-  return
-      [operation, title, received = std::move(received),
-       workers = engine_->workers()](const absl::Status& status, int source) {
-        if (status.ok() && received) received();
-        operation->set_source(source);
-        operation->Finish(status.ok() ? nullptr : ErrorOf(title, status));
-        // Callbacks of the future may wait.
-        if (operation->has_future()) {
-          workers->Run([operation] { operation->CompleteFuture(); });
-        }
-      };
+  return [this, operation, title, received = std::move(received)](
+             const absl::Status& status, int source) {
+    std::exception_ptr error;
+    if (!status.ok()) {
+      error = ErrorOf(title, status);
+    } else if (received) {
+      error = ErrorIn(received);
+    }
+    operation->set_source(source);
+    operation->Finish(error);
+    CallBack(operation);
+  };
 }
 
 Backend::Work Backend::send(Tensors& tensors, int to, int tag) {

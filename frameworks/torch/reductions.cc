@@ -120,7 +120,7 @@ Backend::Work Backend::reduce_scatter(
   return Start(OpType::REDUCE_SCATTER, "penstock:reduce_scatter",
                options.asyncOp, inputs[0], outputs,
                [output, list = inputs[0], how](Group* group) {
-                 const Flat from(list);
+                 const Flat from(list, output);
                  from.Pack();
                  return ReduceScatter(group, output, from.data(), how);
                });

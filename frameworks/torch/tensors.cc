@@ -1,5 +1,6 @@
 #include "frameworks/torch/tensors.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -99,6 +100,21 @@ bool AreAdjacent(const std::vector<at::Tensor>& tensors) {
   return true;
 }
 
+bool OverlapsAny(const std::vector<at::Tensor>& tensors,
+                 const at::Tensor& other) {
+  return std::any_of(
+      tensors.begin(), tensors.end(),
+      [&](const at::Tensor& tensor) { return Overlap(tensor, other); });
+}
+
+// Copies, also on a thread without the modes of the caller's thread.
+void CopyTo(const at::Tensor& to, const at::Tensor& from) {
+  // A tensor of inference mode can be written in this mode only.
+  const c10::InferenceMode inference(to.is_inference());
+  const at::NoGradGuard no_grad;  // after the other, which sets the same
+  to.copy_(from);
+}
+
 }  // namespace
 
 Elements Moved(const at::Tensor& tensor) {
@@ -169,7 +185,12 @@ void CheckTimes(const char* operation, const at::Tensor& large,
 
 bool Overlap(const at::Tensor& a, const at::Tensor& b) {
   if (a.numel() == 0 || b.numel() == 0) return false;
-  return a.storage().is_alias_of(b.storage());
+  if (!IsPacked(a) || !IsPacked(b)) {
+    return a.storage().is_alias_of(b.storage());
+  }
+  const char* const begin_a = static_cast<const char*>(a.const_data_ptr());
+  const char* const begin_b = static_cast<const char*>(b.const_data_ptr());
+  return begin_a < begin_b + b.nbytes() && begin_b < begin_a + a.nbytes();
 }
 
 Packed::Packed(const at::Tensor& tensor)
@@ -181,12 +202,12 @@ Packed::Packed(const at::Tensor& tensor)
 
 void Packed::Unpack() const {
   if (packed_.is_same(tensor_)) return;
-  const at::NoGradGuard guard;
-  tensor_.copy_(packed_);
+  CopyTo(tensor_, packed_);
 }
 
-Flat::Flat(const std::vector<at::Tensor>& tensors)
-    : tensors_(tensors), in_place_(AreAdjacent(tensors)) {
+Flat::Flat(const std::vector<at::Tensor>& tensors, const at::Tensor& other)
+    : tensors_(tensors),
+      in_place_(AreAdjacent(tensors) && !OverlapsAny(tensors, other)) {
   flat_ = in_place_
               ? tensors[0]
               : at::empty(
@@ -202,14 +223,12 @@ at::Tensor Flat::Part(size_t index) const {
 
 void Flat::Pack() const {
   if (in_place_) return;
-  const at::NoGradGuard guard;
-  for (size_t i = 0; i < tensors_.size(); ++i) Part(i).copy_(tensors_[i]);
+  for (size_t i = 0; i < tensors_.size(); ++i) CopyTo(Part(i), tensors_[i]);
 }
 
 void Flat::Unpack() const {
   if (in_place_) return;
-  const at::NoGradGuard guard;
-  for (size_t i = 0; i < tensors_.size(); ++i) tensors_[i].copy_(Part(i));
+  for (size_t i = 0; i < tensors_.size(); ++i) CopyTo(tensors_[i], Part(i));
 }
 
 }  // namespace pytorch

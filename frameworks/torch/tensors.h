@@ -69,8 +69,9 @@ class Packed {
 // One tensor for the elements of equal tensors, concatenated.
 class Flat {
  public:
-  // Uses the tensors in place if they are adjacent.
-  explicit Flat(const std::vector<at::Tensor>& tensors);
+  // Uses the tensors in place if they are adjacent, and none overlaps `other`,
+  // which is the other side of the operation.
+  Flat(const std::vector<at::Tensor>& tensors, const at::Tensor& other);
 
   void* data() const { return flat_.data_ptr(); }
   // Copies from the tensors, and to them.

@@ -96,6 +96,40 @@ def futures():
     assert works[0].result()[0] is not None
 
 
+def chained_futures():
+    """Waits in callbacks for the futures of later operations."""
+    def second(future):
+        mean = future.value()[0] / dist.get_world_size()
+        later = dist.all_reduce(mean, async_op=True).get_future()
+        return later.wait()[0]
+
+    for i in range(5):
+        # The second operation's future is there before the callback runs.
+        works = [dist.all_reduce(torch.full((3,), float(i)), async_op=True)
+                 for _ in range(2)]
+        other = works[1].get_future()
+        chain = works[0].get_future().then(
+            lambda future: second(future) + other.wait()[0])
+        value = chain.wait()
+        assert value.tolist() == [2. * i * dist.get_world_size()] * 3, value
+
+
+def power_sgd():
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+    torch.manual_seed(1)
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.Linear(32, 8)))
+    model.register_comm_hook(
+        powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2),
+        powerSGD_hook.powerSGD_hook)
+    for _ in range(4):
+        model(torch.ones(2, 32) * (dist.get_rank() + 1)).sum().backward()
+    sums = [parameter.grad.sum() for parameter in model.parameters()]
+    gathered = [torch.empty(len(sums)) for _ in range(dist.get_world_size())]
+    dist.all_gather(gathered, torch.stack(sums))
+    assert torch.equal(gathered[0], gathered[1]), gathered
+
+
 def mismatch(first, second, text):
     function = (first, second)[dist.get_rank()]
     error = says(text, function)
@@ -152,6 +186,8 @@ def forked():
     if child == 0:
         try:
             says("the child of a fork", dist.barrier)
+            dist.distributed_c10d._get_default_group()._get_backend(
+                torch.device("cpu")).abort()
             dist.destroy_process_group()
             os._exit(0)
         finally:
@@ -207,6 +243,24 @@ def messages():
     dist.barrier()
 
 
+def receives_that_copy():
+    """Receives into tensors that are no arrays without gaps."""
+    for count in (3, 1 << 15):
+        if dist.get_rank() == 0:
+            dist.send(torch.arange(2. * count), 1)
+            dist.send(torch.ones(count), 1)
+            dist.send(torch.ones(count), 1)
+            continue
+        with torch.inference_mode():
+            value = torch.empty(2, count).t()
+        dist.recv(value, 0)
+        assert value.flatten().tolist() == list(range(2 * count)), value
+        # All elements are the same one.
+        says("single memory location", dist.recv,
+             torch.empty(1).expand(count), 0)
+        dist.recv(torch.empty(count), 0)
+
+
 def killed_sender():
     dist.barrier()
     if dist.get_rank() == 1:
@@ -215,6 +269,43 @@ def killed_sender():
     says("rank 1 has died", dist.recv, torch.ones(3), 1)
     assert time.monotonic() - begin < PROMISE
     says("rank 1 has died", dist.send, torch.ones(3), 1)
+
+
+def overlaps():
+    """Scatters and gathers where input and output are views of one tensor."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    count = 1 << 18
+    for block in range(size):
+        whole = torch.arange(float(size * count))
+        parts = list(whole.chunk(size))
+        wanted = parts[rank] * size
+        dist.reduce_scatter(parts[block], parts)
+        assert torch.equal(parts[block], wanted), (block, parts[block], wanted)
+
+        whole = torch.arange(float(size * count))
+        parts = list(whole.chunk(size))
+        wanted = parts[rank].clone()
+        dist.scatter(parts[block], parts if rank == 0 else None)
+        assert torch.equal(parts[block], wanted), (block, parts[block], wanted)
+
+        parts = list(torch.full((size * count,), float(rank)).chunk(size))
+        dist.all_gather(parts, parts[block])
+        for one, part in enumerate(parts):
+            assert torch.equal(part, torch.full((count,), float(one))), part
+
+
+def again():
+    """Forms groups with the store and the names of earlier ones."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    store = dist.distributed_c10d._get_default_store()
+    for _ in range(2):
+        dist.barrier()
+        dist.destroy_process_group()
+        dist.init_process_group("penstock", store=store, rank=rank,
+                                world_size=size, timeout=ranks.TIMEOUT)
+        value = torch.ones(3)
+        dist.all_reduce(value)
+        assert value.tolist() == [size] * 3, value
 
 
 LONELY_SCRIPT = """
@@ -240,6 +331,12 @@ class FaultsTest(unittest.TestCase):
     def test_callbacks_may_wait(self):
         ranks.run(2, futures)
 
+    def test_callbacks_may_wait_for_futures(self):
+        ranks.run(2, chained_futures)
+
+    def test_a_hook_of_ddp_that_waits_for_other_operations(self):
+        ranks.run(2, power_sgd)
+
     def test_mismatches_name_both_ranks(self):
         ranks.run(2, different_sizes)
         ranks.run(2, different_operations)
@@ -250,6 +347,9 @@ class FaultsTest(unittest.TestCase):
 
     def test_messages_arrive(self):
         ranks.run(3, messages)
+
+    def test_a_receive_that_cannot_copy_fails(self):
+        ranks.run(2, receives_that_copy)
 
     def test_a_sender_that_dies_is_named(self):
         ranks.run(2, killed_sender, may_die=[1])
@@ -265,6 +365,12 @@ class FaultsTest(unittest.TestCase):
 
     def test_the_group_has_its_properties(self):
         ranks.run(2, properties)
+
+    def test_inputs_and_outputs_may_be_views_of_one_tensor(self):
+        ranks.run(3, overlaps)
+
+    def test_groups_are_formed_again_in_the_same_store(self):
+        ranks.run(2, again)
 
     def test_a_rank_that_does_not_come_is_named(self):
         said = subprocess.run([sys.executable, "-c", LONELY_SCRIPT],
