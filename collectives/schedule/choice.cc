@@ -59,9 +59,10 @@ int HostsOf(const Question& question) {
       std::set<int>(question.hosts.begin(), question.hosts.end()).size());
 }
 
-double Time(const Cost& cost, const LinkCosts& link, int64_t element_size) {
-  return cost.steps * link.step_us +
-         cost.serial * static_cast<double>(element_size) * link.byte_us;
+double Time(const Cost& cost, const LinkCosts& link, const Question& question) {
+  const auto element_size = static_cast<double>(question.element_size);
+  return cost.steps * link.step_us + cost.serial * element_size * link.byte_us +
+         cost.reduced * element_size * question.reduce_byte_us;
 }
 
 // Returns the number of segments with the shortest estimate of a chain:
@@ -100,14 +101,14 @@ Estimate EstimateHierarchical(const Question& question, Plan plan) {
   plan.between_hosts = Algorithm::kRing;
   const Cost all = CostOf(plan);
   const Cost ring = CostOf(PlanOf(between, Algorithm::kRing));
-  const Cost inside = {all.steps - ring.steps, all.serial - ring.serial, 0};
+  const Cost inside = {all.steps - ring.steps, all.serial - ring.serial, 0,
+                       all.reduced - ring.reduced};
   Estimate best;
   for (const Algorithm algorithm : AlgorithmsOf(Operation::kAllReduce)) {
     if (algorithm == Algorithm::kHierarchical) continue;
-    const double time =
-        Time(inside, question.inside_host, question.element_size) +
-        Time(CostOf(PlanOf(between, algorithm)), question.between_hosts,
-             question.element_size);
+    const double time = Time(inside, question.inside_host, question) +
+                        Time(CostOf(PlanOf(between, algorithm)),
+                             question.between_hosts, question);
     plan.between_hosts = algorithm;
     if (best.plan.hosts.empty() || time < best.microseconds) {
       best = {plan, time};
@@ -127,7 +128,7 @@ Estimate EstimateOf(const Question& question, Algorithm algorithm) {
   if (algorithm == Algorithm::kChain) {
     plan.segments = SegmentsOf(question, link);
   }
-  return {plan, Time(CostOf(plan), link, question.element_size)};
+  return {plan, Time(CostOf(plan), link, question)};
 }
 
 std::string Text(const Estimate& estimate) {

@@ -29,6 +29,10 @@ inline constexpr LinkCosts kVerbs = {3, 1 / 12e3};
 // - TCP: half of a round trip with polling threads, and 10 Gb/s.
 inline constexpr LinkCosts kTcp = {15, 1 / 1.2e3};
 
+// The time to reduce a byte of a message: two operands and a result in a core's
+// caches. Assumed, for all types.
+inline constexpr double kReduceByteUs = 1 / 8e3;
+
 // The algorithms that a setting forces, by operation.
 using Overrides = std::map<Operation, Algorithm>;
 
@@ -47,6 +51,7 @@ struct Question {
   std::vector<int> hosts = {0};
   LinkCosts inside_host = kSharedMemory;
   LinkCosts between_hosts = kTcp;
+  double reduce_byte_us = kReduceByteUs;
 };
 
 struct Estimate {

@@ -16,7 +16,14 @@ int Levels(int ranks) {
 }
 
 Cost operator+(const Cost& a, const Cost& b) {
-  return {a.steps + b.steps, a.serial + b.serial, a.total + b.total};
+  return {a.steps + b.steps, a.serial + b.serial, a.total + b.total,
+          a.reduced + b.reduced};
+}
+
+// Returns the cost of a schedule in which each received element is reduced.
+Cost Reducing(Cost cost) {
+  cost.reduced = cost.serial;
+  return cost;
 }
 
 // Returns the cost of moving all blocks but one to or from each rank.
@@ -30,7 +37,8 @@ Cost RecursiveDoublingCost(int ranks, double count) {
   const int folded = ranks - power;
   const double steps = Levels(power) + (folded > 0 ? 2 : 0);
   return {steps, steps * count,
-          count * (1.0 * power * Levels(power) + 2.0 * folded)};
+          count * (1.0 * power * Levels(power) + 2.0 * folded),
+          count * (Levels(power) + (folded > 0 ? 1 : 0))};
 }
 
 Cost FlatAllReduceCost(Algorithm algorithm, int ranks, double count) {
@@ -39,7 +47,7 @@ Cost FlatAllReduceCost(Algorithm algorithm, int ranks, double count) {
   }
   const int steps = algorithm == Algorithm::kRing ? ranks - 1 : Levels(ranks);
   const Cost half = AllBlocks(steps, ranks, count);
-  return half + half;
+  return Reducing(half) + half;
 }
 
 Cost TreeCost(int ranks, double count) {
@@ -72,7 +80,7 @@ Cost HierarchicalCost(const Plan& plan) {
   for (const auto& [host, size] : sizes) largest = std::max(largest, size);
   const double levels = Levels(largest);
   const Cost inside = {2 * levels, 2 * levels * count,
-                       2 * count * (plan.ranks - hosts)};
+                       2 * count * (plan.ranks - hosts), levels * count};
   return inside + FlatAllReduceCost(plan.between_hosts, hosts, count);
 }
 
@@ -86,6 +94,21 @@ Cost BroadcastCost(const Plan& plan) {
          AllBlocks(Levels(plan.ranks), plan.ranks, count);
 }
 
+// The gather at the end reduces nothing.
+Cost ReduceCost(const Plan& plan) {
+  if (plan.algorithm != Algorithm::kScatterAllGather) {
+    return Reducing(BroadcastCost(plan));
+  }
+  const double count = static_cast<double>(plan.count);
+  return Reducing(AllBlocks(Levels(plan.ranks), plan.ranks, count)) +
+         ScatterCost(plan.ranks, count);
+}
+
+double BlockSteps(const Plan& plan) {
+  return plan.algorithm == Algorithm::kRing ? plan.ranks - 1
+                                            : Levels(plan.ranks);
+}
+
 }  // namespace
 
 Cost CostOf(const Plan& plan) {
@@ -97,13 +120,13 @@ Cost CostOf(const Plan& plan) {
                  ? HierarchicalCost(plan)
                  : FlatAllReduceCost(plan.algorithm, ranks, count);
     case Operation::kReduceScatter:
+      return Reducing(AllBlocks(BlockSteps(plan), ranks, count));
     case Operation::kAllGather:
-      return AllBlocks(
-          plan.algorithm == Algorithm::kRing ? ranks - 1 : Levels(ranks), ranks,
-          count);
+      return AllBlocks(BlockSteps(plan), ranks, count);
     case Operation::kBroadcast:
-    case Operation::kReduce:
       return BroadcastCost(plan);
+    case Operation::kReduce:
+      return ReduceCost(plan);
     case Operation::kGather:
     case Operation::kScatter:
       return ScatterCost(ranks, count);

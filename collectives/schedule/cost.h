@@ -17,10 +17,13 @@ struct Cost {
   double serial = 0;
   // The elements that all ranks send to others.
   double total = 0;
+  // The number of received elements that are reduced one after another.
+  double reduced = 0;
 };
 
-// Returns the cost of a plan that CheckPlan() accepts. For kHierarchical, steps
-// and serial are upper bounds if hosts have different numbers of ranks.
+// Returns the cost of a plan that CheckPlan() accepts. For kHierarchical,
+// steps, serial and reduced are upper bounds if hosts have different numbers of
+// ranks.
 Cost CostOf(const Plan& plan);
 
 }  // namespace penstock::collectives

@@ -139,9 +139,11 @@ void CheckCost(const Plan& plan, const Ran& ran) {
     // A block between hosts may have one element more than the mean.
     const double uneven = 2.0 * static_cast<double>(plan.hosts.size());
     EXPECT_LE(static_cast<double>(ran.serial), cost.serial + uneven);
+    EXPECT_LE(static_cast<double>(ran.reduced), cost.reduced + uneven);
   } else {
     EXPECT_EQ(static_cast<double>(ran.steps), cost.steps);
     EXPECT_EQ(static_cast<double>(ran.serial), cost.serial);
+    EXPECT_EQ(static_cast<double>(ran.reduced), cost.reduced);
   }
 }
 

@@ -25,11 +25,12 @@ struct Rank {
   size_t left = 0;  // actions of the step whose message has not moved
   std::vector<std::vector<Element>> received;
   // The times of the step's beginning and of its end, as far as is known, by
-  // steps and by elements.
+  // steps, by elements, and by reduced elements.
   int64_t step_begun = 0, step_ends = 0;
   int64_t serial_begun = 0, serial_ends = 0;
-  // The elements of the step. A rank sends, and receives, one by one.
-  int64_t sent = 0, got = 0;
+  int64_t reduced_begun = 0, reduced_ends = 0;
+  // The elements of the step. A rank sends, receives and reduces one by one.
+  int64_t sent = 0, got = 0, reduced = 0;
 };
 
 // Actions whose other side has not come yet, from one rank to another.
@@ -81,7 +82,7 @@ class Simulation {
     }
     at.left = at.end - at.begin;
     at.received.assign(at.left, {});
-    at.sent = at.got = 0;
+    at.sent = at.got = at.reduced = 0;
     CheckRanges(rank);
     if (!ran_.error.empty()) return;
     for (size_t i = at.begin, end = at.end; i < end; ++i) Post(rank, i);
@@ -145,6 +146,14 @@ class Simulation {
     const auto first = source.begin() + action.range.begin;
     receiver.received[receive - receiver.begin].assign(first, first + count);
     Count(from == to, count, &sender, &receiver);
+    if (receiver.schedule[receive].kind != Kind::kReceive) {
+      receiver.reduced += count;
+    }
+    receiver.reduced_ends =
+        std::max(receiver.reduced_ends,
+                 std::max(sender.reduced_begun, receiver.reduced_begun) +
+                     receiver.reduced);
+    sender.reduced_ends = std::max(sender.reduced_ends, sender.reduced_begun);
     // The sender and the receiver may be the same rank.
     const bool sender_done = --sender.left == 0;
     const bool receiver_done = --receiver.left == 0;
@@ -175,8 +184,10 @@ class Simulation {
     }
     at.step_begun = at.step_ends;
     at.serial_begun = at.serial_ends;
+    at.reduced_begun = at.reduced_ends;
     ran_.steps = std::max(ran_.steps, at.step_ends);
     ran_.serial = std::max(ran_.serial, at.serial_ends);
+    ran_.reduced = std::max(ran_.reduced, at.reduced_ends);
     ready_.push_back(rank);
   }
 

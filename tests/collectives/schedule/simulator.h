@@ -30,10 +30,12 @@ struct Ran {
   // Empty if all ranks ended. Otherwise names a rank, its step and the reason.
   std::string error;
   // Steps that follow one another, elements that cross a link one after
-  // another, and elements that all ranks send to others: as Cost.
+  // another, elements that all ranks send to others, and elements that are
+  // reduced one after another: as Cost.
   int64_t steps = 0;
   int64_t serial = 0;
   int64_t total = 0;
+  int64_t reduced = 0;
 };
 
 // Runs `plan` on the buffers of all ranks. `input` is the second buffer of
