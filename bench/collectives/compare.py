@@ -1,24 +1,36 @@
 #!/usr/bin/env python3
-"""Compares collectives.cc with torch's gloo, which run alternately.
+"""Compares collectives.cc with torch's gloo and with MPI, which run alternately.
 
-Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--rounds=3]
-                  [--ranks=2] [--operations=...] [--sizes=...] [--transport=host]
+Usage: compare.py PROGRAM [--python=PYTHON] [--torch-backend] [--pool] [--mpi]
+                  [--no-gloo] [--rounds=3] [--ranks=2] [--operations=...]
+                  [--sizes=...] [--transport=host]
 
 PROGRAM is bazel-bin/bench/collectives/collectives. PYTHON has torch. With
 --torch-backend, PYTHON also has penstock.torch, which takes turns with both.
+--pool adds a run of PROGRAM --pool. --mpi adds Open MPI and MPICH, as far as
+Debian's packages (libopenmpi-dev, openmpi-bin, libmpich-dev, mpich) are there.
 Prints for each operation and size the median of the runs' medians in
-microseconds, and how many times faster than gloo each is.
+microseconds, and how many times faster than the first library each is.
 """
 
 import argparse
 import collections
 import json
+import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 
-PYTORCH = pathlib.Path(__file__).resolve().parent / "pytorch.py"
+FOLDER = pathlib.Path(__file__).resolve().parent
+# How each MPI library starts the ranks of one host, as root and with more ranks
+# than cores.
+MPIRUN = {
+    "openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
+    "mpich": ["mpirun.mpich"],
+}
 
 
 def main():
@@ -32,42 +44,69 @@ def main():
     parser.add_argument("--sizes",
                         default="8,1024,65536,1048576,4194304,67108864")
     parser.add_argument("--transport", default="host")
+    parser.add_argument("--pool", action="store_true")
+    parser.add_argument("--mpi", action="store_true")
+    parser.add_argument("--no-gloo", action="store_true")
     options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        commands = commands_of(options, folder)
+        show(list(commands), run(commands, options.rounds))
+
+
+def commands_of(options, folder):
+    """Returns the command of each library. The first is the reference."""
     flags = [f"--{name}={getattr(options, name)}"
              for name in ("ranks", "operations", "sizes")]
-    pytorch = [options.python, str(PYTORCH)]
-    commands = {"penstock": [options.program,
-                             f"--transport={options.transport}"],
-                "gloo": pytorch + ["--backend=gloo"]}
+    own = [options.program, f"--transport={options.transport}"] + flags
+    pytorch = [options.python, str(FOLDER / "pytorch.py")]
+    commands = {}
+    if not options.no_gloo:
+        commands["gloo"] = pytorch + ["--backend=gloo"] + flags
+    if options.mpi:
+        for library in MPIRUN:
+            if shutil.which(f"mpicc.{library}"):
+                commands[library] = mpi_command(library, options, folder)
+    commands["penstock"] = own
+    if options.pool:
+        commands["penstock --pool"] = own + ["--pool"]
     if options.torch_backend:
-        commands["penstock.torch"] = pytorch + ["--backend=penstock"]
-    show(commands, run(commands, flags, options.rounds))
+        commands["penstock.torch"] = pytorch + ["--backend=penstock"] + flags
+    return commands
 
 
-def run(commands, flags, rounds):
+def mpi_command(library, options, folder):
+    """Compiles mpi.c, and returns the command that runs it."""
+    program = os.path.join(folder, library)
+    subprocess.run([f"mpicc.{library}", "-O2", "-Wall", "-o", program,
+                    str(FOLDER / "mpi.c")], check=True)
+    return MPIRUN[library] + ["-n", options.ranks, program, library,
+                              options.operations, options.sizes]
+
+
+def run(commands, rounds):
     """Returns the times of each library, by operation and bytes."""
     times = collections.defaultdict(lambda: collections.defaultdict(list))
     for _ in range(rounds):
-        for command in commands.values():
-            said = subprocess.run(command + flags, check=True, text=True,
+        for library, command in commands.items():
+            said = subprocess.run(command, check=True, text=True,
                                   stdout=subprocess.PIPE).stdout
             for row in map(json.loads, said.splitlines()):
-                times[row["operation"], row["bytes"]][row["library"]].append(
+                times[row["operation"], row["bytes"]][library].append(
                     row["p50_us"])
     return times
 
 
 def show(libraries, times):
-    ours = [library for library in libraries if library != "gloo"]
-    print(f"{'operation':12} {'bytes':>10} {'gloo':>12}"
-          + "".join(f" {library:>14} {'ratio':>7}" for library in ours))
+    reference, *others = libraries
+    print(f"{'operation':12} {'bytes':>10} {reference:>12}"
+          + "".join(f" {library:>15} {'ratio':>7}" for library in others))
     for (operation, size), found in times.items():
         p50 = {library: statistics.median(found[library])
                for library in libraries}
-        print(f"{operation:12} {size:10} {p50['gloo']:12.2f}"
-              + "".join(f" {p50[library]:14.2f} "
-                        f"{p50['gloo'] / p50[library]:7.1f}"
-                        for library in ours))
+        print(f"{operation:12} {size:10} {p50[reference]:12.2f}"
+              + "".join(f" {p50[library]:15.2f} "
+                        f"{p50[reference] / p50[library]:7.1f}"
+                        for library in others))
 
 
 if __name__ == "__main__":

@@ -56,11 +56,12 @@ static void Measure(const char* library, const char* operation,
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (rank != 0) return;
   qsort(times, rounds, sizeof times[0], CompareTimes);
-  printf("{\"library\": \"%s\", \"operation\": \"%s\", \"ranks\": %d, "
-         "\"bytes\": %lld, \"p50_us\": %.2f, \"p99_us\": %.2f, "
-         "\"rounds\": %d}\n",
-         library, operation, ranks, bytes, times[rounds / 2],
-         times[(long long)rounds * 99 / 100], rounds);
+  printf(
+      "{\"library\": \"%s\", \"operation\": \"%s\", \"ranks\": %d, "
+      "\"bytes\": %lld, \"p50_us\": %.2f, \"p99_us\": %.2f, "
+      "\"rounds\": %d}\n",
+      library, operation, ranks, bytes, times[rounds / 2],
+      times[(long long)rounds * 99 / 100], rounds);
   fflush(stdout);
 }
 

@@ -5,6 +5,7 @@ gloo."""
 import json
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -19,8 +20,8 @@ echo "{\"library\": \"%s\", \"bytes\": 8, \"operation\": \"all_reduce\", \
 """
 
 
-def output(*command):
-    return subprocess.run(command, check=True, text=True,
+def output(*command, env=None):
+    return subprocess.run(command, check=True, text=True, env=env,
                           stdout=subprocess.PIPE).stdout
 
 
@@ -65,6 +66,22 @@ class CollectivesTest(unittest.TestCase):
         self.assertEqual(table.splitlines()[1].split(),
                          ["all_reduce", "8", "7.00", "2.00", "3.5", "3.50",
                           "2.0"])
+
+    def test_the_comparison_compiles_and_runs_mpi(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("penstock", FAKE % ("penstock", 2)),
+                               ("mpirun.mpich", FAKE % ("mpich", 3)),
+                               ("mpicc.mpich", "#!/bin/sh\necho > $4\n")):
+                fake = pathlib.Path(folder, name)
+                fake.write_text(text)
+                fake.chmod(0o755)
+            table = output(sys.executable, "bench/collectives/compare.py",
+                           f"{folder}/penstock", "--mpi", "--no-gloo", "--pool",
+                           env={"PATH": folder})
+        head, row = table.splitlines()
+        self.assertIn("mpich", head)
+        self.assertEqual(row.split()[-5:], ["3.00", "2.00", "1.5", "2.00",
+                                            "1.5"])
 
 
 if __name__ == "__main__":
