@@ -73,12 +73,12 @@ void Servers::LosePower(unsigned seed) {
 void Servers::LoseFolder() { main_ = std::make_shared<Folder>(); }
 
 absl::StatusOr<checkpoint::Manifest> Servers::ManifestOf(const CutId& cut) {
-  absl::MutexLock lock(&main_->mu);
-  auto manifest = checkpoint::ReadManifest(&main_->files, cut.step);
-  if (manifest.ok() && manifest->attempt.id != cut.id) {
-    return absl::NotFoundError("another cut of this step");
+  for (const auto& folder : {main_, other_}) {
+    absl::MutexLock lock(&folder->mu);
+    auto manifest = checkpoint::ReadManifest(&folder->files, cut.step);
+    if (manifest.ok() && manifest->attempt.id == cut.id) return manifest;
   }
-  return manifest;
+  return absl::NotFoundError("no folder has this cut");
 }
 
 bool Servers::IsInMainFolder(size_t server) const {

@@ -58,8 +58,6 @@ void Witness::NoteBegun(const Letter& letter,
   if (attempt.running()) return;  // the caller waits for another one
   Observe();  // a worker that attaches again may have defined the training
   if (!attempt.committed()) return ledger_->OnBegun(CutOf(attempt), run);
-  // The clocks of cuts in other folders are not known.
-  if (!servers_->IsInMainFolder(letter.server)) return;
   if (settled != nullptr) {
     blame_(ledger_->CheckHas(CutOf(attempt), *settled));
   }
@@ -72,9 +70,11 @@ void Witness::NoteCommit(const Letter& letter) {
   }
   const CutId cut = CutOf(commit.attempt());
   CutRecord* const record = ledger_->FindCut(cut);
-  if (record == nullptr || !servers_->IsInMainFolder(letter.server)) return;
+  if (record == nullptr) return;
+  const bool is_in_main = servers_->IsInMainFolder(letter.server);
   const auto manifest = servers_->ManifestOf(cut);
   if (!manifest.ok()) {
+    if (!is_in_main) return;  // the folder may be lost
     return blame_(
         {absl::StrCat("the committed cut of step ", cut.step,
                       " has no manifest: ", manifest.status().message())});
@@ -82,7 +82,7 @@ void Witness::NoteCommit(const Letter& letter) {
   ++checkpoints_;
   say_(absl::StrCat("cut of step ", cut.step, " is committed"));
   record->clocks = manifest->cut;
-  newest_ = cut;
+  if (is_in_main) newest_ = cut;
   committed_[commit.view().run()] = cut;
   blame_(ledger_->CheckCut(cut));
 }
