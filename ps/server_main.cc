@@ -211,7 +211,7 @@ absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
   options.checkpoint.keep = flags.keep_checkpoints;
   options.channels = *std::move(channels);
   options.failed = [writer](const absl::Status& status) {
-    writer->GiveUp({}, status.message());
+    writer->RecordFailure(status.message());
   };
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);

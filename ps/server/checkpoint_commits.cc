@@ -97,41 +97,38 @@ CheckpointClocks ToRecords(const std::vector<RankClock>& clocks) {
 }
 
 absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
-    bool incremental, size_t keep, const absl::optional<Clocks>& of_all,
-    bool has_waited) {
+    const CheckpointRequest& request) {
   absl::MutexLock lock(&mu_);
-  const auto applied = server_->AppliedClocks();
+  const auto applied = server_->AppliedClocks(request.view);
   if (!applied.ok()) return applied.status();
-  const auto training = server_->training();
-  // A new run replaces the present one just now.
-  if (training == nullptr) return Refused("this server has no model");
-  absl::Status status = Prepare(*training);
+  const auto found = server_->TrainingOf(request.view);
+  if (!found.ok()) return found.status();
+  const Server::Training& training = **found;
+  absl::Status status = Prepare(training);
   if (!status.ok()) return status;
   if (attempt_.has_value() && turn_.IsTaken(base::SteadyNow())) {
     return Begun{Begun::State::kRunning, *attempt_};
   }
   if (attempt_.has_value() && !turn_.HasEnded()) {
-    Log(health_.Failed(
-        absl::StrCat(StepFolder(attempt_->step), ": its caller is silent"),
-        base::SteadyNow()));
+    RecordFailure(
+        absl::StrCat(StepFolder(attempt_->step), ": its caller is silent"));
   }
   EndAttempt();
   const Clocks clocks = ToRecords(*applied);
   const uint64_t newest = newest_.attempt.step;
   const bool is_lost = IsNewestLost();
   if (newest > 0 && !is_lost &&
-      HasAll(newest_clocks_, of_all.value_or(clocks))) {
-    if (has_waited) return newest_;
+      HasAll(newest_clocks_, request.clocks.value_or(clocks))) {
+    if (request.has_waited) return newest_;
     return absl::AlreadyExistsError(
         absl::StrCat("checkpoint: no step was taken since ", StepFolder(newest),
                      ", which has everything"));
   }
   const bool has_base =
-      incremental && has_committed_ && !is_lost && IsGoodBase(newest);
-  auto begun =
-      BeginNext(*training, clocks,
-                has_base ? absl::make_optional(newest) : absl::nullopt);
-  if (begun.ok()) keep_ = keep;
+      request.incremental && has_committed_ && !is_lost && IsGoodBase(newest);
+  auto begun = BeginNext(
+      training, clocks, has_base ? absl::make_optional(newest) : absl::nullopt);
+  if (begun.ok()) keep_ = request.keep;
   return begun;
 }
 
@@ -151,7 +148,7 @@ absl::Status CheckpointCommits::Prepare(const Server::Training& training) {
         "server has locked the folder again");
   }
   if (has_gone_on_) return absl::OkStatus();
-  status = GoOnFromRestored();
+  status = GoOnFrom(training.cut);
   has_gone_on_ = status.ok();
   return status;
 }
@@ -204,7 +201,8 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::BeginNext(
     begun = repository_->Begin(*wanted);
   }
   if (!begun.ok()) return begun.status();
-  attempt_ = {begun->step, begun->id, wanted->base_step};
+  const View view = {training.run, training.tables->placement().epoch()};
+  attempt_ = {view, begun->step, begun->id, wanted->base_step};
   turn_.Begin(begun->id, base::SteadyNow());
   return Begun{Begun::State::kBegun, *attempt_};
 }
@@ -214,9 +212,11 @@ absl::Status CheckpointCommits::Renew(const Attempt& attempt) {
   return NotCurrent(attempt);
 }
 
-void CheckpointCommits::GiveUp(const Attempt& attempt,
-                               absl::string_view failure) {
-  if (!failure.empty()) Log(health_.Failed(failure, base::SteadyNow()));
+void CheckpointCommits::RecordFailure(absl::string_view why) {
+  Log(health_.Failed(why, base::SteadyNow()));
+}
+
+void CheckpointCommits::GiveUp(const Attempt& attempt) {
   absl::MutexLock lock(&mu_);
   if (attempt_.has_value() && attempt_->id == attempt.id) EndAttempt();
 }
@@ -253,9 +253,9 @@ absl::Status CheckpointCommits::Open() {
   return absl::OkStatus();
 }
 
-absl::Status CheckpointCommits::GoOnFromRestored() {
-  const uint64_t restored = server_->report().restored_step;
-  if (restored > 0) {
+absl::Status CheckpointCommits::GoOnFrom(const absl::optional<CutId>& cut) {
+  if (cut.has_value()) {
+    const uint64_t restored = cut->step;
     const auto manifest = checkpoint::ReadManifest(files_, restored);
     if (!manifest.ok() && !absl::IsNotFound(manifest.status())) {
       return manifest.status();
@@ -297,7 +297,7 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
   wanted.step = std::max(Highest(clocks), newest_.attempt.step + 1);
   wanted.model = *std::move(model);
   wanted.run = training.run;
-  wanted.earlier_runs = EarlierRuns(server_->restored());
+  wanted.earlier_runs = EarlierRuns(training.cut);
   wanted.servers = tables.placement().servers();
   wanted.placement_epoch = tables.placement().epoch();
   wanted.shards = tables.placement().servers().size();
@@ -309,6 +309,8 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
 absl::StatusOr<std::vector<uint64_t>> CheckpointCommits::Commit(
     const Attempt& attempt, const std::vector<CheckpointShard>& shards) {
   absl::MutexLock lock(&mu_);
+  absl::Status ours = server_->TrainingOf(attempt.view).status();
+  if (!ours.ok()) return ours;
   if (!attempt_.has_value() || attempt_->step != attempt.step ||
       attempt_->id != attempt.id) {
     return NotCurrent(attempt);

@@ -28,6 +28,7 @@
 namespace penstock::ps {
 
 struct CheckpointAttempt {
+  View view;  // the training that the checkpoint is of
   uint64_t step = 0;
   uint64_t id = 0;
   absl::optional<uint64_t> base_step;  // nullopt: a full checkpoint
@@ -50,6 +51,18 @@ struct CheckpointShard {
 };
 
 using CheckpointClocks = std::vector<checkpoint::WorkerClock>;
+
+struct CheckpointRequest {
+  View view;                 // the training that the checkpoint is of
+  bool incremental = false;  // if there is an undamaged base
+  // The number of the newest checkpoints to keep. 0: removes none.
+  size_t keep = 0;
+  // The highest clocks of all servers, so that a push that counted at any
+  // server allows a new checkpoint. nullopt: this is the only server.
+  absl::optional<CheckpointClocks> clocks;
+  // True if the caller got kRunning before.
+  bool has_waited = false;
+};
 
 // Begins and commits the checkpoints of a training. A checkpoint takes three
 // steps:
@@ -93,29 +106,22 @@ class CheckpointCommits {
   // FAILED_PRECONDITION if another process has locked the folder.
   absl::Status Claim() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins a checkpoint, unless another caller has its turn. Begins an
-  // incremental checkpoint if `incremental` is true and there is an undamaged
-  // base; else a full one. Reads every byte of the base, unless Options permit
-  // no time for it. Commit() will remove all but the newest `keep` checkpoints;
-  // 0: removes none. The first call sets aside the checkpoints newer than the
-  // restored one.
+  // Begins a checkpoint, unless another caller has its turn. Reads every byte
+  // of the base of an incremental one, unless Options permit no time for it.
+  // The first call sets aside the checkpoints newer than the restored one.
   //
   // The step of the checkpoint is the highest applied clock. If only workers
   // with lower clocks have pushed, the step is the last checkpoint's plus one.
   //
-  // `clocks` are the highest clocks of all servers, so that a push that counted
-  // at any server allows a new checkpoint. nullopt: this is the only server.
-  // `has_waited` is true if the caller got kRunning before: returns kCommitted
-  // instead of ALREADY_EXISTS.
-  //
+  // Returns kCommitted instead of ALREADY_EXISTS to a caller that has waited.
   // Fails with:
+  //   DATA_LOSS, ABORTED   the server has not, or no more, the training
   //   FAILED_PRECONDITION  this is not server 0; another process has locked the
   //                        folder; the folder has another training, or has lost
   //                        its checkpoints
   //   ALREADY_EXISTS       no step was taken since the last checkpoint
-  absl::StatusOr<Begun> Begin(bool incremental, size_t keep,
-                              const absl::optional<Clocks>& clocks,
-                              bool has_waited) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::StatusOr<Begun> Begin(const CheckpointRequest& request)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Renews the turn of the caller that began `attempt`. Does not block. Returns
   // ABORTED if the attempt is not the current one.
@@ -126,14 +132,16 @@ class CheckpointCommits {
   // current one.
   void EndTurn(const Attempt& attempt) { turn_.End(attempt.id); }
 
+  // Records a failed checkpoint, and logs the reason. Does not block on a disk.
+  void RecordFailure(absl::string_view why);
+
   // Ends an attempt that its caller does not finish, and removes its files.
-  // Ignores an attempt that is not the current one. If `failure` is not empty,
-  // records a failed checkpoint, and logs the reason.
-  void GiveUp(const Attempt& attempt, absl::string_view failure)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Ignores an attempt that is not the current one.
+  void GiveUp(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Commits the attempt, with the shards of all servers. Returns the steps of
-  // the removed checkpoints. Returns ABORTED if the attempt was given up.
+  // the removed checkpoints. Returns ABORTED if the attempt was given up, or if
+  // the server has another run by now.
   // Returns DATA_LOSS, and gives the attempt up, if a shard is missing.
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<CheckpointShard>& shards)
@@ -147,7 +155,8 @@ class CheckpointCommits {
   void BeginRun(uint64_t run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Prepare(const Server::Training& training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status GoOnFromRestored() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status GoOnFrom(const absl::optional<CutId>& cut)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsNewestLost() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsGoodBase(uint64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Begun> BeginNext(const Server::Training& training,
@@ -173,7 +182,7 @@ class CheckpointCommits {
   // Null until Claim() or the first Begin(), and at servers other than 0.
   std::unique_ptr<checkpoint::Repository> repository_ ABSL_GUARDED_BY(mu_);
   uint64_t run_ ABSL_GUARDED_BY(mu_) = 0;  // of the members below
-  // True once GoOnFromRestored() has succeeded.
+  // True once GoOnFrom() has succeeded.
   bool has_gone_on_ ABSL_GUARDED_BY(mu_) = false;
   absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
   size_t keep_ ABSL_GUARDED_BY(mu_) = 0;

@@ -38,16 +38,17 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
     const Attempt& attempt, absl::optional<CutPoint> cut,
     Cancellation* cancellation) {
   absl::MutexLock lock(&mu_);
-  const Training training = server_->training();
-  if (training == nullptr) return Refused("this server has no model");
+  const auto training = server_->TrainingOf(attempt.view);
+  if (!training.ok()) return training.status();
   // The tables of an earlier run are gone.
-  if (std::exchange(run_, training->run) != training->run) written_.clear();
+  const uint64_t run = attempt.view.run;
+  if (std::exchange(run_, run) != run) written_.clear();
   progress_.done = 0;
-  Tables& tables = *training->tables;
+  Tables& tables = *(*training)->tables;
   auto base = FindBase(attempt, &tables);
   if (!base.ok()) return base.status();
-  auto snapshot =
-      TakeSnapshot(std::move(cut), SparseOptions(tables, *base), cancellation);
+  auto snapshot = TakeSnapshot(attempt.view, std::move(cut),
+                               SparseOptions(tables, *base), cancellation);
   if (!snapshot.ok()) return snapshot.status();
   Written written;
   written.attempt = {attempt.step, attempt.id};
@@ -57,8 +58,8 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   for (const ModelSnapshot::Sparse& table : snapshot->tables) {
     written.epochs.push_back(table.rows->epoch());
   }
-  auto shard =
-      WriteShard(attempt, *training, *base, *std::move(snapshot), cancellation);
+  auto shard = WriteShard(attempt, **training, *base, *std::move(snapshot),
+                          cancellation);
   if (!shard.ok()) return shard.status();
   written_.push_back(std::move(written));
   if (written_.size() > kMostBases) written_.pop_front();
@@ -112,10 +113,10 @@ SparseSnapshotOptions CheckpointWriter::SparseOptions(
 }
 
 absl::StatusOr<ModelSnapshot> CheckpointWriter::TakeSnapshot(
-    absl::optional<CutPoint> cut, const SparseSnapshotOptions& sparse,
-    Cancellation* cancellation) const {
+    const View& view, absl::optional<CutPoint> cut,
+    const SparseSnapshotOptions& sparse, Cancellation* cancellation) const {
   return server_->TakeSnapshot(
-      std::move(cut), sparse, options_.max_wait, [&](uint64_t ticket) {
+      view, std::move(cut), sparse, options_.max_wait, [&](uint64_t ticket) {
         if (cancellation == nullptr) return;
         cancellation->EndWaitWith(
             [server = server_, ticket] { server->Cancel(ticket); });

@@ -67,24 +67,22 @@ class CheckpointWriter {
 
   // Claims the folder; see CheckpointCommits.
   absl::Status Claim() { return commits_.Claim(); }
-  absl::StatusOr<Begun> Begin(bool incremental, size_t keep,
-                              const absl::optional<Clocks>& clocks = {},
-                              bool has_waited = false) {
-    return commits_.Begin(incremental, keep, clocks, has_waited);
+  absl::StatusOr<Begun> Begin(const CheckpointRequest& request) {
+    return commits_.Begin(request);
   }
   absl::Status Renew(const Attempt& attempt) { return commits_.Renew(attempt); }
   void EndTurn(const Attempt& attempt) { commits_.EndTurn(attempt); }
-  void GiveUp(const Attempt& attempt, absl::string_view failure = "") {
-    commits_.GiveUp(attempt, failure);
-  }
+  void RecordFailure(absl::string_view why) { commits_.RecordFailure(why); }
+  void GiveUp(const Attempt& attempt) { commits_.GiveUp(attempt); }
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<Shard>& shards) {
     return commits_.Commit(attempt, shards);
   }
   const CheckpointHealth& health() const { return commits_.health(); }
 
-  // Writes this server's shard; see Server::TakeSnapshot() for `cut`. Fails
-  // with:
+  // Writes this server's shard of the attempt's training; see
+  // Server::TakeSnapshot() for `cut`. Fails with:
+  //   DATA_LOSS, ABORTED   this server has not, or no more, the training
   //   NOT_FOUND            this server lacks the base: begin a full checkpoint
   //   OUT_OF_RANGE         the server is past the cut
   //   DEADLINE_EXCEEDED    the server did not reach the cut in time
@@ -104,7 +102,6 @@ class CheckpointWriter {
     PartSteps part_steps;
     std::vector<uint32_t> epochs;  // by place in LocalModel::rows()
   };
-  using Training = std::shared_ptr<const Server::Training>;
 
   absl::StatusOr<const Written*> FindBase(const Attempt& attempt,
                                           Tables* tables)
@@ -112,8 +109,8 @@ class CheckpointWriter {
   SparseSnapshotOptions SparseOptions(const Tables& tables,
                                       const Written* base) const;
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      absl::optional<CutPoint> cut, const SparseSnapshotOptions& sparse,
-      Cancellation* cancellation) const;
+      const View& view, absl::optional<CutPoint> cut,
+      const SparseSnapshotOptions& sparse, Cancellation* cancellation) const;
   absl::StatusOr<Shard> WriteShard(const Attempt& attempt,
                                    const Server::Training& training,
                                    const Written* base, ModelSnapshot snapshot,

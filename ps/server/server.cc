@@ -63,11 +63,6 @@ void Server::ExpireReady() {
   for (const auto& callback : due) callback();
 }
 
-absl::Status Server::CheckView(const View& view) const {
-  absl::MutexLock lock(&mu_);
-  return CheckViewLocked(view);
-}
-
 absl::Status Server::CheckRunLocked(uint64_t run) const {
   if (state_ == State::kDraining) return Draining();
   if (training_ == nullptr) return HasNoModel(run);
@@ -116,21 +111,25 @@ Server::ExchangePtr Server::ExchangeOf(uint64_t run) const {
   return is_other ? nullptr : exchange_;
 }
 
-absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
-  ExchangePtr exchange;
-  {
-    absl::MutexLock lock(&mu_);
-    absl::Status status = CheckHasValuesLocked();
-    if (!status.ok()) return status;
-    exchange = exchange_;
-  }
-  absl::Status status = exchange->failure();
+absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks(
+    const View& view) const {
+  const auto serving = Serving(view);
+  if (!serving.ok()) return serving.status();
+  absl::Status status = (*serving)->failure();
   if (!status.ok()) return status;
-  return exchange->StateOfApplied().clocks;
+  return (*serving)->StateOfApplied().clocks;
 }
 
 std::shared_ptr<const Server::Training> Server::training() const {
   absl::MutexLock lock(&mu_);
+  return training_;
+}
+
+absl::StatusOr<std::shared_ptr<const Server::Training>> Server::TrainingOf(
+    const View& view) const {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = CheckViewLocked(view);
+  if (!status.ok()) return status;
   return training_;
 }
 
@@ -141,7 +140,7 @@ bool Server::has_values() const {
 
 absl::optional<CutId> Server::restored() const {
   absl::MutexLock lock(&mu_);
-  return cut_;
+  return training_ == nullptr ? absl::nullopt : training_->cut;
 }
 
 uint64_t Server::AwaitValues(ReadyCallback callback) {
@@ -250,23 +249,18 @@ absl::StatusOr<HeldSteps> Server::HoldSteps(const View& view) {
   return (*serving)->Hold();
 }
 
-void Server::ReleaseSteps() {
-  if (const ExchangePtr ours = exchange()) ours->Release();
+void Server::ReleaseSteps(const View& view) {
+  if (const auto serving = Serving(view); serving.ok()) (*serving)->Release();
 }
 
 absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
-    absl::optional<CutPoint> cut, const SparseSnapshotOptions& options,
-    absl::Duration timeout,
+    const View& view, absl::optional<CutPoint> cut,
+    const SparseSnapshotOptions& options, absl::Duration timeout,
     const std::function<void(uint64_t ticket)>& on_wait) {
-  ExchangePtr serving;
-  {
-    absl::MutexLock lock(&mu_);
-    absl::Status status = CheckHasValuesLocked();
-    if (!status.ok()) return status;
-    serving = exchange_;
-  }
-  return serving->TakeSnapshot(next_ticket_++, std::move(cut), options, timeout,
-                               on_wait);
+  const auto serving = Serving(view);
+  if (!serving.ok()) return serving.status();
+  return (*serving)->TakeSnapshot(next_ticket_++, std::move(cut), options,
+                                  timeout, on_wait);
 }
 
 void Server::Drain() {
@@ -299,9 +293,9 @@ ServerReport Server::report() const {
     absl::MutexLock lock(&mu_);
     training = training_;
     exchange = exchange_;
-    if (cut_.has_value()) report.restored_step = cut_->step;
   }
   if (training == nullptr) return report;
+  if (training->cut.has_value()) report.restored_step = training->cut->step;
   exchange->Report(&report);
   report.run = training->run;
   report.epoch = training->tables->placement().epoch();

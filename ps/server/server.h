@@ -111,17 +111,18 @@ class Server {
   //   or the error of a restore
   absl::StatusOr<Defined> Define(const Definition& definition);
 
-  // Checks that `view` is of the run and the epoch of this server. Returns an
-  // error as in ps.proto if not.
-  absl::Status CheckView(const View& view) const;
   // Returns the clocks of all ranks, without the pushes that are not applied.
-  // Fails as a pull does if the server is not serving.
-  absl::StatusOr<std::vector<RankClock>> AppliedClocks() const;
+  // Fails as a pull does if the server is not serving `view`.
+  absl::StatusOr<std::vector<RankClock>> AppliedClocks(const View& view) const;
   // Returns a random number that changes when the server loses its values: at
   // each start, and when Define() abandons a run.
   uint64_t instance() const { return instance_; }
   // Returns the training; null before Define().
   std::shared_ptr<const Training> training() const;
+  // Returns the training if it has the run and the epoch of `view`; otherwise
+  // an error as in ps.proto.
+  absl::StatusOr<std::shared_ptr<const Training>> TrainingOf(
+      const View& view) const;
   bool has_values() const;
   // Returns the restored cut; nullopt: none.
   absl::optional<CutId> restored() const;
@@ -166,19 +167,20 @@ class Server {
   // ends with TakeSnapshot(), ReleaseSteps(), or after
   // CutSnapshots::kHoldLimit. Ends the waiting snapshots with ABORTED.
   absl::StatusOr<HeldSteps> HoldSteps(const View& view);
-  void ReleaseSteps();
+  void ReleaseSteps(const View& view);
   // Returns the values at `cut`. A nullopt means the first cut that this server
   // can reach. Blocks until all pushes before the cut are applied; applies no
   // push after the cut. Calls `on_wait` with a ticket for Cancel() first. Fails
   // with:
+  //   INVALID_ARGUMENT     the servers of `view` cannot choose this cut
   //   OUT_OF_RANGE         the server is past the cut
   //   DEADLINE_EXCEEDED    the cut is not reached within `timeout`
   //   ABORTED              HoldSteps() was called again
   //   RESOURCE_EXHAUSTED,  as sparse::Table::BeginSnapshot() does
   //   FAILED_PRECONDITION
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
-      absl::optional<CutPoint> cut, const SparseSnapshotOptions& options,
-      absl::Duration timeout,
+      const View& view, absl::optional<CutPoint> cut,
+      const SparseSnapshotOptions& options, absl::Duration timeout,
       const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
   // Ends every wait, and refuses later calls. Still finishes a step that is
@@ -205,7 +207,6 @@ class Server {
   absl::StatusOr<Defined> DefineAnew(const Definition& definition)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(define_mu_) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Begin(std::shared_ptr<Training> training,
-                     const absl::optional<CutId>& cut,
                      const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeReadyLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndReadyLocked(const absl::Status& status, Due* due)
@@ -244,7 +245,6 @@ class Server {
   State state_ ABSL_GUARDED_BY(mu_) = State::kEmpty;
   std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
   ExchangePtr exchange_ ABSL_GUARDED_BY(mu_);
-  absl::optional<CutId> cut_ ABSL_GUARDED_BY(mu_);  // restored
   // The waiting calls, by ticket. This is also the order of the deadlines,
   // because all calls have the same timeout.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);

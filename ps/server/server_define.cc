@@ -122,7 +122,7 @@ absl::StatusOr<Server::Defined> Server::DefineAnew(
     if (!found.ok()) return found.status();
     restored = *std::move(found);
   }
-  absl::Status begun = Begin(*std::move(training), definition.cut, restored);
+  absl::Status begun = Begin(*std::move(training), restored);
   if (!begun.ok()) return begun;
   return Defined{true, definition.run, !has_values(), definition.cut};
 }
@@ -138,7 +138,6 @@ absl::Status Server::Abandon() {
     state_ = State::kEmpty;
     exchange.swap(exchange_);
     training.swap(training_);
-    cut_.reset();
     instance_ += 2;  // stays odd, so never 0
   }
   choice_.reset();
@@ -153,7 +152,6 @@ absl::Status Server::Abandon() {
 }
 
 absl::Status Server::Begin(std::shared_ptr<Training> training,
-                           const absl::optional<CutId>& cut,
                            const RestoredModel& restored) {
   auto exchange =
       Exchange::Create(options_, training, restored, &clock_, &steps_);
@@ -166,7 +164,6 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
     if (state_ == State::kDraining) return Draining();
     exchange_ = *std::move(exchange);
     training_ = std::move(training);
-    cut_ = cut;
     steps_.Begin(exchange_, training_->tables);
     state_ = State::kDefined;
     if (training_->tables->dense().has_values()) BecomeReadyLocked(&due);
@@ -206,6 +203,9 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   Due due;
   {
     absl::MutexLock lock(&mu_);
+    // Another run may have replaced this one meanwhile.
+    absl::Status status = CheckViewLocked(view);
+    if (!status.ok()) return status;
     if (state_ == State::kDefined && training->tables->dense().has_values()) {
       BecomeReadyLocked(&due);
     }

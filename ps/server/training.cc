@@ -67,6 +67,7 @@ absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
   auto training = std::make_shared<Training>();
   training->run = definition.run;
   training->server = definition.server;
+  training->cut = definition.cut;
   training->tables = *std::move(tables);
   return training;
 }

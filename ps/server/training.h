@@ -23,6 +23,7 @@ namespace penstock::ps {
 struct Training {
   uint64_t run = 0;
   uint32_t server = 0;
+  absl::optional<CutId> cut;  // restored; nullopt: none
   std::shared_ptr<Tables> tables;
 };
 

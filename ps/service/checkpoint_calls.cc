@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ps/consistency/cut.h"
 #include "ps/consistency/membership.h"
+#include "ps/service/convert.h"
 #include "tensor_service/status.h"
 #include "transport/base/printable.h"
 #include "transport/base/steady_time.h"
@@ -30,8 +32,10 @@ v1::CheckpointAttempt ToMessage(const CheckpointWriter::Attempt& attempt) {
   return message;
 }
 
-CheckpointWriter::Attempt AttemptIn(const v1::CheckpointAttempt& message) {
+CheckpointWriter::Attempt AttemptIn(const v1::View& view,
+                                    const v1::CheckpointAttempt& message) {
   CheckpointWriter::Attempt attempt;
+  attempt.view = ViewIn(view);
   attempt.step = message.step();
   attempt.id = message.id();
   if (message.incremental()) attempt.base_step = message.base_step();
@@ -166,10 +170,13 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              Cancellation* cancellation,
                              v1::CheckpointAttempt* reply) {
   if (writer == nullptr) return NoFolder();
-  absl::optional<CheckpointWriter::Clocks> clocks;
-  if (request.clocks_size() > 0) clocks = ClocksIn(request.clocks());
-  const auto begun = writer->Begin(request.incremental(), request.keep(),
-                                   clocks, request.has_waited());
+  CheckpointRequest wanted;
+  wanted.view = ViewIn(request.view());
+  wanted.incremental = request.incremental();
+  wanted.keep = request.keep();
+  if (request.clocks_size() > 0) wanted.clocks = ClocksIn(request.clocks());
+  wanted.has_waited = request.has_waited();
+  const auto begun = writer->Begin(wanted);
   if (!begun.ok()) return begun.status();
   using State = CheckpointWriter::Begun::State;
   if (begun->state == State::kBegun && cancellation->is_cancelled()) {
@@ -185,24 +192,29 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
 absl::Status AttendCheckpoint(CheckpointWriter* writer,
                               const v1::AttendCheckpointRequest& request) {
   if (writer == nullptr) return NoFolder();
-  const CheckpointWriter::Attempt attempt = AttemptIn(request.attempt());
+  const CheckpointWriter::Attempt attempt =
+      AttemptIn(request.view(), request.attempt());
   if (!request.give_up()) return writer->Renew(attempt);
-  writer->GiveUp(attempt, base::Printable(request.failure(), kMaxFailureBytes));
+  writer->GiveUp(attempt);
   return absl::OkStatus();
 }
 
-void EndTurn(CheckpointWriter* writer, const v1::CheckpointAttempt& attempt) {
-  if (writer != nullptr) writer->EndTurn(AttemptIn(attempt));
+void EndTurn(CheckpointWriter* writer,
+             const v1::AttendCheckpointRequest& request) {
+  if (writer == nullptr) return;
+  if (!request.failure().empty()) {
+    writer->RecordFailure(base::Printable(request.failure(), kMaxFailureBytes));
+  }
+  writer->EndTurn(AttemptIn(request.view(), request.attempt()));
 }
 
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply) {
   if (request.release()) {
-    server->ReleaseSteps();
+    server->ReleaseSteps(ViewIn(request.view()));
     return absl::OkStatus();
   }
-  const auto held =
-      server->HoldSteps({request.view().run(), request.view().epoch()});
+  const auto held = server->HoldSteps(ViewIn(request.view()));
   if (!held.ok()) return held.status();
   reply->set_version(held->version);
   for (const RankClock& begun : held->begun) {
@@ -220,8 +232,8 @@ absl::Status WriteShard(CheckpointWriter* writer,
   const CutPoint cut = CutIn(request.cut());
   absl::Status checked = CheckCut(cut);
   if (!checked.ok()) return checked;
-  const auto shard =
-      writer->Write(AttemptIn(request.attempt()), cut, cancellation);
+  const auto shard = writer->Write(AttemptIn(request.view(), request.attempt()),
+                                   cut, cancellation);
   if (!shard.ok()) return shard.status();
   *reply = ToMessage(*shard);
   return absl::OkStatus();
@@ -236,7 +248,8 @@ absl::Status CommitCheckpoint(CheckpointWriter* writer,
   for (const v1::ShardInfo& shard : request.shards()) {
     shards.push_back(ShardIn(shard));
   }
-  const auto removed = writer->Commit(AttemptIn(request.attempt()), shards);
+  const auto removed =
+      writer->Commit(AttemptIn(request.view(), request.attempt()), shards);
   if (!removed.ok()) return removed.status();
   for (const uint64_t step : *removed) reply->add_removed_steps(step);
   ServerReport report;

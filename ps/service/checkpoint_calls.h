@@ -58,8 +58,10 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
                              v1::CheckpointAttempt* reply);
 absl::Status AttendCheckpoint(CheckpointWriter* writer,
                               const v1::AttendCheckpointRequest& request);
-// Ends the turn of `attempt`, whose files are removed later. Does not block.
-void EndTurn(CheckpointWriter* writer, const v1::CheckpointAttempt& attempt);
+// Ends the turn of a caller that gives up, and records why. AttendCheckpoint()
+// removes the files. Does not block on a disk.
+void EndTurn(CheckpointWriter* writer,
+             const v1::AttendCheckpointRequest& request);
 absl::Status HoldSteps(Server* server, const v1::HoldStepsRequest& request,
                        v1::HoldStepsReply* reply);
 absl::Status WriteShard(CheckpointWriter* writer,

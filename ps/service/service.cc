@@ -148,9 +148,9 @@ class ServiceImpl final : public Base {
       return ps::AttendCheckpoint(options_.checkpoints, *request);
     };
     absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = server_->CheckView(ViewIn(request->view()));
+    if (status.ok()) status = CheckView(request->view());
     if (request->give_up()) {
-      if (status.ok()) EndTurn(options_.checkpoints, request->attempt());
+      if (status.ok()) EndTurn(options_.checkpoints, *request);
       return StartCheckpointCall(context, request->view(), attend);
     }
     if (status.ok()) status = attend(nullptr);
@@ -163,7 +163,7 @@ class ServiceImpl final : public Base {
                                 const v1::HoldStepsRequest* request,
                                 v1::HoldStepsReply* reply) override {
     absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = server_->CheckView(ViewIn(request->view()));
+    if (status.ok()) status = CheckView(request->view());
     if (status.ok()) status = ps::HoldSteps(server_, *request, reply);
     return Finish(context, status);
   }
@@ -201,11 +201,17 @@ class ServiceImpl final : public Base {
     return options_.access->Check(context, permission);
   }
 
+  absl::Status CheckView(const v1::View& view) const {
+    return server_->TrainingOf(ViewIn(view)).status();
+  }
+
+  // Refuses calls of other trainings early. The work checks the view again,
+  // because it may wait while another run begins.
   ServerUnaryReactor* StartCheckpointCall(CallbackServerContext* context,
                                           const v1::View& view,
                                           CheckpointCalls::Work work) {
     absl::Status status = Check(*context, Permission::kAdminister);
-    if (status.ok()) status = server_->CheckView(ViewIn(view));
+    if (status.ok()) status = CheckView(view);
     if (!status.ok()) return Finish(context, status);
     return checkpoint_calls_.Start(std::move(work));
   }

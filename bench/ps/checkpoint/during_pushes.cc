@@ -177,7 +177,7 @@ class Training {
 
 // Takes a full checkpoint, and returns its size.
 uint64_t TakeCheckpoint(CheckpointWriter* writer) {
-  const auto begun = writer->Begin(false, 1);
+  const auto begun = writer->Begin({kView, false, 1});
   Require(begun.status());
   const auto shard = writer->Write(begun->attempt, absl::nullopt);
   Require(shard.status());

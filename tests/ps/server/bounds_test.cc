@@ -89,7 +89,7 @@ TEST(BoundsTest, ACheckpointThatKeepsThePushesBeforeItOutEnds) {
   CutPoint cut;
   cut.clocks = {{{1, 1}, 1}};
   const auto snapshot =
-      server->TakeSnapshot(cut, {}, absl::Minutes(10), [&](uint64_t) {
+      server->TakeSnapshot(kView, cut, {}, absl::Minutes(10), [&](uint64_t) {
         const auto refused = server.Push({1, 1}, 0, push);
         EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
       });

@@ -1,5 +1,5 @@
-// Tests that a checkpoint is of one cut, and that a training continues from
-// this cut.
+// Tests that a checkpoint is of one run and one cut, and that a training
+// continues from this cut.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,9 +28,10 @@ TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
   ASSERT_TRUE(training.Checkpoint().ok());
   CheckpointWriter& writer = training.writer(0);
   const CheckpointWriter::Clocks same = {{0, 0, 1}};
-  EXPECT_TRUE(absl::IsAlreadyExists(writer.Begin(false, 0, same).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      writer.Begin({training.view(), false, 0, same}).status()));
   const CheckpointWriter::Clocks higher = {{0, 0, 2}};
-  EXPECT_TRUE(writer.Begin(false, 0, higher).ok());
+  EXPECT_TRUE(writer.Begin({training.view(), false, 0, higher}).ok());
 }
 
 TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
@@ -46,6 +47,40 @@ TEST_F(CheckpointTest, ManifestNamesRunServersAndCut) {
   EXPECT_EQ(manifest->cut.floor, 3u);
   ASSERT_EQ(manifest->cut.clocks.size(), 1u);
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
+}
+
+// Tests calls that waited while another run replaced theirs.
+TEST_F(CheckpointTest, CallsOfAnEarlierRunChangeNothing) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Server& server = training.server(0);
+  CheckpointWriter& writer = training.writer(0);
+  const auto attempt = training.BeginAttempt();
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  const auto shards = training.WriteShards(*attempt);
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  Server::Definition definition = SmallServer::Definition(SmallModel());
+  definition.replaces = training.view().run;
+  definition.run = training.view().run + 1;
+  const View next = {definition.run, 1};
+  ASSERT_TRUE(server.Define(definition)->taken);
+  ASSERT_TRUE(server.Join(next, {0, 1}).ok());
+  tensor::Bundle values;
+  for (const Part& part : server.training()->tables->parts()) {
+    values.tensors.push_back(
+        Floats(part.name, part.shape, std::vector<float>(ElementsOf(part))));
+  }
+  ASSERT_TRUE(*server.Initialize(next, {0, 1}, values));
+  const auto before = files_.Contents();
+  for (const absl::Status& status :
+       {writer.Begin({training.view()}).status(),
+        writer.Write(*attempt, {}).status(),
+        writer.Commit(*attempt, *shards).status()}) {
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+  }
+  EXPECT_TRUE(files_.Contents() == before);
+  ASSERT_TRUE(server.HoldSteps(next).ok());
+  EXPECT_TRUE(writer.Begin({next}).ok());
 }
 
 // Tests that a restored server does not wait for steps that a rank had not
@@ -76,7 +111,7 @@ TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
     server->Leave(kLeaves);
     for (uint64_t step = 3; step < kSteps; ++step) push(&server, kStays, step);
     while (server->report().held_bytes > 0) std::this_thread::yield();
-    const auto begun = writer.Begin(false, 0);
+    const auto begun = writer.Begin({SmallServer::kView});
     ASSERT_TRUE(begun.ok()) << begun.status();
     const auto shard = writer.Write(begun->attempt, absl::nullopt);
     ASSERT_TRUE(shard.ok()) << shard.status();
@@ -120,7 +155,7 @@ TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   push(kStays, 1);
   push(kStays, 2);
   while (server->report().held_bytes > 0) std::this_thread::yield();
-  const auto begun = writer.Begin(false, 0);
+  const auto begun = writer.Begin({SmallServer::kView});
   ASSERT_TRUE(begun.ok()) << begun.status();
   const auto held = server->HoldSteps(SmallServer::kView);
   ASSERT_TRUE(held.ok()) << held.status();

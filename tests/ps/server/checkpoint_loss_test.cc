@@ -166,9 +166,7 @@ TEST_F(CheckpointLossTest, FailuresAreReportedUntilACheckpointIsGood) {
   SmallTraining training(SmallModel(), &files_, Logging(1));
   Start(&training);
   CheckpointWriter& writer = training.writer(0);
-  writer.GiveUp({}, "");  // begins again
-  EXPECT_EQ(Report(&training).checkpoint_failures, 0u);
-  writer.GiveUp({}, "checkpoint: the disk is full");
+  writer.RecordFailure("checkpoint: the disk is full");
   Step(&training);
   ASSERT_TRUE(training.Checkpoint().ok());
   ServerReport report = Report(&training);
@@ -176,7 +174,7 @@ TEST_F(CheckpointLossTest, FailuresAreReportedUntilACheckpointIsGood) {
   EXPECT_EQ(report.checkpoint_failure, "");
   EXPECT_EQ(report.checkpoints, 1u);
   EXPECT_GT(report.checkpoints_bytes, 0u);
-  for (int i = 0; i < 2; ++i) writer.GiveUp({}, "checkpoint: no room");
+  for (int i = 0; i < 2; ++i) writer.RecordFailure("checkpoint: no room");
   report = Report(&training);
   EXPECT_EQ(report.checkpoint_failures, 3u);
   EXPECT_EQ(report.checkpoint_failures_since, 2u);

@@ -78,7 +78,7 @@ TEST_F(CheckpointTest, WithoutAStepThereIsNothingToWrite) {
   }
   SmallTraining next(SmallModel(), &files_, Of(1, true));
   Start(&next);
-  EXPECT_TRUE(absl::IsAlreadyExists(next.writer(0).Begin(false, 0).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(next.BeginAttempt().status()));
 }
 
 TEST_F(CheckpointTest, IncrementalOnesHaveWhatHasChanged) {
@@ -169,28 +169,28 @@ TEST_F(CheckpointTest, SecondCallerWaitsAndGetsACheckpointWithItsPushes) {
   ASSERT_TRUE(shards.ok()) << shards.status();
   using State = CheckpointWriter::Begun::State;
   const CheckpointWriter::Clocks before = {{0, 0, 1}};
-  const auto waiting = writer.Begin(false, 0, before);
+  const auto waiting = writer.Begin({training.view(), false, 0, before});
   ASSERT_TRUE(waiting.ok()) << waiting.status();
   EXPECT_EQ(waiting->state, State::kRunning);
   EXPECT_EQ(waiting->attempt.step, 1u);
   ASSERT_TRUE(writer.Renew(*first).ok());
   ASSERT_TRUE(writer.Commit(*first, *shards).ok());
 
-  const auto joined = writer.Begin(false, 0, before, true);
+  const auto joined = writer.Begin({training.view(), false, 0, before, true});
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(joined->state, State::kCommitted);
   EXPECT_EQ(joined->attempt.step, 1u);
   EXPECT_EQ(joined->bytes, (*shards)[0].info.bytes);
   Step(&training);
   const CheckpointWriter::Clocks after = {{0, 0, 2}};
-  const auto next = writer.Begin(false, 0, after, true);
+  const auto next = writer.Begin({training.view(), false, 0, after, true});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_EQ(next->state, State::kBegun);
   EXPECT_EQ(next->attempt.step, 2u);
 
   // Gives up an attempt, which lets the next caller begin.
   writer.GiveUp(*first);  // not the current one
-  EXPECT_EQ(writer.Begin(false, 0, after)->state, State::kRunning);
+  EXPECT_EQ(writer.Begin({training.view()})->state, State::kRunning);
   writer.GiveUp(next->attempt);
   EXPECT_TRUE(absl::IsAborted(writer.Renew(next->attempt)));
   EXPECT_EQ(*training.Checkpoint(), 2u);
@@ -266,12 +266,13 @@ TEST_F(CheckpointTest, CallThatIsCancelledEndsItsWait) {
 TEST_F(CheckpointTest, OnlyServer0BeginsAndOneProcessHasTheFolder) {
   SmallTraining training(SmallModel(), &files_, Of(2));
   Start(&training);
-  const absl::Status status = training.writer(1).Begin(false, 0).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("server 0"));
+  const auto begun = training.writer(1).Begin({training.view()});
+  EXPECT_TRUE(absl::IsFailedPrecondition(begun.status()));
+  EXPECT_THAT(std::string(begun.status().message()), HasSubstr("server 0"));
   ASSERT_TRUE(training.Checkpoint().ok());
   CheckpointWriter other(&files_, &training.server(0), {});
-  EXPECT_TRUE(absl::IsFailedPrecondition(other.Begin(false, 0).status()));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(other.Begin({training.view()}).status()));
 }
 
 TEST_F(CheckpointTest, FolderOfAnotherTrainingIsNotWrittenTo) {

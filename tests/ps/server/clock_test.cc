@@ -52,7 +52,8 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
     ASSERT_TRUE(pushed.Wait().ok());
   }
   ASSERT_TRUE(
-      server->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Seconds(60)).ok());
+      server->TakeSnapshot(kView, CutPoint::OfVersion(1), {}, absl::Seconds(60))
+          .ok());
   SetClockBy(absl::Hours(1));
   ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
   // Waits for the answer. The check of the clock that ends memberships ends

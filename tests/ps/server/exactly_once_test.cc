@@ -37,7 +37,7 @@ class Program {
     for (const Worker& worker : workers_) server_->Lost(worker.id);
     TakeAnswers(/*wait=*/true);
     while (server_->report().held_bytes > 0) {
-      ASSERT_TRUE(server_->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
+      ASSERT_TRUE(server_->TakeSnapshot(kView, {}, {}, absl::Seconds(60)).ok());
     }
     EXPECT_EQ(server_->report().pushes.counted, counted_);
     for (const size_t push : duplicates_) {

@@ -123,7 +123,7 @@ TEST(HelpTest, SnapshotOfAStepIsNotPassedBy) {
     absl::Notification waits;
     std::thread taker([&] {
       const auto snapshot = server->TakeSnapshot(
-          CutPoint::OfVersion(version), {}, absl::Seconds(60),
+          kView, CutPoint::OfVersion(version), {}, absl::Seconds(60),
           [&](uint64_t ticket) { waits.Notify(); });
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();
       EXPECT_EQ(snapshot->parts[0].steps, version);
@@ -177,7 +177,7 @@ class Program {
     for (std::thread& thread : threads) thread.join();
     const uint64_t steps = staleness_ == 0 ? kSteps : kSteps * workers_;
     while (server_->report().held_bytes > 0) {
-      ASSERT_TRUE(server_->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
+      ASSERT_TRUE(server_->TakeSnapshot(kView, {}, {}, absl::Seconds(60)).ok());
     }
     EXPECT_EQ(ElementOf(server_.Pull(absl::nullopt, 0)),
               -static_cast<float>(steps));
@@ -218,7 +218,7 @@ class Program {
       absl::optional<CutPoint> wanted;
       if (is_synchronous) wanted = CutPoint::OfVersion(version);
       const auto snapshot =
-          server_->TakeSnapshot(wanted, {}, absl::Seconds(60));
+          server_->TakeSnapshot(kView, wanted, {}, absl::Seconds(60));
       // Continues if the table is already past that step.
       if (absl::IsOutOfRange(snapshot.status())) continue;
       ASSERT_TRUE(snapshot.ok()) << snapshot.status();

@@ -80,8 +80,8 @@ TEST_F(MemoryTest, AStepWaitsForMemory) {
 TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
   ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Milliseconds(200)));
   // Waits for a step that never comes.
-  const auto snapshot =
-      (*server_)->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Minutes(10));
+  const auto snapshot = (*server_)->TakeSnapshot(kView, CutPoint::OfVersion(1),
+                                                 {}, absl::Minutes(10));
   EXPECT_EQ(snapshot.status().code(), absl::StatusCode::kAborted)
       << snapshot.status();
   memory_.SetFull(false);

@@ -120,8 +120,8 @@ TEST_F(RowMemoryTest, AStepWaitsForMemoryAndIsTakenOnceByAllTables) {
 
 TEST_F(RowMemoryTest, WithoutMemoryForTooLongTheTrainingEnds) {
   ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Milliseconds(200)));
-  const auto snapshot =
-      (*server_)->TakeSnapshot(CutPoint::OfVersion(1), {}, absl::Minutes(10));
+  const auto snapshot = (*server_)->TakeSnapshot(kView, CutPoint::OfVersion(1),
+                                                 {}, absl::Minutes(10));
   EXPECT_EQ(snapshot.status().code(), absl::StatusCode::kAborted)
       << snapshot.status();
   EXPECT_THAT(std::string(snapshot.status().message()),

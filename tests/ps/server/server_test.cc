@@ -78,7 +78,7 @@ TEST(ServerTest, AsynchronousPushIsAppliedByItself) {
   }
   const auto before_chief_is_done = server.Pull(kOther, 0);
   ASSERT_TRUE(before_chief_is_done.ok());
-  ASSERT_TRUE(server->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
+  ASSERT_TRUE(server->TakeSnapshot(kView, {}, {}, absl::Seconds(60)).ok());
   // Pushes once more. A worker's push is applied before its next push is taken.
   ASSERT_EQ(*server.Push(kChief, 3, {}), Verdict::kCounted);
   EXPECT_THAT(ElementsOf(server.Pull(kOther, 0)->bundle.tensors[0].tensor),

@@ -226,7 +226,7 @@ TrainingState SmallTraining::State() {
 
 absl::StatusOr<CheckpointWriter::Attempt> SmallTraining::BeginAttempt(
     bool incremental, size_t keep) {
-  const auto begun = writers_[0]->Begin(incremental, keep);
+  const auto begun = writers_[0]->Begin({view(), incremental, keep});
   if (!begun.ok()) return begun.status();
   return begun->attempt;
 }

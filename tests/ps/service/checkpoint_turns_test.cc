@@ -84,7 +84,8 @@ TEST_F(CheckpointServiceTest, CallerWhoIsInterruptedFreesItsTurn) {
   EXPECT_TRUE(taken.ok()) << taken.status();
 }
 
-// The disk holds the thread that would remove the files.
+// The disk holds the thread that would remove the files. The failure counts
+// nevertheless.
 TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
   HeldFiles held(files_.get());
   Node::Options options;
@@ -103,6 +104,7 @@ TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
   const auto call = [&](bool gives_up) {
     v1::AttendCheckpointRequest request = attend;
     request.set_give_up(gives_up);
+    if (gives_up) request.set_failure("the disk hangs");
     grpc::ClientContext context;
     v1::AttendCheckpointReply reply;
     return Stub(0)->AttendCheckpoint(&context, request, &reply).ok();
@@ -113,6 +115,10 @@ TEST_F(CheckpointServiceTest, TurnEndsBeforeTheWriteOfTheShard) {
     has_turn = call(/*gives_up=*/false);
   }
   EXPECT_FALSE(has_turn);
+  const auto report = Describe(nodes_[0]->Connect(), absl::Minutes(1));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->checkpoint_failures(), 1u);
+  EXPECT_EQ(report->checkpoint_failure(), "the disk hangs");
   held.Release();
   writer.join();
   leaver.join();

@@ -185,7 +185,8 @@ void Initialize(Server* core) {
 // Waits until all accepted pushes are applied.
 void ExpectToSettle(Server* core) {
   while (core->report().held_bytes > 0) {
-    ASSERT_TRUE(core->TakeSnapshot({}, {}, absl::Seconds(60)).ok());
+    ASSERT_TRUE(
+        core->TakeSnapshot(SmallServer::kView, {}, {}, absl::Seconds(60)).ok());
   }
 }
 
