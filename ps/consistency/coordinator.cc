@@ -40,7 +40,8 @@ Coordinator::Coordinator(const Options& options, Membership membership,
     : max_wait_(options.max_wait),
       membership_(std::move(membership)),
       policies_(std::move(policies)),
-      held_(policies_.size(), options.max_held_pulls) {}
+      held_(policies_.size(), options.max_held_pulls),
+      gate_(options.membership.clocks) {}
 
 Coordinator::Outcome Coordinator::Join(const WorkerId& worker, absl::Time now) {
   Outcome outcome;

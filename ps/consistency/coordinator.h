@@ -177,6 +177,11 @@ class Coordinator {
   // Pushes are taken and held meanwhile. The server reaches the cut once all
   // members have pushed up to the cut.
   HeldSteps Hold();
+  // Returns INVALID_ARGUMENT for a cut that FirstCutOf() cannot return: a cut
+  // of the other kind of models, or one that is further ahead than any push
+  // that counts. `is_synchronous`: the model has a synchronous table, which may
+  // be at another server.
+  absl::Status CheckCut(const CutPoint& cut, bool is_synchronous) const;
   // Returns false if the server is beyond the cut. The hold has then ended, as
   // by Release().
   bool GoOnTo(CutPoint cut, Outcome* outcome);

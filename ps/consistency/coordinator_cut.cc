@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "ps/consistency/coordinator.h"
 
 namespace penstock::ps {
@@ -17,6 +18,34 @@ HeldSteps Coordinator::Hold() {
   }
   held.begun = gate_.begun();
   return held;
+}
+
+absl::Status Coordinator::CheckCut(const CutPoint& cut,
+                                   bool is_synchronous) const {
+  if (cut.version.has_value() != is_synchronous) {
+    return absl::InvalidArgumentError(
+        is_synchronous
+            ? "the cut has no version, and the model has a synchronous table"
+            : "the cut has a version, and the model has no synchronous table");
+  }
+  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  uint64_t limit = membership_.floor();
+  if (steps.has_value()) limit = std::max(limit, steps->newest);
+  for (const RankClock& each : membership_.Clocks()) {
+    limit = std::max(limit, each.clock);
+  }
+  limit += kMaxLead + 1;
+  if (cut.version.value_or(0) > limit) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the cut is at version ", *cut.version, ", beyond ", limit));
+  }
+  for (const RankClock& each : cut.clocks) {
+    if (each.worker.rank < kMaxRanks && each.clock <= limit) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cut is at clock ", each.clock, " of rank ",
+                     each.worker.rank, ", beyond ", limit));
+  }
+  return absl::OkStatus();
 }
 
 bool Coordinator::GoOnTo(CutPoint cut, Outcome* outcome) {

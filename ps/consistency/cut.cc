@@ -37,6 +37,12 @@ CutPoint FirstCutOf(const std::vector<HeldSteps>& servers,
   return cut;
 }
 
+CutGate::CutGate(const std::vector<RankClock>& restored) {
+  for (const RankClock& each : restored) {
+    begun_[each.worker.rank] = each.clock;
+  }
+}
+
 bool CutGate::OpenUpTo(CutPoint cut) {
   cut_ = std::move(cut);
   state_ = State::kUpTo;

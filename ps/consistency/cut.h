@@ -14,9 +14,9 @@
 
 namespace penstock::ps {
 
-// A point between pushes. A push is in the cut if its clock is below `version`.
-// In a model without synchronous tables, its clock must be below the clock of
-// its rank in `clocks`; the clock of a missing rank is 0.
+// A point between pushes. In a model with a synchronous table, a push is in the
+// cut if its clock is below `version`. In another model, its clock must be
+// below the clock of its rank in `clocks`; the clock of a missing rank is 0.
 struct CutPoint {
   absl::optional<uint64_t> version;
   std::vector<RankClock> clocks;
@@ -30,7 +30,7 @@ struct HeldSteps {
   // The highest version of the synchronous tables.
   uint64_t version = 0;
   // One entry per rank: 1 + the clock of the last push that a table has begun
-  // to apply.
+  // to apply, or the rank's clock in the restored checkpoint.
   std::vector<RankClock> begun;
 };
 
@@ -41,6 +41,9 @@ CutPoint FirstCutOf(const std::vector<HeldSteps>& servers, bool is_synchronous);
 // Decides which pushes may be applied.
 class CutGate {
  public:
+  // `restored` has the clocks of the restored checkpoint.
+  explicit CutGate(const std::vector<RankClock>& restored = {});
+
   // Stops all pushes that have not been let through.
   void Close() { state_ = State::kClosed; }
   // Lets through only pushes in the cut. Returns false and opens the gate if a
@@ -62,7 +65,7 @@ class CutGate {
 
   State state_ = State::kOpen;
   CutPoint cut_;
-  std::map<uint32_t, uint64_t> begun_;  // by rank
+  std::map<uint32_t, uint64_t> begun_;  // by rank; see HeldSteps
 };
 
 }  // namespace penstock::ps

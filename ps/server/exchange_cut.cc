@@ -95,6 +95,13 @@ absl::StatusOr<ModelSnapshot> Exchange::TakeSnapshot(
     absl::MutexLock lock(&mu_);
     if (!failure_.ok()) return failure_;
     if (is_draining_) return Draining();
+    if (cut.has_value()) {
+      absl::Status status = coordinator_.CheckCut(*cut, is_synchronous_);
+      if (!status.ok()) {
+        return absl::Status(status.code(),
+                            absl::StrCat("checkpoint: ", status.message()));
+      }
+    }
     HandleLocked(snapshots_.Add(std::move(request), &due), &due);
   }
   Run(due);
@@ -121,8 +128,7 @@ CutState Exchange::StateOfApplied() const {
   // A rank may have joined again ahead of the cut. Another server may still
   // count the steps between, so these are not in the cut.
   for (RankClock& each : state.clocks) {
-    const uint64_t end = cut->ClockOf(each.worker.rank);
-    if (end > 0) each.clock = std::min(each.clock, end);
+    each.clock = std::min(each.clock, cut->ClockOf(each.worker.rank));
   }
   return state;
 }

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/consistency/cut.h"
-#include "ps/consistency/membership.h"
 #include "ps/service/convert.h"
 #include "tensor_service/status.h"
 #include "transport/base/printable.h"
@@ -77,21 +76,6 @@ CutPoint CutIn(const v1::CutPoint& message) {
         {{clock.worker().rank(), clock.worker().incarnation()}, clock.clock()});
   }
   return cut;
-}
-
-// Refuses a cut beyond these limits, which would move the clocks of ranks out
-// of their range.
-absl::Status CheckCut(const CutPoint& cut) {
-  if (cut.version.value_or(0) > kMaxClock) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the cut is at version ", *cut.version));
-  }
-  for (const RankClock& each : cut.clocks) {
-    if (each.worker.rank < kMaxRanks && each.clock <= kMaxClock) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the cut is at clock ", each.clock, " of rank ", each.worker.rank));
-  }
-  return absl::OkStatus();
 }
 
 CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
@@ -229,11 +213,8 @@ absl::Status WriteShard(CheckpointWriter* writer,
                         const v1::WriteShardRequest& request,
                         Cancellation* cancellation, v1::ShardInfo* reply) {
   if (writer == nullptr) return NoFolder();
-  const CutPoint cut = CutIn(request.cut());
-  absl::Status checked = CheckCut(cut);
-  if (!checked.ok()) return checked;
   const auto shard = writer->Write(AttemptIn(request.view(), request.attempt()),
-                                   cut, cancellation);
+                                   CutIn(request.cut()), cancellation);
   if (!shard.ok()) return shard.status();
   *reply = ToMessage(*shard);
   return absl::OkStatus();

@@ -253,6 +253,28 @@ TEST(CutTest, WorkerThatJoinsAfterACutBeginsAtItsStep) {
   EXPECT_THAT(shard.applied(0), ElementsAre(Pair(1, 5)));
 }
 
+// Such a cut would end all steps of a rank: no push would count any more.
+TEST(CutTest, CutThatNoServersChooseIsRefused) {
+  constexpr uint64_t kFar = Coordinator::kMaxLead + 2;
+  const auto at = [](uint32_t rank, uint64_t clock) {
+    return CutPoint{absl::nullopt, {{{rank, 0}, clock}}};
+  };
+  Shard asynchronous(1, {{kUnlimited}});
+  EXPECT_TRUE(asynchronous->CheckCut({}, false).ok());
+  EXPECT_TRUE(asynchronous->CheckCut(at(5, kFar - 1), false).ok());
+  for (const CutPoint& cut :
+       {CutPoint::OfVersion(1), CutPoint::OfVersion(kMaxClock), at(5, kFar),
+        at(kMaxRanks, 1)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(asynchronous->CheckCut(cut, false)));
+  }
+  Shard synchronous(1, {{0}});
+  EXPECT_TRUE(synchronous->CheckCut(CutPoint::OfVersion(kFar - 1), true).ok());
+  for (const CutPoint& cut :
+       {CutPoint(), at(0, 1), CutPoint::OfVersion(kFar)}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(synchronous->CheckCut(cut, true)));
+  }
+}
+
 // The synchronous table has ended the step without the worker. The asynchronous
 // table could still take its push.
 TEST(CutTest, SlowMemberForgoesTheStepsOfACut) {

@@ -162,14 +162,74 @@ TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   const auto joined = server->Join(SmallServer::kView, kIsLost);
   ASSERT_TRUE(joined.ok()) << joined.status();
   ASSERT_GT(joined->clock, 1u);
+  const auto first_join = server->Join(SmallServer::kView, {2, 13});
+  ASSERT_TRUE(first_join.ok()) << first_join.status();
+  ASSERT_GT(first_join->clock, 0u);
   const auto shard = writer.Write(begun->attempt, FirstCutOf({*held}, false));
   ASSERT_TRUE(shard.ok()) << shard.status();
   ASSERT_TRUE(writer.Commit(begun->attempt, {*shard}).ok());
   const auto manifest = checkpoint::ReadManifest(&files_, begun->attempt.step);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
-  ASSERT_EQ(manifest->cut.clocks.size(), 2u);
+  ASSERT_EQ(manifest->cut.clocks.size(), 3u);
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
   EXPECT_EQ(manifest->cut.clocks[1].clock, 1u);
+  EXPECT_EQ(manifest->cut.clocks[2].clock, 0u);
+}
+
+// Tests a rank that has pushed nothing since the restore. Another server may
+// count its pushes from the clock of the checkpoint on.
+TEST_F(CheckpointTest, RankThatJoinsAheadAfterARestoreKeepsItsRestoredClock) {
+  const Model model = {{SparseTable("e", 1, /*staleness=*/1)}};
+  constexpr WorkerId kStays = {0, 11};
+  constexpr WorkerId kIsAway = {1, 12};
+  const tensor::Bundle gradients = {{Ids("e", {5}), Floats("e", {1, 1}, {1})}};
+  // Takes a checkpoint as a client does, and returns its clocks.
+  const auto take = [&](SmallServer* server) {
+    CheckpointWriter writer(&files_, &**server, {});
+    const auto begun = writer.Begin({SmallServer::kView});
+    const auto held = (*server)->HoldSteps(SmallServer::kView);
+    std::vector<checkpoint::WorkerClock> none;
+    if (!begun.ok() || !held.ok()) return none;
+    const auto shard = writer.Write(begun->attempt, FirstCutOf({*held}, false));
+    if (!shard.ok() || !writer.Commit(begun->attempt, {*shard}).ok()) {
+      return none;
+    }
+    const uint64_t step = begun->attempt.step;
+    return checkpoint::ReadManifest(&files_, step)->cut.clocks;
+  };
+  Server::Options options;
+  options.membership.expected_workers = 2;
+  {
+    SmallServer server(options);
+    ASSERT_TRUE(server.Define(model).ok());
+    ASSERT_TRUE(server->Join(SmallServer::kView, kStays).ok());
+    ASSERT_TRUE(server->Join(SmallServer::kView, kIsAway).ok());
+    ASSERT_TRUE(server.Push(kIsAway, 0, gradients).ok());
+    server->Leave(kIsAway);
+    for (uint64_t step = 0; step < 3; ++step) {
+      ASSERT_TRUE(server.Push(kStays, step, gradients).ok());
+    }
+    while (server->report().held_bytes > 0) std::this_thread::yield();
+    const auto clocks = take(&server);
+    ASSERT_EQ(clocks.size(), 2u);
+    EXPECT_EQ(clocks[1].clock, 1u);
+  }
+  options.membership.expected_workers = 1;
+  options.restore = RestoreFrom(&files_);
+  SmallServer server(options);
+  Server::Definition definition = SmallServer::Definition(model);
+  definition.cut = server->ChooseCut(definition.run)->cut;
+  ASSERT_TRUE(server->Define(definition).ok());
+  ASSERT_TRUE(server->Join(SmallServer::kView, kStays).ok());
+  ASSERT_TRUE(server.Push(kStays, 3, gradients).ok());
+  const auto joined = server->Join(SmallServer::kView, kIsAway);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ASSERT_GT(joined->clock, 1u);
+  while (server->report().held_bytes > 0) std::this_thread::yield();
+  const auto clocks = take(&server);
+  ASSERT_EQ(clocks.size(), 2u);
+  EXPECT_EQ(clocks[0].clock, 4u);
+  EXPECT_EQ(clocks[1].clock, 1u);
 }
 
 // Tests a synchronous and an asynchronous table; see cut_test.

@@ -168,6 +168,7 @@ TEST_F(CheckpointServiceTest, ACutBeyondAllClocksIsRefused) {
   *write.mutable_view() = view();
   *write.mutable_attempt() = attempt;
   v1::WorkerClock* const clock = write.mutable_cut()->add_clocks();
+  write.mutable_cut()->set_version(1);
   for (const auto& [rank, at] :
        {std::pair<uint32_t, uint64_t>{kMaxRanks, 1}, {0, kMaxClock + 1}}) {
     clock->mutable_worker()->set_rank(rank);
