@@ -38,14 +38,20 @@ bool Continues(const Message& message, const RunAndCut& before) {
          cut.id() == before.cut->id();
 }
 
-// Returns true if the training of `before` led to the run that wrote the
-// message's cut, over any number of restarts. The run may lack pushes of
-// `before`.
+// Returns true if the message's cut is of the training of `before`, over any
+// number of restarts: `before.run`, or the run whose checkpoint `before` began
+// with, led to the run that wrote the cut. The cut may lack pushes of `before`.
 template <typename Message>
 bool Descends(const Message& message, const RunAndCut& before) {
-  const auto& earlier = message.cut().earlier_runs();
-  return Continues(message, before) ||
-         std::find(earlier.begin(), earlier.end(), before.run) != earlier.end();
+  const v1::Cut& cut = message.cut();
+  const auto& earlier = cut.earlier_runs();
+  const auto led_to_cut = [&](uint64_t run) {
+    return run != 0 &&
+           (run == cut.run() ||
+            std::find(earlier.begin(), earlier.end(), run) != earlier.end());
+  };
+  return Continues(message, before) || led_to_cut(before.run) ||
+         (before.cut.has_value() && led_to_cut(before.cut->run()));
 }
 
 // Returns "step 60 (cut 1f2e)" or "no checkpoint", for people.

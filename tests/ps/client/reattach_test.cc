@@ -120,6 +120,29 @@ TEST_P(ReattachTest, WorkerThatMissedTwoRestartsGoesOn) {
   }
 }
 
+// The run of worker 1 ends before its first checkpoint.
+TEST_P(ReattachTest, WorkerWhoseRunWroteNoCheckpointMayMissRestarts) {
+  StartNodes();
+  ASSERT_NO_FATAL_FAILURE(AddWorker());
+  ASSERT_NO_FATAL_FAILURE(TakeSteps(0, 2));
+  Checkpoint();
+  workers_.clear();
+  StartNodes();
+  ASSERT_NO_FATAL_FAILURE(AddWorker());
+  ASSERT_NO_FATAL_FAILURE(AddWorker());
+  const Worker::Options before = workers_[1]->options();
+  workers_[1]->Leave();
+  workers_.pop_back();
+  StartNode(1);
+  ASSERT_TRUE(Train(&workers_[0], 2, 5).ok());
+  Checkpoint();
+  StartNodes();
+  ASSERT_TRUE(Train(&workers_[0], 5, 6).ok());
+  const auto again = Reattach(before, absl::DataLossError("a restart"));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_GE((*again)->clock(), 5u);
+}
+
 TEST_P(ReattachTest, WorkersThatComeAtTheSameTimeAreOfOneRun) {
   workers_expected_ = 3;
   StartNodes();
