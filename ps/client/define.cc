@@ -14,11 +14,14 @@
 #include "ps/model/wire.h"
 #include "ps/wire/ps.pb.h"
 #include "tensor_service/calls.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
 
 using Replies = std::vector<v1::GetModelReply>;
+
+absl::Duration Until(absl::Time limit) { return limit - base::SteadyNow(); }
 
 absl::Status Check(const Definition& definition) {
   if (definition.servers.empty() ||
@@ -118,12 +121,11 @@ bool AreOfOneRun(const Replies& replies) {
 // Asks all servers for their models. Unless all have the same run, asks server
 // 0 again at the end. If all servers have counted a push before one of them
 // lost its values, that answer shows it: server 0 has begun.
-absl::StatusOr<Replies> AskAll(const Definition& definition) {
-  auto replies =
-      GetModels(definition.servers, /*wait=*/false, definition.timeout);
+absl::StatusOr<Replies> AskAll(const Definition& definition, absl::Time limit) {
+  auto replies = GetModels(definition.servers, /*wait=*/false, Until(limit));
   if (!replies.ok() || AreOfOneRun(*replies)) return replies;
   const auto last =
-      GetModels({definition.servers[0]}, /*wait=*/false, definition.timeout);
+      GetModels({definition.servers[0]}, /*wait=*/false, Until(limit));
   if (!last.ok()) return last.status();
   replies->front() = last->front();
   return replies;
@@ -148,12 +150,13 @@ absl::Status Explained(const absl::Status& status) {
 // Proposes a new run, even if other servers have a run: server 0 may have lost
 // pushes of that run. With `replaces`, server 0 verifies the checkpoint.
 absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
-                                             uint64_t replaces) {
+                                             uint64_t replaces,
+                                             absl::Time limit) {
   v1::ChooseCutRequest request;
   request.set_run(RandomId());
   request.set_replaces(replaces);
   auto bytes = Fanout({definition.servers[0]}, {NameOf(definition, 0)})
-                   .Call("ChooseCut", request, definition.timeout);
+                   .Call("ChooseCut", request, Until(limit));
   if (!bytes.ok()) return Explained(bytes.status());
   v1::ChooseCutReply choice;
   absl::Status status = tensor::ToProto(bytes->front(), &choice);
@@ -164,8 +167,9 @@ absl::StatusOr<v1::ChooseCutReply> ChooseCut(const Definition& definition,
 // Returns the choice of a cut for a run that some servers have lost. Returns
 // DATA_LOSS unless the chosen checkpoint continues that run.
 absl::StatusOr<v1::ChooseCutReply> ChooseCutFor(const Definition& definition,
-                                                const LostRun& lost) {
-  auto choice = ChooseCut(definition, lost.run.run);
+                                                const LostRun& lost,
+                                                absl::Time limit) {
+  auto choice = ChooseCut(definition, lost.run.run, limit);
   if (absl::IsFailedPrecondition(choice.status())) {
     return CannotGoOn(lost, choice.status().message());
   }
@@ -208,7 +212,8 @@ absl::Status CheckDefined(const Definition& definition, size_t server,
 // if a server had no model before.
 absl::StatusOr<bool> DefineAll(const Definition& definition,
                                const Replies& before,
-                               const v1::ChooseCutReply& choice, bool is_lost) {
+                               const v1::ChooseCutReply& choice, bool is_lost,
+                               absl::Time limit) {
   std::vector<grpc::ByteBuffer> requests;
   std::vector<std::string> names;
   v1::DefineRequest request;
@@ -226,8 +231,8 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
     requests.push_back(tensor::FromProto(request));
     names.push_back(NameOf(definition, i));
   }
-  auto bytes = Fanout(definition.servers, names)
-                   .Call("Define", requests, definition.timeout);
+  auto bytes =
+      Fanout(definition.servers, names).Call("Define", requests, Until(limit));
   if (!bytes.ok()) return Explained(bytes.status());
   bool is_taken = false;
   for (size_t i = 0; i < bytes->size(); ++i) {
@@ -244,40 +249,40 @@ absl::StatusOr<bool> DefineAll(const Definition& definition,
 // without reading the checkpoint, which all servers then read at once. If one
 // of them finds damage, server 0 verifies, and all restore what is good.
 absl::StatusOr<bool> DefineUnbegun(const Definition& definition,
-                                   const Replies& before) {
-  const auto choice = ChooseCut(definition, /*replaces=*/0);
+                                   const Replies& before, absl::Time limit) {
+  const auto choice = ChooseCut(definition, /*replaces=*/0, limit);
   if (!choice.ok()) return choice.status();
-  auto is_taken = DefineAll(definition, before, *choice, /*is_lost=*/false);
+  auto is_taken =
+      DefineAll(definition, before, *choice, /*is_lost=*/false, limit);
   if (!absl::IsDataLoss(is_taken.status()) || !choice->has_cut()) {
     return is_taken;
   }
-  const auto verified = ChooseCut(definition, choice->run());
+  const auto verified = ChooseCut(definition, choice->run(), limit);
   if (!verified.ok()) return verified.status();
   if (SameCut(*verified, *choice)) return is_taken;
-  const auto now =
-      GetModels(definition.servers, /*wait=*/false, definition.timeout);
+  const auto now = GetModels(definition.servers, /*wait=*/false, Until(limit));
   if (!now.ok()) return now.status();
-  return DefineAll(definition, *now, *verified, /*is_lost=*/false);
+  return DefineAll(definition, *now, *verified, /*is_lost=*/false, limit);
 }
 
 // Restores the newest checkpoint of a run that has lost servers. The others
 // drop their values, so the checkpoint is verified before.
 absl::StatusOr<bool> DefineAgain(const Definition& definition,
-                                 const Replies& before, const LostRun& lost) {
-  const auto choice = ChooseCutFor(definition, lost);
+                                 const Replies& before, const LostRun& lost,
+                                 absl::Time limit) {
+  const auto choice = ChooseCutFor(definition, lost, limit);
   if (!choice.ok()) return choice.status();
-  return DefineAll(definition, before, *choice, /*is_lost=*/true);
+  return DefineAll(definition, before, *choice, /*is_lost=*/true, limit);
 }
 
 }  // namespace
 
 absl::StatusOr<Defined> Define(const Definition& definition) {
+  const absl::Time limit = base::SteadyNow() + definition.timeout;
   absl::Status status = Check(definition);
-  if (status.ok()) {
-    status = AwaitServers(definition.servers, definition.timeout);
-  }
+  if (status.ok()) status = AwaitServers(definition.servers, Until(limit));
   if (!status.ok()) return status;
-  auto replies = AskAll(definition);
+  auto replies = AskAll(definition, limit);
   if (!replies.ok()) return replies.status();
   status = CheckSameModels(definition, *replies);
   if (!status.ok()) return status;
@@ -286,11 +291,11 @@ absl::StatusOr<Defined> Define(const Definition& definition) {
   const auto lost = FindLost(definition, *replies);
   if (lost.has_value() ? !AreOfOneRun(*replies) : !AreDefined(*replies)) {
     const auto is_taken = lost.has_value()
-                              ? DefineAgain(definition, *replies, *lost)
-                              : DefineUnbegun(definition, *replies);
+                              ? DefineAgain(definition, *replies, *lost, limit)
+                              : DefineUnbegun(definition, *replies, limit);
     if (!is_taken.ok()) return is_taken.status();
     defined.is_adopted = !*is_taken;
-    replies = GetModels(definition.servers, /*wait=*/false, definition.timeout);
+    replies = GetModels(definition.servers, /*wait=*/false, Until(limit));
     if (!replies.ok()) return replies.status();
   }
   status = CheckContinues(definition, replies->front());

@@ -23,8 +23,8 @@ struct Definition {
   // The addresses at which workers reach the servers, in the same order.
   std::vector<std::string> addresses;
   Model model;
-  // Limits the wait for servers that are not up yet, and then each call. A
-  // server may have to read a checkpoint.
+  // Limits the whole call: the wait for servers that are not up yet, and the
+  // time in which they read a checkpoint.
   absl::Duration timeout = absl::Minutes(10);
   // The training that the servers must continue; see Reattach(). If unset, they
   // continue the training that they have, or begin a new one.
