@@ -26,6 +26,12 @@ ps::TrainingConnection::Channels ChannelsTo(
                  /*stock=*/false);
 }
 
+absl::Status AwaitStep(uint64_t step, ps::Worker* worker) {
+  ps::PullSpec nothing;
+  nothing.all_dense = false;
+  return worker->Pull(step, nothing).status();
+}
+
 }  // namespace
 
 uint64_t IdOf(absl::string_view name) {
@@ -63,22 +69,22 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   return worker;
 }
 
-absl::Status GoOnAfter(const absl::Status& error,
-                       std::unique_ptr<ps::Worker>* worker, uint64_t* step) {
-  auto again = ps::Reattach((*worker)->options(), error);
-  if (!again.ok()) return again.status();
-  *worker = *std::move(again);
-  *step = (*worker)->clock();
-  std::cerr << "servers were restarted: this worker goes on from step " << *step
-            << "\n";
-  return absl::OkStatus();
-}
-
-absl::Status Finish(uint64_t steps, ps::Worker* worker) {
-  ps::PullSpec nothing;
-  nothing.all_dense = false;
-  auto awaited = worker->Pull(steps, nothing);
-  if (!awaited.ok()) return awaited.status();
+absl::Status Train(uint64_t steps, const TakeStep& take_step,
+                   std::unique_ptr<ps::Worker> worker) {
+  uint64_t step = worker->clock();
+  while (true) {
+    const bool is_over = step >= steps;
+    const absl::Status status = is_over ? AwaitStep(steps, worker.get())
+                                        : take_step(worker.get(), &step);
+    if (status.ok() && is_over) break;
+    if (status.ok()) continue;
+    auto again = ps::Reattach(worker->options(), status);
+    if (!again.ok()) return again.status();
+    worker = *std::move(again);
+    step = worker->clock();
+    std::cerr << "servers were restarted: this worker goes on from step "
+              << step << "\n";
+  }
   worker->Leave();
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #define PENSTOCK_EXAMPLES_COMMON_SPARSE_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,16 +33,17 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
     const std::vector<std::string>& servers, uint32_t rank,
     const ps::Model& model);
 
-// Continues after `error` of a worker's call, if servers were restarted: see
-// ps::Reattach(). Replaces `*worker`, and sets `*step` to the step to go on
-// with. Otherwise returns `error`, or the remedy.
-absl::Status GoOnAfter(const absl::Status& error,
-                       std::unique_ptr<ps::Worker>* worker, uint64_t* step);
+// Takes the step `*step`, and sets `*step` to the next one.
+using TakeStep =
+    std::function<absl::Status(ps::Worker* worker, uint64_t* step)>;
 
-// Ends a training of `steps` steps: waits until all servers allow this step,
-// and leaves. Without the wait, a worker could leave before another one has
-// joined, and servers first wait until all expected workers are present.
-absl::Status Finish(uint64_t steps, ps::Worker* worker);
+// Trains until step `steps`, from the clock of `worker` on. If servers were
+// restarted, continues at the step of the checkpoint; see ps::Reattach(). At
+// the end waits until all servers allow step `steps`, and leaves. Without the
+// wait, a worker could leave before another one has joined, and servers first
+// wait until all expected workers are present.
+absl::Status Train(uint64_t steps, const TakeStep& take_step,
+                   std::unique_ptr<ps::Worker> worker);
 
 // Returns the rows of `ids`, [ids, dim], after `step` steps, with aligned
 // elements. Takes no part in the training.

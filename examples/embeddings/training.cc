@@ -143,17 +143,12 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
   own.seed += rank;
   Sampler sampler(&corpus, rank * share, (rank + 1) * share, own);
   examples::ProgressPrinter printer;
-  for (uint64_t step = (*worker)->clock(); step < options.steps;) {
-    auto loss =
-        TakeStep(corpus.vocabulary, sampler.Next(), worker->get(), &step);
-    if (loss.ok()) {
-      printer.Add(step, *loss);
-      continue;
-    }
-    absl::Status status = examples::GoOnAfter(loss.status(), &*worker, &step);
-    if (!status.ok()) return status;
-  }
-  return examples::Finish(options.steps, worker->get());
+  const auto take_step = [&](ps::Worker* trainer, uint64_t* step) {
+    auto loss = TakeStep(corpus.vocabulary, sampler.Next(), trainer, step);
+    if (loss.ok()) printer.Add(*step, *loss);
+    return loss.status();
+  };
+  return examples::Train(options.steps, take_step, *std::move(worker));
 }
 
 absl::StatusOr<tensor::Tensor> Train(const TrainingOptions& options,

@@ -126,18 +126,14 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
   if (!worker.ok()) return worker.status();
   const unsigned steps = StepsOf(options, train.size());
   examples::ProgressPrinter printer;
-  for (uint64_t step = (*worker)->clock(); step < steps;) {
+  const auto take_step = [&](ps::Worker* trainer, uint64_t* step) {
     auto loss =
-        TakeStep(BatchOf(train, step, rank, options.workers, options.batch),
-                 worker->get(), &step);
-    if (loss.ok()) {
-      printer.Add(step, *loss);
-      continue;
-    }
-    absl::Status status = examples::GoOnAfter(loss.status(), &*worker, &step);
-    if (!status.ok()) return status;
-  }
-  return examples::Finish(steps, worker->get());
+        TakeStep(BatchOf(train, *step, rank, options.workers, options.batch),
+                 trainer, step);
+    if (loss.ok()) printer.Add(*step, *loss);
+    return loss.status();
+  };
+  return examples::Train(steps, take_step, *std::move(worker));
 }
 
 absl::StatusOr<Weights> Train(const TrainingOptions& options,
