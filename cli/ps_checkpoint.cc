@@ -132,7 +132,6 @@ class PsCheckpoint final : public Command {
   }
 
   absl::StatusOr<int> Run(const Context& context) override {
-    WatchInterrupts();
     const auto channels = servers_.Open();
     if (!channels.ok()) return channels.status();
     auto in_order = InOrder(*channels, servers_.Describe(*channels));
@@ -143,6 +142,8 @@ class PsCheckpoint final : public Command {
     how.wait_for_values = false;
     const auto connection = ps::TrainingConnection::Open(how);
     if (!connection.ok()) return Printable(connection.status());
+    // Until here, Ctrl-C ends the process: there is nothing to give back.
+    WatchInterrupts();
     const auto result = Take(**connection);
     if (!result.ok()) return Printable(result.status());
     context.out->Write(json_ ? ResultJson(*result)

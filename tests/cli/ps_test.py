@@ -7,6 +7,8 @@ import pathlib
 import pty
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -247,6 +249,36 @@ class CheckpointTest(ServersTest):
         # Expects the bar below the earlier lines, and its removal in the end.
         self.assertRegex(shown, r"\Astep 3: writes all of it\r\n\r\[#{40}\]")
         self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
+
+    def test_ctrl_c_before_the_servers_answer_ends_the_command(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            command = subprocess.Popen(
+                [PROGRAM, "ps", "checkpoint",
+                 f"127.0.0.1:{silent.getsockname()[1]}", "--timeout=60"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=clean_environment())
+            silent.accept()[0].close()
+            command.send_signal(signal.SIGINT)
+            self.assertEqual(command.wait(timeout=120), -signal.SIGINT)
+
+    def test_ctrl_c_ends_a_checkpoint_that_is_being_written(self):
+        server = self.keeper("--hold")
+        terminal, screen = pty.openpty()
+        command = subprocess.Popen(
+            [PROGRAM, "ps", "checkpoint", server], stdout=subprocess.DEVNULL,
+            stderr=screen, env=clean_environment())
+        os.close(screen)
+        self.addCleanup(command.wait)
+        self.addCleanup(command.kill)
+        shown = ""
+        with open(terminal, "rb", buffering=0) as terminal:
+            while "100% of 24 B" not in shown:
+                shown += terminal.read(4096).decode()
+            command.send_signal(signal.SIGINT)
+            self.assertEqual(command.wait(timeout=120), 1)
+        self.last_server.stdin.write("\n")
+        self.last_server.stdin.flush()
+        self.check(self.checkpoint(server), 0)
 
     def test_without_a_step_since_the_last_one_there_is_none(self):
         server = self.keeper()
