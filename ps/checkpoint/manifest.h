@@ -27,8 +27,8 @@ constexpr size_t kManifestHeaderBytes = 24;
 // some 100,000 tables.
 constexpr uint64_t kMaxManifestBytes = 16 << 20;
 constexpr size_t kMaxShards = 65536;
-// Limits the number of incremental checkpoints in a chain. A writer cannot be
-// configured to allow more.
+// Limits the number of incremental checkpoints in a chain. A higher max_depth
+// of a writer has no effect.
 constexpr uint32_t kMaxDepth = 64;
 
 // Limits the number of restarts that a worker may miss and still continue.

@@ -61,7 +61,7 @@ absl::Status CheckModel(const Model& model);
 constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 
 // Compares the tables of two models, in any order. Returns a text for the first
-// table of `ours` that differs from the checkpoint's, or "" if all are equal.
+// table that differs or that only one model has, or "" if all are equal.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
 // Like Difference(), for the tables that both models have.
 std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);

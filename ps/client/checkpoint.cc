@@ -23,8 +23,8 @@ constexpr int kMaxAttempts = 5;
 // The shortest pause before asking again if another caller's turn has ended.
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
-// Limits the wait for server 0 to end the turn. The turn ends even if the wait
-// is over.
+// Limits the wait for the end of a turn, and of a hold of steps. The turn ends
+// even if nobody waits for the removal of the attempt's files.
 constexpr absl::Duration kGiveUpTimeout = absl::Seconds(2);
 // The time between two renewals of the turn. A turn ends after 30 seconds
 // without renewal, so one renewal may be lost.

@@ -263,7 +263,7 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
   done(std::move(verdict));
 }
 
-// Reset the clock. Otherwise a pull for the step would ask for the next step,
+// Resets the clock. Otherwise a pull for the step would ask for the next step,
 // and wait for this worker itself.
 void PushQueue::ForgetLocked(const Pending& push) {
   next_ = handed_over_ = push.clock;

@@ -50,7 +50,7 @@ Worker::Worker(Options options)
   id_.set_incarnation(options_.incarnation);
 }
 
-// Stop the calls first, because servers refuse calls once the heartbeats have
+// Stops the calls first, because servers refuse calls once the heartbeats have
 // ended.
 Worker::~Worker() { loop_.Stop(); }
 

@@ -35,8 +35,8 @@ struct Threshold {
   size_t ties = 0;
 };
 
-// The number of chosen values in one part. Later, the positions of its indices
-// in the result.
+// The number of a part's values above the threshold, and equal to it. Later,
+// the position of the part's first index, and the number of ties to take.
 struct Counts {
   size_t above = 0;
   size_t equal = 0;

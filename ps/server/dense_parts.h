@@ -122,9 +122,9 @@ class DenseParts {
   size_t VersionBytes() const;
   // Returns RESOURCE_EXHAUSTED if VersionBytes() is above the limit.
   absl::Status CheckVersions();
-  // Returns `status` with the name of the variable if `part` is a pack. Users
-  // do not know packs. `status` says that one of `elements` is not finite or is
-  // above the limit of `dtype`.
+  // Returns `status`, which says that one of `elements` is not finite or is
+  // above the limit of `dtype`. For a pack, returns an error with the name of
+  // the variable instead, because users do not know packs.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;

@@ -59,7 +59,7 @@ class Steps {
   // `on_alarm` at the time that SetAlarm() has set.
   Steps(absl::Duration max_wait, const RowClock* clock,
         std::function<void()> on_alarm);
-  // Calls Stop(), if nobody has.
+  // Calls Stop().
   ~Steps();
 
   // Takes the steps of `source` from now on, and drops those of an earlier

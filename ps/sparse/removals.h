@@ -13,7 +13,7 @@
 namespace penstock::ps::sparse {
 
 // A ring of the last removals, each with its epoch. A full ring drops the
-// oldest removals, and knows from which epoch on it is complete. Allocates
+// oldest removals. The ring knows after which epoch it is complete. Allocates
 // memory with the first removal for which there is room. Not thread-safe.
 class Removals {
  public:

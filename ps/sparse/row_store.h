@@ -77,8 +77,8 @@ class RowStore {
 
   // Returns the number of rows that Take() can return without AddRoom().
   size_t available() const { return available_; }
-  // Increases the number of reserved rows. The memory of reserved rows stays
-  // available.
+  // Change the number of reserved rows. Neither the system nor Drain() gets the
+  // memory of reserved rows.
   void Reserve(size_t rows) { reserved_ += rows; }
   void Unreserve(size_t rows) { reserved_ -= rows; }
   size_t reserved() const { return reserved_; }

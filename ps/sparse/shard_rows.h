@@ -32,8 +32,8 @@ class ShardRows {
   }
   Row* At(uint32_t number) const { return store_.At(number); }
   static constexpr size_t kMaxPrefetch = 128;
-  // Prefetches the memory that calls for these hashes will read. Limited to
-  // kMaxPrefetch hashes.
+  // Prefetches the memory that calls for these hashes will read or write.
+  // Limited to kMaxPrefetch hashes.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
   // Makes room for `rows` more rows. Returns false if there is no memory, or if

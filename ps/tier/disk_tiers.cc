@@ -168,7 +168,8 @@ class RocksTier : public sparse::Tier {
   }
 
   uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
-  // Returns true unless the disk is full: RocksDB needs room to delete a row.
+  // Returns true if there is a limit and the disk has room. RocksDB needs room
+  // to delete a row.
   bool ErasedIsRoom() const override {
     return tiers_->has_limit() && database_->BytesLeft() > 0;
   }
