@@ -42,7 +42,7 @@ def free_ports(count):
             listener.close()
 
 
-# The environment variables that the measured programs inherit. A user may set
+# The variables of Penstock that the measured programs inherit. A user may set
 # them to compare two runs.
 KEPT = ("PENSTOCK_POLLING", "PENSTOCK_STUB_MEMORY")
 

@@ -56,7 +56,7 @@ HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "read/s",
 
 
 def render(measured):
-    """Returns a table as text. `figures` is {(scenario, transport): Figures},
+    """Returns a table as text. `measured` is {(scenario, transport): Figures},
     in the order of the rows."""
     rows = [HEAD, ["---"] * len(HEAD)]
     for (scenario, transport), figures in measured.items():

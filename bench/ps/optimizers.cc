@@ -188,7 +188,7 @@ void RunAll(int rounds, std::vector<Contender>* contenders) {
   }
 }
 
-// Returns the bytes per second of a contender. `time` selects one of the two
+// Returns the bytes per second of a contender. `times` selects one of the two
 // measured times.
 double BytesPerSecond(const Contender& one,
                       std::vector<double> Contender::*times) {

@@ -26,8 +26,8 @@ struct Contender {
   Way way;
   Transport transport;  // for an RPC
   Memory memory;        // location of the variables
-  // True if the contender is measured by default. Contenders with devices are
-  // measured by default only on a machine with devices.
+  // True if the contender is measured by default. --memory selects the
+  // contenders with a device or those without.
   bool by_default;
   // The memory that receives the variables. All values except kDevice mean
   // memory of the host.

@@ -165,7 +165,8 @@ class Guest:
                           perftest(f"ib_{program}_bw", size, 40))
 
     def calls(self, name, program):
-        # Measures the default benchmarks: small messages through every API.
+        # Measures latency, the default benchmark: small messages through every
+        # API, and large ones through one API.
         cells = rpc(program, transports="tcp,inproc,verbs", sizes=SMALL,
                     rounds=1, rpcs=self.plan["small"])
         cells.update(rpc(program, transports="tcp,inproc,verbs", sizes=LARGE,

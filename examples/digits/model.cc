@@ -121,8 +121,8 @@ absl::Status AppendLayer(size_t at, const Matrix& input, const Matrix& delta,
   return Append(at + 1, delta.colwise().sum(), {delta.cols()}, bundle);
 }
 
-// Returns the error (delta) of the layer before a relu layer. `outputs` are the
-// outputs of the relu layer.
+// Returns the error (delta) before the relu of a layer whose outputs after the
+// relu are `output`.
 Matrix Backward(const Matrix& delta, const ConstMap& weight,
                 const Matrix& output) {
   Matrix back = delta * weight.transpose();

@@ -1,5 +1,6 @@
-// Ends the program if no RPC completes any more. A transport that hangs may
-// keep a deadline from firing, and a stream has no deadline.
+// Ends the program if nothing makes progress. Every RPC has a deadline, but a
+// transport that hangs may keep the deadline from firing. A stream has no
+// deadline.
 
 #ifndef PENSTOCK_BENCH_RPC_CLIENT_WATCHDOG_H_
 #define PENSTOCK_BENCH_RPC_CLIENT_WATCHDOG_H_

@@ -36,7 +36,8 @@ absl::StatusOr<uint8_t*> Scratch(size_t size) {
 
 }  // namespace
 
-// Unused device memory for later messages, by size. Frees none while it lives.
+// Unused device memory for later messages, by size. Grows to the maximum that
+// was in use at a time.
 class DeviceMessages::Spares {
  public:
   std::shared_ptr<Buffer> Take(size_t size) {

@@ -235,7 +235,7 @@ TEST_P(AccessTest, BySecretWithoutTls) {
   const auto channel = server.Connect(insecure, kNew);
   ExpectUnknown(server.Connect(insecure));
   ExpectDenied(channel, 3);
-  // The third call of a connection sends its metadata as HTTP/2 table indices.
+  // The third call of a connection sends its metadata by number.
   ExpectDenied(channel, 3);
 }
 
