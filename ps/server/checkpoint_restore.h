@@ -62,8 +62,8 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(checkpoint::Files* files,
 
 // Returns a source of a server's first state. The source restores the step
 // `wanted`, and refuses other steps. Without `wanted`, the source chooses the
-// newest undamaged checkpoint. For that, the source reads all bytes of a
-// checkpoint. `files` outlive the server.
+// newest undamaged checkpoint. Choose() reads all bytes of a checkpoint only if
+// it verifies. `files` outlive the server.
 std::shared_ptr<RestoreSource> RestoreFrom(
     checkpoint::Files* files, absl::optional<uint64_t> wanted = absl::nullopt,
     const RestoreOptions& options = {});

@@ -46,8 +46,9 @@ class NoLog : public rocksdb::Logger {
   void Logv(const char* /*format*/, va_list /*arguments*/) override {}
 };
 
-// The threads of one database. RocksDB shares one thread pool in a process. A
-// database may block a flush and a compaction thread while its disk is full.
+// Gives each database its own threads. RocksDB shares one thread pool in a
+// process. A database may block a flush and a compaction thread while its disk
+// is full.
 class ThreadsForEach {
  public:
   static void Add(rocksdb::Env* env) {

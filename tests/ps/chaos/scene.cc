@@ -31,8 +31,7 @@ Scene::Scene(uint64_t seed, std::string folder)
       policies_(ChoosePolicies()),
       cluster_(std::move(folder), policies_, ChooseWorkers()) {}
 
-// Returns the drill of a seed. The first four seeds, which always run, have all
-// drills.
+// Returns the drill of a seed. Any four consecutive seeds have all drills.
 Scene::Drill Scene::DrillOf(uint64_t seed) {
   constexpr Drill kDrills[] = {Drill::kNone, Drill::kSleeper,
                                Drill::kWrongServer, Drill::kRanksApart};
