@@ -16,7 +16,7 @@ import json
 import math
 import sys
 
-# The colours of transports in all plots; see page.html.
+# The colour of each transport in all plots. page.html has its own colours.
 COLOURS = {"tcp": "#7f7f7f", "uds": "#bcbd22", "inproc": "#8c564b",
            "penstock-tcp": "#1f77b4", "shm": "#d62728", "verbs": "#2ca02c",
            "tls": "#000000", "penstock-tls": "#9467bd",
@@ -37,7 +37,7 @@ def size_text(size):
     return f"{size:g} TiB"
 
 
-# The properties of which a plot shows exactly one value each.
+# The properties that must have one value each in a plot.
 CHOICES = ("benchmark", "api", "buffers", "scheme")
 
 

@@ -19,8 +19,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// The timeout for the right path: a session may start on TCP and switch a
-// moment later.
+// Limits the wait until a session uses the requested path. A session may start
+// on TCP and switch a moment later.
 constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 
 }  // namespace

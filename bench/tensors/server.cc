@@ -29,7 +29,8 @@ namespace {
 constexpr int kStartTimeoutMs = 10000;
 constexpr absl::string_view kErrorPrefix = "error: ";
 
-// Reads the tensors, by `bytes_of`, after they were handed over.
+// Records the time of the hand-over, and then reads the tensors. `bytes_of`
+// returns a tensor's bytes.
 template <typename Tensors, typename BytesOf>
 v1::StepReply Read(const Tensors& tensors, BytesOf bytes_of) {
   v1::StepReply reply;
@@ -75,7 +76,7 @@ class StepService final
   }
 
  private:
-  // Receives without a lock, because the client makes one call at a time.
+  // No lock is needed, because the client makes one call at a time.
   absl::Status ReceiveOnDevice(const grpc::ByteBuffer& request,
                                grpc::ByteBuffer* reply) {
     const auto received = receiver_.Receive(request);
@@ -102,7 +103,7 @@ class StepService final
   DeviceReceiver receiver_{kGpu};
 };
 
-// Accepts requests on devices, if the contender uses them.
+// Lets this process receive requests on devices, if the contender uses them.
 absl::Status PrepareDevice(const Contender& contender) {
   if (!UsesDevice(contender)) return absl::OkStatus();
   absl::Status status = UseDevice();
@@ -127,8 +128,8 @@ absl::StatusOr<StepServer> StartServer(const Contender& contender,
   return StepServer{*std::move(line), *std::move(process)};
 }
 
-// Waits in gRPC until its completion queue, which has no other use, is shut
-// down.
+// A thread that waits in gRPC on an unused completion queue, until the queue is
+// shut down.
 //
 // The threads of gRPC's callback API sleep for 0.1 s after each second in which
 // no call has begun or ended, and calls in progress stop. On the machine for
@@ -145,7 +146,7 @@ class Waiter {
       }
     });
   }
-  // Stops waiting. Call it after the server's shutdown.
+  // Ends the thread. Call it after the server's shutdown.
   void Stop() {
     queue_->Shutdown();
     thread_.join();

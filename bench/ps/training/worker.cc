@@ -24,7 +24,7 @@ namespace {
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 constexpr size_t kLeastSteps = 3;
 
-// Measures one worker of one server, and its workload.
+// One worker of one server. Measures the steps of a workload.
 class Training {
  public:
   static absl::StatusOr<std::unique_ptr<Training>> Start(
@@ -46,7 +46,7 @@ class Training {
   absl::StatusOr<ps::Pulled> Pull() {
     return worker_->Pull(step_, workload_.PullOf(step_));
   }
-  // Pushes, and ends the step.
+  // Pushes gradients, and ends the step.
   absl::Status Push(const ps::StepGradients& gradients);
   absl::Status PushThis() { return Push(workload_.PushOf(step_)); }
   absl::Status AwaitApplied();
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Start(
       new Training(transport, options, *std::move(workload)));
   absl::Status status = training->Begin(options.address);
   if (status.ok()) status = training->Fill();
-  // Makes unmeasured steps first, which allocate memory and find the path.
+  // The first steps are not measured: they allocate memory and find the path.
   Figures unused;
   if (status.ok()) status = training->MeasureSteps(&unused);
   if (!status.ok()) return status;

@@ -25,7 +25,8 @@ absl::StatusOr<T> ParseName(absl::string_view what, absl::string_view name,
                    })));
 }
 
-// Returns the factor of a size's suffix, or 0 for an unknown suffix.
+// Returns the number of bytes that a suffix like "KiB" stands for, or 0 for an
+// unknown suffix.
 size_t Multiplier(absl::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 1;
   if (suffix == "KiB") return size_t{1} << 10;

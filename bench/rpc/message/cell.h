@@ -30,7 +30,7 @@ enum class Benchmark {
   kIdle,      // connected channels without traffic
 };
 
-// gRPC's three C++ APIs; client and server of a cell use the same one.
+// gRPC's three C++ APIs. A cell's client and server use the same API.
 enum class Api { kSync, kAsync, kCallback };
 
 enum class Transport {
@@ -67,13 +67,13 @@ absl::string_view Name(Api api);
 absl::string_view Name(Transport transport);
 absl::string_view Name(MessageForm form);
 
-// Parse the result of Name(). The error lists all names.
+// Parse a name that Name() returns. The error lists all names.
 absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name);
 absl::StatusOr<Api> ParseApi(absl::string_view name);
 absl::StatusOr<Transport> ParseTransport(absl::string_view name);
 absl::StatusOr<MessageForm> ParseMessageForm(absl::string_view name);
 
-// The maximal message size: gRPC counts its bytes in 31 bits.
+// The maximal message size in bytes. gRPC counts a message's bytes in 31 bits.
 constexpr size_t kMaxPayload = size_t{1} << 30;
 
 // Convert "64KiB" to 65536, and back. Suffixes are none or B; kB, MB, GB
@@ -82,7 +82,7 @@ constexpr size_t kMaxPayload = size_t{1} << 30;
 absl::StatusOr<size_t> ParseSize(absl::string_view text);
 std::string FormatSize(size_t bytes);
 
-// Returns ", 8 clients", or nothing for 0.
+// Returns a text such as ", 8 clients", or "" for 0.
 std::string FormatClients(int clients);
 
 struct Cell {

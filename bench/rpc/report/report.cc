@@ -56,7 +56,7 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
   return std::isfinite(ratio) ? absl::StrFormat("%.2fx", ratio) : "-";
 }
 
-// Returns the rate of calls, or of messages of a stream.
+// Returns the number of calls, or of a stream's messages, per second.
 double CallsPerSecond(const CellSummary& summary) {
   if (summary.cell.benchmark == Benchmark::kReplay) {
     return summary.median.rpcs / summary.median.seconds;
@@ -135,11 +135,11 @@ std::string Requested(const CellSummary& summary, const Columns& columns) {
   return line;
 }
 
-// The reasons for unavailable transports. Lines of the table refer to their
-// numbers.
+// Numbers the reasons for unavailable transports. Lines of the table refer to
+// these numbers.
 class Footnotes {
  public:
-  // Returns the number of this reason, starting at 1.
+  // Returns the number of the cell's reason, starting at 1.
   size_t NumberOf(const CellSummary& summary) {
     const std::string note =
         absl::StrCat(Name(summary.cell.transport), ": ", summary.unavailable);
@@ -156,8 +156,9 @@ class Footnotes {
   }
 
  private:
-  // Returns lines of at most 80 columns, where blanks permit. Lines after the
-  // first are indented by the width of the mark.
+  // Returns `mark` and `text` in lines of at most 80 columns. A word longer
+  // than a line is not divided. Later lines are indented by the width of
+  // `mark`.
   static std::string Wrapped(const std::string& mark, const std::string& text) {
     std::string lines;
     std::string line = mark;
@@ -248,7 +249,8 @@ double CpuSecondsPerMillion(const CellSummary& summary) {
 }
 
 double CpuSecondsPerGb(const CellSummary& summary) {
-  // A replay's byte count covers all its calls.
+  // The number of calls that cell.bytes counts: all calls for a replay,
+  // otherwise one.
   const double calls =
       summary.cell.benchmark == Benchmark::kReplay ? summary.median.rpcs : 1;
   return calls * summary.median.cpu_us * 1e3 /
@@ -315,7 +317,7 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
   return object;
 }
 
-// The columns of all benchmarks.
+// The names of the columns. All benchmarks have the same columns.
 constexpr const char* kCsvColumns[] = {
     "benchmark",       "transport",       "api",
     "bytes",           "buffers",         "scheme",

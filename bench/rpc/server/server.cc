@@ -25,8 +25,8 @@ std::unique_ptr<ServiceHost> MakeHost(Api api, int threads) {
   return nullptr;
 }
 
-// Records at most once: a client process may start its own server several
-// times.
+// Starts recording calls to `path`. Does so only once, because a client process
+// may start its own server several times.
 absl::Status RecordOnce(const std::string& path) {
   static const absl::Status& status = *new absl::Status(RecordCalls(path));
   return status;
@@ -73,7 +73,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
 
 Server::~Server() {
   if (server_ == nullptr) return;
-  // The client has already closed its channel, so open calls are hung.
+  // Shut down without waiting: the client has closed its channel, so calls that
+  // are still open hang.
   server_->Shutdown(std::chrono::system_clock::now());
   host_->Drain();
   server_->Wait();

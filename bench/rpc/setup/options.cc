@@ -23,10 +23,10 @@ namespace {
 // with a new server, take less than ten seconds.
 constexpr int kQuickRounds = 3;
 constexpr double kQuickSeconds = 0.03;
-// The number of channels of a process that knows many servers.
+// The default number of channels for kIdle: a process that knows many servers.
 constexpr int kIdleChannels = 100;
 
-// The unchecked flags, as parsed by CLI11.
+// The flags as CLI11 has parsed them, not yet checked.
 struct Flags {
   std::string message;
   std::string memory;
@@ -64,7 +64,7 @@ absl::Status ParseList(
 
 absl::Status CheckRange(absl::string_view flag, double value, double min,
                         double max) {
-  // The negation also rejects NaN.
+  // The negated comparison also rejects NaN.
   if (!(value >= min && value <= max)) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": ", value, " is not between ", min, " and ", max));
@@ -97,7 +97,7 @@ bool MayLieOnDevice(const RunOptions& options) {
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
-  // At least two channels, because the memory of the first is subtracted.
+  // kIdle needs two channels, because the memory of the first is subtracted.
   status.Update(CheckRange("--channels", options.channels,
                            HasIdle(options) ? 2 : 1, 1000));
   status.Update(CheckRange("--threads", options.threads, 1, 256));
@@ -184,7 +184,7 @@ absl::Status ReadSpeed(const std::string& text, double* speed) {
   return CheckRange("--speed", *speed, 0.001, 1000);
 }
 
-// Reads the recording, which determines further options.
+// Reads a replay's recording, and sets the options that follow from it.
 absl::Status FinishReplay(const CLI::App& app, const Flags& flags,
                           RunOptions* options) {
   const bool replays =
@@ -296,7 +296,7 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                 "both processes");
   app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
   app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
-  // Hidden flags: see ServerFlags() and ClientFlags().
+  // These flags do not appear in --help. See ServerFlags() and ClientFlags().
   app->add_flag("--server-role", options->server_role)->group("");
   app->add_flag("--client-role", options->client_role)->group("");
   app->add_option("--server-addresses", flags->server_addresses)->group("");
@@ -349,7 +349,7 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   return status;
 }
 
-// Returns the error of a command line that CLI11 rejects.
+// Returns an error that explains why CLI11 rejects the command line.
 std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> extra = app.remaining();
   const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
@@ -379,7 +379,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   Flags flags;
   CommandLine command;
   Declare(&app, &flags, &command.options);
-  // CLI11 would use the next flag as the value.
+  // Reject a flag without a value. CLI11 would use the next flag as the value.
   const std::string empty = base::FlagWithoutValue({argv, argv + argc});
   if (!empty.empty()) return absl::InvalidArgumentError(empty);
   // CLI11 reports errors by exceptions, which are caught here.

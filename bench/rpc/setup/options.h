@@ -22,18 +22,19 @@ namespace bench {
 struct RunOptions {
   std::vector<Benchmark> benchmarks = {Benchmark::kLatency};
   std::vector<Transport> transports = DefaultTransports();
-  // True if the user named the transports. Then an unavailable one is an error.
-  // Otherwise, only the available ones are measured.
+  // True if the user named the transports: an unavailable transport is then an
+  // error. Otherwise, unavailable transports are skipped.
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
   MessageForm message = MessageForm::kRaw;
   bool on_device = false;  // location of messages
-  // Message sizes. If buffers.scheme is not kEqual, the buffer sizes of one
-  // message.
+  // The message sizes in bytes. If buffers.scheme is not kEqual, the sizes of
+  // the buffers of one message.
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
   Buffers buffers;
-  // Two disturbed rounds do not affect the median of five. 0.2 s is about 1,000
-  // RPCs of a small message. The default table takes a minute.
+  // The number of rounds. Two disturbed rounds do not affect the median of
+  // five. With 0.2 s a round, about 1,000 RPCs of a small message, the default
+  // table takes a minute.
   int rounds = 5;
   double seconds = 0.2;  // per cell and round, unless `rpcs` is set
   int64_t rpcs = 0;  // per cell and round, over all callers; 0: limited by time
@@ -52,15 +53,15 @@ struct RunOptions {
   std::string csv_path;      // empty for none
   std::string html_path;     // empty for none
   bool list = false;         // only list benchmarks, transports and APIs
-  // For kReplay: file, recording and speed; kMaxSpeed is unlimited. A replay
-  // has as many channels as the recording has clients.
+  // The file, the recording and the speed for kReplay. kMaxSpeed is unlimited.
+  // A replay has as many channels as the recording has clients.
   std::string recording_path;
   std::shared_ptr<const Recording> recording;  // null without a replay
   double speed = kMaxSpeed;
   // The file to which each server process records its calls; empty for none.
   std::string record_path;
-  // The numbers of server and client processes, for kServers. Each number of
-  // clients is a cell of its own.
+  // The number of server processes, and the numbers of client processes, for
+  // kServers. Each number of clients is a cell of its own.
   int servers = 2;
   std::vector<int> workers = {2};
   // The servers that a client of kServers connects to. Empty if the client
@@ -69,15 +70,16 @@ struct RunOptions {
   // The servers' key and certificate, if a transport has TLS; see
   // MakeIdentity(). The first process makes them.
   std::string identity;
-  // Roles of child processes, with one transport and API each. A client also
-  // has one benchmark.
+  // True in a child process of that role. A child has one transport and one
+  // API, and a client one benchmark.
   bool server_role = false;
   bool client_role = false;
 
-  // Returns the message sizes, one cell each. For kReplay, returns the total
-  // size of the recording.
+  // Returns the message size of each cell. For kReplay, returns the total size
+  // of the recording.
   std::vector<size_t> message_sizes() const;
-  // Returns the numbers of client processes: 0 for all but kServers.
+  // Returns the numbers of client processes of a benchmark's cells: 0 for all
+  // but kServers.
   std::vector<int> ClientCounts(Benchmark benchmark) const {
     return benchmark == Benchmark::kServers ? workers : std::vector<int>{0};
   }
@@ -86,11 +88,12 @@ struct RunOptions {
 // The result of parsing the command line.
 struct CommandLine {
   RunOptions options;
-  // Set for --help: print the text and exit.
+  // The text of --help, if requested: print it and exit.
   absl::optional<std::string> help;
 };
 
-// Returns INVALID_ARGUMENT, with one sentence, for an invalid flag or value.
+// Parses and checks the flags. Returns INVALID_ARGUMENT, with one sentence, for
+// an invalid flag or value.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // Returns the flags that make this program the server of one (transport, API).

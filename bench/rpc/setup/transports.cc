@@ -22,7 +22,8 @@ Options Require(Fabric fabric) {
   return options;
 }
 
-// Returns a unique name, from this process's id and a count.
+// Returns a unique name of an abstract UNIX socket, from this process's id and
+// a count.
 std::string AbstractSocket() {
   static std::atomic<int> count{0};
   return absl::StrCat("unix-abstract:penstock-bench-", getpid(), "-",
@@ -54,7 +55,7 @@ absl::string_view ExpectedPath(Transport transport) {
 
 absl::optional<Options> RequireVerbs(const std::string& device) {
   Options options = Require(Fabric::kVerbs);
-  // Without `device`, the environment decides.
+  // Set the device. If `device` is empty, the environment selects one.
   if (!device.empty()) options.verbs_device = device;
   return options;
 }
@@ -124,8 +125,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
-  // A later server may reuse a port, and its channel must not inherit the
-  // earlier connection or back-off.
+  // Give the channel its own connection. A later server may reuse a port, and
+  // must not inherit the earlier connection or back-off.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Ignore HTTP proxies from the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

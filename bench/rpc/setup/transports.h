@@ -1,5 +1,5 @@
-// The requirements of each transport on either side, and the check that a run
-// used the requested transport.
+// The settings of client and server for each transport, and the check that a
+// run used the requested transport.
 
 #ifndef PENSTOCK_BENCH_RPC_SETUP_TRANSPORTS_H_
 #define PENSTOCK_BENCH_RPC_SETUP_TRANSPORTS_H_
@@ -46,7 +46,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
 std::shared_ptr<grpc::ServerCredentials> ListenCredentials(
     Transport transport, const std::string& identity);
 
-// Returns OK if `transport` carried a channel with these connections. Otherwise
+// Returns OK if these connections of a channel used `transport`. Otherwise
 // returns UNAVAILABLE with the actual path. Stock transports always pass.
 absl::Status CheckPaths(Transport transport,
                         const std::vector<PathReport>& paths);
