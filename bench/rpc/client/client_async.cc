@@ -39,8 +39,8 @@ class EchoCalls final : public Call {
 
   bool Begin() override {
     if (!lane_->Start(&request_)) return false;
-    // Destroy the reader before the context, because the context owns the
-    // reader's memory.
+    // Destroy the reader before the context, which keeps the reader's memory
+    // alive.
     reader_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     SetDeadline(context_.get());

@@ -12,8 +12,8 @@ namespace bench {
 // The first device that CUDA shows to this process.
 inline constexpr tensor::Device kGpu = {tensor::Device::Kind::kCuda, 0};
 
-// Returns OK if this machine has a GPU. Otherwise returns UNAVAILABLE with the
-// remedy.
+// Returns OK if this machine has a GPU and its driver. Otherwise returns
+// UNAVAILABLE with the remedy.
 absl::Status CheckDevice();
 
 // Makes this process allocate, send and receive tensors on the device. Call it

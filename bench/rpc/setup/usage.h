@@ -12,9 +12,8 @@ namespace bench {
 
 struct Usage {
   double cpu_s = 0;  // of all threads so far, in user space and kernel
-  // The memory of a process in KiB, without files. A page that several
-  // processes map counts partially for each, so a sum over processes counts the
-  // page once.
+  // The proportional set size, without files. A page that several processes map
+  // counts partially for each, so a sum over processes counts the page once.
   double memory_kib = 0;
   double page_faults = 0;  // minor page faults until now
 };

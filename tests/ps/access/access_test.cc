@@ -114,8 +114,8 @@ absl::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel) {
 class AccessTest : public ::testing::TestWithParam<Way> {
  protected:
   // Expects that calls over `channel` have the permission `most` and all lower
-  // ones. Without `most`, expects that all calls are refused with the given
-  // reason.
+  // ones. Expects that all other calls are refused with `otherwise`; if `most`
+  // is 0, all calls.
   static void ExpectPermissions(const std::shared_ptr<grpc::Channel>& channel,
                                 int most, StatusCode otherwise) {
     const auto expect = [&](int level, const char* method,
