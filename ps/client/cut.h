@@ -21,7 +21,7 @@ bool SameCut(const Message& one, const Other& other) {
          one.cut().id() == other.cut().id();
 }
 
-// The run of a training, and the checkpoint that the run began with.
+// The run of a training, and the checkpoint with which the run began.
 struct RunAndCut {
   uint64_t run = 0;
   absl::optional<v1::Cut> cut;  // nullopt: none

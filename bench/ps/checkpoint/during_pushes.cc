@@ -63,7 +63,8 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// An Adagrad table, dense in 16 variables or sparse, and the push of a step.
+// A model with an Adagrad table, and the push of a step. The table is either
+// dense, in 16 variables, or sparse.
 class Training {
  public:
   explicit Training(const Options& options)
@@ -118,8 +119,8 @@ class Training {
     return model;
   }
 
-  // Returns gradients of one dense variable, each time of the next one. The
-  // first call returns gradients of all variables.
+  // Returns the gradient of one dense variable. Each call takes the next
+  // variable. The first call returns the gradients of all variables.
   tensor::Bundle Gradients() {
     tensor::Bundle bundle;
     if (gradient_.byte_size() == 0) {
@@ -140,7 +141,7 @@ class Training {
 
   void PushRows(int64_t first) {
     std::vector<int64_t> ids(kRowsOfStep);
-    // Spreads the ids over the table, like the ids of a batch.
+    // Spread the ids over the table, like the ids of a real batch.
     for (size_t i = 0; i < ids.size(); ++i) {
       ids[i] = (first + static_cast<int64_t>(i)) * 7919 % rows_;
     }
@@ -175,7 +176,7 @@ class Training {
   Server server_;
 };
 
-// Takes a full checkpoint, and returns its size.
+// Takes a full checkpoint, and returns its size in bytes.
 uint64_t TakeCheckpoint(CheckpointWriter* writer) {
   const auto begun = writer->Begin({kView, false, 1});
   Require(begun.status());
@@ -185,7 +186,7 @@ uint64_t TakeCheckpoint(CheckpointWriter* writer) {
   return shard->info.bytes;
 }
 
-// Takes steps until `is_over`, and returns the steps per second.
+// Takes steps until `is_over` returns true, and returns the steps per second.
 template <typename IsOver>
 double StepRate(Training* training, const IsOver& is_over) {
   const auto begin = Clock::now();

@@ -24,7 +24,8 @@ void Witness::NotePush(const Letter& letter) {
     return;
   }
   if (push.bundle.tensors.empty()) return;  // a step that is forgone
-  // The first tensor has the ids of rows.
+  // Read the number of the push from the ids of its rows, which are in the
+  // first tensor.
   const auto ids = push.bundle.tensors.front().tensor.flat<int64_t>();
   const auto number = static_cast<uint64_t>(ids->front()) / kIdsPerPush;
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
@@ -100,7 +101,7 @@ void Witness::Observe() {
     ++restores_;
     const auto manifest = servers_->ManifestOf(*life->cut);
     CutRecord* const record = ledger_->FindCut(*life->cut);
-    // The answer to the commit may have been lost.
+    // Record the clocks again: the answer to the commit may have been lost.
     if (record != nullptr && manifest.ok()) record->clocks = manifest->cut;
     blame_(ledger_->CheckCut(*life->cut));
   }
