@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -64,7 +65,10 @@ class Ledger {
   absl::Status Begin(uint64_t number, const CallWords& words);
   // Returns a part and removes it. Returns nothing if it has not come.
   absl::optional<Part> Take(int from, const Key& key);
-  // Returns true if `peer` has left before it began operation `number`.
+  // Returns true if `peer` has left before it began operation `number`. For
+  // kAnyOperation, returns true if `peer` has left at all.
+  static constexpr uint64_t kAnyOperation =
+      std::numeric_limits<uint64_t>::max();
   bool HasLeft(int peer, uint64_t number) const;
   // Returns true once the connection to `peer` has ended: no answer follows.
   bool IsGone(int peer) const;

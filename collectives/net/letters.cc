@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -20,12 +19,6 @@
 #include "transport/base/mutex.h"
 
 namespace penstock::collectives {
-namespace {
-
-// A rank that has left receives no letters, whatever its last operation was.
-constexpr uint64_t kAnyNumber = std::numeric_limits<uint64_t>::max();
-
-}  // namespace
 
 absl::optional<Key> Letters::NextKey(const Letter& letter, bool is_small,
                                      std::shared_ptr<Window>* window) {
@@ -46,7 +39,7 @@ absl::optional<Key> Letters::NextKey(const Letter& letter, bool is_small,
 absl::Status Letters::Send(const Letter& letter, const void* data) {
   const absl::Status status = ledger_->status();
   if (!status.ok()) return status;
-  if (ledger_->HasLeft(letter.peer, kAnyNumber)) {
+  if (ledger_->HasLeft(letter.peer, Ledger::kAnyOperation)) {
     return ledger_->End(Fault::kLeft, letter.peer, "");
   }
   const auto bytes = static_cast<int64_t>(BytesOf(letter.dtype, letter.count));

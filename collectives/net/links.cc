@@ -108,10 +108,15 @@ absl::Status Links::Introduce(const std::string& digest,
     clients_[peer]->Call(
         {kMethod, Encode(hello), {}},
         [ledger = ledger_, answers, peer](absl::StatusOr<rpc::Response> got) {
+          // A rank that leaves at once takes its answer with it. The rank had
+          // formed the group before, and therefore had accepted this one.
+          const bool accepted =
+              got.ok() || (absl::IsUnavailable(got.status()) &&
+                           ledger->HasLeft(peer, Ledger::kAnyOperation));
           {
             base::MutexLock lock(&answers->mu);
-            answers->accepted[peer] = got.ok();
-            if (!got.ok() && answers->refused.ok()) {
+            answers->accepted[peer] = accepted;
+            if (!accepted && answers->refused.ok()) {
               answers->refused = absl::Status(
                   got.status().code(),
                   absl::StrCat("rank ", peer, ": ", got.status().message()));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -18,14 +17,12 @@ namespace {
 constexpr absl::Duration kNap = absl::Milliseconds(20);
 // A wait for a peer that is merely slower is shorter.
 constexpr absl::Duration kUntilNotice = absl::Milliseconds(50);
-// A rank that has left sends no more letters, whatever its last operation was.
-constexpr uint64_t kAnyNumber = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
 absl::Status Patience::Await(int peer, uint32_t seen) {
   const bool has_left =
-      ledger_->HasLeft(peer, number_ > 0 ? number_ : kAnyNumber);
+      ledger_->HasLeft(peer, number_ > 0 ? number_ : Ledger::kAnyOperation);
   return AwaitUnless(has_left, peer, seen);
 }
 
