@@ -96,9 +96,28 @@ bool Connection::Write(Callback on_written, SliceBuffer* data,
   return false;
 }
 
-void Connection::KeepAttempt(std::unique_ptr<fabric::PendingConnect> attempt) {
+void Connection::SeekPath(Seek seek, fabric::ConnectCallback found) {
+  std::unique_ptr<fabric::PendingConnect> attempt = seek(std::move(found));
   base::MutexLock lock(&mu_);
-  if (tcp_ != nullptr) attempt_ = std::move(attempt);
+  if (tcp_ == nullptr) return;
+  seek_ = std::move(seek);
+  ++seeks_;
+  attempt_.swap(attempt);  // drops the former one without the lock
+}
+
+void Connection::SeekAgain() {
+  Seek seek;
+  {
+    base::MutexLock lock(&mu_);
+    if (tcp_ == nullptr) return;
+    seek = seek_;
+  }
+  std::weak_ptr<Connection> weak = weak_from_this();
+  SeekPath(std::move(seek),
+           [weak](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+             std::shared_ptr<Connection> self = weak.lock();
+             if (self != nullptr) self->OnPath(std::move(path));
+           });
 }
 
 void Connection::OnPath(
@@ -166,6 +185,8 @@ void Connection::OnTcpRead(const absl::Status& status) {
 void Connection::TakeTcpLocked(const absl::Status& status) {
   while (stream_.Poll()) continue;
   if (!status.ok()) return FailLocked(status);
+  if (stream_.has_lost_path()) LeavePathLocked();
+  GoOnWithoutPathLocked();
   if (on_read_ != nullptr && read_buffer_->Length() == 0 &&
       stream_.IsPlain(tcp_input_.Length())) {
     stream_.CountReceived(tcp_input_.Length());
@@ -225,7 +246,8 @@ void Connection::SettleOnceLocked(Ended* ended) {
 
 void Connection::LeavePathLocked() {
   why_no_path_ = std::string(stream_.loss().message());
-  if (announced_) LogPathLocked(absl::StrCat("http2: ", why_no_path_));
+  may_be_ending_ = announced_;
+  announced_ = false;
   watch_.reset();
   TcpWriter::Item item;
   AppendPayload(stream_.LeavePath(), &item.bytes);
@@ -234,6 +256,14 @@ void Connection::LeavePathLocked() {
   if (item.bytes.Length() > 0 || item.done != nullptr) {
     writer_.Push(std::move(item));
   }
+}
+
+void Connection::GoOnWithoutPathLocked() {
+  if (!may_be_ending_) return;
+  may_be_ending_ = false;
+  LogPathLocked(absl::StrCat("http2: ", why_no_path_));
+  if (seek_ == nullptr || seeks_ == kMaxSeeks) return;
+  crew_->Run([self = shared_from_this()] { self->SeekAgain(); });
 }
 
 void Connection::SettleReadLocked(Ended* ended) {

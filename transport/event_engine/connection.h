@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_EVENT_ENGINE_CONNECTION_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,8 +45,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool Read(Callback on_read, SliceBuffer* buffer, Endpoint::ReadArgs args);
   bool Write(Callback on_written, SliceBuffer* data, Endpoint::WriteArgs args);
 
-  // Keeps an attempt at a path, which ends with this connection.
-  void KeepAttempt(std::unique_ptr<fabric::PendingConnect> attempt);
+  // Begins an attempt at a path. Called without the lock.
+  using Seek = std::function<std::unique_ptr<fabric::PendingConnect>(
+      fabric::ConnectCallback found)>;
+  // Begins an attempt, which ends with this connection, and calls `found`.
+  // Seeks again when a path was lost and the connection goes on without it, at
+  // most kMaxSeeks times in all.
+  static constexpr int kMaxSeeks = 4;
+  void SeekPath(Seek seek, fabric::ConnectCallback found);
   // Takes the result of the attempt.
   void OnPath(absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path);
   // Ends everything, because gRPC destroys the endpoint.
@@ -77,6 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnTcpWritten(const absl::Status& status);
   bool PollPath();
   void Nudge();
+  void SeekAgain();
 
   bool ReadNowLocked(SliceBuffer* buffer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeTcpLocked(const absl::Status& status)
@@ -84,6 +92,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void UsePathLocked(std::shared_ptr<fabric::Endpoint> path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeavePathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Notes that TCP has delivered bytes. If a path was lost, the peer has sent
+  // its mark, and so lives.
+  void GoOnWithoutPathLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FailLocked(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -110,9 +121,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   base::Mutex mu_;
   std::unique_ptr<Endpoint> tcp_ ABSL_GUARDED_BY(mu_);  // null once closed
   MovableStream stream_ ABSL_GUARDED_BY(mu_);
+  Seek seek_ ABSL_GUARDED_BY(mu_);
+  int seeks_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
-  bool announced_ ABSL_GUARDED_BY(mu_) = false;
+  bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
+  // A path was lost, and TCP has delivered nothing since. At a normal end, the
+  // peer's path often ends before its TCP connection.
+  bool may_be_ending_ ABSL_GUARDED_BY(mu_) = false;
   int nudges_ ABSL_GUARDED_BY(mu_) = 0;
   bool nudge_waits_ ABSL_GUARDED_BY(mu_) = false;  // for its timer
   std::string why_no_path_ ABSL_GUARDED_BY(mu_);

@@ -79,17 +79,18 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
     status.ok() ? HandOver() : Refuse(status);
   }
 
-  // Begins an attempt, by `start`. `is_required`: the endpoint waits for it.
-  template <typename Start>
-  void Seek(bool is_required, const Start& start) {
+  // Seeks a path by `seek`. `is_required`: the endpoint waits for the first
+  // one.
+  void SeekPath(bool is_required, Connection::Seek seek) {
     // Hands over first: the attempt calls back on another thread, which also
     // uses done_.
     if (!is_required) HandOver();
-    connection_->KeepAttempt(
-        start([self = shared_from_this()](
-                  absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+    connection_->SeekPath(
+        std::move(seek),
+        [self = shared_from_this()](
+            absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
           self->OnPath(std::move(path));
-        }));
+        });
   }
   void StayOnTcp(bool is_required, const absl::Status& why) {
     connection_->OnPath(why);
@@ -127,8 +128,9 @@ void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
   const auto peer = wrapping->peer();
   const absl::Status may = CheckPeer(local, peer);
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings), may);
-  wrapping->Seek(IsRequired(settings), [&](fabric::ConnectCallback found) {
-    return MeetingCall::Start(*local, *peer, ShmOptions(), std::move(found));
+  wrapping->SeekPath(IsRequired(settings), [local = *local, peer = *peer](
+                                               fabric::ConnectCallback found) {
+    return MeetingCall::Start(local, peer, ShmOptions(), std::move(found));
   });
 }
 
@@ -169,9 +171,11 @@ void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
     may = absl::UnavailableError("the name of this port's socket is taken");
   }
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
-  wrapping->Seek(IsRequired(settings_), [&](fabric::ConnectCallback found) {
-    return place->Expect(*peer, *local, std::move(found));
-  });
+  wrapping->SeekPath(
+      IsRequired(settings_),
+      [place, local = *local, peer = *peer](fabric::ConnectCallback found) {
+        return place->Expect(peer, local, std::move(found));
+      });
 }
 
 }  // namespace event_engine

@@ -187,7 +187,22 @@ TEST(EngineTest, LostPathLosesNoCall) {
     ASSERT_EQ(echo, text) << i;
   }
   EXPECT_TRUE(call.Finish().ok());
-  EXPECT_EQ(PathTo(channel, server.target()), "http2");
+  EXPECT_TRUE(ReachesShm(channel, server.target())) << "by another attempt";
+  ExpectEchoes(channel, 8, 20);
+}
+
+// At its end, a connection logs nothing.
+TEST(EngineTest, NormalEndIsNotALostPath) {
+  testing::internal::CaptureStderr();
+  {
+    EchoServer server(kPenstock);
+    for (int i = 0; i < 10; ++i) {
+      auto channel = NewChannel(server.target(), kPenstock);
+      ASSERT_TRUE(ReachesShm(channel, server.target()));
+    }
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("http2:"), std::string::npos) << log;
 }
 
 // Another server with the same port has the name.
