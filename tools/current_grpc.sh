@@ -3,8 +3,17 @@
 #
 #   tools/current_grpc.sh FOLDER      builds into FOLDER, and runs the tests
 #   tools/current_grpc.sh --packages  installs what that needs, in a root of
-#                                     Debian sid with experimental
+#                                     Debian sid with experimental. Exit code 77
+#                                     if the archive has no such gRPC any more
 set -euo pipefail
+
+# Says that the archive has moved on. Usage: moved_on WHAT
+moved_on() { echo "current_grpc.sh: the archive has moved on: $*" >&2; exit 77; }
+
+# Prints the version of a package that `install` would take from experimental.
+candidate() {
+  apt-cache policy -t experimental "$1" | awk '$1 == "Candidate:" { print $2 }'
+}
 
 # Installs packages. Usage: install OPTION_OR_PACKAGE...
 install() {
@@ -24,12 +33,16 @@ fitting_abseil() {
 }
 
 install_packages() {
-  local abseil
+  local abseil version
   apt-get -q update
+  version=$(candidate libgrpc++-dev)
+  if [[ $version != [0-9]* ]] || dpkg --compare-versions "$version" lt 1.60; then
+    moved_on "libgrpc++-dev is ${version:-missing}, not 1.60 or later"
+  fi
   install -t experimental g++ libgrpc++-dev pkgconf protobuf-compiler-grpc libprotobuf-dev
   install cmake ninja-build libspdlog-dev libgtest-dev openssl
   abseil=$(fitting_abseil)
-  [[ -n $abseil ]]
+  [[ -n $abseil ]] || moved_on "no libabsl-dev fits the libgrpc"
   install --allow-downgrades "libabsl-dev=$abseil"
 }
 
