@@ -13,6 +13,7 @@
 #include "transport/base/log.h"
 #include "transport/event_engine/connections.h"
 #include "transport/event_engine/engine.h"
+#include "transport/event_engine/outer_composition.h"
 #include "transport/memory/destinations.h"
 #include "transport/memory/stable_memory.h"
 #include "transport/settings/settings.h"
@@ -47,11 +48,17 @@ class EngineCredentials final : public grpc::ChannelCredentials {
  public:
   EngineCredentials(std::shared_ptr<grpc::ChannelCredentials> wrapped,
                     const Settings& settings)
-      : grpc::ChannelCredentials(nullptr),
+      : grpc::ChannelCredentials(event_engine::ForOuterComposition(
+            CoreOf(wrapped.get()), settings.policy == Policy::kRequire)),
         wrapped_(std::move(wrapped)),
         number_(event_engine::InternSettings(settings)) {}
 
  private:
+  // The name of the derived class gives access to the protected function.
+  static grpc_channel_credentials* CoreOf(grpc::ChannelCredentials* wrapped) {
+    return (wrapped->*&EngineCredentials::c_creds)();
+  }
+
   std::shared_ptr<grpc::Channel> CreateChannelImpl(
       const grpc::string& target,
       const grpc::ChannelArguments& arguments) override {

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <thread>
@@ -170,6 +172,39 @@ TEST(EngineTest, TlsInside) {
       NewChannel(server.target(), kPenstock, grpc::SslCredentials(client_side));
   ASSERT_TRUE(ReachesShm(channel, server.target()));
   ExpectEchoes(channel, 6, 50);
+}
+
+class Ticket final : public grpc::MetadataCredentialsPlugin {
+  grpc::Status GetMetadata(
+      grpc::string_ref, grpc::string_ref, const grpc::AuthContext&,
+      std::multimap<grpc::string, grpc::string>* metadata) override {
+    metadata->emplace("ticket", "1");
+    return grpc::Status::OK;
+  }
+};
+
+// gRPC does not call Penstock for such credentials.
+TEST(EngineTest, CompositionOutsideIsExplained) {
+  const auto& certificates = e2e::TestCertificates();
+  if (!certificates) GTEST_SKIP() << "no openssl command here";
+  grpc::SslServerCredentialsOptions server_side;
+  server_side.pem_key_cert_pairs.push_back(
+      {certificates->server.key, certificates->server.certificate});
+  grpc::SslCredentialsOptions client_side;
+  client_side.pem_root_certs = certificates->authority.certificate;
+  EchoServer server(kPenstock, grpc::SslServerCredentials(server_side));
+  for (Policy policy : {Policy::kPrefer, Policy::kRequire}) {
+    auto channel = grpc::CreateChannel(
+        server.target(),
+        grpc::CompositeChannelCredentials(
+            Credentials(grpc::SslCredentials(client_side), With(policy)),
+            grpc::MetadataCredentialsFromPlugin(std::make_unique<Ticket>())));
+    const grpc::Status status = Echo(channel, "hello");
+    EXPECT_EQ(status.ok(), policy == Policy::kPrefer);
+    if (status.ok()) continue;
+    EXPECT_NE(status.error_message().find("compose inside"), std::string::npos)
+        << status.error_message();
+  }
 }
 
 TEST(EngineTest, LostPathLosesNoCall) {
