@@ -88,7 +88,8 @@ Findings ProbeGrpc(const Host& host) {
   }
   return {{kGroup, "gRPC", Level::kProblem, host.grpc_mismatch,
            absl::StrCat("load the libgrpc of release ", host.grpc_built_for,
-                        " (see: ldd, LD_LIBRARY_PATH)")}};
+                        " (see: ldd, LD_LIBRARY_PATH); for programs with gRPC "
+                        "1.60 or later, see docs/current_grpc.md")}};
 }
 
 Findings ProbeSettings(const Host& host) {
