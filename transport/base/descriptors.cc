@@ -52,7 +52,7 @@ absl::Status Descriptors::CheckForPath() const {
 absl::Status Descriptors::Scarce() const {
   return absl::ResourceExhaustedError(absl::StrCat(
       "few of the ", limit,
-      "descriptors of this process are free, and connections need them; raise "
+      " descriptors of this process are free, and connections need them; raise "
       "the limit of open files (ulimit -n, LimitNOFILE=)"));
 }
 
