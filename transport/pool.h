@@ -1,5 +1,5 @@
-// Memory that peers of this process's user can read, for code that does not
-// know gRPC.
+// Allocates memory that peer processes of the same user can read. For code that
+// does not know gRPC.
 
 #ifndef PENSTOCK_TRANSPORT_POOL_H_
 #define PENSTOCK_TRANSPORT_POOL_H_

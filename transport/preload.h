@@ -33,12 +33,12 @@ struct PenstockPreload {
    * server. */
   grpc_server* (*create_server)(PenstockCreateServer create,
                                 const grpc_channel_args* arguments);
-  /* Returns non-zero if such a stock server has been made although
+  /* Returns non-zero if create_server() has made a stock server although
    * PENSTOCK_POLICY=require. The caller must then bind no port. */
   int (*refuses_ports)(void);
-  /* Copies bytes to memory from which shared memory carries messages without
-   * another copy. Returns 0 if the caller must use gRPC's own memory, as for
-   * less than PENSTOCK_PRELOAD_COPIED_BYTES. */
+  /* Copies bytes to shared memory, from which a path sends messages without
+   * another copy. Returns 0 if the caller must use gRPC's own memory. Copies
+   * shorter than PENSTOCK_PRELOAD_COPIED_BYTES always return 0. */
   int (*copy_to_slice)(const char* source, size_t length, grpc_slice* slice);
 };
 
@@ -50,7 +50,7 @@ struct PenstockPreload {
 #define PENSTOCK_NOTE_OWNER "Penstock"
 #define PENSTOCK_NOTE_TYPE 1
 
-/* The name of the one function below. The name changes with the functions
+/* The symbol of the function below. The name changes with the functions
  * above, so that a stub does not call an incompatible library. */
 #define PENSTOCK_PRELOAD_SYMBOL "penstock_preload_1"
 

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace fabric {
 
-// The callback of one Listen() or Connect(). Calls it once, or never if the
-// attempt is cancelled first. Thread-safe.
+// The owner of the callback of one Listen() or Connect(). Calls the callback
+// once, or never if the attempt is cancelled first. Thread-safe.
 class Attempt {
  public:
   Attempt(std::string token, ConnectCallback done)

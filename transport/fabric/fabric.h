@@ -164,7 +164,8 @@ class Endpoint {
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
   // Returns memory to read into. Prefers memory that Read() fills at the lowest
-  // cost, and falls back to the heap. Stays valid after the endpoint is gone.
+  // cost, and falls back to the heap. The memory stays valid after the endpoint
+  // is gone.
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
@@ -203,7 +204,8 @@ class Endpoint {
   // without the lock.
   virtual bool TakesDeviceMemory() const { return false; }
 
-  // Delivers a bounded amount of the input. Returns true if there was any.
+  // Delivers a bounded amount of the input. Returns true if there was any
+  // input.
   virtual bool Poll() = 0;
   // Returns true if Poll() would find input. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;

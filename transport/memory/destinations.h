@@ -32,8 +32,8 @@ class Destinations {
   // The time for which devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
-    // As long as this object lives, within the devices' budgets. Suits memory
-    // into which many messages are received, one after another.
+    // Registered as long as this object lives, within the devices' budgets.
+    // Suits memory into which many messages are received, one after another.
     kForLife,
   };
 

@@ -19,15 +19,16 @@ namespace memory {
 // ranges, and otherwise the best fit. Within the first `roving_bytes`, a search
 // begins after the range that was allocated last (exercise 6 of that section).
 // Allocating and freeing take a time logarithmic in the number of free ranges.
-// An application that keeps every second one of its slices makes as many free
-// ranges as it has slices. Not thread-safe.
+// There may be as many free ranges as slices: an application may keep every
+// second slice. Not thread-safe.
 class RangeAllocator {
  public:
   // The granule of offsets and lengths: a cache line, which is also the
   // alignment for vector loads of tensors.
   static constexpr uint64_t kGranule = 64;
-  // The number of free ranges that a search looks at in the order of addresses.
-  // First fit keeps the ranges of few large messages together.
+  // The number of free ranges that a search looks at in the order of addresses,
+  // before it takes the best fit. First fit keeps the allocated ranges close
+  // together.
   static constexpr int kNearby = 16;
 
   explicit RangeAllocator(uint64_t capacity, uint64_t roving_bytes = 0);

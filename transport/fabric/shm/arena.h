@@ -110,7 +110,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Tells `watcher` of returned segments, as long as `watcher` exists.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
 
-  // Return the bytes in leases, and in segments.
+  // Return the number of bytes in leases, and in all segments.
   uint64_t used() const;
   uint64_t reserved() const;
   // Returns, in words, the number of bytes in reserved huge pages. Empty if
@@ -142,7 +142,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // still scarce.
   void PrepareLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PrepareAside();
-  // Returns true in a forked child, where this is a copy of the parent's.
+  // Returns true in a forked child, where this object is a copy of the
+  // parent's.
   bool IsForeign() const;
   void Free(const ArenaLease& lease);
   uint64_t UsedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -84,8 +84,8 @@ class Borrower {
   // more. Loans stay readable; other parts of the segments may be unmapped.
   void LetGo();
 
-  // Ends the loan with this key: this side no longer reads it. Makes no system
-  // call.
+  // Ends the loan with this key, because this side no longer reads the loan's
+  // memory. Makes no system call.
   void GiveBack(uint64_t key);
 
   // Closes all allocations that are not in use, and all that the peer passes
@@ -124,7 +124,7 @@ class Borrower {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddDeviceLocked(const SetupMessage& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets a segment or an allocation. Returns false if there is none.
+  // Forgets the segment or allocation `id`. Returns false if `id` is unknown.
   bool TakeBackLocked(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasLocked(uint32_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const auto found = device_allocations_.find(id);

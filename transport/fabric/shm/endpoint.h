@@ -53,7 +53,8 @@ class ShmEndpoint : public Endpoint {
   // the peer ends the loan, because loaded bytes may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Completes within the call.
+  // Returns null for device memory. For other memory, there is nothing to
+  // prepare.
   std::shared_ptr<const void> PrepareToRead(
       const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,

@@ -83,7 +83,8 @@ class Link : public ArenaWatcher,
   // Returns true once the peer writes nothing more. Earlier bytes are still
   // there to read.
   bool PeerIsGone() const;
-  // Returns true in a forked child, where this is a copy of the parent's.
+  // Returns true in a forked child, where this object is a copy of the
+  // parent's.
   bool IsForeign() const;
 
   // Keeps checking for returned loans, so that memory is released soon even if

@@ -43,7 +43,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   ~Listener();
 
   const SocketAddress& address() const { return address_; }
-  // Returns true in a forked child, where this is a copy of the parent's.
+  // Returns true in a forked child, where this object is a copy of the
+  // parent's.
   bool IsForeign() const;
 
   // Finishes `attempt` when a peer shows its token, or when the time is over.

@@ -51,8 +51,8 @@ struct Options {
   // sockets and no files.
   std::string directory;
   // Limits the time of each Connect(), each Listen(), and each accepted
-  // connection that has not shown a token. A thousand times their usual
-  // duration on a busy machine.
+  // connection that has not shown a token. The default is a thousand times the
+  // usual duration on a busy machine.
   absl::Duration setup_timeout = absl::Seconds(2);
   // Limits the accepted connections that have not shown a token yet.
   size_t max_half_open = 64;

@@ -18,8 +18,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Returns UNAVAILABLE, for people, if the kernel cannot Populate(), which needs
-// Linux 5.14.
+// Returns OK if the kernel supports Populate(), which needs Linux 5.14.
+// Otherwise returns UNAVAILABLE, with the reason for people.
 absl::Status CheckKernel();
 
 // The access for which Populate() pre-faults [data, data + size), so that no
