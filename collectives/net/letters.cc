@@ -37,7 +37,7 @@ absl::optional<Key> Letters::NextKey(const Letter& letter, bool is_small,
 }
 
 absl::Status Letters::Send(const Letter& letter, const void* data) {
-  const absl::Status status = ledger_->status();
+  absl::Status status = ledger_->status();
   if (!status.ok()) return status;
   if (ledger_->HasLeft(letter.peer, Ledger::kAnyOperation)) {
     return ledger_->End(Fault::kLeft, letter.peer, "");
@@ -57,7 +57,7 @@ absl::Status Letters::SendSmall(const Letter& letter, const void* data) {
                       static_cast<int64_t>(BytesOf(letter.dtype, letter.count)),
                       window);
     }
-    const absl::Status waited = patience.Await(letter.peer, seen);
+    absl::Status waited = patience.Await(letter.peer, seen);
     if (!waited.ok()) return waited;
   }
 }
@@ -113,7 +113,7 @@ absl::Status Letters::Receive(const Letter& letter, void* data) {
     const uint32_t seen = ledger_->signal().count();
     const absl::optional<Part> part = ledger_->Take(letter.peer, key);
     if (!part.has_value()) {
-      const absl::Status waited = patience.Await(letter.peer, seen);
+      absl::Status waited = patience.Await(letter.peer, seen);
       if (!waited.ok()) return waited;
       continue;
     }

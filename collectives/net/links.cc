@@ -139,7 +139,7 @@ absl::Status Links::Introduce(const std::string& digest,
       }
     }
     if (missing.empty()) return absl::OkStatus();
-    const absl::Status status = ledger_->status();
+    absl::Status status = ledger_->status();
     if (!status.ok()) return status;
     if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(

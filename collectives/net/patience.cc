@@ -33,7 +33,7 @@ absl::Status Patience::AwaitAnswers(int peer, uint32_t seen) {
 absl::Status Patience::AwaitUnless(bool is_absent, int peer, uint32_t seen) {
   // An event after the first `seen` ones may be what the caller waits for. The
   // peer may have left after that event.
-  const absl::Status status = ledger_->status();
+  absl::Status status = ledger_->status();
   if (!status.ok() || ledger_->signal().count() != seen) return status;
   if (is_absent) return ledger_->End(Fault::kLeft, peer, "");
   const absl::Time now = base::SteadyNow();
