@@ -21,7 +21,8 @@ constexpr std::chrono::milliseconds kLook(100);
 // itself makes a status with one of a few codes. A code that both gRPC and
 // servers use counts as an answer.
 bool IsAnswer(const grpc::Status& status) {
-  // Excludes such a code that gRPC has made from a web server's HTTP status.
+  // Excludes a status that gRPC itself has made from the HTTP status of a web
+  // server.
   if (absl::StrContains(status.error_message(), "http1.x server") ||
       absl::StrContains(status.error_message(), "header with status")) {
     return false;

@@ -34,8 +34,8 @@ absl::Status CheckSetting(const Setting& setting) {
   return absl::InvalidArgumentError(absl::StrCat(setting.option, message));
 }
 
-// Makes the path absolute, because the program may change its folder before
-// opening the file.
+// Makes `*path` absolute, because the program may change its folder before it
+// opens the file.
 absl::Status MakeAbsolute(const char* option, std::string* path) {
   if (path->empty() || absl::EndsWith(*path, "/")) {
     return absl::InvalidArgumentError(

@@ -26,8 +26,8 @@ std::string UnknownWord(const CLI::App& app, absl::string_view word);
 // would use the next word as the value.
 std::string EmptyValueError(const Program& program, const CLI::App& app,
                             const std::vector<std::string>& words);
-// Returns the same error for an empty value that is a separate word, as in
-// "--name ''". Call it after `app` has parsed the words.
+// Returns the error for an empty value that is a separate word, as in "--name
+// ''". Call it after `app` has parsed the words.
 std::string EmptyValueError(const Program& program, const CLI::App& app);
 
 }  // namespace penstock::cli

@@ -20,7 +20,8 @@ namespace penstock::cli {
 std::string WhatListensAt(absl::string_view target, absl::Duration limit,
                           bool with_tls);
 
-// Returns the same for the first bytes of an answer.
+// Returns the meaning of `answer`, the first bytes of an answer, as
+// WhatListensAt() does.
 std::string MeaningOfAnswer(absl::string_view answer, bool with_tls);
 
 }  // namespace penstock::cli

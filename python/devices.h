@@ -29,7 +29,7 @@ void UseTransport();
 absl::Status CheckOnHost(const tensor::Tensor& tensor,
                          const std::string& operation);
 
-// Blocks, Unlocked, until the elements may be read.
+// Blocks, without the GIL, until the elements may be read.
 absl::Status AwaitReady(const tensor::Tensor& tensor);
 
 // Makes the stream of a DLPack consumer wait until the elements may be read.

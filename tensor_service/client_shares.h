@@ -39,8 +39,8 @@ class ClientShares {
     size_t amount_ = 0;
   };
 
-  // Makes the counts for a resource of `limit`. `share` is above 0 and at most
-  // 1. With share 1, one client may use everything.
+  // Makes the counts for a resource of `limit`. Requires 0 < share <= 1. With a
+  // share of 1, one client may use everything.
   ClientShares(size_t limit, double share);
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;

@@ -240,7 +240,8 @@ Findings ProbeDevices(const Host& host) {
       findings.insert(findings.end(), more.begin(), more.end());
     }
   }
-  // An address must belong to one of the devices.
+  // Reports the error of the survey, for example if no device has the address
+  // of the settings.
   if (!host.rdma.ok()) {
     findings.push_back({kGroup, "address", Level::kProblem,
                         std::string(host.rdma.status().message()), ""});

@@ -34,7 +34,7 @@ class ManyStreamsTest : public StackTest {
 TEST_P(ManyStreamsTest, TwoHundredStreamsShareAChannel) {
   constexpr size_t kStreams = 200;
   constexpr size_t kRounds = 5;
-  // Makes some messages small, and some announced.
+  // Returns a size: every seventh message is large enough to be announced.
   const auto size_of = [](size_t i) { return i % 7 == 0 ? 70000 : 10 * i; };
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::unique_ptr<RawStream>> streams;

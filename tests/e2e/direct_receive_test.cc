@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kLarge = 1024 * 1024;
 
-// Returns how many sockets this process has two descriptors of.
+// Returns the number of sockets of which this process has two descriptors.
 int DoubledSockets() {
   std::map<ino_t, int> descriptors;
   DIR* const folder = opendir("/proc/self/fd");

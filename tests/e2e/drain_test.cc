@@ -100,13 +100,15 @@ class Load {
       }
     });
   }
-  // Returns the number of calls. None may have failed.
+  // Ends the load, expects that no call has failed, and returns the number of
+  // calls.
   int Finish() {
     Stop();
     EXPECT_THAT(failures_, testing::IsEmpty());
     return calls_;
   }
-  // Returns the number of failed calls. All must have failed with UNAVAILABLE.
+  // Ends the load, and returns the number of failed calls. Expects that all
+  // have failed with UNAVAILABLE.
   int Lost() {
     Stop();
     int lost = 0;

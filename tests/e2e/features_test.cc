@@ -179,7 +179,8 @@ TEST_P(InterceptorTest, BothSidesSeeAndChangeEachCall) {
   ExpectTraffic(*channel, 3, 3);
 }
 
-// Answers a call: fails twice, and then serves.
+// Answers a call of a given attempt: fails the first two attempts, and serves
+// the third.
 grpc::Status ThirdTimeLucky(grpc::ServerContext* context, int attempt) {
   const auto& metadata = context->client_metadata();
   auto previous = metadata.find("grpc-previous-rpc-attempts");

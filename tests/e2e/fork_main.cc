@@ -28,9 +28,9 @@ namespace {
 // The time after which SIGALRM kills a hung child.
 constexpr int kChildSeconds = 2;
 constexpr int kCalls = 3;
-// The deadline of a forked child's calls on its parent's channel. gRPC may have
-// no threads in the child to open a new connection, and then nobody answers
-// these calls.
+// The deadline of calls that a forked child makes on its parent's channel. gRPC
+// may have no threads in the child to open a new connection, and then nobody
+// answers these calls.
 constexpr std::chrono::milliseconds kHeirsPatience(300);
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
@@ -60,8 +60,8 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
-// Makes as many calls as the parent will make, so that streams have the same
-// numbers.
+// Makes calls on the parent's channel, in the child. Makes as many calls as the
+// parent will make, so that streams have the same numbers.
 [[noreturn]] void RunHeir(TestService::Stub* stub) {
   for (int i = 0; i < kCalls; ++i) {
     Call call;
@@ -84,8 +84,8 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  // Forks no heir with stock gRPC, where a child that uses the parent's channel
-  // would break the parent's connection.
+  // Forks no child for the parent's channel with stock gRPC: this child would
+  // break the parent's connection.
   const pid_t heir = path == Path::kStock ? 0 : fork();
   if (heir < 0) return 1;
   if (heir == 0 && path != Path::kStock) RunHeir(stub.get());

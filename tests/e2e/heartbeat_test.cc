@@ -72,8 +72,7 @@ TEST_P(HeartbeatTest, ConnectionInUseIsNotSilent) {
   EXPECT_EQ(proxy_.ended(), 0u);
 }
 
-// Tests an idle connection with the default interval, which is shorter than the
-// timeouts of network devices, and far longer than this proxy's.
+// Tests that an idle connection sends nothing, as over HTTP/2.
 TEST_P(HeartbeatTest, IdleConnectionIsAsSilentAsOverHttp2) {
   Begin(kHeartbeat);
   CallFor(3 * kHeartbeat);

@@ -52,7 +52,7 @@ class PauseTest : public testing::TestWithParam<std::tuple<const char*, Path>> {
 TEST_P(PauseTest, NoCallFailsBeforeItsTimeIsOver) {
   grpc::CompletionQueue queue;
   for (int round = 0; round < kRounds; ++round) {
-    // Afterwards the server waits for the next call.
+    // Makes a call, after which the server waits for the next call.
     ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
     server_->Suspend();
     std::this_thread::sleep_for(kPause);

@@ -29,7 +29,8 @@ constexpr int kCalls = 400;
 constexpr int kFew = kCalls / 10;
 constexpr int kMostRounds = 20;
 constexpr int kMostRings = kCalls + kFew;
-// As in transport/connection/connection.cc.
+// The time after which deferred releases are sent, as in
+// transport/connection/connection.cc.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 std::unique_ptr<Child> StartBusy(std::vector<std::string> arguments,
@@ -67,7 +68,7 @@ class Processes {
   int64_t OfClient(int64_t number) {
     return trace_->Count(client_->pid(), number);
   }
-  // Returns the calls on sockets of both.
+  // Returns the number of system calls on sockets, of both processes together.
   int64_t OnSockets() {
     int64_t sum = 0;
     for (const int64_t number : {SYS_sendmsg, SYS_recvmsg, SYS_sendto,

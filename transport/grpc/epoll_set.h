@@ -11,10 +11,10 @@
 namespace penstock {
 namespace core {
 
-// Returns the descriptor of epoll1's epoll set, which gRPC does not tell. `fd`
-// is a descriptor for which epoll1 has made `entry` (with track_err = false),
-// and which only that set can contain. Returns -1 if the set does not contain
-// `fd`: gRPC could not add it, for example because the user has reached
+// Returns the descriptor of epoll1's epoll set, for which gRPC has no function.
+// `fd` is a descriptor for which epoll1 has made `entry` (with track_err =
+// false), and which only that set can contain. Returns -1 if the set does not
+// contain `fd`: gRPC could not add it, for example because the user has reached
 // fs.epoll.max_user_watches. Costs one system call for each smaller descriptor.
 int FindEpollSet(int fd, grpc_fd* entry);
 
@@ -25,13 +25,13 @@ class EpollSet {
   // `engine` must be epoll1, and must outlive this object.
   explicit EpollSet(const grpc_event_engine_vtable& engine) : engine_(engine) {}
 
-  // Returns true if the set has events. Takes none of them, and does not block.
-  // Ignores events that gRPC has taken from the kernel and handles later:
-  // epoll1 takes many, and handles one in each pollset_work(). Only the
-  // designated poller knows that there are none of these. Also returns true if
-  // the set is unknown, for example because no descriptor is left for the
-  // search: a wait in gRPC then tells. The first call searches the set. A later
-  // call costs one system call. Call in an ExecCtx, without locks.
+  // Returns true if the set has events. Takes none of the events, and does not
+  // block. Ignores events that gRPC has taken from the kernel and handles
+  // later: epoll1 takes many events, and handles one in each pollset_work().
+  // Only the designated poller knows that no such event is left. Also returns
+  // true if the set is unknown, for example because no descriptor is left for
+  // the search. The first call searches the set. A later call costs one system
+  // call. Call in an ExecCtx, without locks.
   bool MayHaveEvents();
   // Forgets the descriptor, because gRPC closes it.
   void Forget() { fd_ = kUnknown; }

@@ -21,8 +21,8 @@
 namespace penstock {
 namespace core {
 
-// Tells the peer the number of an entry. The message must precede the metadata
-// that is being encoded.
+// Tells the peer the number of an entry. The peer must get this message before
+// the metadata that is being encoded.
 using TellOfEntry =
     std::function<void(uint8_t number, absl::string_view entry)>;
 

@@ -77,8 +77,9 @@ class EventLoop {
   void Post(Callback callback);
   // Returns true on the loop's thread.
   bool IsCurrent() const;
-  // Returns true if the loop was made before this process was forked. The locks
-  // may be held for ever here, and the parent still uses its epoll set.
+  // Returns true if the loop was made before this process was forked. In the
+  // child, the loop's locks may be held for ever, and the parent still uses the
+  // loop's epoll set.
   bool IsForeign() const;
 
  private:

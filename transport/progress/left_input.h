@@ -30,8 +30,8 @@ class LeftInput {
   // Takes the note. Returns true if there was one; the caller then polls.
   bool Take() { return left_.load() && left_.exchange(false); }
 
-  // Announces that the caller sleeps until a doorbell. Returns false if it took
-  // a note: the caller polls, and does not sleep.
+  // Announces that the caller sleeps until a doorbell. Returns false if this
+  // call took a note: the caller then polls, and does not sleep.
   bool BeginSleep() {
     if (!is_attended_.load()) is_attended_.store(true);
     sleepers_.fetch_add(1);

@@ -20,8 +20,9 @@ class Pollable {
  public:
   virtual ~Pollable() = default;
   // Delivers a bounded amount of the input that has arrived. Returns true if
-  // there was any; the caller then polls again before it sleeps. Called from
-  // any thread. May block on the pollable's own lock, and may call PollSet.
+  // there was any input; the caller then polls again before it sleeps. Called
+  // from any thread. May block on the pollable's own lock, and may call
+  // PollSet.
   virtual bool Poll() = 0;
   // Returns true if Poll() would find input. Must be cheap, take no lock and
   // not call PollSet.

@@ -22,7 +22,8 @@ struct Counters {
   };
   using OfFabric = Traffic[metrics::kKinds][metrics::kDirections];
 
-  // The fabric that carries what is sent now, and the one being received from.
+  // The fabric over which the session sends now, and the fabric over which the
+  // session receives.
   metrics::Fabric sending = metrics::Fabric::kTcp;
   metrics::Fabric receiving = metrics::Fabric::kTcp;
   OfFabric traffic[metrics::kFabrics];

@@ -71,7 +71,7 @@ class SessionEvents {
   // Defines an entry that later metadata names by `number`. An error ends the
   // session.
   virtual absl::Status OnEntry(uint32_t number, absl::string_view entry) = 0;
-  // Reports a ping from the peer. The session answers it.
+  // Reports a ping from the peer. The session answers the ping.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
   // Reports the end of the session, once. The streams' events came before.

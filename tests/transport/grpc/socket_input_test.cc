@@ -221,7 +221,8 @@ TEST_F(SocketInputTest, HalfOfTheDescriptorsAreForConnections) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// Input would never be noticed. The endpoint goes on reading instead.
+// Tests a full epoll set, in which input would never be noticed. The endpoint
+// must go on reading instead.
 TEST_F(SocketInputTest, FullSetOfThePollerIsNoticed) {
   grpc_core::ExecCtx context;
   const int before = OpenDescriptors();

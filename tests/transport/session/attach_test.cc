@@ -12,7 +12,8 @@ namespace {
 
 class AttachTest : public SessionTest {
  protected:
-  // Opens stream 1 at the client. The server has only been told of it.
+  // Opens stream 1 at the client. The server reports the stream, but nobody
+  // attaches the stream there.
   void OpenStream() {
     Open();
     server_->attaches = false;

@@ -192,7 +192,7 @@ TEST_F(DestinationsTest, AbandonedReadHasThemUntilItEnds) {
   EXPECT_EQ(fast_.prepared(Side::kB), 0);
 }
 
-// Tests a lost path. A device may write until the path is destroyed.
+// Tests that a lost path keeps the destinations until the path is destroyed.
 TEST_F(DestinationsTest, LostPathHasThemUntilItIsDestroyed) {
   PostSizes({9000});
   const memory::Payload payload = PayloadOf({10, 9000});
@@ -225,9 +225,9 @@ TEST_F(DestinationsTest, FailedReadStartsOverElsewhere) {
   EXPECT_FALSE(destinations_->is_taken());
 }
 
-// A seed decides which messages are announced, which destinations are posted,
-// and which calls fail when. All free memory is marked, and is freed with its
-// owner. This test, or asan, therefore notices a write to free memory.
+// Runs with random events, which a seed decides: announced messages, posted
+// destinations and failing calls. All free memory is marked, and is freed with
+// its owner. This test, or asan, therefore notices a write to free memory.
 class RandomDestinationsTest : public DestinationsTest,
                                public ::testing::WithParamInterface<uint32_t> {
  protected:

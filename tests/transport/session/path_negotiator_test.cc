@@ -86,7 +86,8 @@ TEST(PathNegotiator, FailuresAddUp) {
   EXPECT_TRUE(negotiator.HasCommonFabric());
 }
 
-// Tests a loss that the peer reports, too.
+// Tests a lost path whose loss the peer then reports as a failure. The cause
+// stays the loss until the next attempt.
 TEST(PathNegotiator, ALossStaysOneUntilTheNextAttempt) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});

@@ -168,7 +168,8 @@ void Simulation::Finish() {
   Expect(!any, "it never ends");
 }
 
-// Does what an owner's timer does. Nothing but memory may wait for that.
+// Sends the deferred frames, as an owner's timer does. No call may wait for
+// such a frame.
 void Simulation::SendDeferred() {
   for (Owner* owner : {&client_, &server_}) {
     if (!owner->session->has_deferred()) continue;

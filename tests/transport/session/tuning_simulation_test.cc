@@ -82,8 +82,8 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
 }
 
 // Tests a busy link with a few pauses, such as those of the sender's window.
-// They suffice to find the latency. A read behind other reads tells nothing
-// about it.
+// The pauses suffice to find the latency, which a read behind other reads does
+// not show.
 TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);

@@ -29,8 +29,8 @@ class ConformancePolling : public Conformance {
   }
 };
 
-// The peer rings by an event of a descriptor, if it has one, or by the
-// lifeline.
+// A fixture for the ways in which an end rings its peer: by an event of a
+// descriptor, if the peer has one, or by the lifeline.
 class ConformanceDoorbell : public ConformancePolling {
  protected:
   void SetUp() override {
@@ -48,7 +48,7 @@ class ConformanceDoorbell : public ConformancePolling {
     }
   }
   // Returns true if the end of `side` has rung its peer since the last call, or
-  // the lifeline must do it.
+  // if the lifeline must ring the peer.
   bool Rings(Side side) {
     const bool is_asked = end(side)->TakeDoorbellRequest();
     return TakeEvent(Other(side)) || is_asked;
@@ -64,7 +64,7 @@ class ConformanceDoorbell : public ConformancePolling {
 };
 class ConformanceDescriptor : public ConformancePolling {
  protected:
-  // Returns whether the owner of `end` would be woken by now.
+  // Returns true if the owner of `end` would have been woken by now.
   static bool IsAwake(Endpoint* end) {
     for (int fd : end->wakeup_fds()) {
       pollfd descriptor = {fd, POLLIN, 0};

@@ -140,7 +140,7 @@ TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
 }
 
 // Tests that the peer is told of the end only once all its memory is closed.
-// Until then a side may still read it.
+// Until then, this side may still read the memory.
 TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());

@@ -271,8 +271,8 @@ TEST(Doorbell, ChildLeavesTheNumberOpen) {
   EXPECT_LT(fcntl(fd, F_GETFD), 0);
 }
 
-// The end with an own doorbell would otherwise sleep, and could not wake a peer
-// that sleeps, too.
+// Tests that the peer's doorbell is kept next to an own doorbell. Otherwise
+// this end could sleep, and could not wake a peer that sleeps too.
 TEST(Doorbell, PeersIsKeptNextToAnOwnOne) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);

@@ -233,7 +233,7 @@ struct DeadOwners {
     segment = LentSegment::Get(Duplicate(owned->fd()), size).value();
   }
 
-  // Returns whether the bytes of a range are those that the owner wrote.
+  // Returns true if the bytes of a range are those that the owner wrote.
   bool IsWhole(uint64_t offset, uint64_t length) const {
     for (uint64_t i = offset; i < offset + length; ++i) {
       if (segment->data()[i] != static_cast<uint8_t>(i / 4096)) return false;

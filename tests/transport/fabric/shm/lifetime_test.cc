@@ -139,8 +139,9 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
   EXPECT_EQ(lender_->used(), 0u);
 }
 
-// A fixture for an owner's destructor that runs code of the application, which
-// may use the connection that lent the memory. A loan can end in two ways.
+// A fixture for lent memory whose owner's destructor runs code of the
+// application. This code may use the connection that lent the memory. A loan
+// can end in two ways.
 class OwnersCode : public ShmLifetime {
  protected:
   // Lends memory whose owner uses the connection in its destructor, from

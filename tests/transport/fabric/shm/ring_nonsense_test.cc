@@ -1,5 +1,5 @@
-// Tests shared words that were overwritten. They must end the ring, which never
-// yields a packet that was not sent.
+// Tests shared words that were overwritten. The ring must break, and must never
+// yield a packet that was not sent.
 
 #include <cstdint>
 #include <deque>

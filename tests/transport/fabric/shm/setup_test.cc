@@ -170,7 +170,8 @@ TEST_F(ShmSetup, CancelledConnectIsNotReported) {
     }
     pending = fabric.Connect(offers[1], NewTestToken(), last.callback());
   });
-  // The last attempt has the same time limit, and began after the others.
+  // Waits for the last attempt, which began after the others and has the same
+  // time limit.
   EXPECT_TRUE(absl::IsDeadlineExceeded(last.Take().status()));
   EXPECT_EQ(*reported, 0);
   ExpectStillWorks();
@@ -264,8 +265,8 @@ TEST_F(ShmSetup, LeavesNoDescriptorBehind) {
     (void)Refusal(offer, NewTestToken());
     base::UniqueFd socket = RawConnect(offer);
   }
-  // The count may be lower than before, if descriptors of an earlier test were
-  // still open at the beginning.
+  // Accepts a lower count: descriptors of an earlier test may have been open at
+  // the beginning.
   EXPECT_TRUE(WaitUntil([before] { return CountFds() <= before; }))
       << CountFds() << " instead of " << before;
 }

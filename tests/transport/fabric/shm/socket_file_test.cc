@@ -92,8 +92,8 @@ TEST_F(SocketFile, ConnectsAndGoesWithItsFabric) {
 
 TEST_F(SocketFile, GoesWithItsProcess) {
   ForkedChild child([this] {
-    // The fabric is never destroyed, like that of a process. Static, so that no
-    // leak is reported.
+    // A fabric that is never destroyed, like that of a process. Static, so that
+    // no leak is reported.
     static auto* const fabric = new ShmFabric(options_);
     EXPECT_TRUE(fabric->Offer().ok());
     EXPECT_EQ(Names().size(), 1u);

@@ -95,7 +95,7 @@ class Strangers : public ::testing::Test {
     EXPECT_TRUE(WaitUntil([this] { return Serves(); }));
   }
   // Returns true if the server still accepts a connection. More clients may
-  // wait than it accepts.
+  // wait than the server accepts.
   bool Serves() {
     const std::string token = NewTestToken();
     Outcome listened;

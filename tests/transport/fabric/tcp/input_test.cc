@@ -125,7 +125,7 @@ TEST_F(TcpInput, MalformedHeadersBreak) {
 
 TEST_F(TcpInput, AnswersThatWereNotAskedForBreak) {
   const char kData[] = "tcp: data without a request";
-  // Reads 1 and 2 wait for 5 bytes each.
+  // Answers read 3, which does not exist: only reads 1 and 2 wait.
   ExpectBreaks(MakeUnit(UnitType::kReadData, 3, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 0, "12345"), kData);
   ExpectBreaks(MakeUnit(UnitType::kReadData, 1, "1234"), kData);

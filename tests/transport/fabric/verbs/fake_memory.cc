@@ -32,7 +32,7 @@ const DeviceOptions& OptionsOf(const ibv_qp& qp) {
   return FakeDevices::Of(qp.context)->options;
 }
 
-// Returns whether [address, address + length) lies in the other range.
+// Returns true if [address, address + length) lies in the other range.
 bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
             uint64_t outer_length) {
   if (address < outer_address || length > outer_length) return false;

@@ -37,8 +37,8 @@ TEST_F(GpuDirectTest, ByPeerMemoryIsReadWhereItLies) {
       << server()->Describe();
 }
 
-// Tests a device with both ways. Windows on a region that is kept cost less
-// than a new region for each message.
+// Tests a device that reaches GPU memory in both ways. Windows on a region that
+// is kept cost less than a new region for each message.
 TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
@@ -293,7 +293,7 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// Tests the same with memory on the same GPU.
+// Tests memory that no RDMA device reaches, on the same GPU as other memory.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

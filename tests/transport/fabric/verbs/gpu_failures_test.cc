@@ -180,8 +180,8 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
                          });
 
 // Makes the device end a request with an error. A failed request of a trial
-// must not cost the connection, but any other may. The next connection must
-// work.
+// must not cost the connection, but any other failed request may. The next
+// connection must work.
 void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   memory::FakeDeviceAccess gpu;
   GpuEnds ends(&gpu, has_peermem);

@@ -255,7 +255,7 @@ TEST_F(SetupTest, AnswerWithoutProofIsRefused) {
   api()->DestroyEventChannel(events);
 }
 
-// Cancels one side, or both, after a number of steps of the network.
+// The side that cancels, or both sides.
 enum class Who { kConnecting, kListening, kBoth };
 
 class Cancelled : public SetupTest, public testing::WithParamInterface<Who> {

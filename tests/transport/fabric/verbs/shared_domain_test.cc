@@ -51,7 +51,7 @@ class SharedDomainTest : public testing::Test {
       }
     }
   }
-  // Returns whether the client of the second connection can read the region.
+  // Returns true if the client of the second connection can read the region.
   bool SecondReads(const RemoteRegion& region) {
     char into[64];
     client_.events.within_read = true;

@@ -138,7 +138,7 @@ TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
 }
 
 // Fails the second read, which reaches beyond the range. The device must refuse
-// it, and not fail in another way.
+// this read, and not fail in another way.
 TEST(WindowTrialTest, ReadThatFailsForAnotherReasonIsNoTrust) {
   for (const ibv_wc_status status :
        {IBV_WC_RETRY_EXC_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR}) {
