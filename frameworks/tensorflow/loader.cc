@@ -1,7 +1,7 @@
-// `import tensorflow` loads every library in site-packages/tensorflow-plugins/,
-// and so this one. The library loads the plugin, if the plugin was built for
-// this release of TensorFlow. Otherwise it prints a message and does nothing.
-// The plugin itself would make the import fail.
+// Loads the plugin, if the plugin was built for this release of TensorFlow.
+// Otherwise prints a message and does nothing, because the plugin itself would
+// make the import fail. `import tensorflow` loads every library in
+// site-packages/tensorflow-plugins/, and so this one.
 
 #include <dlfcn.h>
 

@@ -48,7 +48,8 @@ std::atomic<bool> in_pool{false};
 bool TensorsLieInPool() { return in_pool; }
 
 PoolAllocator::Part* PoolAllocator::PartOf(const void* data) {
-  // Addresses in the pool differ in the 13th bit and above.
+  // Selects the part by the 13th bit and above, in which addresses in the pool
+  // differ.
   return &parts_[(reinterpret_cast<uintptr_t>(data) >> 12) % kParts];
 }
 

@@ -115,7 +115,8 @@ void Worker::Handle(const Incoming& call) {
       "the peer's penstock-tensorflow does not know this call"));
 }
 
-// Does what GrpcWorker::GrpcRecvTensorAsync() does for stock peers.
+// Answers a request for a tensor, as GrpcWorker::GrpcRecvTensorAsync() does for
+// stock peers.
 void Worker::HandleRecvTensor(const Incoming& call) {
   RecvTensorRequest request;
   Rendezvous::ParsedKey key;
@@ -144,7 +145,8 @@ void Worker::HandleRecvTensor(const Incoming& call) {
       });
 }
 
-// Does what GrpcWorker::RecvBufAsync() does for stock peers.
+// Answers a request for a buffer of a collective, as GrpcWorker::RecvBufAsync()
+// does for stock peers.
 void Worker::HandleRecvBuf(const Incoming& call) {
   RecvBufRequest request;
   if (!request.ParseFromString(call->request().metadata)) {
@@ -174,7 +176,7 @@ void Worker::HandleRecvBuf(const Incoming& call) {
       /*cancellation_manager=*/nullptr);
 }
 
-// Does what TensorFlow's own service does for stock peers.
+// Runs a graph, as TensorFlow's own service does for stock peers.
 void Worker::HandleRunGraph(const Incoming& call) {
   auto run = std::make_shared<GraphRun>();
   call->OnCancel([run] {
