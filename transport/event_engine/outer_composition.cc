@@ -1,5 +1,6 @@
 #include "transport/event_engine/outer_composition.h"
 
+#include "absl/strings/str_cat.h"
 #if __has_include("grpc/credentials.h")
 #include "grpc/credentials.h"  // later releases split grpc_security.h
 #endif
@@ -12,7 +13,7 @@ namespace event_engine {
 namespace {
 
 constexpr char kRemedy[] =
-    "Penstock is not used: compose inside, as in penstock::Credentials("
+    "compose inside, as in penstock::Credentials("
     "grpc::CompositeChannelCredentials(ssl, call))";
 
 using Metadata = grpc_metadata[GRPC_METADATA_CREDENTIALS_PLUGIN_SYNC_MAX];
@@ -22,11 +23,15 @@ using Metadata = grpc_metadata[GRPC_METADATA_CREDENTIALS_PLUGIN_SYNC_MAX];
 int GetMetadata(void* state, grpc_auth_metadata_context,
                 grpc_credentials_plugin_metadata_cb, void*, Metadata,
                 size_t* count, grpc_status_code* status, const char** error) {
-  static const bool warned = (base::LogWarning(kRemedy), true);
+  static const bool warned =
+      (base::LogWarning(absl::StrCat("Penstock is not used: ", kRemedy)), true);
   (void)warned;
   *count = 0;
   *status = state == nullptr ? GRPC_STATUS_OK : GRPC_STATUS_FAILED_PRECONDITION;
-  *error = state == nullptr ? nullptr : gpr_strdup(kRemedy);
+  *error =
+      state == nullptr
+          ? nullptr
+          : gpr_strdup(absl::StrCat("Penstock is not used: ", kRemedy).c_str());
   return 1;
 }
 
