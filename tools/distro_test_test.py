@@ -99,8 +99,11 @@ class DistroTestTest(unittest.TestCase):
     def test_current_grpc_that_the_archive_no_longer_has(self):
         self.need_root()
         (self.folder / "debootstrap/scripts/sid").write_text("")
-        self.write(self.tree / "tools/current_grpc.sh", "exit 1")
+        script = self.tree / "tools/current_grpc.sh"
+        self.write(script, "echo the archive has moved on; exit 77")
         self.says(CANNOT, "the archive has moved on", "sid-experimental")
+        self.write(script, "exit 1")
+        self.says(1, "the packages cannot be installed", "sid-experimental")
 
     def test_no_debootstrap(self):
         self.need_root()
