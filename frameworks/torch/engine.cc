@@ -39,7 +39,11 @@ Engine::~Engine() {
     (void)mailbox_.release();
     return;
   }
-  if (!collectives_->idle()) Abort();
+  if (!collectives_->idle()) {
+    Abort();
+    // A task uses the Backend and the Workers until the end of its turn.
+    collectives_->RunHere([] {});
+  }
   mailbox_.reset();
   workers_.reset();
 }
