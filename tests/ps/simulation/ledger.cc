@@ -35,8 +35,26 @@ Push& Ledger::NewPush(uint32_t rank, uint64_t incarnation, uint64_t run) {
   return push;
 }
 
-void Ledger::OnCounted(uint64_t push, const Taken& taken) {
+void Ledger::OnCounted(uint64_t push, Taken taken, bool is_inferred) {
+  taken.is_inferred = is_inferred;
   pushes_.at(push).taken.push_back(taken);
+}
+
+bool Ledger::ConfirmCounted(uint64_t push, const Taken& taken) {
+  for (Taken& each : pushes_.at(push).taken) {
+    if (each.is_inferred && each.run == taken.run &&
+        each.server == taken.server && each.node == taken.node) {
+      each.is_inferred = false;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Ledger::HasCounted(uint64_t push, size_t server) const {
+  const std::vector<Taken>& taken = pushes_.at(push).taken;
+  return std::any_of(taken.begin(), taken.end(),
+                     [&](const Taken& each) { return each.server == server; });
 }
 
 void Ledger::OnAcknowledged(uint64_t number) {

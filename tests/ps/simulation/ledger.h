@@ -25,6 +25,7 @@ struct Taken {
   size_t server = 0;
   uint64_t node = 0;  // the process
   uint64_t clock = 0;
+  bool is_inferred = false;  // from the verdict on a repetition
 };
 
 struct Push {
@@ -76,7 +77,12 @@ class Ledger {
   Push& NewPush(uint32_t rank, uint64_t incarnation, uint64_t run);
   Push& push(uint64_t number) { return pushes_.at(number); }
   const std::map<uint64_t, Push>& pushes() const { return pushes_; }
-  void OnCounted(uint64_t push, const Taken& taken);
+  void OnCounted(uint64_t push, Taken taken, bool is_inferred);
+  // Returns true if a push has counted at a server, in whatever training.
+  bool HasCounted(uint64_t push, size_t server) const;
+  // Returns true if the same count was inferred before. The count is then
+  // known, so that a second one would be a violation.
+  bool ConfirmCounted(uint64_t push, const Taken& taken);
   void OnAcknowledged(uint64_t push);
 
   // Records a new training, or a training that was defined again.

@@ -20,7 +20,7 @@ void Witness::NotePush(const Letter& letter) {
   v1::PushReply reply;
   if (!letter.status.ok() || !tensor::Decode(letter.request, &push).ok() ||
       !tensor::ToProto(letter.reply, &reply).ok() ||
-      reply.verdict() != v1::PushReply::COUNTED) {
+      reply.verdict() == v1::PushReply::LATE) {
     return;
   }
   if (push.bundle.tensors.empty()) return;  // a step that is forgone
@@ -30,7 +30,12 @@ void Witness::NotePush(const Letter& letter) {
   const auto number = static_cast<uint64_t>(ids->front()) / kIdsPerPush;
   const Taken taken = {push.header.view().run(), letter.server, letter.node,
                        push.header.clock()};
-  ledger_->OnCounted(number, taken);
+  // A push that counts while its call is cancelled is answered CANCELLED. The
+  // first sign that it counted is that its repetition is a duplicate.
+  const bool counted_before = reply.verdict() == v1::PushReply::DUPLICATE;
+  if (counted_before && ledger_->HasCounted(number, letter.server)) return;
+  if (!counted_before && ledger_->ConfirmCounted(number, taken)) return;
+  ledger_->OnCounted(number, taken, /*is_inferred=*/counted_before);
   say_(absl::StrCat("push ", number, " counts at server ", letter.server,
                     ", clock ", taken.clock));
 }
