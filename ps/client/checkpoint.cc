@@ -214,8 +214,8 @@ class Attempts {
     return Commit(attempt, *shards);
   }
 
-  // Adds the clock of each rank to the request: the highest clock at any
-  // server.
+  // Adds the clock of each rank to the request: the highest at any server. A
+  // rank that only joined adds nothing to a checkpoint, so pushes alone count.
   absl::Status AddClocks(v1::BeginCheckpointRequest* begin) {
     auto reports =
         Ask<v1::ServerReport>(&all_, "Describe", v1::DescribeRequest());
@@ -224,7 +224,7 @@ class Attempts {
     for (const v1::ServerReport& report : *reports) {
       for (const v1::WorkerReport& worker : report.workers()) {
         uint64_t& clock = clocks[worker.rank()];
-        clock = std::max(clock, worker.clock());
+        clock = std::max(clock, worker.pushed());
       }
     }
     for (const auto& [rank, clock] : clocks) {

@@ -49,8 +49,8 @@ absl::StatusOr<Membership> Membership::Create(const Options& options) {
 Membership::Membership(const Options& options)
     : options_(options), floor_(options.floor) {
   for (const RankClock& entry : options.clocks) {
-    past_[entry.worker.rank] =
-        Past{entry.worker.incarnation, absl::nullopt, entry.clock, false};
+    past_[entry.worker.rank] = Past{entry.worker.incarnation, absl::nullopt,
+                                    entry.clock, false, entry.clock};
   }
   options_.clocks.clear();
 }
@@ -127,6 +127,7 @@ void Membership::Advance(uint32_t rank, uint64_t clock, absl::Time now) {
   auto found = members_.find(rank);
   if (found == members_.end() || clock <= found->second.clock) return;
   found->second.advanced = now;
+  past_[rank].pushed = clock;
   SetClock(&found->second, rank, clock);
 }
 
@@ -167,7 +168,7 @@ void Membership::Add(const WorkerId& worker, absl::Time now,
   by_expiry_.insert({member.expires, rank});
   auto past = past_.find(rank);
   if (past == past_.end()) {
-    past_[rank] = Past{worker.incarnation, absl::nullopt, clock, false};
+    past_[rank] = Past{worker.incarnation, absl::nullopt, clock, false, 0};
   } else {
     if (past->second.incarnation != worker.incarnation) {
       past->second.previous = past->second.incarnation;
@@ -246,6 +247,11 @@ uint64_t Membership::ProgressOf(const Member& member) {
 uint64_t Membership::ClockOf(uint32_t rank) const {
   auto past = past_.find(rank);
   return past == past_.end() ? 0 : past->second.clock;
+}
+
+uint64_t Membership::PushedClockOf(uint32_t rank) const {
+  auto past = past_.find(rank);
+  return past == past_.end() ? 0 : past->second.pushed;
 }
 
 std::vector<RankClock> Membership::Clocks() const {

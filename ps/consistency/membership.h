@@ -160,6 +160,10 @@ class Membership {
 
   // Returns the clock of a rank, or 0 if the rank is unknown.
   uint64_t ClockOf(uint32_t rank) const;
+  // Returns the clock after the last push of a rank, or the clock that was
+  // restored. Smaller than ClockOf() if the rank joined ahead or has forgone
+  // steps.
+  uint64_t PushedClockOf(uint32_t rank) const;
   // Returns the clocks of all ranks that ever joined or have forgone a step, in
   // order of rank.
   std::vector<RankClock> Clocks() const;
@@ -198,6 +202,7 @@ class Membership {
     absl::optional<uint64_t> previous;
     uint64_t clock;
     bool has_left;
+    uint64_t pushed;  // see PushedClockOf()
   };
 
   explicit Membership(const Options& options);

@@ -59,7 +59,7 @@ struct CheckpointRequest {
   size_t keep = 0;
   // The highest clocks of all servers, so that a push that counted at any
   // server allows a new checkpoint. nullopt: this is the only server.
-  absl::optional<CheckpointClocks> clocks;
+  absl::optional<CheckpointClocks> clocks = absl::nullopt;
   // True if the caller got kRunning before.
   bool has_waited = false;
 };

@@ -196,8 +196,9 @@ void Exchange::Report(ServerReport* report) const {
     report->live_workers = static_cast<uint32_t>(members.size());
     report->workers_lost = members.lost();
     for (const RankClock& rank : members.Clocks()) {
-      report->workers.push_back(
-          {rank.worker.rank, rank.clock, members.HasMember(rank.worker.rank)});
+      report->workers.push_back({rank.worker.rank, rank.clock,
+                                 members.HasMember(rank.worker.rank), 0,
+                                 members.PushedClockOf(rank.worker.rank)});
     }
   }
   uint64_t most = 0;

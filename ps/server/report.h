@@ -41,6 +41,7 @@ struct WorkerReport {
   uint64_t clock = 0;
   bool is_member = false;
   uint64_t behind = 0;  // steps behind the worker with the highest clock
+  uint64_t pushed = 0;  // the clock after its last push, or as restored
 };
 
 struct ServerReport {

@@ -36,6 +36,7 @@ v1::WorkerReport ToMessage(const WorkerReport& report) {
   message.set_clock(report.clock);
   message.set_is_member(report.is_member);
   message.set_behind(report.behind);
+  message.set_pushed(report.pushed);
   return message;
 }
 

@@ -252,6 +252,7 @@ class CheckpointTest(ServersTest):
 
     def test_ctrl_c_before_the_servers_answer_ends_the_command(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.settimeout(120)
             command = subprocess.Popen(
                 [PROGRAM, "ps", "checkpoint",
                  f"127.0.0.1:{silent.getsockname()[1]}", "--timeout=60"],

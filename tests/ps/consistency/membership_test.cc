@@ -307,6 +307,11 @@ TEST(MembershipOptionsTest, ClocksOfACheckpointGoOn) {
   ASSERT_EQ(clocks.size(), 3u);
   EXPECT_EQ(clocks[1].worker.incarnation, 12u);
   EXPECT_EQ(clocks[1].clock, 4u);
+  EXPECT_EQ(members.PushedClockOf(0), 6u);
+  EXPECT_EQ(members.PushedClockOf(5), 0u);
+  members.Advance(5, 5, absl::UnixEpoch());
+  EXPECT_EQ(members.PushedClockOf(5), 5u);
+  EXPECT_EQ(members.PushedClockOf(9), 0u);
 }
 
 TEST(MembershipOptionsTest, BadOptionsAreNamed) {

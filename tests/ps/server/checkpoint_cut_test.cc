@@ -174,6 +174,14 @@ TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   EXPECT_EQ(manifest->cut.clocks[0].clock, 3u);
   EXPECT_EQ(manifest->cut.clocks[1].clock, 1u);
   EXPECT_EQ(manifest->cut.clocks[2].clock, 0u);
+  // A join adds nothing to a checkpoint.
+  CheckpointRequest next = {SmallServer::kView};
+  next.clocks.emplace();
+  for (const WorkerReport& each : server->report().workers) {
+    next.clocks->push_back({each.rank, 0, each.pushed});
+  }
+  EXPECT_EQ(writer.Begin(next).status().code(),
+            absl::StatusCode::kAlreadyExists);
 }
 
 // Tests a rank that has pushed nothing since the restore. Another server may
