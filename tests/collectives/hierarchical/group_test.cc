@@ -1,9 +1,7 @@
 #include "collectives/hierarchical/group.h"
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <random>
 #include <string>
 #include <thread>
@@ -197,21 +195,6 @@ TEST(HierarchicalGroup, ReducesWithinHostsFirst) {
     EXPECT_EQ(data, expected);
   });
 }
-
-// Each rank waits until all know, so that nobody reports a rank that left.
-class Meet {
- public:
-  explicit Meet(int ranks) : left_(ranks) {}
-  void Wait() {
-    if (--left_ == 0) all_.set_value();
-    future_.wait();
-  }
-
- private:
-  std::atomic<int> left_;
-  std::promise<void> all_;
-  std::shared_future<void> future_ = all_.get_future().share();
-};
 
 // Rank `odd` makes another call than the others. All learn so.
 void ExpectMismatch(int odd, const std::function<absl::Status(Group*)>& of_odd,

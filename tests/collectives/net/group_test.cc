@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <cstdint>
-#include <future>
 #include <string>
 #include <thread>
 #include <utility>
@@ -36,21 +34,6 @@ std::string Cause(const absl::Status& status) {
   const std::string text = Text(status);
   return text.substr(0, text.find(", as rank"));
 }
-
-// Each rank waits until all know, so that nobody reports a rank that left.
-class Meet {
- public:
-  explicit Meet(int ranks) : left_(ranks) {}
-  void Wait() {
-    if (--left_ == 0) all_.set_value();
-    future_.wait();
-  }
-
- private:
-  std::atomic<int> left_;
-  std::promise<void> all_;
-  std::shared_future<void> future_ = all_.get_future().share();
-};
 
 TEST(NetGroup, OfOneRankReduces) {
   RunRanks(OpenTeam(1, kTcpOnly), {}, [](NetGroup* group) {

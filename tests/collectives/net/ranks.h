@@ -3,7 +3,9 @@
 #ifndef PENSTOCK_TESTS_COLLECTIVES_NET_RANKS_H_
 #define PENSTOCK_TESTS_COLLECTIVES_NET_RANKS_H_
 
+#include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,22 @@ Team OpenTeam(int ranks, const ListenerOptions& options);
 // leaves when its call returns. Returns when all have returned.
 void RunRanks(Team team, const NetGroupOptions& options,
               const std::function<void(NetGroup* group)>& run);
+
+// A point that each rank passes once all have reached it. A test waits here
+// before its ranks leave: otherwise a rank might report one that left.
+class Meet {
+ public:
+  explicit Meet(int ranks) : left_(ranks) {}
+  void Wait() {
+    if (--left_ == 0) all_.set_value();
+    future_.wait();
+  }
+
+ private:
+  std::atomic<int> left_;
+  std::promise<void> all_;
+  std::shared_future<void> future_ = all_.get_future().share();
+};
 
 }  // namespace penstock::collectives
 
