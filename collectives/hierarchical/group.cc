@@ -21,14 +21,15 @@ namespace {
 // learns of the cause: after a death, the others abort and leave.
 constexpr absl::Duration kUntilCause = absl::Milliseconds(300);
 
-bool HasPhases(Operation operation) {
+bool HasPhases(Operation operation, const Layout& layout) {
   switch (operation) {
     case Operation::kAllReduce:
     case Operation::kBroadcast:
-    case Operation::kAllGather:
-    case Operation::kReduceScatter:
     case Operation::kBarrier:
       return true;
+    case Operation::kAllGather:
+    case Operation::kReduceScatter:
+      return !layout.IsSkewed();
     default:
       return false;
   }
@@ -85,7 +86,8 @@ absl::Status HierarchicalGroup::Run(const Call& call, const void* in,
   absl::Status status;
   if (layout_.hosts() == 1 && host_ != nullptr) {
     status = OfHost(host_->RunPhase(call, in, out));
-  } else if (layout_.hosts() == ranks() || !HasPhases(call.operation)) {
+  } else if (layout_.hosts() == ranks() ||
+             !HasPhases(call.operation, layout_)) {
     return all_->RunPhase(call, call, in, out);
   } else {
     status = RunPhases(call, in, out);

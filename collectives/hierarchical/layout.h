@@ -20,6 +20,9 @@ struct Layout {
   int hosts() const { return static_cast<int>(ranks_of.size()); }
   // Returns the ranks of the largest host.
   int largest() const;
+  // Returns true if shares of one size for each host, that of the largest, take
+  // more than twice the memory of all ranks' shares.
+  bool IsSkewed() const { return hosts() * largest() > 2 * ranks(); }
   // Returns the lowest rank of each host.
   std::vector<int> Leaders() const;
 

@@ -35,12 +35,14 @@ void Ledger::OnPart(int from, const Key& key, Part part) {
     base::MutexLock lock(&mu_);
     if (key.channel == 0) CompareLocked(from, key.number, part.words);
     Peer& peer = peers_[from];
-    peer.untaken += CostOfPart(part.payload.size());
-    if (peer.untaken <= kMaxUntaken || peer.has_left || !status_.ok()) {
+    const int64_t cost = CostOfPart(part.payload.size());
+    if (peer.untaken + cost <= kMaxUntaken || peer.has_left || !status_.ok()) {
       acknowledge = std::exchange(part.acknowledge, nullptr);
     }
     // Drops a part that comes twice, or after the end.
-    if (status_.ok()) peer.parts.try_emplace(key, std::move(part));
+    if (status_.ok() && peer.parts.try_emplace(key, std::move(part)).second) {
+      peer.untaken += cost;
+    }
   }
   Notify();
   if (acknowledge != nullptr) acknowledge();
@@ -98,7 +100,16 @@ void Ledger::OnGone(int peer, Fault fault) {
 }
 
 absl::Status Ledger::Begin(uint64_t number, const CallWords& words) {
-  base::MutexLock lock(&mu_);
+  absl::Status status;
+  {
+    base::MutexLock lock(&mu_);
+    status = BeginLocked(number, words);
+  }
+  if (!status.ok()) Notify();
+  return status;
+}
+
+absl::Status Ledger::BeginLocked(uint64_t number, const CallWords& words) {
   current_ = number;
   calls_[number % kRemembered] = words;
   for (int from = 0; from < ranks(); ++from) {

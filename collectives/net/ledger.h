@@ -102,6 +102,8 @@ class Ledger {
   void Notify();
   absl::Status EndLocked(Fault fault, int culprit, const std::string& detail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status BeginLocked(uint64_t number, const CallWords& words)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CompareLocked(int from, uint64_t number, const CallWords& words)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
