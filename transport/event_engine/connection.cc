@@ -133,6 +133,7 @@ void Connection::OnPath(
 }
 
 void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
+  if (stream_.path() != nullptr) return;
   std::weak_ptr<Connection> weak = weak_from_this();
   absl::StatusOr<std::unique_ptr<PathWatch>> watch =
       PathWatch::Create(crew_, path, [weak] {
@@ -144,6 +145,7 @@ void Connection::UsePathLocked(std::shared_ptr<fabric::Endpoint> path) {
     return;  // without a greeting the peer does not move
   }
   watch_ = *std::move(watch);
+  nudges_ = 0;
   stream_.MoveTo(std::move(path));
 }
 
@@ -152,6 +154,7 @@ void Connection::Close() {
   std::unique_ptr<Endpoint> tcp;
   std::unique_ptr<PathWatch> watch;
   std::unique_ptr<fabric::PendingConnect> attempt;
+  Seek seek;
   {
     Section section(this);
     mu_.AssertHeld();
@@ -159,6 +162,7 @@ void Connection::Close() {
     tcp = std::move(tcp_);
     watch = std::move(watch_);
     attempt = std::move(attempt_);
+    seek = std::exchange(seek_, nullptr);
     if (stream_.path() != nullptr) {
       stream_.LosePath(absl::UnavailableError("closed"));
       unsent = stream_.LeavePath();
@@ -246,7 +250,8 @@ void Connection::SettleOnceLocked(Ended* ended) {
 
 void Connection::LeavePathLocked() {
   why_no_path_ = std::string(stream_.loss().message());
-  may_be_ending_ = announced_;
+  may_be_ending_ = true;
+  was_announced_ |= announced_;
   announced_ = false;
   watch_.reset();
   TcpWriter::Item item;
@@ -261,7 +266,9 @@ void Connection::LeavePathLocked() {
 void Connection::GoOnWithoutPathLocked() {
   if (!may_be_ending_) return;
   may_be_ending_ = false;
-  LogPathLocked(absl::StrCat("http2: ", why_no_path_));
+  if (std::exchange(was_announced_, false)) {
+    LogPathLocked(absl::StrCat("http2: ", why_no_path_));
+  }
   if (seek_ == nullptr || seeks_ == kMaxSeeks) return;
   crew_->Run([self = shared_from_this()] { self->SeekAgain(); });
 }

@@ -126,6 +126,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<fabric::PendingConnect> attempt_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<PathWatch> watch_ ABSL_GUARDED_BY(mu_);
   bool announced_ ABSL_GUARDED_BY(mu_) = false;  // the path of stream_
+  // The lost path was announced, and its loss was not.
+  bool was_announced_ ABSL_GUARDED_BY(mu_) = false;
   // A path was lost, and TCP has delivered nothing since. At a normal end, the
   // peer's path often ends before its TCP connection.
   bool may_be_ending_ ABSL_GUARDED_BY(mu_) = false;

@@ -173,8 +173,17 @@ void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings_), may);
   wrapping->SeekPath(
       IsRequired(settings_),
-      [place, local = *local, peer = *peer](fabric::ConnectCallback found) {
-        return place->Expect(peer, local, std::move(found));
+      // A connection outlives its listener, whose name must then be free.
+      [weak = std::weak_ptr<MeetingPlace>(place), local = *local,
+       peer = *peer](fabric::ConnectCallback found)
+          -> std::unique_ptr<fabric::PendingConnect> {
+        const std::shared_ptr<MeetingPlace> place = weak.lock();
+        if (place != nullptr) {
+          return place->Expect(peer, local, std::move(found));
+        }
+        return fabric::FailLater(
+            std::make_shared<fabric::Attempt>("", std::move(found)),
+            absl::UnavailableError("the listener is gone"));
       });
 }
 

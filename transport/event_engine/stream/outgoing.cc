@@ -182,7 +182,14 @@ memory::Payload Outgoing::MoveBack() {
     released_.push_back(std::move(kept.bytes));
   }
   kept_.clear();
-  for (memory::Bytes& piece : waiting_) back.Append(std::move(piece));
+  // Keep an owner of each piece in released_: the caller drops these without
+  // its lock, and may copy and drop what is returned here within it.
+  memory::Payload unsent;
+  for (memory::Bytes& piece : waiting_) {
+    back.Append(piece);
+    unsent.Append(std::move(piece));
+  }
+  released_.push_back(std::move(unsent));
   waiting_.clear();
   sent_ = end_;
   return back;

@@ -89,6 +89,26 @@ TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
   EXPECT_TRUE(owner.expired());
 }
 
+TEST(MovableStreamTest, UnsentBytesOfALostPathAreDroppedByTheCaller) {
+  Pair pair;
+  pair.options.credits = 1 << 20;
+  pair.NewLink();
+  pair.Move(0);
+  pair.Move(1);
+  pair.PollAll();
+  pair.ends[0].Send(kWindowBytes + 1000);
+  ASSERT_FALSE(pair.ends[0].stream.idle()) << "there is no room";
+  memory::Bytes bytes = BytesOf("bytes");
+  const std::weak_ptr<const void> owner = bytes.owner;
+  pair.ends[0].stream.Write(memory::Payload(std::move(bytes)));
+  pair.ends[0].stream.TakeReleased();
+  pair.ends[0].stream.LosePath(absl::UnavailableError("closed"));
+  pair.ends[0].stream.LeavePath();
+  EXPECT_FALSE(owner.expired());
+  pair.ends[0].stream.TakeReleased();
+  EXPECT_TRUE(owner.expired());
+}
+
 TEST(MovableStreamTest, KeptBytesAreLimited) {
   Pair pair;
   pair.options.credits = 1 << 20;
