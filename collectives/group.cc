@@ -137,7 +137,7 @@ absl::Status Group::AllToAll(DType dtype, const void* in, void* out,
 }
 
 absl::Status Group::CheckLetter(const Letter& letter) const {
-  const absl::Status status = CheckCall(
+  absl::Status status = CheckCall(
       {Operation::kBroadcast, ReduceOp::kMax, letter.dtype, 0, letter.count},
       1);
   if (!status.ok()) return status;

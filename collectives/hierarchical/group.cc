@@ -70,7 +70,7 @@ absl::Status HierarchicalGroup::OfLeaders(const absl::Status& status) const {
 }
 
 absl::Status HierarchicalGroup::End(const absl::Status& status) {
-  const absl::Status own = all_->CheckOwner();
+  absl::Status own = all_->CheckOwner();
   if (!own.ok()) return own;
   if (absl::IsUnavailable(status) || absl::IsCancelled(status)) {
     (void)all_->AwaitEnd(kUntilCause);
@@ -80,7 +80,7 @@ absl::Status HierarchicalGroup::End(const absl::Status& status) {
 
 absl::Status HierarchicalGroup::Run(const Call& call, const void* in,
                                     void* out) {
-  const absl::Status own = all_->CheckOwner();
+  absl::Status own = all_->CheckOwner();
   if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
   absl::Status status;

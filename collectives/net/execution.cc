@@ -51,7 +51,7 @@ absl::Status Execution::Run(const Schedule& schedule) {
            schedule[end].step == schedule[begin].step) {
       ++end;
     }
-    const absl::Status status =
+    absl::Status status =
         RunStep(absl::MakeConstSpan(schedule).subspan(begin, end - begin));
     if (!status.ok()) return status;
     begin = end;
@@ -79,7 +79,7 @@ absl::Status Execution::RunStep(absl::Span<const Action> actions) {
       patience_.Restart();
       continue;
     }
-    const absl::Status waited = Wait(seen);
+    absl::Status waited = Wait(seen);
     if (!waited.ok()) return waited;
   }
 }
@@ -143,7 +143,7 @@ absl::Status Execution::SendBefore(int64_t begin, int64_t end) {
     const int64_t last = action.range.begin + action.range.count;
     if (action.buffer != Action::Buffer::kData || last <= begin) continue;
     while (!sends_[i].over && action.range.begin + sends_[i].done < end) {
-      const absl::Status sent = SendInOrder(i);
+      absl::Status sent = SendInOrder(i);
       if (!sent.ok()) return sent;
     }
   }

@@ -162,17 +162,17 @@ absl::Status NetGroup::Fail(const absl::Status& status) {
 }
 
 absl::Status NetGroup::Begin(const Call& call) {
-  const absl::Status own = CheckOwner();
+  absl::Status own = CheckOwner();
   if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
-  const absl::Status status = ledger_->Begin(++number_, Encode(call));
+  absl::Status status = ledger_->Begin(++number_, Encode(call));
   if (!status.ok()) Report();
   return status;
 }
 
 absl::Status NetGroup::End(const absl::Status& status) {
-  const absl::Status ended = ledger_->End(FaultOf(status.code()), rank(),
-                                          std::string(status.message()));
+  absl::Status ended = ledger_->End(FaultOf(status.code()), rank(),
+                                    std::string(status.message()));
   Report();
   return ended;
 }
@@ -181,7 +181,7 @@ absl::Status NetGroup::AwaitEnd(absl::Duration most) {
   const absl::Time deadline = base::SteadyNow() + most;
   while (true) {
     const uint32_t seen = ledger_->signal().count();
-    const absl::Status status = ledger_->status();
+    absl::Status status = ledger_->status();
     const absl::Duration left = deadline - base::SteadyNow();
     if (!status.ok() || left <= absl::ZeroDuration()) return status;
     ledger_->signal().Await(seen, left);
@@ -194,26 +194,26 @@ absl::Status NetGroup::Run(const Call& call, const void* in, void* out) {
 
 absl::Status NetGroup::RunPhase(const Call& whole, const Call& phase,
                                 const void* in, void* out) {
-  const absl::Status own = CheckOwner();
+  absl::Status own = CheckOwner();
   if (!own.ok()) return own;
   base::MutexLock lock(&mu_);
-  const absl::Status status = RunLocked(Encode(whole), phase, in, out);
+  absl::Status status = RunLocked(Encode(whole), phase, in, out);
   if (!status.ok()) Report();
   return status;
 }
 
 absl::Status NetGroup::SendLetter(const Letter& letter, const void* data) {
-  const absl::Status own = CheckOwner();
+  absl::Status own = CheckOwner();
   if (!own.ok()) return own;
-  const absl::Status status = letters_.Send(letter, data);
+  absl::Status status = letters_.Send(letter, data);
   if (!status.ok()) Report();
   return status;
 }
 
 absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
-  const absl::Status own = CheckOwner();
+  absl::Status own = CheckOwner();
   if (!own.ok()) return own;
-  const absl::Status status = letters_.Receive(letter, data);
+  absl::Status status = letters_.Receive(letter, data);
   if (!status.ok()) Report();
   return status;
 }
@@ -221,15 +221,14 @@ absl::Status NetGroup::ReceiveLetter(const Letter& letter, void* data) {
 absl::Status NetGroup::RunLocked(const CallWords& words, const Call& call,
                                  const void* in, void* out) {
   ++number_;
-  const absl::Status begun = ledger_->Begin(number_, words);
+  absl::Status begun = ledger_->Begin(number_, words);
   if (!begun.ok()) return begun;
   const absl::StatusOr<const Planned*> planned = PlanOf(call);
   if (!planned.ok()) return Fail(planned.status());
   absl::StatusOr<Buffers> buffers =
       Buffers::Fill(call, rank(), ranks(), (*planned)->extent, in, out);
   if (!buffers.ok()) return Fail(buffers.status());
-  const absl::Status status =
-      Execute(words, call, **planned, buffers->data(), in);
+  absl::Status status = Execute(words, call, **planned, buffers->data(), in);
   if (status.ok()) buffers->Deliver();
   return status;
 }
@@ -244,7 +243,7 @@ absl::Status NetGroup::Execute(const CallWords& words, const Call& call,
   operands.input = input;
   Execution execution(ledger_.get(), links_.get(), windows_, number_, words,
                       operands, options_.timeout);
-  const absl::Status status = execution.Run(planned.schedule);
+  absl::Status status = execution.Run(planned.schedule);
   if (!status.ok() || call.op != ReduceOp::kAverage) return status;
   const bool has_blocks = call.operation == Operation::kReduceScatter;
   Divide(call.dtype, At(data, has_blocks ? rank() * call.count : 0, call.dtype),

@@ -51,7 +51,7 @@ class Listener::Door {
       return call->Respond(absl::InvalidArgumentError(
           absl::StrCat("there is no rank ", message->from)));
     }
-    Deliver(*message, std::move(call), ledger.get());
+    Deliver(*message, call, ledger.get());
   }
 
   void Admit(std::shared_ptr<Ledger> ledger, const std::string& digest) {
@@ -66,7 +66,8 @@ class Listener::Door {
   }
 
  private:
-  void Deliver(const Message& message, IncomingCall call, Ledger* ledger) {
+  void Deliver(const Message& message, const IncomingCall& call,
+               Ledger* ledger) {
     const auto from = static_cast<int>(message.from);
     switch (message.kind) {
       case Message::Kind::kHello:
