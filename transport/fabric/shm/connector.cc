@@ -124,6 +124,9 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
 
 void Connector::ReleaseOnLoop() {
   loop()->Unwatch(watch_);
+  if (control_.has_value() && control_->data() != nullptr) {  // gives up
+    PageOf(*control_)->closed.store(1, std::memory_order_release);
+  }
   socket_.Reset();
   control_.reset();
 }

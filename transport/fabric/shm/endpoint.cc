@@ -271,10 +271,19 @@ bool ShmEndpoint::Poll() {
     return true;
   }
   if (gone && delivered < kPollBudget) {
-    Break(absl::UnavailableError("peer closed its shared memory"));
+    Break(WhyGone());
     return true;
   }
   return any;
+}
+
+absl::Status ShmEndpoint::WhyGone() const {
+  if (link_->PeerHasClosed()) {
+    return absl::UnavailableError("peer closed its shared memory");
+  }
+  return absl::AbortedError(
+      "the socket beside the shared memory ended: the peer's process died, or "
+      "the socket was shut down");
 }
 
 int ShmEndpoint::Deliver(const bool& destroyed) {

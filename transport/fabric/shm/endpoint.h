@@ -28,6 +28,10 @@ namespace shm {
 // peer's doorbell, once for each arming, and returns false. If the peer has
 // passed no doorbell, the function returns true, and the lifeline must ring.
 //
+// OnBroken() reports UNAVAILABLE if the peer has closed the path. All packets
+// that the peer ever wrote have then been delivered. Any other cause leaves
+// open whether more were written.
+//
 // Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
 class ShmEndpoint : public Endpoint {
@@ -92,6 +96,9 @@ class ShmEndpoint : public Endpoint {
   // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(absl::Status cause);
+  // Returns UNAVAILABLE if the peer has closed the path. Otherwise, a peer that
+  // lives may still write to its ring: returns ABORTED.
+  absl::Status WhyGone() const;
 
   const std::shared_ptr<Link> link_;
   std::shared_ptr<ReadingShare> reading_;

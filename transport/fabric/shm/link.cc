@@ -50,7 +50,9 @@ Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
                 sharing_.copies ? nullptr : &doorbell_) {}
 
 Link::~Link() {
-  if (!IsForeign()) device_lender_.End();
+  if (IsForeign()) return;
+  own_page()->closed.store(1, std::memory_order_release);  // if never used
+  device_lender_.End();
 }
 
 void Link::End(Link* link) {
@@ -129,8 +131,11 @@ void Link::OnGivenBack(uint32_t segment_id) {
 }
 
 bool Link::PeerIsGone() const {
-  return hung_up_.load(std::memory_order_acquire) ||
-         peer_page()->closed.load(std::memory_order_acquire) != 0;
+  return hung_up_.load(std::memory_order_acquire) || PeerHasClosed();
+}
+
+bool Link::PeerHasClosed() const {
+  return peer_page()->closed.load(std::memory_order_acquire) != 0;
 }
 
 bool Link::IsForeign() const { return fork_count_ != progress::ForkCount(); }

@@ -80,9 +80,13 @@ class Link : public ArenaWatcher,
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
   Doorbell* doorbell() { return &doorbell_; }
-  // Returns true once the peer writes nothing more. Earlier bytes are still
-  // there to read.
+  // Returns true once the peer has closed its end or the socket has hung up.
+  // Earlier bytes are still there to read.
   bool PeerIsGone() const;
+  // Returns true once the peer has closed its end, after which it writes
+  // nothing more. A peer that died, or whose socket somebody else shut down,
+  // has not closed.
+  bool PeerHasClosed() const;
   // Returns true in a forked child, where this object is a copy of the
   // parent's.
   bool IsForeign() const;

@@ -70,6 +70,16 @@ TEST(MovableStreamTest, PathThatNobodyAnsweredIsLostWithoutAMark) {
   pair.ExpectNoError();
 }
 
+// The peer may have moved at an offset that this side will never learn, so
+// TCP's next bytes could not be interpreted.
+TEST(MovableStreamTest, PathThatIsLostInMidSwitchEndsTheConnection) {
+  Pair pair;
+  pair.NewLink();
+  pair.Move(0);
+  pair.ends[0].stream.LosePath(absl::AbortedError("shut down"));
+  EXPECT_TRUE(absl::IsAborted(pair.ends[0].stream.error()));
+}
+
 // Dropping a program's bytes may call the program, which the lock forbids.
 TEST(MovableStreamTest, SentBytesAreDroppedByTheCaller) {
   Pair pair;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <cinttypes>
 #include <cstdio>
@@ -371,6 +372,24 @@ TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
   EXPECT_TRUE(events_.broken.empty());
   *exposure = Exposure();
   EXPECT_EQ(arena_->used(), 128u);  // the memory is still lent
+}
+
+// A peer that lives may still write after its socket was shut down. "The peer
+// has closed" would claim that it does not.
+TEST_F(ShmHostileEnd, SocketThatEndsIsNoClosedPeer) {
+  ASSERT_EQ(shutdown(socket_.get(), SHUT_RDWR), 0);
+  ASSERT_TRUE(WaitUntil([this] { return endpoint_->HasInput(); }));
+  EXPECT_TRUE(endpoint_->Poll());
+  ASSERT_EQ(events_.broken.size(), 1u);
+  EXPECT_TRUE(absl::IsAborted(events_.broken[0])) << events_.broken[0];
+}
+
+TEST_F(ShmHostileEnd, ClosedPeerMayShutItsSocketDown) {
+  page()->closed = 1;
+  ASSERT_EQ(shutdown(socket_.get(), SHUT_RDWR), 0);
+  EXPECT_TRUE(endpoint_->Poll());
+  ASSERT_EQ(events_.broken.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
 }
 
 TEST_F(ShmHostileEnd, UnsealedSegmentIsRefused) {

@@ -56,7 +56,7 @@ TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
   ASSERT_TRUE(WaitUntil([this] { return endpoint_->HasInput(); }));
   endpoint_->Poll();
   ASSERT_EQ(events_.broken.size(), 1u);
-  EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
+  EXPECT_TRUE(absl::IsAborted(events_.broken[0])) << events_.broken[0];
   EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
   // Expects that memory of the dead peer that was loaded stays valid.
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));

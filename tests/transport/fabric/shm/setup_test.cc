@@ -193,6 +193,14 @@ TEST_F(ShmSetup, SilentListenerEndsInTime) {
   auto connect = fabric.Connect(MakeOffer(address).value(), NewTestToken(),
                                 outcome.callback());
   EXPECT_TRUE(absl::IsDeadlineExceeded(outcome.Take().status()));
+  // A listener that is late sees from the page that nobody writes there.
+  const base::UniqueFd late(accept(socket.get(), nullptr, nullptr));
+  absl::StatusOr<ReceivedSetup> hello = ReceiveSetup(late.get());
+  ASSERT_TRUE(hello.ok()) << hello.status();
+  absl::StatusOr<PeerSegment> page =
+      MapControl(std::move(hello->fd), hello->message.size);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(PageOf(*page)->closed, 1u);
 }
 
 TEST_F(ShmSetup, GarbageOnTheSocketHarmsNobody) {
