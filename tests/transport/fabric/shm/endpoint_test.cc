@@ -2,10 +2,6 @@
 
 #include "transport/fabric/shm/endpoint.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -20,8 +16,6 @@
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/fabric.h"
-#include "transport/fabric/shm/segment.h"
-#include "transport/fabric/shm/setup_message.h"
 
 namespace penstock {
 namespace fabric {
@@ -302,106 +296,6 @@ TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
       region = b()->Expose(PatternPayload(64, 1), 1).value().region;
     }
   }
-}
-
-// A fixture for words that an honest end never writes.
-class ShmHostileEnd : public ShmEndpointTest {
- protected:
-  // Makes an end whose peer is the test: the test owns the peer's control page
-  // and socket.
-  void SetUp() override {
-    const std::string token = NewTestToken();
-    const std::string offer = fabric_->Offer().value();
-    auto listen = fabric_->Listen(token, listened_.callback());
-    control_ = absl::make_unique<Segment>(CreateControl(kRing).value());
-    socket_ = RawConnect(offer);
-    SetupMessage hello;
-    hello.size = kRing;
-    hello.token = token;
-    ASSERT_TRUE(SendSetup(socket_.get(), hello, control_->fd()).ok());
-    auto endpoint = listened_.Take();
-    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
-    endpoint_ = *std::move(endpoint);
-    endpoint_->Start(&events_);
-  }
-  ControlPage* page() { return PageOf(*control_); }
-  void ExpectBroken() {
-    EXPECT_TRUE(endpoint_->HasInput());
-    EXPECT_TRUE(endpoint_->Poll());
-    ASSERT_EQ(events_.broken.size(), 1u);
-    EXPECT_TRUE(absl::IsDataLoss(events_.broken[0])) << events_.broken[0];
-    EXPECT_FALSE(endpoint_->HasInput());
-    EXPECT_FALSE(endpoint_->Poll());
-    EXPECT_FALSE(Send(endpoint_.get(), "x"));
-  }
-
-  static constexpr uint32_t kRing = 256 * 1024;
-  Outcome listened_;
-  std::unique_ptr<Segment> control_;
-  base::UniqueFd socket_;
-  Recorder events_;
-  std::unique_ptr<Endpoint> endpoint_;
-};
-
-TEST_F(ShmHostileEnd, NonsenseHeadBreaks) {
-  page()->head.store(12345);
-  ExpectBroken();
-}
-
-TEST_F(ShmHostileEnd, NonsenseTailBreaks) {
-  page()->tail.store(1 << 30);
-  const std::string packet(60000, 'm');
-  while (Send(endpoint_.get(), packet)) {
-  }
-  ExpectBroken();
-}
-
-TEST_F(ShmHostileEnd, ReleaseOfMoreThanThereIsBreaks) {
-  ASSERT_TRUE(endpoint_->Expose(PatternPayload(100, 1), 1).ok());
-  page()->release_head.store(kMaxLoans + 1);
-  EXPECT_FALSE(endpoint_->Expose(PatternPayload(100, 1), 1).ok());
-  ExpectBroken();
-}
-
-TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
-  auto exposure = endpoint_->Expose(PatternPayload(100, 1), 1);
-  ASSERT_TRUE(exposure.ok()) << exposure.status();
-  for (uint32_t i = 0; i < kMaxLoans; ++i) page()->releases[i] = 1000000 + i;
-  page()->release_head.store(kMaxLoans);
-  endpoint_->Poll();
-  EXPECT_TRUE(events_.broken.empty());
-  *exposure = Exposure();
-  EXPECT_EQ(arena_->used(), 128u);  // the memory is still lent
-}
-
-// A peer that lives may still write after its socket was shut down. "The peer
-// has closed" would claim that it does not.
-TEST_F(ShmHostileEnd, SocketThatEndsIsNoClosedPeer) {
-  ASSERT_EQ(shutdown(socket_.get(), SHUT_RDWR), 0);
-  ASSERT_TRUE(WaitUntil([this] { return endpoint_->HasInput(); }));
-  EXPECT_TRUE(endpoint_->Poll());
-  ASSERT_EQ(events_.broken.size(), 1u);
-  EXPECT_TRUE(absl::IsAborted(events_.broken[0])) << events_.broken[0];
-}
-
-TEST_F(ShmHostileEnd, ClosedPeerMayShutItsSocketDown) {
-  page()->closed = 1;
-  ASSERT_EQ(shutdown(socket_.get(), SHUT_RDWR), 0);
-  EXPECT_TRUE(endpoint_->Poll());
-  ASSERT_EQ(events_.broken.size(), 1u);
-  EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
-}
-
-TEST_F(ShmHostileEnd, UnsealedSegmentIsRefused) {
-  base::UniqueFd memory(memfd_create("hostile", MFD_CLOEXEC));
-  ASSERT_EQ(posix_fallocate(memory.get(), 0, 4096), 0);
-  SetupMessage segment;
-  segment.kind = SetupMessage::Kind::kSegment;
-  segment.size = 4096;
-  segment.segment_id = 5;
-  ASSERT_TRUE(SendSetup(socket_.get(), segment, memory.get()).ok());
-  const RemoteRegion region{{uint64_t{5} << 32, 0, 100}};
-  EXPECT_TRUE(absl::IsFailedPrecondition(endpoint_->Load(region).status()));
 }
 
 }  // namespace
