@@ -103,7 +103,7 @@ absl::Status ConnectError(int error, const SocketAddress& address) {
 }
 
 // Returns the network namespace of the calling thread, as "net:[4026531840]".
-// Empty if unreadable.
+// Returns "" if it cannot be read.
 std::string NetworkNamespace() {
   char text[64];
   const ssize_t size = readlink("/proc/thread-self/ns/net", text, sizeof text);
@@ -176,8 +176,8 @@ bool IsDead(const SocketAddress& address) {
   if (connect(fd->get(), native->get(), native->size) != 0) {
     return errno == ECONNREFUSED;
   }
-  // Takes ownership as a PeerSocket, because the listener may have sent
-  // something already.
+  // Closes the connection as a PeerSocket, which closes on another thread: the
+  // listener may have sent descriptors, and closing them may block.
   const PeerSocket connected(*std::move(fd));
   return false;
 }

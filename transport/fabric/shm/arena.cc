@@ -23,8 +23,8 @@ constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // Limits the size of one growth step. Clearing this many bytes takes 50 to 150
 // ms. No request waits longer for growth, unless the request itself is larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
-// The divisor of the arena's size: if less than this part is free, the arena
-// prepares its next segment.
+// The arena prepares its next segment while less than one part in kSpareShare
+// is free.
 constexpr uint64_t kSpareShare = 4;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
 
@@ -44,7 +44,7 @@ bool IsScarce(uint64_t used, uint64_t reserved) {
 }
 
 // Returns the memory limit of this process's own control group, as a container
-// sees it. 0: none.
+// sees it. Returns 0 if there is no limit.
 uint64_t ControlGroupLimit() {
   std::ifstream file("/sys/fs/cgroup/memory.max");
   std::string line;

@@ -14,13 +14,15 @@ namespace shm {
 namespace {
 
 constexpr char kSegmentName[] = "penstock-arena";
-// The number of bytes at the segment's beginning among which messages rotate. A
-// core writes faster to memory that has left the first-level cache of the core
-// that has read it. About as much as second-level caches hold in addition to
-// the application's data.
+// The size of the segment's first part, in which each allocation begins after
+// the previous one (see memory::RangeAllocator). A message then does not reuse
+// memory that the reader's core still has in its first-level cache: writing
+// there is slower. The size is about what a second-level cache holds in
+// addition to the application's data.
 constexpr uint64_t kRovingBytes = 1024 * 1024;
-// The pause after a failed attempt, which may have cleared most of a segment
-// first. Without the pause, each large message would cause another attempt.
+// The pause after a failed attempt to make a segment. A failed attempt may
+// clear most of a segment. Without the pause, each large message would cause
+// another attempt.
 constexpr absl::Duration kPause = absl::Seconds(1);
 
 // The next id of a segment. All arenas of the process share it, so that a peer
@@ -65,8 +67,8 @@ absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Make(
 
 absl::StatusOr<std::unique_ptr<ArenaSegment>> ArenaSegmentMaker::Create(
     uint64_t size) {
-  // Uses reserved pages only for whole huge pages; the rest of the budget may
-  // be less.
+  // Uses reserved pages only if `size` is a multiple of a huge page. The last
+  // segment gets the rest of the budget, which may have any size.
   bool is_reserved =
       huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
   absl::StatusOr<Segment> memory = absl::UnknownError("none");

@@ -174,8 +174,8 @@ void DeviceLender::CountLocked() {
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
   base::MutexLock lock(&mu_);
   // Accepts any number that was passed, even if its allocation was taken back
-  // meanwhile. The next number has the device bit, until all numbers have been
-  // used.
+  // meanwhile. The next number lacks the device bit only after all numbers were
+  // passed.
   if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");

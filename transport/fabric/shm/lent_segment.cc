@@ -253,7 +253,7 @@ void LentSegment::Copy() {
     place_ = Place::kPrivate;
     FreeUnloanedLocked(0, PageAfter(size()));
   }
-  // Closes the descriptor, which would keep the memory.
+  // Closes the descriptor, which would keep the peer's memory allocated.
   base::MutexLock lock(&mu_);
   fd_.Reset();
   checked_.assign(checked_.size(), true);

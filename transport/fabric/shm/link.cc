@@ -16,9 +16,9 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// The period of checks for returned loans while memory is lent again and again,
-// because the return of a loan rings no doorbell. A poll notices returned loans
-// earlier. Without further loans, the period grows.
+// The period of checks for returned loans while this side goes on lending. A
+// peer returns a loan without ringing the doorbell, so a link that does not
+// poll has to check. Without new loans, the period grows.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // The pause while too much waits to be unmapped. Without the pause, the loop
 // would be woken at once, because the socket stays readable.
@@ -84,7 +84,8 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
   return link;
 }
 
-// Gives the watch a reference, which the event loop holds.
+// Watches the socket for `events`. The event loop's callback keeps this link
+// alive.
 absl::Status Link::Watch(uint32_t events) {
   std::shared_ptr<Link> self = shared_from_this();
   absl::StatusOr<progress::EventLoop::Id> watch =
@@ -113,8 +114,8 @@ void Link::TakeIn() {
   if (taken == Borrower::TakenIn::kSome) return;
   loop_->SetEvents(watch_.load(), EPOLLRDHUP);
   if (taken == Borrower::TakenIn::kNever) {
-    // Stops lending device memory. If the endpoint needs the unreceived
-    // message, it finds the reason itself.
+    // Stops lending device memory. If the endpoint needs the message that was
+    // refused, Borrower::Find() reports the reason.
     return device_lender_.StopUnheard();
   }
   std::weak_ptr<Link> weak = shared_from_this();
@@ -159,8 +160,9 @@ void Link::MayLetGo() {
 }
 
 void Link::Leave() {
-  has_left_ = true;  // before the look, so that a thread that ends reading
-                     // later sees it
+  // Sets the flag before IsReading(), so that a thread that ends reading later
+  // sees the flag.
+  has_left_ = true;
   if (!peer_is_dead_ && IsReading()) {
     loop_->SetEvents(watch_.load(), 0);
   } else {
@@ -246,8 +248,7 @@ void Link::LookForReturns(absl::Duration period) {
                               : std::min(period * 2, kLingerPeriod));
   }
   looks_ = false;
-  // Checks again: something may have been lent just before, or returned without
-  // an answer.
+  // Checks again: while looks_ was true, WatchLoans() scheduled nothing.
   if (HasLoans() || has_lent_.load(std::memory_order_relaxed)) WatchLoans();
 }
 

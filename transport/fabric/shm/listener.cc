@@ -118,8 +118,9 @@ void Listener::AcceptOnLoop() {
   }
 }
 
-// Closes a connection of a refused user before it can take a half-open place.
-// The refused side finds and reports the reason itself.
+// Closes the connection of a refused user before it takes a place among the
+// half-open connections. The refused side finds the reason itself, and reports
+// it.
 void Listener::AcceptedOnLoop(PeerSocket socket) {
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
   if (!peer.ok() || (peer->is_other && !options_.other_users)) return;

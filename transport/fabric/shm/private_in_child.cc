@@ -82,7 +82,7 @@ PrivateInChild::~PrivateInChild() { Registry::Get()->Remove(this); }
 
 void PrivateInChild::TakeAwayFromParent() const {
   // Does nothing if the memory is not mapped. On some kernels, a child does not
-  // have memory that RDMA devices use.
+  // inherit memory that RDMA devices use.
   if (!IsMapped()) return;
   if (!has_reserved_pages_ && MapPrivately()) return;
   if (mprotect(data_, size_, PROT_READ) == 0) return;

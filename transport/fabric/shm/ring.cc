@@ -100,8 +100,8 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
   Room room = MakeRoom(need);
   if (room == Room::kTooLittle) {
     was_full_ = true;
-    // The bytes of room to wait for: for the packet, or for growing if that
-    // takes less.
+    // The number of free bytes to wait for: enough for the packet, or for
+    // growing the ring if that takes fewer.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));
@@ -173,8 +173,8 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
-    // Never publishes an invalid tail, with which the peer would wait for room,
-    // or overwrite unread bytes.
+    // Detects a published tail that something else has overwritten. The peer
+    // would otherwise wait for room for ever, or overwrite unread bytes.
     const uint64_t told = own_->tail.load(std::memory_order_relaxed);
     return told == tail() ? Result::kEmpty : Result::kBroken;
   }

@@ -164,10 +164,10 @@ absl::StatusOr<base::UniqueFd> NewMemfd(const char* name, unsigned flags) {
       errno, flags == 0 ? "memfd_create" : "memfd_create in huge pages");
 }
 
-// Touches one page of each possible huge page, which may make the page huge.
-// fallocate makes huge pages only if the administrator wants them for all
-// shared memory. If the kernel refuses, only the touch is lost. If there is no
-// memory, fallocate reports this later.
+// Writes to one byte of each possible huge page, for which the kernel may
+// allocate a huge page. fallocate() alone makes huge pages only if the
+// administrator wants them for all shared memory. Ignores errors: a later
+// fallocate() reports a lack of memory.
 void AdviseHugePages(const Mapping& mapping) {
   if (madvise(mapping.data(), mapping.size(), MADV_HUGEPAGE) != 0) return;
   for (uint64_t at = 0; at + kHugePageBytes <= mapping.size();

@@ -23,9 +23,8 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 
-// A copy of the first message in a socket. The message stays in the socket, so
-// its descriptors must stay open. Only the received duplicate belongs to this
-// process.
+// A copy of the first message in a socket, which keeps the message. `fd` is a
+// duplicate of the message's descriptor, and belongs to this process.
 struct FirstInSocket {
   ssize_t size = 0;  // or -1
   int flags = 0;
@@ -59,8 +58,8 @@ void LookAtFirst(int socket, FirstInSocket* first) {
   first->fd = progress::ForeignFd(base::UniqueFd(fd));
 }
 
-// Removes the first message without closing a descriptor: this process has a
-// duplicate of the descriptor that it needs.
+// Removes the first message. The kernel closes the message's own descriptors;
+// the duplicate in FirstInSocket stays open.
 void DropFirst(int socket) {
   char byte;
   while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == EINTR) {
@@ -104,8 +103,8 @@ absl::Status CheckDescriptor(SetupMessage::Kind kind, int fd) {
                          : absl::FailedPreconditionError(
                                "the peer's descriptor is no eventfd");
   }
-  // Queries the seals, because no other query is sure to reach no driver and no
-  // foreign file system.
+  // Queries the seals: any other query may reach a driver or a foreign file
+  // system.
   return fcntl(fd, F_GET_SEALS) >= 0 ? absl::OkStatus()
                                      : absl::FailedPreconditionError(
                                            "the peer's descriptor is no memfd");
@@ -255,9 +254,8 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
   do {
     sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  if (sent >= 0)
-    return absl::OkStatus();  // a packet is sent whole or not at
-                              // all
+  // A packet is sent as a whole or not at all.
+  if (sent >= 0) return absl::OkStatus();
   if (errno == EAGAIN || errno == ETOOMANYREFS) {
     return absl::ResourceExhaustedError(
         "the shared memory set-up socket is full");

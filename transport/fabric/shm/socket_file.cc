@@ -149,8 +149,8 @@ class DirectoryCheck {
   const uid_t peer_;
   uid_t root_owner_ = 0;
   int links_ = 0;
-  std::string at_;                 // without links; empty for the root
-  std::vector<std::string> left_;  // of the path, the next one last
+  std::string at_;                 // the path so far, without links; "" for /
+  std::vector<std::string> left_;  // the rest of the path; the next is last
 };
 
 std::vector<std::string> SocketNames(const std::string& directory) {
@@ -180,8 +180,8 @@ void RemoveStaleSockets(const std::string& directory) {
   for (const std::string& name : SocketNames(directory)) {
     const SocketAddress address{name, directory};
     if (!IsOldSocket(PathOf(address))) continue;
-    // Removes a socket without a listener. If there is a listener, it closes
-    // this connection, which shows no token.
+    // IsDead() connects. A listener would close this connection, which sends no
+    // token.
     if (IsDead(address)) unlink(PathOf(address).c_str());
   }
 }

@@ -1,5 +1,5 @@
-// Manages sockets that are files: checks the directory, and leaves no file
-// behind.
+// UNIX sockets that are files: checks of their directory, and removal of files
+// that are no longer used.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_
@@ -24,7 +24,9 @@ namespace shm {
 // unmapped owners count as root. Some of them may be other users.
 absl::Status CheckDirectory(const std::string& directory, uid_t peer);
 
-// Removes Penstock's sockets whose process is gone, as far as this user may.
+// Removes the files of Penstock's sockets in `directory` at which nobody
+// listens. Skips files younger than 10 s, and files that this user may not
+// remove.
 void RemoveStaleSockets(const std::string& directory);
 
 // Removes the file when the process exits, unless RemoveSocketFile() was called

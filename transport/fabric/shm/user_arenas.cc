@@ -31,8 +31,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
                      others, " other users' already, which is the limit"));
   }
   const uint64_t budget = bytes == 0 ? Arena::DefaultBudget() : bytes;
-  // Makes an arena that keeps all segments. Peers may keep returned segments,
-  // which would then exceed the budget.
+  // Lets the arena of another user keep all its segments. Otherwise a peer that
+  // keeps returned segments mapped could make the memory exceed the budget.
   std::shared_ptr<Arena> arena =
       is_own ? Arena::Create(budget, huge_pages, Arena::kIdleTime)
              : Arena::Create(budget / kShareOfOthers, huge_pages);

@@ -16,14 +16,14 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Limits the number of other users that get an arena. They keep the arena for
-// good.
+// Limits the number of other users that get an arena. Such an arena is never
+// freed.
 constexpr size_t kMaxOtherUsers = 4;
 
-// Returns the arena for peers of user `uid`. Makes it on first use, with the
-// `huge_pages` and `bytes` of that call. Never destroys it: memory that one
-// user's peers could read is not reused for another user. Makes all arenas anew
-// in a forked child. Thread-safe.
+// Returns the arena for peers of user `uid`. The first call for a user makes
+// the arena, with the `huge_pages` and `bytes` of that call. An arena is never
+// destroyed: memory that one user's peers could read is not reused for another
+// user. A forked child makes arenas of its own. Thread-safe.
 //
 // The arena of this process's own user has `bytes`, or Arena::DefaultBudget()
 // if `bytes` is 0. An arena of another user has a quarter of this, because a
