@@ -64,8 +64,8 @@ absl::Status Departure::OnGoaway(uint32_t last_stream,
 
 uint32_t Departure::OpenStream() {
   const uint32_t stream = next_stream_++;
-  // Ends the departure early: no stream may have this number, because a GOAWAY
-  // with this number names no stream.
+  // Opens no further streams once the numbers are used up: in a GOAWAY, the
+  // next number means that the last stream is unknown.
   if (next_stream_ == wire::kLastStreamUnknown) Leave();
   return stream;
 }

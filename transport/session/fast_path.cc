@@ -78,9 +78,8 @@ absl::Status FastPath::OnFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      // Adds the cause that the peer has reported. If both sides noticed the
-      // loss, the peer may know the cause. The peer may also merely repeat this
-      // side's reason.
+      // Adds the peer's reason, unless the peer only repeats this side's
+      // reason. If both sides noticed the loss, the peer may know more.
       if (actions.report &&
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
@@ -147,7 +146,7 @@ void FastPath::TryNext() {
   if (offer.has_value()) {
     events_->OnConnectWanted(offer->fabric, offer->data, peer_token_);
   } else if (negotiator_.HasCommonFabric()) {
-    Apply(handshake_.OnLocalLost());  // the acceptor waits for a path
+    Apply(handshake_.OnLocalLost());  // tells the waiting acceptor
   } else {
     Apply(handshake_.OnNothingToTry());
   }

@@ -10,12 +10,12 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The alignment of a memory::Block, in bytes. Data keeps its position modulo
-// this number.
+// The alignment of a memory::Block, in bytes. A piece lies in the block at its
+// offset in the message, modulo this number.
 constexpr uint64_t kAlignment = 64;
 
 // Returns true if `next` directly follows `part` in the peer's memory. The peer
-// chose the numbers.
+// chose the numbers, so sums of them may overflow.
 bool IsNext(const fabric::RemotePart& part, const fabric::RemotePart& next) {
   return part.key == next.key && part.offset <= next.offset &&
          next.offset - part.offset == part.length &&

@@ -249,8 +249,8 @@ void MessageReader::Finish(uint64_t id) {
   }
   const Pull done = Take(id);
   GiveBack(done.announce);
-  // A path whose reads have to be requested tunes its eager limit by the time
-  // of the release.
+  // Lets the release wait only on a path that pushes. On other paths, the
+  // sender times the release to tune its eager limit.
   const bool is_pushed = done.path->capabilities().push_bytes > 0;
   owner_->OnRegionReleased(done.stream, id,
                            is_pushed && IsSmall(done.announce));

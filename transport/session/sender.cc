@@ -97,8 +97,7 @@ bool Sender::SendAgain() {
 
 bool Sender::SendFront() {
   const protocol::Batch& batch = outbox_.front();
-  // Repacks the batch if it is too long for this path, because it was packed
-  // for another one.
+  // Uses the lifeline also for a batch that is too long for the fast path.
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_packet_bytes) {
     return SendFrontOverLifeline();

@@ -33,8 +33,8 @@ class Sender {
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
            uint64_t ack);
-  // Adds a frame about the session. Such frames go over the lifeline, ahead of
-  // the sequenced frames.
+  // Adds a control frame: the hello, or a frame about a path. Control frames go
+  // over the lifeline, ahead of the sequenced frames.
   void AddControl(wire::FrameHeader header, absl::string_view payload,
                   uint64_t ack);
   // Sends an acknowledgement frame. Returns false if there is no credit.

@@ -75,8 +75,8 @@ void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
-    // Drops the path: nothing of this frame had an effect. If the fast path has
-    // corrupted the frame, the peer sends it again over the lifeline.
+    // Drops the fast path: nothing of this frame had an effect. If the fast
+    // path has corrupted the frame, the peer sends it again over the lifeline.
     if (!status.ok() && !over_lifeline) return path_.Lose(status);
     if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();

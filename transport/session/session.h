@@ -103,8 +103,9 @@ class Session {
            (path_.endpoint() == nullptr || path_.endpoint()->IsDrained());
   }
 
-  // Returns true if new streams may be attached; see BudgetLimits. After false,
-  // streams stay unattached until the peer has read more of what it was sent.
+  // Returns true if new streams may be attached; see BudgetLimits. While false,
+  // new streams stay unattached, until the peer reads more of what this side
+  // has sent.
   bool accepts_streams() const { return budget_.accepts_streams(); }
   // Returns true if more may be read from the lifeline. Always true while a
   // fast path is in use: that path's doorbells arrive on the lifeline, and

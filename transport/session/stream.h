@@ -29,7 +29,8 @@ struct Stream {
 
   // True if Admission counts the stream as open.
   bool open = false;
-  // True if a client's stream waits for the server's limit.
+  // True while a client's stream waits because the server's limit of open
+  // streams is reached.
   bool blocked = false;
   // A frame that may not be sent yet. Frames are kept in order; see
   // StreamOutput.
@@ -44,7 +45,8 @@ struct Stream {
   bool congested = false;
   // Bytes of this stream's messages that the peer has not released.
   uint64_t exposed_bytes = 0;
-  // The amount that a draining stream has charged for its unsent data.
+  // The amount that a draining stream has charged to the budget for its unsent
+  // data.
   uint64_t unsent_bytes = 0;
   // True if the stream is detached; the stream ends when nothing is queued.
   bool draining = false;
@@ -83,7 +85,7 @@ struct Stream {
   uint64_t unconsumed_cost = 0;
   uint64_t held_bytes = 0;             // charged as unread
   bool wants_message = false;          // the application waits for the next one
-  absl::optional<absl::Status> reset;  // came while unattached
+  absl::optional<absl::Status> reset;  // set before Attach(), which reports it
   // The destinations for the next announced message; mostly null.
   std::shared_ptr<memory::Destinations> destinations;
 };

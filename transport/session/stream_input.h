@@ -36,10 +36,10 @@ namespace session {
 // items behind a message that is still being read. Drops frames for ended
 // streams.
 //
-// With Config::defers_answers, defers the release of, and the credit for, a
-// message after which the peer sends no more in its stream, unless the peer
-// polls. Such an answer leaves together with the response or with the next
-// call. Not thread-safe.
+// The answers to a message are its release and its credit. With
+// Config::defers_answers, an answer waits for the response or the next call,
+// unless the peer may need it: the peer may send more in the stream, or it
+// polls. Not thread-safe.
 class StreamInput : private MessageReader::Owner {
  public:
   class Owner {
@@ -82,10 +82,11 @@ class StreamInput : private MessageReader::Owner {
   // The functions below are for users of the session. They ignore calls about a
   // stream that has ended.
   //
-  // Reads the stream's next message into `destinations`. Applies if the message
-  // is announced, only to parts of a destination's size, and if the path can
-  // read there. Pieces of the message that lie in a destination keep all
-  // destinations taken. Call this before the peer can have sent the message.
+  // Offers `destinations` to the stream's next message. Only parts of an
+  // announced message are read there: a part that has the size of a destination
+  // into which the path can read. All destinations stay taken while a piece of
+  // the message that lies in one of them exists. Call this before the peer can
+  // have sent the message.
   void PostDestinations(uint32_t id,
                         std::shared_ptr<memory::Destinations> destinations);
   // Reads the stream's next message regardless of the budget. Call when the
@@ -112,7 +113,8 @@ class StreamInput : private MessageReader::Owner {
            bytes > static_cast<uint64_t>(config_.max_receive_bytes);
   }
   void OnStatus(Stream* stream);
-  // Charge the memory that a client makes a server hold, and return the charge.
+  // Hold() charges the memory that a client makes a server hold. LetGo()
+  // returns the charge.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
   // Returns true if received items may be delivered at once, without the inbox.
@@ -142,7 +144,7 @@ class StreamInput : private MessageReader::Owner {
   base::BufferPool* const buffers_;
   Owner* const owner_;
   MessageReader reader_;
-  uint64_t last_announced_ = 0;  // by the peer
+  uint64_t last_announced_ = 0;  // the id of the peer's latest one
   // The streams of answers deferred since the last SendAwaited().
   std::vector<uint32_t> answered_;
 };

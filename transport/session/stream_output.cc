@@ -224,7 +224,8 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
                                const memory::Payload& message, uint8_t flags,
                                uint64_t begun_ns) {
   const bool is_first = exposures_.empty();
-  // Pushes only if the peer reads its data.
+  // Pushes only over the lifeline, and only while the peer reads what it was
+  // sent.
   const bool push =
       fast_path_ == nullptr && unread_by_peer_ < config_.max_eager_unread;
   const wire::Announce announce =

@@ -98,7 +98,8 @@ class StreamOutput {
   // Begins draining a detached stream. Returns false if the stream has nothing
   // left to send.
   bool Drain(Stream* stream);
-  // Returns the stream's share of the limits on unread and unsent bytes. Call
+  // Gives back the stream's share of the limits on unread and unsent bytes.
+  // Charges the stream's exposed bytes to the session until their release. Call
   // before the stream is erased.
   void OnEnd(const Stream& stream);
   // Sends the queues of blocked streams, as far as the server's limit now
