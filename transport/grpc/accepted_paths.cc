@@ -12,7 +12,8 @@ namespace penstock {
 namespace core {
 namespace {
 
-// The accepted prefixes. Never destroyed, because calls may outlive main().
+// The prefixes of the paths of calls that accept device slices. Never
+// destroyed, because calls may outlive main().
 class Accepted {
  public:
   static Accepted* Get() {

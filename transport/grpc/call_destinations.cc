@@ -21,8 +21,9 @@ constexpr grpc_context_index kSlot = GRPC_CONTEXT_TRAFFIC;
 
 void Delete(void* shared) { delete static_cast<Shared*>(shared); }
 
-// A share that is released after locks are released, because the destructor of
-// the destinations may call the program's code.
+// A reference to destinations. Drops the reference only after the locks are
+// released, because the destructor of the destinations may call the program's
+// code.
 struct Held {
   explicit Held(Shared shared) : destinations(std::move(shared)) {}
   ~Held() {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kTwoHoursMs = 2 * 60 * 60 * 1000;
 
-// Returns the duration in the argument `name`, but at least `least`. INT_MAX
-// means infinite.
+// Returns the argument `name` as milliseconds, or `fallback` if it is not set,
+// but at least `least`. INT_MAX means infinite.
 absl::Duration Milliseconds(const grpc_core::ChannelArgs& args,
                             const char* name, int fallback, int least) {
   const int value = std::max(least, args.GetInt(name).value_or(fallback));

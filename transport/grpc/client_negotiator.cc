@@ -65,10 +65,10 @@ void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
     Unref();
   });
   Transport* transport = opened_;
-  // Keep the transport until Start() returns, because a shutdown may drop all
+  // Keeps the transport until Start() returns, because a shutdown may drop all
   // other references.
   transport->Ref();
-  // Start outside the lock, because received bytes may settle the transport at
+  // Starts outside the lock, because received bytes may settle the transport at
   // once.
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([transport](grpc_error_handle) {

@@ -67,7 +67,7 @@ class PenstockCredentials : public grpc_channel_credentials {
   }
 
   // Replaces these credentials in the channel's arguments by the inner
-  // credentials. gRPC asks credentials for their type (xDS), compares
+  // credentials, because gRPC asks credentials for their type (xDS), compares
   // credentials, and removes call credentials from them. If the application has
   // composed call credentials with these credentials, the composite stays in
   // the arguments.

@@ -75,7 +75,7 @@ bool DeviceCall::MustComeAfterKept(const Batch& batch) const {
 
 void DeviceCall::KeepUntilReady(Batch* batch) {
   if (ended_.has_value()) return Fail(batch, WhyEnded());
-  // Hold the call stack until Resume() has returned.
+  // Holds the call stack until Resume() has returned.
   GRPC_CALL_STACK_REF(call_stack_, "device");
   wait_ =
       DeviceWait::Start(*batch->payload->send_message.send_message, &on_ready_);

@@ -58,8 +58,8 @@ void EndpointStream::Read() {
     if (may_have_input_) {
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &read_outer_, absl::OkStatus());
     } else {
-      // Makes the next Read() not wait, because nobody notices this input
-      // again.
+      // Makes the next Read() try the socket without waiting: gRPC reports this
+      // input only once.
       may_have_input_ = true;
       input_->Notify(&read_outer_);
     }

@@ -13,8 +13,8 @@ namespace core {
 constexpr int EpollSet::kUnknown;
 constexpr int EpollSet::kNone;
 
-// Only an epoll set that contains this descriptor accepts a change of its
-// entry. The change writes the values that gRPC wrote.
+// Changes the entry of `fd` in each candidate. Only the epoll set that contains
+// `fd` accepts the change, which writes the values that gRPC wrote.
 int FindEpollSet(int fd, grpc_fd* entry) {
   // Limits the searched descriptors. gRPC makes its set before the first
   // channel. Later descriptors are greater, unless the program had closed many
@@ -38,8 +38,8 @@ bool EpollSet::IsKnown() {
   return fd_ != kNone;
 }
 
-// Lets gRPC add a descriptor to its set. The descriptor is a timer that never
-// expires, so it causes no event.
+// Lets gRPC add a descriptor to its set, and finds the set that has it. The
+// descriptor is a timer that never expires, so it causes no event.
 int EpollSet::Search() const {
   base::UniqueFd timer(
       timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));

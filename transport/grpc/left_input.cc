@@ -13,7 +13,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// True while the closure waits for a thread of the executor.
+// True while the closure of PollOnExecutor() waits for a thread.
 std::atomic<bool> g_scheduled{false};
 
 // Polls all paths until none has input, for at most one turn. Returns true if

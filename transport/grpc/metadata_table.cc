@@ -20,8 +20,8 @@ bool SentEntries::CameBefore(size_t hash) {
 
 SentEntries::Number SentEntries::Find(absl::string_view entry) {
   Number result;
-  // Remembers the latest entry of a key, whose number is the entry's first
-  // byte.
+  // Compares with the key's latest entry first. An entry's first byte is the
+  // number of its key.
   const Numbers::value_type*& recent =
       recent_[static_cast<uint8_t>(entry[0]) % kRecentKeys];
   if (recent != nullptr && recent->first == entry) {

@@ -18,7 +18,8 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A watch in gRPC's own set. Keeps itself alive while a notification may come.
+// A watch of the path's descriptor in gRPC's own epoll set. Keeps itself alive
+// while a notification may come.
 class GrpcWaker : public PathWaker,
                   public std::enable_shared_from_this<GrpcWaker> {
  public:

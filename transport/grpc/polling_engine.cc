@@ -146,8 +146,9 @@ Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
   return result;
 }
 
-// Returns true if the designated poller may spin for sockets. A core that was
-// lost by spinning for paths would be lost again.
+// Returns true if the designated poller may spin for sockets. Returns false
+// while the policy for paths rests: spins have cost threads their cores, and a
+// spin for sockets would, too.
 bool MaySpinForSockets() {
   return Mode() != progress::PollingMode::kEvent && SocketUser::Any() &&
          !Policy()->Rests(base::SteadyNow());

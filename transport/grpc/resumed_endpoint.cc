@@ -17,7 +17,7 @@ struct ResumedEndpoint {
   grpc_endpoint* inner;
   size_t preface_left = wire::kHttp2PrefaceBytes;
   wire::SettingsAckFilter filter;
-  // The read in flight, until the acknowledgement has been removed.
+  // The read in flight. Set only until the acknowledgement has been removed.
   grpc_slice_buffer* read_slices = nullptr;
   grpc_closure* read_done = nullptr;
   grpc_closure filter_read;

@@ -126,8 +126,7 @@ void ServerNegotiator::OnWrittenLocked() {
 
 void ServerNegotiator::SetUp(Transport* transport,
                              const grpc_core::ChannelArgs& channel_args) {
-  // Asks before SetupTransport(), which takes ownership of the transport even
-  // if it fails.
+  // SetupTransport() takes ownership of the transport, even if it fails.
   const bool has_channelz = server_->channelz_node() != nullptr;
   const grpc_error_handle error = server_->SetupTransport(
       transport, nullptr, channel_args,

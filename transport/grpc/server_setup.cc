@@ -68,7 +68,8 @@ class Plugin : public grpc::ServerBuilderPlugin {
   const std::shared_ptr<ServerContext> context_;
 };
 
-// A copy of the argument. Each copy that gRPC makes is one share.
+// A reference to the context. Each copy of the argument that gRPC makes holds
+// one.
 using Share = std::shared_ptr<ServerContext>;
 const grpc_arg_pointer_vtable kShareVtable = {
     [](void* share) -> void* { return new Share(*static_cast<Share*>(share)); },

@@ -11,8 +11,9 @@ namespace core {
 
 // Counts the current thread while it waits in epoll1's pollset_work():
 //
-//   Sleeper sleeper; engine.pollset_work(pollset, worker, deadline); if
-//   (sleeper.is_scheduled()) flush the ExecCtx, without locks
+//   Sleeper sleeper;
+//   engine.pollset_work(pollset, worker, deadline);
+//   if (sleeper.is_scheduled()) flush the ExecCtx, without locks
 //
 // A counted thread handles each event as soon as it comes. epoll1 takes one of
 // these threads for its designated poller, which also handles the events that

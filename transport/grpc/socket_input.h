@@ -40,8 +40,8 @@ class SocketInput {
   explicit SocketInput(int fd)
       : fd_(grpc_fd_create(fd, "penstock-input", /*track_err=*/false)) {}
 
-  // Returns true if gRPC's poller watches the descriptor. gRPC reports no
-  // failure to add one, and its input would never be noticed.
+  // Returns true if gRPC's poller watches the descriptor. gRPC does not report
+  // if adding the descriptor failed, and its input would then never be noticed.
   bool IsWatched() const;
 
   grpc_fd* const fd_;

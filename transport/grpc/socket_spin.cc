@@ -38,8 +38,8 @@ grpc_core::Timestamp SocketSpin::Now() {
   context->InvalidateNow();
   switch (spun) {
     case Spun::kNothing:
-      // Schedules the end of the wait, which runs before the closures of the
-      // event that ends the sleep.
+      // Schedules OnWakeUp(), which records the length of the wait. OnWakeUp()
+      // runs before the closures of the event that ends the sleep.
       grpc_core::ExecCtx::Run(DEBUG_LOCATION, &on_wake_up_, absl::OkStatus());
       break;
     case Spun::kEvents:

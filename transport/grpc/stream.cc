@@ -271,8 +271,8 @@ void Stream::CloseHeld() {
 
 void Stream::CloseUnsent() {
   if (transport_->IsForeign()) {
-    // Fails with another status than CloseUnsent(), with whose status gRPC
-    // would retry on the same connection forever.
+    // Does not set kNotSentOnWire, unlike the code below: gRPC would retry on
+    // the same connection forever.
     return Close(ErrorWithCode(
         "the connection belongs to the process that this one was forked from",
         GRPC_STATUS_UNAVAILABLE));

@@ -16,9 +16,10 @@ namespace penstock {
 namespace core {
 
 // The opened streams of a server's transport, until gRPC has accepted them.
-// gRPC takes its function back, runs on_consumed, and then frees `argument`.
-// Therefore on_consumed waits until no thread is in the function. Call all
-// functions under the transport's lock, in an ExecCtx.
+// gRPC takes its function back by a transport operation, and frees `argument`
+// in the operation's on_consumed. Therefore on_consumed waits until no thread
+// is in the function. Call all functions under the transport's lock, in an
+// ExecCtx.
 class StreamAcceptor {
  public:
   // The function with which gRPC accepts streams.

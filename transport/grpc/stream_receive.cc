@@ -58,11 +58,10 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                            batch, &size);
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
-  // The upper bound of what HTTP/2 would count for known keys, which occur at
-  // most once each. If the other entries, times four, and this bound fit into
-  // the limit, TransportSize() is not needed. HTTP/2 counts key, value and 32
-  // bytes for each entry: for other entries at most four times their bytes
-  // here.
+  // An upper bound of the bytes that HTTP/2 would count for known keys, each of
+  // which occurs at most once. For another entry, HTTP/2 counts key, value and
+  // 32 bytes, which is at most four times the entry's bytes here. If the sum of
+  // these bounds is within the limit, TransportSize() is not needed.
   constexpr size_t kKnownKeys = 2048;
   if (too_many || (4 * size + kKnownKeys > limit &&
                    batch->TransportSize() + implied_bytes > limit)) {
@@ -171,8 +170,8 @@ void Stream::CompleteReceives() {
                             ? failed_ && recv_trailing_ready_ != nullptr
                             : closed_;
   if (unwanted) messages_.clear();
-  // Completes the operations in an order that matters if gRPC waits for several
-  // of them. Usually it waits for only one.
+  // The order matters if gRPC waits for several operations. Usually gRPC waits
+  // for only one.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
   if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();

@@ -155,8 +155,8 @@ void Transport::DeliverReadBuffer() {
   buffer->Clear();
 }
 
-// Receives until the socket is empty, or until other threads should get the
-// lock for which they wait.
+// Receives until the socket is empty, or kMostBytes were received: other
+// threads may wait for the lock.
 void Transport::ReceiveDirectly() {
   constexpr size_t kMostBytes = 1024 * 1024;
   for (size_t bytes = 0; bytes < kMostBytes;) {
