@@ -17,8 +17,8 @@ namespace {
 // session's end. After that time the rest of the output is dropped.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
-// Limits how long frames are deferred if no other frame takes them along. The
-// peer keeps the messages that they release until then.
+// Limits how long frames are deferred if no other frame takes them along. Until
+// then, the peer keeps the messages that these frames release.
 constexpr absl::Duration kDeferLimit = absl::Milliseconds(5);
 
 }  // namespace

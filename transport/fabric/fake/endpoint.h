@@ -37,8 +37,8 @@ class Endpoint : public fabric::Endpoint {
       const memory::Destination& into) override {
     return medium_->PrepareToRead(side_, into);
   }
-  // Copies when its completion is delivered. Completes with an error if `into`
-  // exceeds max_read_bytes().
+  // Copies the bytes when the read's completion is delivered. Completes with an
+  // error if `into` exceeds max_read_bytes().
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;

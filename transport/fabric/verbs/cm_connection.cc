@@ -18,16 +18,17 @@ namespace verbs {
 namespace {
 
 // The number of posted receives: twice the packets that usually arrive before a
-// busy peer polls. Frames that wait together are sent together.
+// busy peer polls. Frames that wait together take only one packet.
 constexpr uint16_t kReceives = 16;
-// Limits the reads in flight. Half a MiB fills any pipe; more would wait in the
-// device, perhaps for longer than its acknowledgement timeout (Soft-RoCE: 30
-// MB/s).
+// Limits the reads in flight. Half a MiB of reads keeps any link busy. Further
+// reads would wait in the device, perhaps for longer than its acknowledgement
+// timeout (Soft-RoCE: 30 MB/s).
 constexpr int kMaxReads = 4;
 // The limit of inline data, in bytes. Fits into a work request of the common
 // adapters without a second cache line.
 constexpr uint32_t kInlineBytes = 220;
-// The capacity of the completion queue: one for each request of either kind.
+// The capacity of the completion queue: one entry for each receive and each
+// send request, and some spare ones.
 constexpr int kCompletions = kReceives + kSendRequests + 8;
 
 rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
@@ -38,7 +39,7 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
   param.responder_resources = static_cast<uint8_t>(terms.reads);
   param.initiator_depth = static_cast<uint8_t>(terms.reads);
   param.retry_count = std::min<uint8_t>(options.retry_count, 6);
-  // Is hardly ever used, since credits ensure that a receive is posted; see
+  // Hardly ever matters, because credits ensure that a receive is posted; see
   // credits.h.
   param.rnr_retry_count = 6;
   return param;
@@ -234,13 +235,13 @@ void CmConnection::OnTick() {
   }
   ++idle_ticks_;
   if (idle_ticks_ == 1) {
-    // Requests a probe, because all requests may have ended without a
-    // completion having been requested.
+    // Requests a probe. All requests may have ended without a completion,
+    // because only signaled requests get one.
     wants_probe_ = true;
     completions_->Wake();
   } else if (wants_probe_ || completions_->HasInput()) {
-    // Waits on: nobody polls, for example because a client is between two
-    // calls. The silence then does not mean that the device hangs.
+    // Goes on waiting, because nobody polls, for example because a client is
+    // between two calls. The silence then does not mean that the device hangs.
     idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {

@@ -132,7 +132,8 @@ class CmConnection : public CmHandler, public Supervised {
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
 
-  // Count all requests ever, as of the last Post().
+  // The numbers of requests that were ever posted, and that have ended, as of
+  // the last Post().
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};

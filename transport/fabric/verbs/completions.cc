@@ -114,10 +114,10 @@ void Completions::ClearWakeup() {
   if (TakeEvents() && armed_.load(std::memory_order_relaxed)) SetArmed(true);
 }
 
-// Takes all events. Several may have come since the last call, and one event of
-// an epoll set may announce them all. An event that stays would stay for ever.
-// If the queue was armed once, asks for one event only: asking costs as much as
-// taking, and each arming causes at most one.
+// Takes all events off the channel. One event of an epoll set may announce
+// several of them, so an event that stays would never be announced again. Asks
+// for at most as many events as there were armings: each arming causes at most
+// one event, and asking costs as much as taking.
 bool Completions::TakeEvents() {
   bool any = false;
   int armings = armings_.load(std::memory_order_relaxed);
@@ -125,7 +125,8 @@ bool Completions::TakeEvents() {
     ibv_cq* queue;
     void* context;
     if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) {
-      // The device combines armings that no completion has answered.
+      // Counts one arming from now on: the device combines armings that no
+      // completion has answered.
       armings_.fetch_sub(armings - 1, std::memory_order_relaxed);
       break;
     }

@@ -17,9 +17,10 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Keeps completions that were taken off the device's queue until Take(). The
-// device offers no query for waiting completions, so HasInput() takes some off.
-// Thread-safe, except Take() and ClearWakeup(), which only the owner calls.
+// A completion queue. Keeps the completions that were taken off the device's
+// queue, until Take(). The device offers no query for waiting completions, so
+// HasInput() takes some off. Thread-safe, except Take() and ClearWakeup(),
+// which only the owner calls.
 class Completions {
  public:
   static absl::StatusOr<std::unique_ptr<Completions>> Create(

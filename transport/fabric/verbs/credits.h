@@ -12,9 +12,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each side posts a fixed number of receives. A packet uses one receive until
-// its buffer is posted again; the next packet to the peer grants the credit for
-// that receive.
+// The credits of one side of a connection. Each side posts a fixed number of
+// receives. A packet uses one receive until its buffer is posted again; the
+// next packet to the peer grants the credit for that receive.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
 // for a packet that grants credits. A packet that leaves its sender without

@@ -133,7 +133,7 @@ absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes,
 
 Registered Domain::FindForWindow(const memory::Bytes& bytes) {
   Registered found;
-  // Lets received bytes be sent on without a copy.
+  // Finds received bytes in the pool, which can be sent on without a copy.
   found.region = private_pool_->FindRegion(bytes.data, bytes.size);
   if (found.region != nullptr) return found;
   found.share = cache_->Find(bytes, IBV_ACCESS_MW_BIND);

@@ -50,8 +50,8 @@ struct Registered {
 class Domain {
  public:
   // Makes a domain on the device of `gpu_direct`. `locked_limit` is the
-  // process's limit of locked memory. With windows only the quotas of the
-  // connections limit the pools.
+  // process's limit of locked memory. With windows, only the connections'
+  // quotas limit the pools.
   static absl::StatusOr<std::shared_ptr<Domain>> Create(
       Api* api, ibv_context* device, const Options& options, bool with_windows,
       uint64_t locked_limit, std::shared_ptr<GpuDirect> gpu_direct);
@@ -73,7 +73,7 @@ class Domain {
   // Returns an object that keeps the program's memory registered for READs.
   // Returns null if the memory cannot be registered, or if reading into this
   // domain's memory, and copying from there, costs less. The caller keeps the
-  // program's memory for longer.
+  // program's memory longer than the result.
   std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
   // the bytes until the READs have ended. Sets `*gpu` if the bytes are prepared

@@ -26,14 +26,15 @@ constexpr uint32_t kSignalEvery = 4;
 // Limits the completions that one Poll() handles.
 constexpr int kPollBudget = 32;
 // The eager limit: one packet. Above this size, two copies through buffers cost
-// more than the announcement, unless the link is long.
+// more than the announcement, unless the link's latency is high.
 constexpr size_t kEagerMaxBytes = wire::kMaxFramePayload;
 // The range of the eager limit. Below the lower bound, copying is not the main
 // cost of a message. The upper bound fills half of the peer's buffers for
 // packets.
 constexpr SizeRange kEagerRange = {wire::kMaxFramePayload / 4,
                                    8 * wire::kMaxFramePayload};
-// Keeps a fast link busy while the next chunk is being requested.
+// The initial chunk size. Keeps a fast link busy while the next chunk is being
+// requested.
 constexpr size_t kReadChunkBytes = 128 * 1024;
 // The range of the chunk size. Below the lower bound, requests and completions
 // are a noticeable part of a chunk's cost. The upper bound reads most messages
@@ -164,8 +165,8 @@ void VerbsEndpoint::Read(const RemotePart& part, uint64_t offset,
     return events_->OnReadDone(
         cookie, absl::UnavailableError("the connection is lost"));
   }
-  // Checks without adding: the peer named the part, and no sum of its numbers
-  // may overflow.
+  // Compares without adding: the peer chose the numbers of the part, and their
+  // sum could overflow.
   if (offset > part.length || into.size() > part.length - offset ||
       offset > UINT64_MAX - part.offset || part.key > UINT32_MAX) {
     return events_->OnReadDone(cookie,
@@ -234,8 +235,8 @@ bool VerbsEndpoint::Poll() {
   if (events_ == nullptr || broken_) return false;
   bool destroyed = false;
   destroyed_ = &destroyed;
-  // Asks before checking the completions, because packets that the peer sent
-  // before its end are delivered before the end.
+  // Asks before taking completions, because packets that the peer sent before
+  // its end must be delivered before OnBroken().
   const bool lost = connection_->is_lost();
   ibv_wc completions[kPollBudget];
   const int count = connection_->completions()->Take(completions, kPollBudget);

@@ -26,8 +26,9 @@ namespace fabric {
 namespace verbs {
 
 // Sends packets from registered buffers (SEND), as far as credits allow. Lets
-// the peer read payloads (READ). With windows, uses a key that ends with the
-// exposure. Without windows, uses the key of a pool of copies. See exposer.h.
+// the peer read payloads (READ). With windows, the peer reads by a key that
+// ends with the exposure. Without windows, the peer reads by the key of a pool
+// of copies. See exposer.h.
 //
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {

@@ -16,8 +16,9 @@ namespace verbs {
 namespace {
 
 // The size of a large page, in bytes. A random address has the low bits of the
-// real address, so that the device can use pages as large as there. The highest
-// bit is 0, as in all addresses of programs, so that no range wraps around.
+// real address, so that the device can use pages as large as at the real
+// address. The highest bit is 0, as in all addresses of programs, so that no
+// range wraps around.
 constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
 constexpr uint64_t kRandomBits = (~uint64_t{0} >> 1) & ~(kLargePageBytes - 1);
 

@@ -20,9 +20,10 @@ absl::string_view NameOf(absl::optional<GpuWay> way) {
   return *way == GpuWay::kDmabuf ? "dmabuf" : "peermem";
 }
 
-// Returns the ways to try. Peers read through a window on a kept region, or by
-// the key of a region for one message, because Linux binds no window to a
-// dmabuf. Receiving needs no window and no remote key.
+// Returns the ways to try, the better one first. For sending, peermem is
+// better: peers read through windows on a region that is kept. Linux binds no
+// window to a dmabuf, so peers read by the key of a region that is made for one
+// message. Receiving needs neither windows nor remote keys.
 std::initializer_list<GpuWay> WaysOf(GpuUse use) {
   static constexpr std::initializer_list<GpuWay> kToSend = {GpuWay::kPeermem,
                                                             GpuWay::kDmabuf};

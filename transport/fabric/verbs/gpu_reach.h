@@ -30,9 +30,9 @@ enum class GpuUse {
   kReceive,  // READs of this side write to it
 };
 
-// Finds the way that works for each use, and remembers it. Only a test can
-// tell; the memory of the first test is the first that the program sends or
-// receives. A success holds as long as this object. A failure holds for a
+// Finds the way that works for each use, and remembers it. Only a test shows
+// which way works. The first test uses the first memory that the program sends
+// or receives. A success holds as long as this object. A failure holds for a
 // while, because the range may have been unusual, or a kernel module may be
 // loaded later. Thread-safe.
 class GpuReach {

@@ -123,7 +123,8 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
   const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
   absl::StatusOr<Piece> piece = Look(GpuUse::kReceive, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
-  // Flushes once now, while there is still an alternative if this fails.
+  // Flushes once now, to fail while the caller can still read into other
+  // memory.
   absl::Status seen = into.device->FlushWrites(bytes.span());
   if (!seen.ok()) return seen;
   SharedRegistration made;

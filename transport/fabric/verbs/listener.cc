@@ -42,7 +42,8 @@ class Listener::Acceptance : public CmHandler, public TimedSetup {
     FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
-  // Grants `request`, after the start. Ends with the error if granting fails.
+  // Grants `request`. Call after StartOnLoop(). If granting fails, ends with
+  // the error.
   absl::Status Grant(const CmEvent& request) {
     absl::Status granted = connection_->Accept(
         request,

@@ -17,8 +17,8 @@ namespace {
 // The locked memory of one connection, in bytes: its buffers, and a page or two
 // for each of its queues.
 constexpr uint64_t kConnectionBytes = 600 * 1024;
-// The divisor of the limit that gives the share of caches. The rest is for
-// buffers and for copies of messages, whose size is not known in advance.
+// Caches may use one part in kCachePart of the limit. The rest is for buffers
+// and for copies of messages, whose size is not known in advance.
 constexpr uint64_t kCachePart = 4;
 
 // Returns true if the process has CAP_IPC_LOCK, by the system call that libcap

@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMaxGids = 256;
 constexpr uint32_t kRequests = 4;
-// The exponent of the timeout of an acknowledgement: 67 ms, up to twice more.
-// Packets to oneself are not lost, but a busy device may be late.
+// The exponent of the acknowledgement timeout: 67 ms, and up to kRetries times
+// more. Packets to oneself are not lost, but a busy device may be late.
 constexpr uint8_t kTimeout = 14;
 constexpr uint8_t kRetries = 2;
 constexpr uint8_t kRnrTimer = 12;
@@ -72,8 +72,8 @@ absl::StatusOr<QueuePair> CreateQp(Api* api, ibv_pd* pd, ibv_cq* queue) {
   return CallFailed(api, errno, "create a queue pair", pd->context);
 }
 
-// Goes through INIT, RTR and RTS (IBTA 10.3.1). `here` and `there` are the
-// initial sequence numbers of the two sides.
+// Takes `qp` through INIT, RTR and RTS (IBTA 10.3.1). `here` and `there` are
+// the initial sequence numbers of the two sides.
 absl::Status Connect(Api* api, ibv_qp* qp, uint32_t peer, uint32_t here,
                      uint32_t there, const LoopbackRoute& route) {
   ibv_qp_attr attr = {};

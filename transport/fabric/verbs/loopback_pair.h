@@ -49,9 +49,9 @@ class LoopbackPair {
   QueuePair owner_;
 };
 
-// Makes `request` and waits for its end. No other request may be in flight at
-// `qp`. Returns the request's status, or DEADLINE_EXCEEDED after `deadline`
-// (SteadyNow()).
+// Posts `request` at `qp`, and waits for its end. No other request may be in
+// flight at `qp`. Returns the request's status, or DEADLINE_EXCEEDED after
+// `deadline` (SteadyNow()).
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,
                                         absl::Time deadline);

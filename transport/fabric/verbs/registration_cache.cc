@@ -18,7 +18,7 @@ namespace {
 // longer range, only the requested bytes are registered.
 constexpr uint64_t kWholeRangePart = 2;
 // Limits the users of a region of undeclared memory: as many peers as one
-// message often goes to. Each further user keeps the first user's memory from
+// message often goes to. Each further user delays the release of the memory to
 // its owner, who may be waiting for it.
 constexpr int kMaxUsers = 64;
 
@@ -84,8 +84,8 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
         (entry.access & access) != access) {
       continue;
     }
-    // Copies the returned reference, because the last reference must not be
-    // released in this function.
+    // Takes the reference that is returned. If it were dropped here as the last
+    // one, the region would end under the lock.
     SharedRegistration found = entry.region.lock();
     if (found == nullptr) {
       it = entries_.erase(it);
@@ -146,8 +146,8 @@ absl::StatusOr<MemoryRegion> RegistrationCache::Register(const Extent& extent,
   const uint64_t size = extent.end - extent.begin;
   absl::StatusOr<MemoryRegion> region =
       RegMr(api_, domain_->get(), begin, size, access);
-  // Drops one kept region and retries: the limit of locked memory is reached,
-  // and kept regions count against it.
+  // Ends the kept regions that nobody uses, and retries: the limit of locked
+  // memory is reached, and kept regions count against it.
   if (absl::IsResourceExhausted(region.status()) && EndUnused()) {
     region = RegMr(api_, domain_->get(), begin, size, access);
   }

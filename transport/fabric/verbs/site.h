@@ -17,7 +17,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The state is shared by all copies, except the options, which are copied.
+// The state that the parts of a fabric share. Copies share all of it except the
+// options.
 struct Site {
   Api* api = nullptr;
   progress::EventLoop* loop = nullptr;
