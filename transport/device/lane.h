@@ -16,7 +16,7 @@
 namespace penstock {
 namespace device {
 
-// Used by one transfer at a time. Not thread-safe.
+// The resources of one transfer at a time. Not thread-safe.
 class Lane {
  public:
   // Creates a lane without slots if memory cannot be pinned.

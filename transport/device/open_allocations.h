@@ -29,11 +29,12 @@ struct Mapping {
   OpenedMemory memory;
 };
 
-// Each allocation stays open from its first user to its last, and is declared
-// (memory::DeviceRange) for that time. Afterwards the allocation is closed,
-// because its owner may free it at any time, and reading a freed allocation is
-// undefined. Code that learns from the owner when the allocation will be freed,
-// such as a connection, holds a reference until then.
+// The allocations that this process has opened by name. Each allocation stays
+// open from its first user to its last, and is declared (memory::DeviceRange)
+// for that time. Afterwards the allocation is closed, because its owner may
+// free it at any time, and reading a freed allocation is undefined. Code that
+// learns from the owner when the allocation will be freed, such as a
+// connection, holds a reference until then.
 //
 // Must outlive all references. Thread-safe. A thread that opens an allocation
 // waits while another thread opens or closes the same one, but for no other.

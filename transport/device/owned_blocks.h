@@ -13,10 +13,11 @@
 namespace penstock {
 namespace device {
 
-// Delays freeing a block while a peer has it open, because freeing it then is
-// undefined in CUDA. Code that shares a block with a peer holds Found::memory
-// until the peer has closed the block. The block is freed when nobody holds
-// Found::memory, and nobody in this process uses the block.
+// The blocks of device memory that this process owns. Delays freeing a block
+// while a peer has it open, because freeing it then is undefined in CUDA. Code
+// that shares a block with a peer holds Found::memory until the peer has closed
+// the block. The block is freed when nobody holds Found::memory, and nobody in
+// this process uses the block.
 //
 // Must outlive all results. Thread-safe.
 class OwnedBlocks {

@@ -15,9 +15,10 @@
 namespace penstock {
 namespace device {
 
-// Two stages: the device copies between its memory and a slot, and the CPU
-// copies between the slot and the host's memory. The device's stage is first in
-// copies to the host. Used once, in the device's context. Not thread-safe.
+// A transfer in two stages: the device copies between its memory and a slot,
+// and the CPU copies between the slot and the host's memory. The device's stage
+// is first in copies to the host. Used once, in the device's context. Not
+// thread-safe.
 class SlotTransfer {
  public:
   // Refers to `device` and `lane`, which must outlive this object; the lane has

@@ -15,9 +15,9 @@
 namespace penstock {
 namespace metrics {
 
-// The result for a metric that does not have the labels, which is a defect of
-// the caller. Each series has one or more cells in a Snapshot; CellOf() returns
-// the index of its first cell.
+// CellOf() returns the index of a series' first cell in a Snapshot; a series
+// has one or more cells. Returns kNoCell if the metric does not have the
+// labels, which is a defect of the caller.
 constexpr size_t kNoCell = SIZE_MAX;
 size_t CellOf(Metric metric, std::initializer_list<Value> labels);
 // Returns the metric's first cell. The cells of a series are adjacent.

@@ -19,7 +19,7 @@ namespace monitoring {
 //   Aside::kStatus collects for all clients that wait.
 // - At most 64 clients, 32 of them from one host, may be slow to read an
 //   answer. As many may have sent an incomplete head. Beyond a limit, the host
-//   with the most clients loses its oldest.
+//   with the most clients loses its oldest client.
 // - Every complete request is answered. While 64 clients wait for an answer,
 //   new clients wait in the backlog.
 absl::StatusOr<int> ServeHttp(const HttpAddress& address);

@@ -14,7 +14,8 @@ ssize_t ReceiveBytes(int socket, void* buffer, size_t size) {
   message.msg_iovlen = 1;
   const ssize_t seen = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
   if (seen <= 0) return seen;
-  // The message has control data, for which this call left no room.
+  // MSG_CTRUNC means that the message has control data, for which this call
+  // left no room.
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     errno = EPROTO;
     return -1;

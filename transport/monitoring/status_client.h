@@ -28,9 +28,8 @@ constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 //
 // Errors:
 // - NOT_FOUND: nobody answers for the process. The process has had no
-// connection
-//   over Penstock yet, is told not to answer, has ended, or is in another
-//   network namespace.
+//   connection over Penstock yet, is told not to answer, has ended, or is in
+//   another network namespace.
 // - PERMISSION_DENIED: the process is another user's, or other processes have
 //   taken all its names.
 // - UNAVAILABLE: the process closed the connection before the end of an answer,

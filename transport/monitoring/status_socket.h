@@ -23,9 +23,9 @@ namespace monitoring {
 //   connections\n    a line of JSON for each connection, 10,000 at most
 //   anything else    nothing: the connection is closed
 //
-// An answer begins with "penstock-status 1 BYTES
-// ", where BYTES is the number of bytes that follow. Then the connection ends.
-// AskProcess() reads the answer.
+// An answer begins with the line "penstock-status 1 BYTES", where BYTES is the
+// number of bytes after the line. Then the connection ends. AskProcess() reads
+// the answer.
 void ServeStatusFromFirstConnection();
 
 }  // namespace monitoring

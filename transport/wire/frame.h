@@ -52,9 +52,8 @@ enum class FrameType : uint8_t {
 
 // Flags. An unknown flag is an error.
 constexpr uint8_t kMoreFragments = 1;  // the next frame continues this one
-constexpr uint8_t kCompressed = 2;  // kMessage, kAnnounce: gRPC has compressed
-                                    // it
-constexpr uint8_t kLast = 4;        // kMessage, kAnnounce: implies a kHalfClose
+constexpr uint8_t kCompressed = 2;     // of a message: compressed by gRPC
+constexpr uint8_t kLast = 4;           // of a message: implies a kHalfClose
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
 // A flag in a server's kReset, next to the status code. Set if no application
