@@ -56,8 +56,8 @@ std::shared_ptr<PostedRanges> Post(
 // Returns the memory of the usable destinations.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
 
-// Returns the first destination whose ready() has not come, which a transport
-// must not write to yet, or null. Does not block. Returns the errors of
+// Returns the first destination whose ready() event has not come, or null. A
+// transport must not write to it yet. Does not block. Returns the errors of
 // DeviceMemory.
 absl::StatusOr<const Destination*> FindUnready(
     absl::Span<const Destination> destinations);

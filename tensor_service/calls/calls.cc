@@ -20,7 +20,8 @@ namespace {
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
-// The length of the first pause. Short, for a condition that is almost true.
+// The length of the first pause. Short, for a condition that is about to become
+// true.
 constexpr absl::Duration kFirstPause = absl::Microseconds(10);
 
 }  // namespace

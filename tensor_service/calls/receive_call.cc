@@ -53,8 +53,8 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     if (posted != nullptr) queue->AwaitFree(*posted);
     return result.status;
   }
-  // Waits until the memory is free, unless the reply lies in a destination, and
-  // may keep using the memory.
+  // Waits until the transport has released the memory. Does not wait if the
+  // reply lies in a destination, because the reply still uses the memory.
   if (posted != nullptr && posted->in_use() &&
       !LiesIn(result.reply, RangesOf(*destinations)) &&
       !queue->AwaitFree(*posted)) {

@@ -70,9 +70,10 @@ absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
-// Returns the destination of a draft whose data has `size` bytes, or null.
-// Protobuf allows name, type and shape after the data. Finish() places such
-// tensors, and tensors that lie on a device or have a destination on a device.
+// Returns the destination on the host of a draft whose data has `size` bytes,
+// or null. Also returns null if name, type or shape follow the data, as
+// Protobuf allows. Finish() places these tensors, and tensors that lie on a
+// device or have a destination on a device.
 Destination* FindDestination(const Draft& draft, size_t size) {
   if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
   Destination* const found = draft.destinations->Find(

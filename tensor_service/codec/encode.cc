@@ -275,7 +275,7 @@ class Writer {
   // short block keeps its bytes in its handle, so the Writer must not move.
   uint8_t* block() { return const_cast<uint8_t*>(block_.begin()); }
 
-  // Adds the piece that was just written. Returns the start of the next.
+  // Adds the piece that was just written. Returns the start of the next piece.
   uint8_t* EndPiece() {
     const size_t end = piece_at_ + plan_.pieces[piece_++];
     if (end > piece_at_) slices_.push_back(block_.sub(piece_at_, end));

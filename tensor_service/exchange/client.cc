@@ -89,8 +89,8 @@ absl::StatusOr<Bundle> TensorClient::Receive(
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
-  // Sends a bundle with tensors on devices whole if possible. A transport sends
-  // a tensor on a device whole, not in parts.
+  // Sends a bundle with tensors on devices as one message if possible, because
+  // a transport sends a tensor on a device whole, not in parts.
   const size_t most = HasDeviceTensors(bundle) ? kMaxWhole : parts_above_;
   if (bundle.byte_size() <= most) return Put(bundle, {});
   return PutStream(bundle, part_bytes());

@@ -158,8 +158,8 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
 Tensor TensorStore::Lent(const Entry& entry) {
   const Tensor& tensor = entry.tensor;
   if (tensor.buffer() == nullptr) return tensor;  // holds no memory
-  // Makes the tensor. This cannot fail, because type, shape and size are those
-  // of the original.
+  // FromBuffer() cannot fail here, because type, shape and size are those of
+  // the original.
   return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                              Buffer::With(tensor.buffer(), entry.hold));
 }

@@ -190,8 +190,8 @@ void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
   slot->second.bytes = std::move(room.bytes);
   slot->second.of_sender = std::move(room.of_sender);
   slot->second.serial = next_number_++;
-  // Expires tensors in the order of their serials, because the limit is the
-  // same for all.
+  // Tensors expire in the order of their serials, because the limit is the same
+  // for all.
   const absl::Time expires = options_.unfetched_limit == absl::ZeroDuration()
                                  ? absl::InfiniteFuture()
                                  : options_.clock() + options_.unfetched_limit;

@@ -57,8 +57,8 @@ namespace {
 Tensor Counted(const Rendezvous::Received& received) {
   const Tensor& tensor = received.tensor;
   if (received.hold == nullptr || tensor.buffer() == nullptr) return tensor;
-  // Makes the tensor. This cannot fail, because type, shape and size are those
-  // of the original.
+  // FromBuffer() cannot fail here, because type, shape and size are those of
+  // the original.
   return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                              Buffer::With(tensor.buffer(), received.hold));
 }
