@@ -40,7 +40,7 @@ class Step(Schedule):
 
 @dataclass(frozen=True)
 class Cosine(Schedule):
-    """Half a cosine down to final_rate after `every` steps and a warm-up."""
+    """Half a cosine down to final_rate, `every` steps after a warm-up."""
 
     learning_rate: float
     every: int

@@ -83,7 +83,7 @@ class Worker:
     servers have restored the newest checkpoint, and the worker has joined them
     again. Train on from `clock`, as steps() does. If that is impossible, the
     call raises TrainingLost, which names the remedy. Both may take as long as
-    `pull_timeout`. Compression then begins anew.
+    `pull_timeout`. The error feedback of compression then begins anew.
 
     Threads may share a worker. Ctrl-C ends a wait, but not the call; the call's
     result is then lost. Close a worker, or use it in `with`, so that others do
@@ -110,8 +110,8 @@ class Worker:
     @property
     def clock(self) -> int:
         """The first step of this worker. After a restart of this rank, the
-        first step that no server has received from the rank. After
-        Restarted, its step."""
+        first step that no server has received from the rank. After the
+        exception Restarted, the exception's step."""
         return self._worker.clock()
 
     @property

@@ -19,8 +19,8 @@
 
 namespace penstock::e2e {
 
-// Returns `size` bytes without a period at which a transport may cut messages.
-// Different seeds give different bytes.
+// Returns `size` bytes that do not repeat at any distance at which a transport
+// may cut messages. Different seeds give different bytes.
 std::string Pattern(size_t size, unsigned seed = 1);
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);
@@ -34,8 +34,8 @@ class RawEchoService final : public grpc::CallbackGenericService {
 
 constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
 
-// One call. The functions block. Use the object on one thread, and call
-// Finish() before destroying it.
+// One call of a generic stub. The functions block. Use the object on one
+// thread, and call Finish() before destroying it.
 class RawStream {
  public:
   // Starts a call. `context` must outlive the stream.

@@ -40,7 +40,7 @@ bool Await(std::chrono::seconds time, const std::function<bool()>& condition);
 // (tests/vm/windows.h).
 PathReport PathOf(grpc::Channel* channel);
 
-// Failures fail the running test.
+// The fixture. Failures fail the running test.
 class VerbsRig : public VmTest {
  protected:
   VerbsRig();
