@@ -389,6 +389,8 @@ LAYERS = {
         "collectives/reduction",
         "collectives",
         "collectives/host",
+        "collectives/net",
+        "collectives/hierarchical",
     ],
     # The command `penstock`, which inspects this machine with the code of
     # the layers.

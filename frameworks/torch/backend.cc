@@ -16,6 +16,7 @@
 #include "collectives/host/group.h"
 #include "frameworks/torch/engine.h"
 #include "frameworks/torch/errors.h"
+#include "frameworks/torch/place.h"
 #include "frameworks/torch/rendezvous.h"
 #include "frameworks/torch/store_board.h"
 #include "frameworks/torch/torch_headers.h"
@@ -34,10 +35,12 @@ std::unique_ptr<Engine> Form(const c10::intrusive_ptr<c10d::Store>& store,
     ours.timeout = absl::FromChrono(options.timeout);
   }
   StoreBoard board(store);
-  auto group = FormGroup(&board, rank, ours);
-  auto engine = group.ok()
-                    ? Engine::Start(*std::move(group))
-                    : absl::StatusOr<std::unique_ptr<Engine>>(group.status());
+  const absl::StatusOr<Place> place = PlaceOfProcess(board.Host());
+  auto formed = place.ok() ? FormGroup(&board, *place, rank, ours)
+                           : absl::StatusOr<FormedGroup>(place.status());
+  auto engine = formed.ok()
+                    ? Engine::Start(*std::move(formed))
+                    : absl::StatusOr<std::unique_ptr<Engine>>(formed.status());
   if (!engine.ok()) {
     std::rethrow_exception(
         ErrorOf("penstock cannot form the group", engine.status()));

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/group.h"
 #include "frameworks/torch/mailbox.h"
+#include "frameworks/torch/rendezvous.h"
 #include "frameworks/torch/task_queue.h"
 #include "frameworks/torch/workers.h"
 #include "transport/base/mutex.h"
@@ -21,10 +22,10 @@ Engine::Engine(std::unique_ptr<collectives::Group> group)
       collectives_(std::make_shared<TaskQueue>(workers_.get())),
       group_(std::move(group)) {}
 
-absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(
-    std::unique_ptr<collectives::Group> group) {
-  std::unique_ptr<Engine> engine(new Engine(std::move(group)));
-  auto mailbox = Mailbox::Open(engine->group().get(), engine->workers_.get());
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Start(FormedGroup formed) {
+  std::unique_ptr<Engine> engine(new Engine(std::move(formed.group)));
+  auto mailbox = Mailbox::Open(engine->group().get(), formed.address,
+                               engine->workers_.get());
   if (!mailbox.ok()) return mailbox.status();
   engine->mailbox_ = *std::move(mailbox);
   return engine;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "collectives/group.h"
 #include "frameworks/torch/mailbox.h"
+#include "frameworks/torch/rendezvous.h"
 #include "frameworks/torch/task_queue.h"
 #include "frameworks/torch/workers.h"
 #include "transport/base/mutex.h"
@@ -22,8 +23,7 @@ namespace pytorch {
 class Engine {
  public:
   // Opens the mailboxes of the group. All ranks call this.
-  static absl::StatusOr<std::unique_ptr<Engine>> Start(
-      std::unique_ptr<collectives::Group> group);
+  static absl::StatusOr<std::unique_ptr<Engine>> Start(FormedGroup formed);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   // Aborts pending operations, waits for their end, and leaves the group. In

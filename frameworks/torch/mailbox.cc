@@ -49,7 +49,8 @@ struct Mailbox::Match {
 
 // A rank's port, as the ranks exchange it.
 struct Mailbox::Address {
-  int32_t port;  // 0: the rank has no mailbox
+  char host[60];  // numeric, ends with 0
+  int32_t port;   // 0: the rank has no mailbox
   char token[base::kTokenBytes];
 };
 
@@ -108,7 +109,7 @@ absl::Status Mailbox::State::Connect(int peer) {
         absl::StrCat(NameOf(peer), " could not open a port for messages"));
   }
   rpc::Client::Options options;
-  options.target = absl::StrCat("127.0.0.1:", address.port);
+  options.target = absl::StrCat(address.host, ":", address.port);
   options.token = std::string(address.token, sizeof address.token);
   options.settings = settings;
   // A rank may be stopped for as long as a silent connection is kept.
@@ -229,7 +230,7 @@ void Mailbox::State::Deliver(const Letter& letter, const Slot& slot) {
 }
 
 absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
-    collectives::Group* group, Workers* workers) {
+    collectives::Group* group, const std::string& address, Workers* workers) {
   auto state = std::make_shared<State>();
   state->rank = group->rank();
   state->workers = workers;
@@ -245,7 +246,7 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
   if (settings.ok() && token.ok()) {
     state->settings = *settings;
     rpc::Server::Options options;
-    options.address = "127.0.0.1:0";
+    options.address = absl::StrCat(address, ":0");
     options.token = *token;
     options.settings = *settings;
     options.max_receive_bytes = std::numeric_limits<int64_t>::max();
@@ -256,7 +257,8 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
   }
   // Without a port, this rank still tells the others, which wait for it.
   Address own = {};
-  if (server.ok()) {
+  if (server.ok() && address.size() < sizeof own.host) {
+    address.copy(own.host, address.size());
     own.port = (*server)->port();
     std::memcpy(own.token, token->data(), sizeof own.token);
   }
@@ -264,6 +266,7 @@ absl::StatusOr<std::unique_ptr<Mailbox>> Mailbox::Open(
       group->AllGather(tensor::DType::kUint8, &own, state->addresses.data(),
                        static_cast<int64_t>(sizeof own));
   if (!told.ok()) return told;
+  for (Address& one : state->addresses) one.host[sizeof one.host - 1] = 0;
   if (!settings.ok()) return settings.status();
   if (!server.ok()) return server.status();
   return std::unique_ptr<Mailbox>(

@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -39,9 +40,10 @@ class Mailbox {
   using Done = std::function<void(const absl::Status& status, int source)>;
 
   // Tells all ranks of the group this rank's port, and learns theirs. All ranks
-  // call this. `workers` outlives the mailbox.
+  // call this. `address` is the numeric address at which they reach this rank.
+  // `workers` outlives the mailbox.
   static absl::StatusOr<std::unique_ptr<Mailbox>> Open(
-      collectives::Group* group, Workers* workers);
+      collectives::Group* group, const std::string& address, Workers* workers);
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
   // Ends all pending operations with CANCELLED, and waits until each `done` has

@@ -1,7 +1,5 @@
 #include "frameworks/torch/rendezvous.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,27 +9,46 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "collectives/group.h"
+#include "collectives/hierarchical/group.h"
 #include "collectives/host/group.h"
 #include "collectives/host/meeting.h"
-#include "transport/base/host_id.h"
+#include "collectives/net/group.h"
+#include "collectives/net/listener.h"
+#include "frameworks/torch/place.h"
+#include "penstock/options.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace pytorch {
 namespace {
 
 using collectives::Group;
+using collectives::HierarchicalGroup;
 using collectives::HostGroup;
 using collectives::HostGroupOptions;
+using collectives::Listener;
 using collectives::Meeting;
 
-// Rank 0 writes here the reason why there is no group, or kInvitation and the
-// invitation.
+// Rank 0 writes here how the group is formed, or the reason why there is none.
+// First a word says which.
 constexpr char kVerdict[] = "verdict";
+// The rest is the invitation to a HostGroup.
 constexpr char kInvitation[] = "invitation ";
+// The rest is the ranks' addresses, one in a line. Each rank then opens a
+// listener there.
+constexpr char kAddresses[] = "addresses ";
+// Rank 0 writes here the listeners of all ranks, one in a line, after the word.
+// Otherwise, the reason why there is no group.
+constexpr char kListeners[] = "listeners";
+constexpr char kAll[] = "all ";
+
+constexpr char kLoopback[] = "127.0.0.1";
 
 // Part of another board: the keys of one group.
 class Round final : public Board {
@@ -59,101 +76,205 @@ class Round final : public Board {
 };
 
 std::string KeyOf(int rank) { return absl::StrCat("rank ", rank); }
-
-std::string HostName() {
-  char name[256] = "";
-  gethostname(name, sizeof name - 1);
-  return name;
+std::string ListenerKeyOf(int rank) {
+  return absl::StrCat("listener of rank ", rank);
 }
 
-std::string NetworkNamespace() {
-  char text[64];
-  const ssize_t size = readlink("/proc/self/ns/net", text, sizeof text);
-  return size > 0 ? std::string(text, size) : std::string();
+absl::Status OfRank(int rank, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat("rank ", rank, " ", status.message()));
 }
 
-// Returns the place of this process, as lines: the kernel, the network
-// namespace and the user, all of which must be equal, and the host's name.
-std::string OwnPlace() {
-  return absl::StrCat(base::HostId(), "\n", NetworkNamespace(), "\n", geteuid(),
-                      "\n", HostName());
+// Convert what a rank writes to the board: a word and text, or an error.
+std::string Pack(const char* word, const absl::StatusOr<std::string>& text) {
+  return text.ok() ? word + *text : std::string(text.status().message());
+}
+absl::StatusOr<std::string> Unpack(const char* word, absl::string_view packed) {
+  if (absl::ConsumePrefix(&packed, word)) return std::string(packed);
+  return absl::UnavailableError(packed);
 }
 
-// Returns the reason why two processes cannot share memory, or nothing.
-std::string Difference(const std::string& one, const std::string& other) {
-  const std::vector<std::string> a = absl::StrSplit(one, '\n');
-  const std::vector<std::string> b = absl::StrSplit(other, '\n');
-  if (a.size() != 4 || b.size() != 4) {
-    return "describes itself in a way of another version of Penstock";
-  }
-  if (a[0] != b[0] || a[0].empty()) {
-    return absl::StrCat("is on another host (", b[3], ", and rank 0 is on ",
-                        a[3],
-                        "). Groups across hosts are not supported yet: "
-                        "use gloo for them");
-  }
-  if (a[1] != b[1]) {
-    return "is in another network namespace: start all ranks in one container, "
-           "or with the host's network";
-  }
-  if (a[2] != b[2]) {
-    return absl::StrCat("belongs to user ", b[2], ", and rank 0 to user ",
-                        a[2]);
-  }
-  return "";
+// Ranks that form a group by one round of a board.
+class Forming {
+ public:
+  Forming(Board* board, const Place& place, int rank,
+          const HostGroupOptions& options)
+      : board_(board), place_(place), rank_(rank), options_(options) {}
+
+  absl::StatusOr<FormedGroup> Lead();
+  absl::StatusOr<FormedGroup> Join();
+
+ private:
+  // Waits for the places of all ranks.
+  absl::StatusOr<std::vector<Place>> AwaitPlaces();
+  absl::StatusOr<FormedGroup> LeadHost();
+  absl::StatusOr<FormedGroup> LeadHosts(const std::vector<Place>& places);
+  absl::StatusOr<FormedGroup> JoinHosts(const std::vector<std::string>& all);
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(const std::string& address);
+  // Waits for the listeners of all ranks.
+  absl::StatusOr<std::string> AwaitListeners(const std::string& own);
+  absl::StatusOr<FormedGroup> Meet(std::unique_ptr<Listener> listener,
+                                   const std::string& address,
+                                   const std::string& listeners);
+  // Tells all other ranks the reason why there is no group.
+  absl::Status Refuse(const char* key, const absl::Status& reason);
+
+  Board* const board_;
+  const Place& place_;
+  const int rank_;
+  const HostGroupOptions& options_;
+};
+
+absl::Status Forming::Refuse(const char* key, const absl::Status& reason) {
+  absl::Status told = board_->Set(key, std::string(reason.message()));
+  return told.ok() ? reason : told;
 }
 
-// Waits for the places of all ranks.
-absl::Status CheckPlaces(Board* board, const HostGroupOptions& options) {
-  const std::string own = OwnPlace();
-  for (int rank = 1; rank < options.ranks; ++rank) {
-    const auto place = board->Get(KeyOf(rank), options.timeout);
-    if (!place.ok()) {
-      return absl::Status(place.status().code(),
+absl::StatusOr<std::vector<Place>> Forming::AwaitPlaces() {
+  std::vector<Place> places = {place_};
+  for (int rank = 1; rank < options_.ranks; ++rank) {
+    const auto text = board_->Get(KeyOf(rank), options_.timeout);
+    if (!text.ok()) {
+      return absl::Status(text.status().code(),
                           absl::StrCat("rank ", rank, " has not come: ",
-                                       place.status().message()));
+                                       text.status().message()));
     }
-    const std::string difference = Difference(own, *place);
-    if (difference.empty()) continue;
-    return absl::UnavailableError(absl::StrCat("rank ", rank, " ", difference));
+    absl::StatusOr<Place> place = ParsePlace(*text);
+    if (!place.ok()) return OfRank(rank, place.status());
+    places.push_back(*std::move(place));
   }
-  return absl::OkStatus();
+  return places;
 }
 
-absl::StatusOr<std::unique_ptr<Group>> Lead(Board* board,
-                                            const HostGroupOptions& options) {
-  absl::Status checked = CheckPlaces(board, options);
-  absl::StatusOr<Meeting> meeting =
-      checked.ok() ? Meeting::Open() : absl::StatusOr<Meeting>(checked);
-  absl::Status told = board->Set(
-      kVerdict, meeting.ok() ? kInvitation + meeting->invitation()
-                             : std::string(meeting.status().message()));
-  if (!meeting.ok()) return meeting.status();
-  if (!told.ok()) return told;
-  return HostGroup::Lead(*std::move(meeting), options);
+absl::StatusOr<FormedGroup> Forming::Lead() {
+  const absl::StatusOr<std::vector<Place>> places = AwaitPlaces();
+  if (!places.ok()) return Refuse(kVerdict, places.status());
+  return AreOnOneHost(*places) ? LeadHost() : LeadHosts(*places);
 }
 
-absl::StatusOr<std::unique_ptr<Group>> Join(Board* board, int rank,
-                                            const HostGroupOptions& options) {
-  absl::Status told = board->Set(KeyOf(rank), OwnPlace());
+absl::StatusOr<FormedGroup> Forming::LeadHost() {
+  if (options_.ranks > collectives::kMaxHostRanks) {
+    return Refuse(kVerdict,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "a group has up to ", collectives::kMaxHostRanks,
+                      " ranks on one host, not ", options_.ranks)));
+  }
+  absl::StatusOr<Meeting> meeting = Meeting::Open();
+  if (!meeting.ok()) return Refuse(kVerdict, meeting.status());
+  absl::Status told =
+      board_->Set(kVerdict, kInvitation + meeting->invitation());
   if (!told.ok()) return told;
-  const auto verdict = board->Get(kVerdict, options.timeout);
+  auto group = HostGroup::Lead(*std::move(meeting), options_);
+  if (!group.ok()) return group.status();
+  return FormedGroup{*std::move(group), kLoopback};
+}
+
+absl::StatusOr<FormedGroup> Forming::LeadHosts(
+    const std::vector<Place>& places) {
+  const auto addresses = AddressesOf(places);
+  if (!addresses.ok()) return Refuse(kVerdict, addresses.status());
+  absl::Status told =
+      board_->Set(kVerdict, kAddresses + absl::StrJoin(*addresses, "\n"));
+  if (!told.ok()) return told;
+  const std::string& address = addresses->front();
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listen(address);
+  if (!listener.ok()) {
+    return Refuse(kListeners, OfRank(0, listener.status()));
+  }
+  const auto listeners = AwaitListeners((*listener)->address());
+  told = board_->Set(kListeners, Pack(kAll, listeners));
+  if (!listeners.ok()) return listeners.status();
+  if (!told.ok()) return told;
+  return Meet(*std::move(listener), address, *listeners);
+}
+
+absl::StatusOr<std::string> Forming::AwaitListeners(const std::string& own) {
+  std::string listeners = own;
+  for (int rank = 1; rank < options_.ranks; ++rank) {
+    auto packed = board_->Get(ListenerKeyOf(rank), options_.timeout);
+    if (!packed.ok()) return OfRank(rank, packed.status());
+    auto listener = Unpack(kAll, *packed);
+    if (!listener.ok()) return OfRank(rank, listener.status());
+    absl::StrAppend(&listeners, "\n", *listener);
+  }
+  return listeners;
+}
+
+absl::StatusOr<FormedGroup> Forming::Join() {
+  absl::Status told = board_->Set(KeyOf(rank_), ToText(place_));
+  if (!told.ok()) return told;
+  const auto verdict = board_->Get(kVerdict, options_.timeout);
   if (!verdict.ok()) return verdict.status();
-  absl::string_view invitation = *verdict;
-  if (!absl::ConsumePrefix(&invitation, kInvitation)) {
-    return absl::UnavailableError(*verdict);
+  absl::string_view text = *verdict;
+  if (absl::ConsumePrefix(&text, kAddresses)) {
+    return JoinHosts(absl::StrSplit(text, '\n'));
   }
-  return HostGroup::Join(invitation, rank, options);
+  if (!absl::ConsumePrefix(&text, kInvitation)) {
+    return absl::UnavailableError(text);
+  }
+  auto group = HostGroup::Join(text, rank_, options_);
+  if (!group.ok()) return group.status();
+  return FormedGroup{*std::move(group), kLoopback};
+}
+
+absl::StatusOr<FormedGroup> Forming::JoinHosts(
+    const std::vector<std::string>& all) {
+  if (all.size() != static_cast<size_t>(options_.ranks)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank 0 expects ", all.size(), " ranks, and rank ", rank_,
+                     " expects ", options_.ranks));
+  }
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listen(all[rank_]);
+  const absl::StatusOr<std::string> address =
+      listener.ok() ? absl::StatusOr<std::string>((*listener)->address())
+                    : absl::StatusOr<std::string>(listener.status());
+  absl::Status told = board_->Set(ListenerKeyOf(rank_), Pack(kAll, address));
+  if (!listener.ok()) return listener.status();
+  if (!told.ok()) return told;
+  const auto packed = board_->Get(kListeners, options_.timeout);
+  if (!packed.ok()) return packed.status();
+  const auto listeners = Unpack(kAll, *packed);
+  if (!listeners.ok()) return listeners.status();
+  return Meet(*std::move(listener), all[rank_], *listeners);
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Forming::Listen(
+    const std::string& address) {
+  absl::StatusOr<Settings> settings = ResolveSettings(Options());
+  if (!settings.ok()) return settings.status();
+  collectives::ListenerOptions options;
+  options.host = address;
+  options.neighbourhood = place_.host;
+  options.settings = *std::move(settings);
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Open(options);
+  if (listener.ok()) return listener;
+  return absl::Status(listener.status().code(),
+                      absl::StrCat("cannot listen at ", address, ": ",
+                                   listener.status().message()));
+}
+
+absl::StatusOr<FormedGroup> Forming::Meet(std::unique_ptr<Listener> listener,
+                                          const std::string& address,
+                                          const std::string& listeners) {
+  collectives::NetGroupOptions options;
+  options.rank = rank_;
+  options.forming_timeout = options_.meeting_timeout;
+  options.timeout = options_.timeout;
+  auto group = HierarchicalGroup::Form(
+      std::move(listener), absl::StrSplit(listeners, '\n'), options);
+  if (!group.ok()) return group.status();
+  return FormedGroup{*std::move(group), address};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Group>> FormGroup(
-    Board* board, int rank, const HostGroupOptions& options) {
-  if (options.ranks < 1 || options.ranks > collectives::kMaxHostRanks) {
+absl::StatusOr<FormedGroup> FormGroup(Board* board, const Place& place,
+                                      int rank,
+                                      const HostGroupOptions& options) {
+  if (options.ranks < 1 || options.ranks > collectives::kMaxNetRanks) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a group has 1 to ", collectives::kMaxHostRanks,
-                     " ranks on one host, not ", options.ranks));
+        absl::StrCat("a group has 1 to ", collectives::kMaxNetRanks,
+                     " ranks, not ", options.ranks));
   }
   if (rank < 0 || rank >= options.ranks) {
     return absl::InvalidArgumentError(
@@ -163,7 +284,8 @@ absl::StatusOr<std::unique_ptr<Group>> FormGroup(
   const auto number = board->Count(absl::StrCat("groups of rank ", rank));
   if (!number.ok()) return number.status();
   Round round(board, *number);
-  return rank == 0 ? Lead(&round, options) : Join(&round, rank, options);
+  Forming forming(&round, place, rank, options);
+  return rank == 0 ? forming.Lead() : forming.Join();
 }
 
 }  // namespace pytorch

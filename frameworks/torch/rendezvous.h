@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "frameworks/torch/place.h"
 
 namespace penstock {
 namespace pytorch {
@@ -29,14 +30,21 @@ class Board {
                                           absl::Duration timeout) = 0;
 };
 
-// Forms a group of options.ranks ranks, which all call this. Returns
-// UNAVAILABLE, on all ranks, with the reason, if the ranks cannot form a group:
-// if one is on another host, in another network namespace or of another user.
+struct FormedGroup {
+  std::unique_ptr<collectives::Group> group;
+  // The numeric address at which the other ranks reach this one.
+  std::string address;
+};
+
+// Forms a group of options.ranks ranks, which all call this with their places:
+// a HostGroup if they are on one host, and a HierarchicalGroup otherwise. If
+// the ranks cannot form a group, returns an error with the reason on all ranks.
 // Returns the board's error if the board fails. Blocks for at most
 // options.timeout for each rank. The ranks may form several groups by one
 // board, one after another, if all of them try equally often.
-absl::StatusOr<std::unique_ptr<collectives::Group>> FormGroup(
-    Board* board, int rank, const collectives::HostGroupOptions& options);
+absl::StatusOr<FormedGroup> FormGroup(
+    Board* board, const Place& place, int rank,
+    const collectives::HostGroupOptions& options);
 
 }  // namespace pytorch
 }  // namespace penstock

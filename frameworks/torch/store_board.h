@@ -4,6 +4,7 @@
 #define PENSTOCK_FRAMEWORKS_TORCH_STORE_BOARD_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <vector>
@@ -49,6 +50,20 @@ class StoreBoard final : public Board {
     } catch (const std::exception& error) {
       return Failed("get", key, error);
     }
+  }
+
+  // Returns the host of the store, as all ranks name it, or nothing if the
+  // store has none, such as a file.
+  std::string Host() const {
+    c10::intrusive_ptr<c10d::Store> store = store_;
+    if (auto* prefix = dynamic_cast<c10d::PrefixStore*>(store.get())) {
+      store = prefix->getUnderlyingNonPrefixStore();
+    }
+    if (const auto* tcp = dynamic_cast<c10d::TCPStore*>(store.get())) {
+      return tcp->getHost();
+    }
+    const char* const master = getenv("MASTER_ADDR");
+    return master == nullptr ? "" : master;
   }
 
  private:

@@ -9,6 +9,7 @@ import time
 import unittest
 
 import ranks
+import two_hosts
 
 import torch
 import torch.distributed as dist
@@ -230,6 +231,7 @@ def messages():
         assert sorted(sources) == list(range(1, size)), sources
     else:
         dist.send(large, 0)
+    dist.barrier()  # or rank 0 would take a later message for a large one
     for work in dist.batch_isend_irecv([
             dist.P2POp(dist.isend, torch.ones(3), right),
             dist.P2POp(dist.irecv, torch.ones(3), left)]):
@@ -318,6 +320,19 @@ try:
 except dist.DistBackendError as error:
     print(error)
 """
+
+
+@unittest.skipUnless(two_hosts.can_make(), "needs network namespaces")
+class TwoHostsTest(unittest.TestCase):
+
+    def test_faults_are_reported_between_hosts(self):
+        with two_hosts.TwoHosts() as hosts:
+            for fault in (different_sizes, different_operations, aborted,
+                          properties, again):
+                ranks.run(2, fault, hosts=hosts)
+            ranks.run(3, messages, hosts=hosts)
+            ranks.run(3, killed, False, may_die=[1], hosts=hosts)
+            ranks.run(2, killed_sender, may_die=[1], hosts=hosts)
 
 
 class FaultsTest(unittest.TestCase):

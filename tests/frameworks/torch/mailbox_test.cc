@@ -66,7 +66,7 @@ void RunMailboxes(
     int ranks, const std::function<void(collectives::Group*, Mailbox*)>& run) {
   RunRanks(ranks, [&](collectives::Group* group) {
     Workers workers;
-    auto mailbox = Mailbox::Open(group, &workers);
+    auto mailbox = Mailbox::Open(group, "127.0.0.1", &workers);
     ASSERT_TRUE(mailbox.ok()) << mailbox.status();
     run(group, mailbox->get());
   });

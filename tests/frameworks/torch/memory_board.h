@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "frameworks/torch/place.h"
 #include "frameworks/torch/rendezvous.h"
 #include "gtest/gtest.h"
 
@@ -56,22 +57,35 @@ class MemoryBoard final : public Board {
   std::map<std::string, int64_t> counters_ ABSL_GUARDED_BY(mu_);
 };
 
-// Forms a group of `ranks` threads, and calls `run` on each. Returns when all
-// calls have returned.
-inline void RunRanks(int ranks,
-                     const std::function<void(collectives::Group*)>& run) {
+// Returns a place on `host`, which all others reach by the loopback device.
+inline Place PlaceOn(const std::string& host) {
+  return {host, "name of " + host, "127.0.0.1", "127.0.0.1"};
+}
+
+// Forms a group of threads, one for each place, and calls `run` on each.
+// Returns when all calls have returned.
+inline void RunRanksAt(const std::vector<Place>& places,
+                       const std::function<void(const FormedGroup&)>& run) {
   MemoryBoard board;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
+  for (size_t rank = 0; rank < places.size(); ++rank) {
     threads.emplace_back([&, rank] {
       collectives::HostGroupOptions options;
-      options.ranks = ranks;
-      auto group = FormGroup(&board, rank, options);
-      ASSERT_TRUE(group.ok()) << group.status();
-      run(group->get());
+      options.ranks = static_cast<int>(places.size());
+      auto formed =
+          FormGroup(&board, places[rank], static_cast<int>(rank), options);
+      ASSERT_TRUE(formed.ok()) << formed.status();
+      run(*formed);
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// As RunRanksAt(), on one host.
+inline void RunRanks(int ranks,
+                     const std::function<void(collectives::Group*)>& run) {
+  RunRanksAt(std::vector<Place>(ranks, PlaceOn("one host")),
+             [&](const FormedGroup& formed) { run(formed.group.get()); });
 }
 
 }  // namespace pytorch

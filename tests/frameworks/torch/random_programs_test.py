@@ -5,6 +5,7 @@ import random
 import unittest
 
 import ranks
+import two_hosts
 
 import torch
 import torch.distributed as dist
@@ -259,6 +260,14 @@ class RandomProgramsTest(unittest.TestCase):
         print("TORCH_SEED =", first)
         for size in (1, 2, 3):
             ranks.run(size, play, range(first, first + 3), 40)
+
+    @unittest.skipUnless(two_hosts.can_make(), "needs network namespaces")
+    def test_results_on_two_hosts_are_those_of_gloo(self):
+        first = int(os.environ.get("TORCH_SEED", random.randrange(1 << 30)))
+        print("TORCH_SEED =", first)
+        with two_hosts.TwoHosts() as hosts:
+            for size in (2, 3):
+                ranks.run(size, play, range(first, first + 2), 40, hosts=hosts)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import os
 import tempfile
 import traceback
 
+import two_hosts
+
 import torch
 import torch.distributed as dist
 
@@ -13,30 +15,39 @@ import torch.distributed as dist
 TIMEOUT = datetime.timedelta(seconds=60)
 
 
-def _run(rank, size, store, backend, function, arguments, results):
+def _run(rank, size, store, backend, function, arguments, results, hosts):
     try:
         torch.set_num_threads(1)
-        dist.init_process_group(backend, init_method=f"file://{store}",
-                                rank=rank, world_size=size, timeout=TIMEOUT)
+        if hosts is not None:
+            hosts.enter(rank % 2)
+        dist.init_process_group(backend, init_method=store, rank=rank,
+                                world_size=size, timeout=TIMEOUT)
+        if hosts is not None:
+            # Gloo would look for an address of the machine's name.
+            os.environ["GLOO_SOCKET_IFNAME"] = two_hosts.INTERFACE
         results.put((rank, None, function(*arguments)))
         dist.destroy_process_group()
     except BaseException:  # pylint: disable=broad-except
         results.put((rank, traceback.format_exc(), None))
 
 
-def run(size, function, *arguments, backend="penstock", may_die=()):
+def run(size, function, *arguments, backend="penstock", may_die=(),
+        hosts=None):
     """Calls ``function`` in ``size`` ranks. Returns their results, by rank.
 
+    With ``hosts``, odd ranks are on another host than even ones.
     Ranks of ``may_die`` may end without a result, which is then ``None``.
     Raises ``AssertionError`` with the traceback of a rank that raises.
     """
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        store = os.path.join(folder, "store")
+        store = f"file://{folder}/store"
+        if hosts is not None:
+            store = f"tcp://{two_hosts.ADDRESSES[0]}:29500"
         ranks = [context.Process(target=_run,
                                  args=(rank, size, store, backend, function,
-                                       arguments, results))
+                                       arguments, results, hosts))
                  for rank in range(size)]
         for process in ranks:
             process.start()

@@ -7,14 +7,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "collectives/group.h"
 #include "collectives/host/group.h"
+#include "collectives/reduction/reduction.h"
+#include "frameworks/torch/place.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tensor_service/dtype.h"
 #include "tests/frameworks/torch/memory_board.h"
 
 namespace penstock {
@@ -29,45 +30,32 @@ collectives::HostGroupOptions OptionsFor(int ranks) {
   return options;
 }
 
-// Changes a line of what rank 1 says of its place.
-class OtherPlace final : public Board {
- public:
-  OtherPlace(Board* board, int line) : board_(board), line_(line) {}
-
-  absl::Status Set(const std::string& key, const std::string& value) override {
-    std::vector<std::string> lines = absl::StrSplit(value, '\n');
-    if (key.rfind("rank 1,", 0) == 0) lines.at(line_) = "another";
-    return board_->Set(key, absl::StrJoin(lines, "\n"));
-  }
-
-  absl::StatusOr<int64_t> Count(const std::string& key) override {
-    return board_->Count(key);
-  }
-
-  absl::StatusOr<std::string> Get(const std::string& key,
-                                  absl::Duration timeout) override {
-    return board_->Get(key, timeout);
-  }
-
- private:
-  Board* const board_;
-  const int line_;
-};
-
-// Rank 1 is elsewhere: returns what ranks 0 and 2 are told.
-std::vector<std::string> Complaints(int line) {
+// Forms a group in which rank 1 has a place of its own. Returns what the ranks
+// are told.
+std::vector<std::string> Complaints(const Place& place_of_rank_1) {
   MemoryBoard board;
-  OtherPlace other(&board, line);
   std::vector<std::string> messages(3);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
+      const Place place = rank == 1 ? place_of_rank_1 : PlaceOn("a");
       messages[rank] =
-          FormGroup(&other, rank, OptionsFor(3)).status().ToString();
+          FormGroup(&board, place, rank, OptionsFor(3)).status().ToString();
     });
   }
   for (std::thread& thread : threads) thread.join();
   return messages;
+}
+
+// Adds up the ranks' numbers.
+void ExpectWorks(const FormedGroup& formed) {
+  const int rank = formed.group->rank();
+  const int ranks = formed.group->ranks();
+  int64_t sum = rank;
+  EXPECT_EQ(formed.group->AllReduce(collectives::ReduceOp::kSum,
+                                    tensor::DType::kInt64, &sum, &sum, 1),
+            absl::OkStatus());
+  EXPECT_EQ(sum, ranks * (ranks - 1) / 2);
 }
 
 TEST(RendezvousTest, RanksMeet) {
@@ -82,9 +70,9 @@ TEST(RendezvousTest, RanksMeet) {
 TEST(RendezvousTest, RanksMeetAgainOnTheSameBoard) {
   MemoryBoard board;
   const auto meet = [&](int rank) {
-    auto group = FormGroup(&board, rank, OptionsFor(2));
+    auto group = FormGroup(&board, PlaceOn("a"), rank, OptionsFor(2));
     ASSERT_TRUE(group.ok()) << group.status();
-    EXPECT_EQ((*group)->Barrier(), absl::OkStatus());
+    EXPECT_EQ(group->group->Barrier(), absl::OkStatus());
   };
   for (int i = 0; i < 3; ++i) {
     // Rank 1 comes first, and sees what the group before has left.
@@ -99,16 +87,31 @@ TEST(RendezvousTest, RanksMeetAgainOnTheSameBoard) {
   }
 }
 
-TEST(RendezvousTest, AllRanksLearnWhichRankIsElsewhere) {
-  for (const std::string& message : Complaints(0)) {
-    EXPECT_THAT(message, HasSubstr("rank 1 is on another host"));
-    EXPECT_THAT(message, HasSubstr("use gloo"));
+TEST(RendezvousTest, RanksOfSeveralHostsMeet) {
+  for (const auto& hosts : {std::vector<std::string>{"a", "b"},
+                            {"a", "a", "b", "b"},
+                            {"a", "b", "a", "c"},
+                            {"", ""}}) {
+    std::vector<Place> places;
+    for (const std::string& host : hosts) places.push_back(PlaceOn(host));
+    RunRanksAt(places, &ExpectWorks);
   }
-  for (const std::string& message : Complaints(1)) {
-    EXPECT_THAT(message, HasSubstr("rank 1 is in another network namespace"));
+}
+
+TEST(RendezvousTest, AllRanksLearnWhichRankHasNoAddress) {
+  Place place = PlaceOn("b");
+  place.own_address = "";
+  for (const std::string& message : Complaints(place)) {
+    EXPECT_THAT(message, HasSubstr("rank 1 (on name of b)"));
+    EXPECT_THAT(message, HasSubstr("set GLOO_SOCKET_IFNAME"));
   }
-  for (const std::string& message : Complaints(2)) {
-    EXPECT_THAT(message, HasSubstr("rank 1 belongs to user another"));
+}
+
+TEST(RendezvousTest, AllRanksLearnWhichRankCannotListen) {
+  Place place = PlaceOn("b");
+  place.own_address = "192.0.2.1";  // documentation only, so nobody has it
+  for (const std::string& message : Complaints(place)) {
+    EXPECT_THAT(message, HasSubstr("cannot listen at 192.0.2.1"));
   }
 }
 
@@ -116,7 +119,7 @@ TEST(RendezvousTest, ARankThatDoesNotComeIsNamed) {
   MemoryBoard board;
   collectives::HostGroupOptions options = OptionsFor(2);
   options.timeout = absl::Milliseconds(1);
-  const auto group = FormGroup(&board, 0, options);
+  const auto group = FormGroup(&board, PlaceOn("a"), 0, options);
   EXPECT_EQ(group.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(group.status().message()),
               HasSubstr("rank 1 has not come"));
@@ -134,20 +137,36 @@ TEST(RendezvousTest, ABoardThatFailsIsAnError) {
     }
   } broken;
   for (const int rank : {0, 1}) {
-    EXPECT_THAT(FormGroup(&broken, rank, OptionsFor(2)).status().ToString(),
+    EXPECT_THAT(FormGroup(&broken, PlaceOn("a"), rank, OptionsFor(2))
+                    .status()
+                    .ToString(),
                 HasSubstr("the Store is gone"));
   }
+}
+
+TEST(RendezvousTest, TooManyRanksOfOneHostAreRefused) {
+  MemoryBoard board;
+  for (int rank = 1; rank < 65; ++rank) {
+    ASSERT_TRUE(board
+                    .Set("rank " + std::to_string(rank) + ", round 1",
+                         ToText(PlaceOn("a")))
+                    .ok());
+  }
+  const auto group = FormGroup(&board, PlaceOn("a"), 0, OptionsFor(65));
+  EXPECT_THAT(group.status().ToString(), HasSubstr("up to 64 ranks on one"));
 }
 
 TEST(RendezvousTest, RanksOutOfRangeAreRefused) {
   MemoryBoard board;
   for (const int rank : {-1, 2}) {
-    EXPECT_EQ(FormGroup(&board, rank, OptionsFor(2)).status().code(),
-              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(
+        FormGroup(&board, PlaceOn("a"), rank, OptionsFor(2)).status().code(),
+        absl::StatusCode::kInvalidArgument);
   }
-  for (const int ranks : {0, -1, 65}) {
-    EXPECT_EQ(FormGroup(&board, 0, OptionsFor(ranks)).status().code(),
-              absl::StatusCode::kInvalidArgument);
+  for (const int ranks : {0, -1, 257}) {
+    EXPECT_EQ(
+        FormGroup(&board, PlaceOn("a"), 0, OptionsFor(ranks)).status().code(),
+        absl::StatusCode::kInvalidArgument);
   }
 }
 

@@ -25,6 +25,7 @@ def torch_test(name, main, args = [], data = [], tags = [], timeout = "moderate"
             "//frameworks/torch:_backend.so",
             "//frameworks/torch:python",
             "//tests/frameworks/torch:ranks.py",
+            "//tests/frameworks/torch:two_hosts.py",
         ] + data,
         # Each test starts several processes that use all cores.
         tags = [
