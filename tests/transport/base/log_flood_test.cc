@@ -53,8 +53,8 @@ TEST(LogFlood, IsCountedInALineOfItsOwn) {
   EXPECT_TRUE(absl::StrContains(log, "after it")) << log;
 }
 
-// The two ends of a pipe or a socket: stderr, and the end where a reader would
-// read.
+// A fixture with a pipe or a socket. A child's stderr is the writing end; only
+// some tests read the other end.
 class StderrTest : public testing::Test {
  protected:
   void OpenPipe() {

@@ -169,8 +169,8 @@ TEST_F(CopierTest, WhereNothingCanBePinnedTheDriverCopies) {
     EXPECT_TRUE(heap == bytes);
     EXPECT_TRUE(std::string(pool.data(), bytes.size()) == bytes);
   }
-  // Counts one attempt to pin the range, which failed and is not repeated.
-  // Pinning the slots of a lane is.
+  // Expects one attempt to pin the range: a failed attempt is not repeated. A
+  // failed attempt to pin the slots of a lane is repeated.
   EXPECT_EQ(driver_.CallsOf("MemHostRegister"), 1);
   driver_.RefusePinning(false);
   const int allocated = driver_.CallsOf("MemHostAlloc");

@@ -157,7 +157,7 @@ class FakeDriver : public Api {
  private:
   struct Block;  // of device memory
 
-  // Counts the call. Returns the result with which it must fail.
+  // Counts the call. Returns the error with which it must fail, or kSuccess.
   abi::Result Begin(const char* name, bool destroys = false);
   // Returns the failure of a call that needs a context or an object of the
   // context.

@@ -1,4 +1,4 @@
-// The fake driver's streams that the program captures into graphs.
+// The simulated driver's captures of a program's streams into graphs.
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// The kernels of the driver in memory.
+// The simulated driver's kernels, which run on the CPU.
 
 #include <cstring>
 #include <utility>

@@ -1,4 +1,4 @@
-// The memory of the driver in memory, and the copies.
+// The simulated driver's memory, and its copies.
 
 #include <sys/mman.h>
 
@@ -93,8 +93,8 @@ abi::Result FakeDriver::MemAlloc(abi::Address* address, size_t bytes) {
   if (bytes > bytes_of_each_ - used) return abi::kOutOfMemory;
   used += bytes;
   block.id = NewBlockId();
-  // The block has two views: the CPU's, for this class, and the device's, of
-  // which only the addresses count.
+  // Maps the block twice. This class uses `backing`. The program gets an
+  // address at which every access crashes.
   block.backing = Behind(MapMemory(bytes, PROT_READ | PROT_WRITE),
                          [bytes](char* at) { munmap(at, bytes); });
   *address = reinterpret_cast<abi::Address>(MapMemory(bytes, PROT_NONE));

@@ -1,6 +1,6 @@
-// Repeats on a real device the tests of the driver in memory. The test is
-// skipped where there is no device, unless PENSTOCK_TEST_GPU is "required"
-// (tools/test --gpu).
+// Repeats on a real device the tests that otherwise use the simulated driver.
+// The test is skipped where there is no device, unless PENSTOCK_TEST_GPU is
+// "required" (tools/test --gpu).
 
 #include <cstdlib>
 #include <iostream>

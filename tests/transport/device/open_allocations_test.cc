@@ -84,9 +84,9 @@ class OpenAllocationsTest : public testing::Test {
   int maps_ = 0;
 };
 
-// Tests IsForeign(), which every sender of this process's own memory calls,
-// while another thread opens memory. Opening may create a context, which takes
-// half a second.
+// Calls IsForeign() while another thread opens memory. Each thread that sends
+// memory calls IsForeign(), and must not wait: opening may create a context,
+// which takes half a second.
 TEST_F(OpenAllocationsTest, WhoSendsDoesNotWaitForWhoOpens) {
   auto opener = StartOpening(absl::OkStatus());
   auto asked = Start([&] { return open_.IsForeign(kAddress); });
@@ -132,8 +132,8 @@ TEST_F(OpenAllocationsTest, WhoWaitsForOneThatCannotBeOpenedTriesIt) {
   EXPECT_EQ(maps_, 1);
 }
 
-// Tests other allocations and the same one while an allocation is being closed.
-// Closing may wait for the work of the device.
+// Opens allocations while one is being closed, which may wait for the work of
+// the device. Only the thread that opens the closing allocation may wait.
 TEST_F(OpenAllocationsTest, NobodyWaitsForWhoClosesButWhoOpensTheSameOne) {
   SlowToClose driver;
   Devices devices(&driver, 0);

@@ -91,7 +91,7 @@ TEST(ProcessDevicesTest, EachCallOfACopyMayFail) {
   const auto check = [](const absl::Status& status) {
     EXPECT_THAT(status.message(), HasSubstr("CUDA"));
   };
-  // Allows failures without an error: without slots, the driver copies.
+  // Not every failed call causes an error: without slots, the driver copies.
   const FakeProcess::Failures failures = process.FailEach(
       abi::kOperatingSystem,
       [&] { return process.access()->CopyToHost(range, DataOf(&host)); },
@@ -169,7 +169,7 @@ TEST(ExportDmabufTest, EachCallMayFailAndNoDescriptorStays) {
         });
     EXPECT_GT(failures.calls, 3);
     EXPECT_EQ(failures.errors, failures.calls);
-    // The last failure is that of the export.
+    // The last call is the export itself.
     EXPECT_EQ(absl::IsFailedPrecondition(last), result != abi::kOutOfMemory);
     EXPECT_EQ(OpenDescriptors(), before);
   }

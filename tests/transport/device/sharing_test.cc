@@ -167,7 +167,8 @@ TEST_F(SharingTest, APeerThatClaimsMoreThanThereIsGetsNothing) {
       Share(sender_->OnDevice(std::string(100, 'x')));
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{99}, uint64_t{101}, ~uint64_t{0}}) {
-    // Claims a wrong size, first with the right name, and then in the name too.
+    // Passes a wrong size, first with the unchanged name, and then with that
+    // size in the name.
     EXPECT_TRUE(absl::IsInvalidArgument(
         receiver_->access()->Open(shared.handle, size).status()));
     if (size == 99) continue;  // a peer may ask for less
@@ -188,7 +189,7 @@ TEST_F(SharingTest, OnesOwnMemoryIsFoundWhereItLies) {
   EXPECT_EQ(open->data, range.data());
   EXPECT_EQ(sender_->driver()->CallsOf("IpcOpenMemHandle"), 0);
   EXPECT_EQ(memory::FindDevice(range.data()), sender_->access());
-  // Shares the memory again, which belongs to this process itself.
+  // The opened memory is this process's own, so it can be shared again.
   EXPECT_TRUE(sender_->access()->Share({open->data, 100}).ok());
 }
 

@@ -10,8 +10,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Draws counts around the sizes of vectors, of blocks, and of the pieces of the
-// host.
+// Returns a random count of elements: up to a few vectors, to a little more
+// than a block's threads, or to several of the host's pieces.
 uint64_t DrawCount(Random* random) {
   const uint64_t most[] = {20, 300, 5000};
   return Draw(random, 0, most[Draw(random, 0, 2)]);

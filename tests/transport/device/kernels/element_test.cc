@@ -33,7 +33,8 @@ void ForEachEdge(uint16_t infinity, ValueOf value_of, Check check) {
   const float inf = std::numeric_limits<float>::infinity();
   for (uint16_t bits = 0; bits <= infinity; ++bits) {
     const float value = value_of(bits);
-    // Assumes the same distance after the largest number as before it.
+    // The largest number has no finite next one: uses the distance to the
+    // number before it.
     const double next = bits + 1 < infinity ? value_of(bits + 1)
                                             : 2.0 * value - value_of(bits - 1);
     const float middle = static_cast<float>((value + next) / 2);

@@ -13,8 +13,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// The head of a file of kernels. The layout is not documented; these are the
-// fields that cuobjdump shows.
+// The header of a fatbin. The layout is not documented; these are the fields
+// that cuobjdump shows.
 struct FileHeader {
   uint32_t magic;
   uint16_t version;

@@ -85,11 +85,11 @@ TEST(LaunchPlanTest, BlocksAreNoMoreThanThereIsWorkFor) {
   EXPECT_EQ(sum.Plan()->blocks, 0u);
   sum.count = 1;
   EXPECT_EQ(sum.Plan()->blocks, 1u);
-  sum.count = 256 * 4 + 3;  // one block of vectors, and a rest
+  sum.count = 256 * 4 + 3;  // vectors for one block, and 3 elements more
   EXPECT_EQ(sum.Plan()->blocks, 1u);
   sum.count = 257 * 4;
   EXPECT_EQ(sum.Plan()->blocks, 2u);
-  sum.output += 4;  // the array is not aligned, so it takes single elements
+  sum.output += 4;  // not aligned, so threads take single elements
   EXPECT_EQ(sum.Plan()->blocks, 5u);
 }
 
