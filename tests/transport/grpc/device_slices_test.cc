@@ -167,7 +167,7 @@ TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
   ASSERT_TRUE(Send(channel(), ToBuffer("before"), &echo).ok());
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
   const grpc::Status status = Send(channel(), ToBuffer(Pattern(kLarge)), &echo);
-  // Expects a status that does not depend on the handler.
+  // Expects the error of the copy, whatever status the handler gives.
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message(), "cuMemcpy: illegal address");
   Device()->FailCopies(absl::OkStatus());

@@ -1,6 +1,6 @@
-// Tests device tensors over Penstock's transport and stock HTTP/2. The
-// connections of this process know devices: the transport gets device slices.
-// The transport sends the slices from the device, or copies the slices that it
+// Tests device tensors over Penstock's transport and over stock HTTP/2. This
+// process has named its devices, so Penstock's transport gets slices in device
+// memory. The transport sends them from the device, or copies those that it
 // cannot send.
 
 #include <algorithm>
@@ -239,7 +239,8 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
     const Bundle sent =
         RandomBundle(&random_, 1 << 20, HeapAllocator(), HeapAllocator());
     ASSERT_TRUE(client_->Put(There(sent)).ok());
-    // Stores a tensor on a device, which the server also lends.
+    // Moves some of the stored tensors to devices, so that the server, too,
+    // sends from devices.
     ASSERT_TRUE(store_.Put(There(sent)).ok());
     const auto plain = client_->Get(Names(sent));
     ASSERT_TRUE(plain.ok()) << plain.status();

@@ -123,7 +123,8 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     return MessageOf(
         {OnDevice(Device()->Put(Pattern(kLarge)), producer->AsPoll())});
   }
-  // Makes a call whose answer waits on the server until the device is ready.
+  // Starts a call, and returns while its answer waits for the device at the
+  // server.
   std::unique_ptr<RawStream> CallSlowly(SlowAnswerService* service,
                                         grpc::ClientContext* context) {
     ServeGeneric(service);

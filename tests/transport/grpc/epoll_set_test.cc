@@ -37,8 +37,8 @@ TEST_F(EpollSetTest, SeesAnEventOfADescriptorOfGrpc) {
   close(ends[1]);
 }
 
-// Tests the search while another set happens to be open, which the search must
-// not change.
+// Makes gRPC create a new set. Another file, which is opened first, may take
+// the number of the old set, so the search must begin again.
 TEST_F(EpollSetTest, FindsTheSetOfGrpcAgainAfterGrpcHasMadeANewOne) {
   {
     grpc_core::ExecCtx context;

@@ -121,7 +121,8 @@ TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
-  // Makes the path seem empty during a poll.
+  // Waits for the count, too, because during each poll the path seems empty for
+  // a moment.
   while ((*polls_of_others < 3 || path_->input) && Clock::now() < end) {
     std::this_thread::yield();
   }

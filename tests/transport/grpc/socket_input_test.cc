@@ -242,8 +242,9 @@ class CountedReads : public EndpointStreamEvents {
   int reads = 0;
 };
 
-// Tests an owner that is full, and so reads without receiving. Nobody notices
-// the same input a second time, so the next read must end, too.
+// Tests an owner that has no room, and so reads again without having received
+// the input. The epoll set reports the input only once, but each of the reads
+// must end.
 TEST_F(SocketInputTest, InputThatWasNotReceivedEndsTheNextReadToo) {
   grpc_core::ExecCtx context;
   CountedReads events;

@@ -106,7 +106,8 @@ TEST_F(SocketSpinTest, LooksOncePerWait) {
 TEST_F(SocketSpinTest, SleepsAtOnceIfNothingEverComesSoon) {
   progress::SpinPolicy policy(progress::PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) Wait(&policy, absl::Seconds(1));
-  // Skips a possible rest: other programs may have taken the core.
+  // Moves beyond a rest, which may have begun because other programs took the
+  // core.
   Pass(absl::Nanoseconds(progress::SpinPolicy::kMaxRestNanos));
   Wait(&policy, absl::Seconds(1));
   EXPECT_EQ(looks_, 0);

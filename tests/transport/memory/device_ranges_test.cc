@@ -139,8 +139,8 @@ TEST(DeviceRanges, AreSafeOnSeveralThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Forks while the table is used. A child that found the table locked would
-// never find anything in it.
+// Forks while another thread uses the table. The child must not wait forever
+// for the table's lock.
 TEST(DeviceRanges, AreThereInAChildWhoeverUsedThemAtTheFork) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device, nullptr);
@@ -188,7 +188,7 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
   EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
 }
 
-// Tests everything in one process, which can name its devices only once.
+// One test with all steps, because a process can name its devices only once.
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;

@@ -93,7 +93,7 @@ TEST(LargeBlocks, MayBeOutlivedByABlock) {
 }
 
 TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
-  constexpr size_t kSize = 48 * kMiB;  // glibc gives so many bytes back at once
+  constexpr size_t kSize = 48 * kMiB;  // glibc unmaps such blocks at once
   const auto receive = [] {
     absl::StatusOr<Block> block = AllocateBlock(kSize);
     ASSERT_TRUE(block.ok());

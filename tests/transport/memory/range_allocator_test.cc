@@ -20,7 +20,7 @@ TEST(RangeAllocator, FirstFitByAddress) {
   EXPECT_EQ(ranges.Allocate(2 * kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 3 * kGranule);
   ranges.Free(1 * kGranule, 2 * kGranule);
-  // Expects the end, because the range does not fit into the gap.
+  // Expects a range at the end, because it does not fit into the gap.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 4 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
   EXPECT_EQ(ranges.used(), 6 * kGranule);
@@ -32,8 +32,8 @@ TEST(RangeAllocator, RovesOverWhatIsFree) {
     EXPECT_EQ(ranges.Allocate(1), at * kGranule);
     ranges.Free(at * kGranule, 1);
   }
-  // Searches behind the last range. The length reaches beyond the roving part,
-  // so the search begins again at 0.
+  // Searches from the end of the last range, at 2. The new range reaches beyond
+  // the roving part, so the next search begins at 0.
   EXPECT_EQ(ranges.Allocate(3 * kGranule), 2 * kGranule);
   EXPECT_EQ(ranges.Allocate(kGranule), 0u);
   // Expects that the gap at 1 is skipped, because it is too small.

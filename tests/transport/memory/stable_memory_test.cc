@@ -16,8 +16,7 @@ class Watcher : public StableMemoryWatcher {
  public:
   void OnOver(const StableRange& range) override {
     EXPECT_TRUE(range.is_over());
-    // Expects that the range can no longer be found. The watcher can still drop
-    // its own records of it.
+    // Expects that the range can no longer be found when the watchers are told.
     EXPECT_EQ(FindStable(range.data(), 1), nullptr);
     over.push_back(range.data());
   }
