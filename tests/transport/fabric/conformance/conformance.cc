@@ -43,8 +43,7 @@ void Conformance::Connect() {
 }
 
 size_t Conformance::several_chunks() const {
-  // Returns a little more than three chunks, or more if chunks are short, but
-  // so little that the test can run often.
+  // Three chunks and a third, which a test can read often.
   const size_t chunk = capabilities().read_chunk_bytes;
   return std::max<size_t>(3 * chunk + chunk / 3, 1000);
 }

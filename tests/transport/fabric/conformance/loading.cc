@@ -26,8 +26,7 @@ class ConformanceLoading : public Conformance {
     a()->Withdraw(exposure.region);
     return loaded.ok() ? *std::move(loaded) : memory::Payload();
   }
-  // Makes side A expose other bytes, in all of its memory or in a large part of
-  // it.
+  // Makes side A expose 40 MiB of other bytes, or fewer if its memory is full.
   void ExposeOther() {
     const memory::Payload other = PayloadOf(std::string(1024 * 1024, 'o'));
     for (int i = 0; i < 40; ++i) {

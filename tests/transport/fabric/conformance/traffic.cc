@@ -20,8 +20,8 @@ namespace {
 
 constexpr size_t kMaxRegion = 400 * 1000;
 constexpr size_t kRegionBytes = 8 * kMaxRegion;
-// Limits the bytes under way, as a number of full packets. The packets may have
-// any size.
+// The bytes that each end sends in packets before the test ends, as a number of
+// full packets. The packets may have any size.
 constexpr size_t kFullPackets = 80;
 constexpr int kMaxRounds = 1000 * 1000;
 

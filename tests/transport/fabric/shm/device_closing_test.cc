@@ -35,8 +35,9 @@ TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Pass(piece);
   piece = memory::Bytes();
   EXPECT_TRUE(IsFreed(used));
-  // Waits: the loan is taken back at once, because nobody will lend the memory
-  // again, but the peer's driver is slow.
+  // Expects that the owner's memory stays: the loan was taken back, because
+  // nobody can lend the memory again, but the peer's driver is slow to close
+  // it.
   absl::SleepFor(absl::Milliseconds(100));
   EXPECT_EQ(theirs_.allocated(), 1);
   EXPECT_EQ(ours_.open_now(), 1);
@@ -156,8 +157,8 @@ TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
 }
 
-// Tests a peer that neither answers nor hangs up. This side keeps the memory
-// that it has lent to the peer, but only for a limited time.
+// Tests a peer that closes nothing that was lent to it. This side keeps the
+// memory until the peer hangs up, or for a limited time.
 TEST_F(ShmDeviceAttacks, APeerThatClosesNothingKeepsWhatItWasLentForAWhile) {
   for (const bool hangs_up : {true, false}) {
     {
@@ -207,9 +208,9 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   EXPECT_EQ(ours_.open_now(), 1);
 }
 
-// Lets five peers leave together, which causes more closing than this process
-// accepts at once. Another peer, which has done nothing wrong, must be served
-// again afterwards.
+// Simulates peers that have left more to close than this process accepts at
+// once. Another peer, which has done nothing wrong, must be served again
+// afterwards.
 TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());

@@ -46,7 +46,7 @@ memory::SharedAllocation Named(uint64_t id, uint64_t size, uint64_t offset,
   return shared;
 }
 
-// Describes memory in the way that the test selects.
+// Devices that describe all of their memory as the test selects.
 class LyingDevices : public memory::FakeDeviceAccess {
  public:
   absl::StatusOr<memory::SharedAllocation> Share(
@@ -218,8 +218,7 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  // Expects a loan that was taken back, but of which the peer does not know
-  // yet.
+  // The memory of one loan was taken back, but the peer does not know it yet.
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {

@@ -119,8 +119,8 @@ bool HideProc() {
          mount("none", "/proc", "tmpfs", 0, nullptr) == 0;
 }
 
-// Tests a process that cannot check a doorbell, which would stay in the set-up
-// socket, and hold up the segments behind it.
+// Tests a process that cannot check doorbells. None may be sent to it: a
+// doorbell would stay in the set-up socket, and hold up the segments behind it.
 TEST(ShmWithoutProc, LifelinesRing) {
   ForkedChild probe([] { EXPECT_TRUE(HideProc()); });
   if (!probe.Join()) GTEST_SKIP() << "may not mount here";

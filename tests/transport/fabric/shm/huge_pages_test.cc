@@ -1,5 +1,5 @@
-// Tests payload memory with huge pages, without any, and from a hostile peer.
-// The tests change the kernel's settings if they may, and report it otherwise.
+// Tests payload memory with huge pages, without any, and from a hostile peer. A
+// test is skipped if it may not change the kernel's settings.
 
 #include "transport/fabric/shm/huge_pages.h"
 

@@ -36,8 +36,8 @@ base::UniqueFd Duplicate(int fd) {
   return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// Returns the file of a dishonest peer: a hole in the last part, and as many
-// pages behind the end.
+// Returns the file of a dishonest peer. The pages of the last MiB are missing.
+// As many pages lie behind the end, so the file has the right number of pages.
 base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
   base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);

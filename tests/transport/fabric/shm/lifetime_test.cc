@@ -217,9 +217,9 @@ TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
 }
 
 TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
-  // Makes a first connection. The process keeps some memory afterwards: the
-  // event loop's, the listener's, and the arena's first segment. All other
-  // memory must be released.
+  // Makes a first connection. The process keeps some descriptors afterwards:
+  // the event loop's, the listener's, and that of the arena's first segment.
+  // All others must be closed.
   (void)Lend(kMiB, 1);
   ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();

@@ -177,7 +177,7 @@ TEST_F(RingTest, PeerThatSaysItHasGrownAndHasNotHarmsNobody) {
   EXPECT_EQ(Receive(&got), Got::kBroken);
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
   WriteLength(60008, kFirstRingBytes);
-  // Expects a broken ring: the packet is longer than the rest of it.
+  // Expects a broken ring: the packet ends beyond the head.
   EXPECT_EQ(Receive(&got), Got::kBroken);
 }
 
