@@ -129,7 +129,7 @@ TEST_F(CmChannelTest, EventsForNobodyAreAcknowledgedAndDropped) {
   Resolve(orphan);
   Resolve(loose);
   EXPECT_TRUE(forgotten->events.empty());
-  // Ends both identifiers here, without waiting.
+  // The destructors end both identifiers. Neither may wait.
 }
 
 TEST_F(CmChannelTest, HandlerMayEndItsIdentifier) {

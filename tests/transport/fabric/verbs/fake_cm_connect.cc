@@ -30,8 +30,8 @@ std::string Padded(const void* data, size_t length, size_t size) {
   return padded;
 }
 
-// Sets `*got` to the wanted number; 0xff wants the largest. Returns EINVAL if
-// the device has fewer.
+// Sets `*got` to `wanted`, or to `most` if `wanted` is 0xff. Returns EINVAL if
+// `wanted` is more than `most`.
 int Bound(uint8_t wanted, int most, uint8_t* got) {
   *got = wanted == 0xff ? static_cast<uint8_t>(most) : wanted;
   return *got > most ? EINVAL : 0;

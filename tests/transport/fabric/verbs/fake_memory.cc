@@ -18,8 +18,7 @@ namespace {
 
 constexpr uint32_t kOwnerByte = 0xff;
 
-// Returns the address at which the device finds the byte of its region at
-// `address`.
+// Returns where the device finds the byte at `address` of its region.
 void* PinnedAt(FakeMr& mr, uint64_t address) {
   if (mr.gpu != nullptr) {
     return mr.gpu + (address - reinterpret_cast<uint64_t>(mr.addr));
@@ -39,8 +38,7 @@ bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
   return address - outer_address <= outer_length - length;
 }
 
-// Returns other memory, which a device that misses the GPU's memory uses
-// instead.
+// Returns memory that a faulty device uses in place of the GPU's.
 void* Elsewhere(FakeMr* mr) {
   mr->elsewhere.assign(mr->length, 0);
   return mr->elsewhere.data();

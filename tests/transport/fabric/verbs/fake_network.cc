@@ -136,8 +136,8 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
   // Waits until the peer's owner has taken the event that connects the queue
   // pair.
   if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
-  // Drops the packet: the peer takes a packet out of sequence for a duplicate,
-  // or waits for the packet before it.
+  // Fails the request, because its packet is out of sequence. The peer drops
+  // such a packet: it counts as a duplicate, or an earlier packet is missing.
   if (peer->receive_psn != qp->send_psn) {
     Complete(qp, IBV_WC_RETRY_EXC_ERR);
     return true;

@@ -147,7 +147,7 @@ class FakeVerbs : public Api {
 
   // Guards all members. Not absl::Mutex, whose locks ThreadSanitizer does not
   // see.
-  std::mutex mu_;                         // guards all
+  std::mutex mu_;
   std::condition_variable acknowledged_;  // an event was acknowledged
   const std::unique_ptr<FakeNetwork> network_;
   const std::unique_ptr<FakeCm> cm_;

@@ -274,8 +274,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "copying it costs less";
 }
 
-// Tests memory that no RDMA device reaches, such as another process's. Such
-// memory proves nothing about this process's own memory.
+// Tests memory that no RDMA device reaches, such as another process's. The
+// device may still reach this process's own memory.
 TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   Open(WithPeerMemory());
   memory::FakeDeviceAccess foreign;
@@ -293,7 +293,8 @@ TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
   ExpectInPlace(4);
 }
 
-// Tests memory that no RDMA device reaches, on the same GPU as other memory.
+// Tests memory that no RDMA device reaches. The device may still reach other
+// memory of the same GPU.
 TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
   bool is_reached = false;
   DeviceOptions device;

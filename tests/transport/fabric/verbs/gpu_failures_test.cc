@@ -194,7 +194,8 @@ void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
   const int passed = talker.Talk();
   EXPECT_EQ(talker.is_over(),
             passed < Talker::kMessages || !ends.server.events.broken.empty());
-  // Counts a failure that happens later.
+  // Makes two connections if necessary: the failure may happen only in the
+  // first.
   int later = 0;
   for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
     ends.Close();

@@ -129,8 +129,7 @@ TEST(WindowTrialTest, ReadBeyondTheRangeThatFailsSomehowIsNotForgiven) {
           .status()));
 }
 
-// Tests a device that refuses everything, and so does not keep the promise
-// either.
+// Fails the first read, which lies in the window and must be allowed.
 TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
   FakeVerbs verbs;
   verbs.CompleteNext(IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
