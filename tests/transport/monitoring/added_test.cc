@@ -98,7 +98,7 @@ TEST(AddedMetricsTest, LettingGoWaitsForTheCallThatIsUnderWay) {
   std::shared_ptr<void> handle = Add([&] {
     called.Notify();
     letting_go.WaitForNotification();
-    // Gives a destructor time to return, which it would do if it did not wait.
+    // Gives the destruction of `handle` time to return too early.
     for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
     has_returned = true;
     return One();

@@ -39,8 +39,8 @@ class PathReliefTest : public testing::Test {
  protected:
   explicit PathReliefTest(absl::Duration closing_time = absl::Hours(1))
       : relief_(*NewRelief(closing_time)) {}
-  // An owner that leaves the PathRelief in GiveUpPath(), like a connection
-  // whose path has ended.
+  // An owner that removes itself in GiveUpPath(), like a connection whose path
+  // has ended.
   class Owner : public PathRelief::Owner {
    public:
     Owner(PathReliefTest* test, int number) : test_(test), number_(number) {

@@ -254,8 +254,8 @@ TEST(RecordToTest, TakesNothingWithoutAThreadAndCostsNoneAtItsEnd) {
               testing::ExitedWithCode(0), "");
 }
 
-// Reads the standard error of a process whose files have no room, not even for
-// an error message.
+// Catches this process's error lines in a pipe, because its files have no room
+// for them.
 class SaidToAPipe {
  public:
   SaidToAPipe() {

@@ -30,7 +30,7 @@ class AcknowledgeTest : public RawPeerTest {
     Open();
     AddPath();
   }
-  // Queues large frames, which the session sends on a separate stream.
+  // Opens stream 1, and lets the session queue `n` large frames on it.
   void QueueLarge(uint64_t n) {
     raw_->Send(Header(FrameType::kHeaders, 1));
     Run();
@@ -160,7 +160,8 @@ TEST_F(FewCreditsTest, AcknowledgementWaitsForCredit) {
     (*client_)->output().SendHeaders(1, Large());
   }
   client_->Flush();
-  // Delivers only credit to the client. The server's packets wait.
+  // Delivers only the client's packets, which gives the client credit. The
+  // server's packets wait.
   while (fast().Step(kServer)) {
     server_->Flush();
     client_->Flush();

@@ -161,8 +161,8 @@ TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
   OpenStream(1);
   EXPECT_TRUE(peer_->Send(1, Letters(900)));
   EXPECT_FALSE(peer_->Send(1, Letters(900)));
-  // Flushes once more, because the lifeline has accepted everything and no
-  // later flush is certain.
+  // One flush must suffice: the lifeline has accepted everything, so another
+  // flush is not certain.
   peer_->Flush();
   EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
 }

@@ -77,8 +77,8 @@ class DestinationsTest : public MessageReaderTest {
     const absl::Status status = reader_->Begin(1, announce, destinations_);
     EXPECT_TRUE(status.ok()) << status;
   }
-  // Returns the indices of places_ that contain a piece of the message, in
-  // their order.
+  // Returns the indices of the destinations in places_ that hold a piece of the
+  // message, in ascending order.
   std::vector<size_t> Landed(const memory::Payload& message) const {
     std::vector<size_t> landed;
     for (size_t i = 0; i < places_.size(); ++i) {
@@ -371,7 +371,7 @@ TEST_P(RandomDestinationsTest, NothingIsWrittenToWhatIsFree) {
   BeginRandom();
   for (int i = 0; i < 100; ++i) {
     MarkIfFree();
-    // Notes the id: only a later read may use the destinations.
+    // Unless the event begins a read, free destinations must not change.
     const uint64_t begun = id_;
     ASSERT_NO_FATAL_FAILURE(DoSomething());
     if (id_ == begun && destinations_ != nullptr &&
