@@ -1,4 +1,5 @@
-// Listeners of the engine, in front of an inner engine that the test controls.
+// Tests listeners of the engine, in front of an inner engine that the test
+// controls.
 
 #include <netinet/in.h>
 #include <unistd.h>
@@ -70,7 +71,7 @@ class QuietEndpoint final : public EventEngine::Endpoint {
   absl::AnyInvocable<void(absl::Status)> on_read_;
 };
 
-// Makes one listener, whose functions the test calls.
+// An engine that makes one listener, whose functions the test calls.
 class InnerEngine final : public EventEngine {
  public:
   class InnerListener final : public Listener {
@@ -111,7 +112,8 @@ class InnerEngine final : public EventEngine {
   }
   bool Cancel(TaskHandle) override { return false; }
 
-  // Names of sockets follow from this number. No socket of TCP has it.
+  // The listener's port, from which the names of sockets follow. No TCP socket
+  // has this port.
   const int port = 1 + getpid() % 60000;
   Listener::AcceptCallback accept;
   absl::AnyInvocable<void(absl::Status)> shut_down;
@@ -137,7 +139,8 @@ class RequireConfig final : public EndpointConfig {
   int number_ = 0;
 };
 
-// gRPC frees what its accept function uses when the listener is shut down.
+// Ends a listener that has not yet decided about a client. The shutdown must be
+// reported after the decision: gRPC then frees what its accept function uses.
 TEST(ListenerTest, ShutDownWaitsForAClientThatIsBeingDecidedOn) {
   absl::StatusOr<Crew*> crew = Crew::Get(progress::PollingMode::kEvent);
   ASSERT_TRUE(crew.ok()) << crew.status();

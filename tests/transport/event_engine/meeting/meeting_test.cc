@@ -14,7 +14,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// An address that no other test process uses. No socket of TCP is needed.
+// Returns an address that no other test process uses. No TCP socket is needed.
 TcpAddress Listener() {
   static std::atomic<uint16_t> next{1};
   TcpAddress address;
@@ -31,7 +31,7 @@ TcpAddress Client() {
   return address;
 }
 
-// The end of an attempt.
+// Waits for the result of an attempt.
 struct Result {
   fabric::ConnectCallback Take() {
     return [this](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> endpoint) {
@@ -104,7 +104,8 @@ TEST(MeetingTest, TakenNameIsAnError) {
 
 TEST(MeetingTest, StoppedCallDoesNotAnswer) {
   const TcpAddress server = Listener(), client = Client();
-  // On the event loop, so that the call has not begun when it is stopped.
+  // Stops the call on the event loop's thread, on which the call has not begun
+  // by then.
   absl::Notification done;
   auto* const loop = *progress::EventLoop::Get();
   loop->Post([&] {

@@ -1,4 +1,4 @@
-// Peers that violate the rules of a movable stream.
+// Tests peers that violate the rules of a movable stream.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@ namespace penstock {
 namespace event_engine {
 namespace {
 
-// Sends packets by hand.
+// A fixture in which the test is the peer, and sends each packet itself.
 class LiarTest : public testing::Test {
  protected:
   LiarTest() {
@@ -111,7 +111,7 @@ TEST_F(LiarTest, ComesBackBeforeTheMove) {
 }
 
 TEST_F(LiarTest, MovesAheadOfTcpAndFillsTheWindow) {
-  Send(Packet::Kind::kBegin, 1);  // and this byte never comes
+  Send(Packet::Kind::kBegin, 1);  // byte 0 never comes over TCP
   const std::string block(32 * 1024, 'x');
   uint64_t offset = 1;
   for (; !Fails() && offset < 2 * kWindowBytes; offset += block.size()) {
@@ -121,7 +121,7 @@ TEST_F(LiarTest, MovesAheadOfTcpAndFillsTheWindow) {
   EXPECT_LE(offset, kWindowBytes + 2 * block.size());
 }
 
-// The victim's program consumes nothing.
+// Sends more than the window while the victim's program reads nothing.
 TEST_F(LiarTest, SendsOnBeyondTheWindow) {
   Send(Packet::Kind::kBegin, 0);
   const std::string block(32 * 1024, 'x');

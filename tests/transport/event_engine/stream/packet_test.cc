@@ -75,7 +75,7 @@ TEST(PacketTest, SumsThatOverflowAreRejected) {
   EXPECT_FALSE(DecodeMark(Span(EncodeMark(~uint64_t{0}))).ok());
 }
 
-// Each changed bit is refused, or gives a packet with the same bytes.
+// Flips each bit. The result must be refused, or encode to the same bytes.
 TEST(PacketTest, EveryBitIsCheckedOrMeansSomething) {
   const std::string good = EncodeHead(Region());
   for (size_t bit = 0; bit < 8 * good.size(); ++bit) {

@@ -20,7 +20,8 @@ namespace {
 
 using progress::PollingMode;
 
-// Two spinners, whatever this machine has. Never destroyed, as a crew.
+// Returns a crew with two spinners by default, however many cores this machine
+// has. Never destroyed, like every crew.
 Crew* NewCrew(PollingMode mode, progress::PollSet** set = nullptr,
               int spinners = 2) {
   auto* const own = new progress::PollSet(spinners);
@@ -62,7 +63,7 @@ TEST_P(CrewTest, TaskOfATaskRunsOnTheCrew) {
   EXPECT_FALSE(crew->IsCurrent());
 }
 
-// All tasks block until the last one runs.
+// Tests tasks that block until the last one runs.
 TEST_P(CrewTest, TasksThatBlockStopNobody) {
   Crew* const crew = NewCrew(GetParam());
   constexpr int kTasks = 10;
@@ -90,7 +91,7 @@ TEST_P(CrewTest, DoorbellWakesTheSleeper) {
   close(fd);
 }
 
-// Has input once.
+// A pollable that loses its input in the first poll.
 class Source : public progress::Pollable {
  public:
   bool Poll() override { return has_input_.exchange(false); }
@@ -102,8 +103,8 @@ class Source : public progress::Pollable {
   std::atomic<bool> has_input_{false};
 };
 
-// Another leader polls the paths while a task blocks. One spinner is allowed,
-// which the blocked thread must not remain.
+// Tests that another thread polls the paths while a task blocks. Only one
+// spinner is allowed, so the blocked thread must no longer count as one.
 TEST(CrewPollTest, PathsArePolledWhileATaskBlocks) {
   progress::PollSet* set = nullptr;
   Crew* const crew = NewCrew(PollingMode::kBusy, &set, /*spinners=*/1);
