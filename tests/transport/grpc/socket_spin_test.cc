@@ -56,7 +56,7 @@ class SocketSpinTest : public testing::Test {
     context.Flush();
     return now;
   }
-  // Moves the clock by whole seconds without waiting for them.
+  // Moves the clock forward without waiting.
   void Pass(absl::Duration time) { MoveSteadyClockBy(time); }
 
   progress::PollSet paths_{1};
