@@ -44,8 +44,8 @@ namespace penstock::ps {
 // thus counts once. A step that was left out (e < c) is never accepted
 // afterwards.
 //
-// A push for clock c is never ahead if a pull for c of all policies was
-// answered. A pull of some policies says nothing about the other policies.
+// A push for clock c is never refused as ahead if the worker pulled the tables
+// of all policies for c. A pull of some policies says nothing about the others.
 //
 // The step that a member may be at is the largest of e, the floor and the
 // synchronous policies' versions. A member's pull for more than kMaxLead above

@@ -47,10 +47,10 @@ struct PushId {
 //   state      event                      action                      next
 //   ---------  -------------------------  --------------------------  ---------
 //   gathering  there is a batch           hand it out to be applied   applying
-//   gathering  take, staleness 0          the push joins the step     gathering
-//   applying   a push, staleness 0        it is judged late           applying
-//   any        take, any other staleness  the push joins the queue    unchanged
-//   applying   applied                    ++version                   gathering
+//   gathering  a push, staleness 0        the push joins the step     gathering
+//   applying   a push, staleness 0        the push is late            applying
+//   any        a push, other staleness    the push joins the queue    unchanged
+//   applying   the batch was applied      ++version                   gathering
 // clang-format on
 //
 // The policy tests for a batch on entering `gathering`, and again when a push

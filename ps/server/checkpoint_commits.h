@@ -57,8 +57,9 @@ struct CheckpointRequest {
   bool incremental = false;  // if there is an undamaged base
   // The number of the newest checkpoints to keep. 0: removes none.
   size_t keep = 0;
-  // The highest clocks of all servers, so that a push that counted at any
-  // server allows a new checkpoint. nullopt: this is the only server.
+  // The highest clock of each worker at any server. If one is higher than in
+  // the last checkpoint, there is something new to save. nullopt: this is the
+  // only server.
   absl::optional<CheckpointClocks> clocks = absl::nullopt;
   // True if the caller got kRunning before.
   bool has_waited = false;

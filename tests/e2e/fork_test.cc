@@ -1,5 +1,6 @@
-// Tests processes that fork while channels are live: with exec, like any
-// library, and without exec, as gRPC allows with GRPC_ENABLE_FORK_SUPPORT=1.
+// Tests processes that fork while channels are live. Some children call exec,
+// which every library must survive. Others do not, which gRPC allows with
+// GRPC_ENABLE_FORK_SUPPORT=1.
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -204,8 +204,8 @@ TEST_F(StreamServiceTest, NameThatIsNotUtf8CutsTheStream) {
   EXPECT_TRUE(store_.All().tensors.empty());
 }
 
-// Tests a budget for which the last tensor alone would be small enough. The
-// store counts collected tensors.
+// The last tensor alone would fit into the budget. The store also counts the
+// tensors of the stream that have come before.
 TEST_F(StreamServiceTest, BudgetIsEnforcedAndNothingChanges) {
   TensorClient client(Channel());
   ASSERT_TRUE(client.PutStream(Only("a", OfBytes(kKiB, 1))).ok());

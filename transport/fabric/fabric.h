@@ -192,7 +192,7 @@ class Endpoint {
   virtual void GiveBack(const RemoteRegion& region) {}
 
   // Returns true if destroying this endpoint now would lose nothing that it has
-  // sent. After false, input for Poll() announces that the answer has changed.
+  // sent. If false, the endpoint has input for Poll() once this becomes true.
   virtual bool IsDrained() { return true; }
 
   // Returns true if a call has found the endpoint dead, but OnBroken() is still

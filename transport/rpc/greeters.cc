@@ -44,8 +44,9 @@ void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
   greeters_[id] = greeter;
   shown_.Set(table_.size());
   greeter->Start();
-  // Drops the oldest connection if there are too many. The new connection is
-  // the youngest, and has left the table if its greeting is complete.
+  // Drops the oldest connection if there are too many. This is never the new
+  // connection, which is the youngest, and has left the table if its greeting
+  // is complete.
   if (table_.Excess().has_value()) (void)MakeRoom();
 }
 

@@ -1,4 +1,5 @@
-// Opens a client's socket, until both sides have sent a greeting.
+// The opening of a client's connection: from the name of the target until both
+// sides have sent their greetings.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_OPENING_H_
 #define PENSTOCK_TRANSPORT_RPC_OPENING_H_

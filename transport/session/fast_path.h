@@ -71,8 +71,8 @@ class FastPath {
   bool TakesDeviceMemory() const {
     return in_use_ && path_->TakesDeviceMemory();
   }
-  // Sends a few bytes over the lifeline with the next Flush(), if the path
-  // carries the session. Has no other effect on the peer.
+  // Wakes the peer: sends a few bytes over the lifeline with the next Flush().
+  // Does nothing if the lifeline carries the session.
   void RingLifeline() { rings_lifeline_ = in_use_; }
   // Describes the path that carries the session.
   PathDescription Describe() const;

@@ -267,8 +267,8 @@ TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
     memory.FailAfter(budget ? INT64_MAX : 0);
     uint64_t id = 20000;
     while (Push(table.get(), {id}).ok()) ++id;
-    // Computes the room. Rows have 4 KiB, and less than a quarter of a 2 MiB
-    // slab may be unused.
+    // Expects that rows, of 4 KiB each, fill the available bytes but for
+    // 1 MiB. Memory comes in slabs of 2 MiB, of which some is lost.
     const size_t room = budget ? options.budget_bytes : held;
     EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }

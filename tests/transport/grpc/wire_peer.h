@@ -51,7 +51,7 @@ class WirePeer {
   // Receives the next frame. Returns the frame as text: "goaway 4294967295",
   // "ping", "closed".
   std::string Next();
-  // Answers the last ping of Next().
+  // Answers the ping that Next() received last.
   void Pong() { Send(wire::FrameType::kPong, 0, 0, ping_); }
 
  private:

@@ -85,8 +85,8 @@ class BudgetTest : public RawPeerTest {
     Announce(1, 1);
     Run();
   }
-  // Makes the fake lifeline take as many bytes as it can. The peer reads none
-  // of them, so the rest waits.
+  // Fills the fake lifeline with bytes of the session, none of which the peer
+  // reads. The session keeps what it sends afterwards.
   void LetRawPeerReadNothing() {
     while (lifeline_.waiting(Side::kB) > 0) {
       lifeline_.Step(Side::kB);
