@@ -3,7 +3,9 @@
 Debian's packages hold all of them but four: gRPC's internal headers, which no
 package ships, TensorFlow, PyTorch, and CUDA's compiler. tools/setup takes the
 headers from gRPC's own Debian source package, and TensorFlow and PyTorch, if
-asked to, from PyPI. The compiler is used where it is installed.
+asked to, from PyPI. The compiler is used where it is installed. etcd's packages
+are unpacked, not installed: one would start a server, and the other one needs
+400 MB of Go's sources.
 """
 
 def _grpc_source_impl(ctx):
@@ -23,6 +25,43 @@ _grpc_source = repository_rule(
     implementation = _grpc_source_impl,
     attrs = {"build_file": attr.label(mandatory = True)},
     environ = ["PENSTOCK_GRPC_SOURCE", "XDG_CACHE_HOME", "HOME"],
+    local = True,
+)
+
+# etcd's .proto files, and its server for tests: from the packages that
+# tools/setup has unpacked, or that are installed.
+def _etcd_impl(ctx):
+    cache = ctx.os.environ.get("XDG_CACHE_HOME", "")
+    if not cache:
+        cache = ctx.os.environ.get("HOME", "/root") + "/.cache"
+    roots = [cache + "/penstock/etcd", ""]
+    found = []
+    for root in roots:
+        folder = root + "/usr/share/gocode/src/go.etcd.io"
+
+        # Releases have the files in different folders.
+        for name in ["etcdserverpb/rpc.proto", "mvccpb/kv.proto", "authpb/auth.proto"]:
+            listed = ctx.execute(["find", folder, "-path", "*/" + name])
+            if listed.return_code == 0 and listed.stdout.strip():
+                found.append(listed.stdout.splitlines()[0])
+        if len(found) == 3:
+            break
+        found = []
+    if not found:
+        fail("etcd's .proto files are neither in %s/penstock/etcd nor in " % cache +
+             "/usr/share/gocode: run tools/setup, or install " +
+             "golang-etcd-server-dev")
+    for path in found:
+        ctx.symlink(path, path.rpartition("/")[2])
+    programs = [root + "/usr/bin/etcd" for root in roots]
+    programs = [program for program in programs if ctx.path(program).exists]
+    ctx.file("defs.bzl", "ETCD_PROGRAM = %r\n" % (programs + [""])[0])
+    ctx.symlink(ctx.attr.build_file, "BUILD")
+
+_etcd = repository_rule(
+    implementation = _etcd_impl,
+    attrs = {"build_file": attr.label(mandatory = True)},
+    environ = ["XDG_CACHE_HOME", "HOME"],
     local = True,
 )
 
@@ -236,6 +275,10 @@ def penstock_repositories():
     _grpc_source(
         name = "grpc_internal",
         build_file = "//third_party/grpc_internal:grpc_internal.BUILD",
+    )
+    _etcd(
+        name = "etcd",
+        build_file = "//third_party/etcd:etcd.BUILD",
     )
     _system(
         name = "system",
