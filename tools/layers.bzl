@@ -303,6 +303,8 @@ LAYERS = {
     ],
     # Permissions at a server.
     "ps/access": ["transport/base"],
+    # A client of etcd. Knows nothing of parameter servers.
+    "ps/etcd": ["transport/base", "tensor_service"],
     "ps/wire": ["tensor_service", "ps/placement", "ps/model"],
     "ps/server": [
         "transport/base",

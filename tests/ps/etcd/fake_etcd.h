@@ -1,0 +1,72 @@
+// An etcd in this process, which fails and lies as the test says.
+
+#ifndef PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
+#define PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/server.h"
+#include "ps/etcd/client.h"
+#include "tests/ps/etcd/etcd_state.h"
+
+namespace penstock::ps::etcd {
+
+// One endpoint. Answers ranges of a key or a prefix, transactions that compare
+// for equality, leases that end when the test says so, and watches of the
+// history. Thread-safe.
+class FakeEtcd {
+ public:
+  // Serves a state of its own, or that of another endpoint of the same etcd.
+  explicit FakeEtcd(FakeEtcd* other = nullptr);
+  ~FakeEtcd();
+
+  std::string address() const;
+  // Returns options for a client of this endpoint that gives up soon.
+  Client::Options ClientOptions() const;
+
+  // Makes all calls fail with UNAVAILABLE, and ends all streams.
+  void SetAway(bool is_away);
+  // Makes the next transaction take effect, and fail with UNAVAILABLE.
+  void LoseNextAnswer();
+  // Answers each header with another cluster id or revision; 0: the right one.
+  void LieOfCluster(uint64_t cluster_id);
+  void LieOfRevision(int64_t revision);
+  // Requires a user. ForgetTokens() makes all tokens invalid.
+  void RequireUser(const std::string& name, const std::string& password);
+  void ForgetTokens();
+
+  EtcdState Save() const;
+  void Restore(const EtcdState& state);
+  void Put(const std::string& key, const std::string& value);
+  void Delete(const std::string& key);
+  // Ends all leases, and deletes their keys.
+  void ExpireLeases();
+  // Forgets the history, and ends all streams.
+  void CompactAndEndStreams();
+  void EndStreams();
+  // Returns how many reads have come, other than those in transactions.
+  int reads() const;
+  // Blocks until `count` watches were created, in all.
+  void AwaitWatches(int count) const;
+
+ private:
+  class Services;
+  // The state of an etcd, which its endpoints share.
+  struct Shared {
+    mutable absl::Mutex mu;
+    EtcdState state ABSL_GUARDED_BY(mu);
+  };
+
+  const std::shared_ptr<Shared> shared_;
+  std::unique_ptr<Services> services_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace penstock::ps::etcd
+
+#endif  // PENSTOCK_TESTS_PS_ETCD_FAKE_ETCD_H_
