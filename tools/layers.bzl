@@ -305,6 +305,8 @@ LAYERS = {
     "ps/access": ["transport/base"],
     # A client of etcd. Knows nothing of parameter servers.
     "ps/etcd": ["transport/base", "tensor_service"],
+    # The members of a training, and what they agree on, in etcd.
+    "ps/membership": ["transport/base", "ps/access", "ps/etcd"],
     "ps/wire": ["tensor_service", "ps/placement", "ps/model"],
     "ps/server": [
         "transport/base",

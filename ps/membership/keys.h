@@ -1,0 +1,46 @@
+// The names of a training's keys in etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_KEYS_H_
+#define PENSTOCK_PS_MEMBERSHIP_KEYS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::ps::membership {
+
+// All keys of a training begin with its prefix and a slash. The first group
+// ends with its owner's lease; the second one stays.
+//
+//   servers/NAME   Server      a server that listens
+//   workers/RANK   Worker      a worker; rank 0 is the chief
+//
+//   identity       16 bytes    drawn at random by whoever comes first
+//   model          any bytes   as the chief has chosen it
+//   view           View        the newest one
+//   cut            Cut         the newest good checkpoint
+constexpr char kServers[] = "servers/";
+constexpr char kWorkers[] = "workers/";
+constexpr char kIdentity[] = "identity";
+constexpr char kModel[] = "model";
+constexpr char kView[] = "view";
+constexpr char kCut[] = "cut";
+
+constexpr char kDefaultPrefix[] = "penstock";
+constexpr size_t kMaxNameBytes = 253;  // a host's name
+
+std::string ServerKey(absl::string_view name);
+std::string WorkerKey(uint32_t rank);
+
+// Returns INVALID_ARGUMENT if `name` is not the name of a server: empty, too
+// long, or with other characters than letters, digits and "-_.:[]".
+absl::Status CheckServerName(absl::string_view name);
+// The same for a prefix, which may also have slashes, but neither first nor
+// last.
+absl::Status CheckPrefix(absl::string_view prefix);
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_KEYS_H_

@@ -1,0 +1,55 @@
+// The servers and workers that are registered in etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_MEMBERS_H_
+#define PENSTOCK_PS_MEMBERSHIP_MEMBERS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/etcd/copy.h"
+#include "ps/membership/membership.pb.h"
+#include "ps/membership/registration.h"
+#include "ps/membership/registry.h"
+
+namespace penstock::ps::membership {
+
+// Limits `servers` of a message from etcd.
+constexpr uint32_t kMaxServers = 4096;
+
+// Return what Registration::Register() needs for a member. Return
+// INVALID_ARGUMENT for a wrong name, address or number.
+absl::StatusOr<Registration::Options> ServerOptions(Registry* registry,
+                                                    const v1::Server& server);
+Registration::Options WorkerOptions(Registry* registry,
+                                    const v1::Worker& worker);
+
+// Returns true if `a` comes before `b` in the order of servers. Numbers in
+// names count as numbers: ps-2 comes before ps-10. All processes use this
+// order, which decides which server has which part of a table.
+bool IsBefore(absl::string_view a, absl::string_view b);
+
+// Returns the servers in order, or nothing if some are still missing. Returns
+// FAILED_PRECONDITION, which names two servers, if they disagree on how many
+// there are, if there are more, or if two have one address.
+absl::StatusOr<absl::optional<std::vector<v1::Server>>> CompleteServers(
+    const etcd::Values& values, const std::string& prefix);
+
+// Waits until all servers are registered, and returns them in order. Calls
+// `interrupted`, unless it is empty, about every 100 ms, and returns CANCELLED
+// once it returns true. Errors name the remedy:
+//
+//   DEADLINE_EXCEEDED    servers are missing
+//   FAILED_PRECONDITION  CompleteServers()'s error, until the timeout
+//   others               Registry's, if etcd is away until the timeout
+absl::StatusOr<std::vector<v1::Server>> AwaitServers(
+    Registry* registry, absl::Duration timeout,
+    const std::function<bool()>& interrupted = nullptr);
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_MEMBERS_H_

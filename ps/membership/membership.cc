@@ -1,0 +1,105 @@
+#include "ps/membership/membership.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/membership/members.h"
+#include "ps/membership/target.h"
+
+namespace penstock::ps::membership {
+namespace {
+
+uint64_t RandomIncarnation() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
+
+std::string HostName() {
+  char host[HOST_NAME_MAX + 1] = {};
+  gethostname(host, sizeof(host) - 1);
+  return host;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Membership>> Membership::Open(
+    absl::string_view target) {
+  const auto parsed = ParseTarget(target);
+  if (!parsed.ok()) return parsed.status();
+  auto options = ClientOptions(parsed->endpoints);
+  if (!options.ok()) return options.status();
+  std::unique_ptr<Membership> membership(new Membership(*std::move(options)));
+  auto registry = Registry::Open(&membership->client_, parsed->prefix);
+  if (!registry.ok()) return registry.status();
+  membership->registry_ = *std::move(registry);
+  return membership;
+}
+
+absl::Status Membership::Register(Registration::Options options,
+                                  std::function<void(const std::string&)> log) {
+  if (registration_ != nullptr) {
+    return absl::FailedPreconditionError("this process has registered already");
+  }
+  options.log = std::move(log);
+  auto registered = Registration::Register(std::move(options));
+  if (!registered.ok()) return registered.status();
+  registration_ = *std::move(registered);
+  return absl::OkStatus();
+}
+
+absl::Status Membership::RegisterServer(
+    const std::string& name, const std::string& address, uint32_t servers,
+    std::function<void(const std::string&)> log) {
+  v1::Server server;
+  server.set_name(name);
+  server.set_address(address);
+  server.set_incarnation(RandomIncarnation());
+  server.set_servers(servers);
+  auto options = ServerOptions(registry_.get(), server);
+  if (!options.ok()) return options.status();
+  return Register(*std::move(options), std::move(log));
+}
+
+absl::Status Membership::RegisterWorker(
+    uint32_t rank, std::function<void(const std::string&)> log) {
+  v1::Worker worker;
+  worker.set_rank(rank);
+  worker.set_incarnation(RandomIncarnation());
+  worker.set_host(HostName());
+  return Register(WorkerOptions(registry_.get(), worker), std::move(log));
+}
+
+absl::StatusOr<std::vector<std::string>> Membership::AwaitServers(
+    absl::Duration timeout, const std::function<bool()>& interrupted) {
+  const auto servers =
+      membership::AwaitServers(registry_.get(), timeout, interrupted);
+  if (!servers.ok()) return servers.status();
+  std::vector<std::string> addresses;
+  for (const v1::Server& server : *servers) {
+    addresses.push_back(server.address());
+  }
+  return addresses;
+}
+
+absl::StatusOr<std::vector<std::string>> FindServers(
+    const std::vector<std::string>& names, absl::Duration timeout,
+    const std::function<bool()>& interrupted) {
+  bool has_target = false;
+  for (const std::string& name : names) has_target |= IsTarget(name);
+  if (!has_target) return names;
+  if (names.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "name either servers or one ", kScheme,
+        "HOST:2379/PREFIX; several endpoints of etcd stand in one target, with "
+        "commas"));
+  }
+  const auto membership = Membership::Open(names.front());
+  if (!membership.ok()) return membership.status();
+  return (*membership)->AwaitServers(timeout, interrupted);
+}
+
+}  // namespace penstock::ps::membership

@@ -1,0 +1,68 @@
+// One process's part in a training whose members find each other by etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_MEMBERSHIP_H_
+#define PENSTOCK_PS_MEMBERSHIP_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ps/etcd/client.h"
+#include "ps/membership/registration.h"
+#include "ps/membership/registry.h"
+
+namespace penstock::ps::membership {
+
+// The client, the registry, and the registration of this process. Each process
+// registers once at most. Not thread-safe.
+class Membership {
+ public:
+  // Connects to the etcd and the training of `target`: see target.h. Returns
+  // the errors of ParseTarget(), ClientOptions() and Registry::Open().
+  static absl::StatusOr<std::unique_ptr<Membership>> Open(
+      absl::string_view target);
+
+  // Registers a server or a worker until the destructor, or fails as
+  // Registration::Register() does. `log` gets a line when etcd is away or is
+  // back.
+  absl::Status RegisterServer(const std::string& name,
+                              const std::string& address, uint32_t servers,
+                              std::function<void(const std::string&)> log);
+  absl::Status RegisterWorker(uint32_t rank,
+                              std::function<void(const std::string&)> log);
+
+  // Waits for all servers. Returns their addresses in order. Returns the errors
+  // of AwaitServers() in members.h.
+  absl::StatusOr<std::vector<std::string>> AwaitServers(
+      absl::Duration timeout, const std::function<bool()>& interrupted);
+
+  Registry* registry() { return registry_.get(); }
+  // Null before the process has registered.
+  const Registration* registration() const { return registration_.get(); }
+
+ private:
+  explicit Membership(etcd::Client::Options options)
+      : client_(std::move(options)) {}
+  absl::Status Register(Registration::Options options,
+                        std::function<void(const std::string&)> log);
+
+  etcd::Client client_;
+  std::unique_ptr<Registry> registry_;
+  std::unique_ptr<Registration> registration_;
+};
+
+// Returns the addresses of a training's servers: `names` itself, unless it is
+// one target (target.h). Then waits until all servers are registered in etcd.
+absl::StatusOr<std::vector<std::string>> FindServers(
+    const std::vector<std::string>& names, absl::Duration timeout,
+    const std::function<bool()>& interrupted = nullptr);
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_MEMBERSHIP_H_

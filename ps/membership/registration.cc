@@ -1,0 +1,161 @@
+#include "ps/membership/registration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps::membership {
+namespace {
+
+// A lease survives two lost renewals.
+constexpr int kRenewalsPerLease = 3;
+constexpr absl::Duration kGoodByeTimeout = absl::Seconds(1);
+constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
+
+}  // namespace
+
+absl::Status Registration::WriteKey(const Options& options, int64_t lease,
+                                    etcd::Cancel* cancel) {
+  auto written =
+      options.registry->Write(options.key, options.value,
+                              /*revision=*/0, lease, absl::nullopt, cancel);
+  if (!written.ok()) return written.status();
+  const auto& found = written->found;
+  if (found && found->bytes == options.value && found->lease != lease) {
+    // This process's own key, with the lease of before.
+    const int64_t revision = found->revision;
+    written = options.registry->Write(options.key, options.value, revision,
+                                      lease, absl::nullopt, cancel);
+    if (!written.ok()) return written.status();
+  }
+  if (written->is_done) return absl::OkStatus();
+  if (found && found->bytes == options.value && found->lease == lease) {
+    return absl::OkStatus();  // the answer to the first write was lost
+  }
+  return absl::AlreadyExistsError(absl::StrCat(
+      options.name, " is taken, by ",
+      found ? options.describe(found->bytes) : "another process",
+      ": names must be unique. If that process was killed, its name is free "
+      "once its lease has ended"));
+}
+
+absl::StatusOr<Registration::Claim> Registration::ClaimKey(
+    const Options& options, etcd::Cancel* cancel) {
+  etcd::Client* const client = options.registry->client();
+  const absl::Time asked = base::SteadyNow();
+  const auto lease =
+      client->GrantLease(options.time_to_live, Registry::kTimeout, cancel);
+  if (!lease.ok()) return lease.status();
+  absl::Status status = WriteKey(options, *lease, cancel);
+  if (!status.ok()) {
+    client->RevokeLease(*lease, kGoodByeTimeout, cancel).IgnoreError();
+    return status;
+  }
+  return Claim{*lease, asked + options.time_to_live};
+}
+
+absl::StatusOr<std::unique_ptr<Registration>> Registration::Register(
+    Options options) {
+  const absl::Time limit = base::SteadyNow() + options.patience;
+  etcd::Cancel wait;
+  while (true) {
+    const auto claim = ClaimKey(options, /*cancel=*/nullptr);
+    if (claim.ok()) {
+      return std::unique_ptr<Registration>(
+          new Registration(std::move(options), *claim));
+    }
+    const bool is_taken = absl::IsAlreadyExists(claim.status());
+    if (!is_taken || base::SteadyNow() >= limit) return claim.status();
+    wait.WaitUntil(base::SteadyNow() + kTryEvery);
+  }
+}
+
+Registration::Registration(Options options, const Claim& claim)
+    : options_(std::move(options)),
+      claim_(claim),
+      thread_([this] { ThreadLoop(); }) {}
+
+Registration::~Registration() {
+  cancel_.Now();
+  thread_.join();
+  int64_t lease;
+  {
+    absl::MutexLock lock(&mu_);
+    lease = claim_.lease;
+  }
+  options_.registry->client()
+      ->RevokeLease(lease, kGoodByeTimeout)
+      .IgnoreError();
+}
+
+absl::Status Registration::status() const {
+  absl::MutexLock lock(&mu_);
+  return status_;
+}
+
+Registry::Guard Registration::guard() const {
+  absl::MutexLock lock(&mu_);
+  return {options_.key, claim_.lease};
+}
+
+absl::Time Registration::valid_until() const {
+  absl::MutexLock lock(&mu_);
+  return claim_.until;
+}
+
+void Registration::SetClaim(const Claim& claim) {
+  absl::MutexLock lock(&mu_);
+  claim_ = claim;
+}
+
+void Registration::SetStatus(const absl::Status& status) {
+  {
+    absl::MutexLock lock(&mu_);
+    const bool is_same = status_.code() == status.code();
+    status_ = status;
+    if (is_same) return;
+  }
+  if (!options_.log) return;
+  options_.log(status.ok()
+                   ? absl::StrCat("etcd: ", options_.name, " is registered")
+                   : absl::StrCat("etcd: ", options_.name,
+                                  " goes on as it is: ", status.message()));
+}
+
+void Registration::ThreadLoop() {
+  const absl::Duration pause = options_.time_to_live / kRenewalsPerLease;
+  while (cancel_.WaitUntil(base::SteadyNow() + pause)) {
+    const absl::Status status = Renew();
+    if (cancel_.is_cancelled()) return;
+    SetStatus(status);
+  }
+}
+
+absl::Status Registration::Renew() {
+  const int64_t lease = guard().lease;
+  const absl::Time asked = base::SteadyNow();
+  const auto kept = options_.registry->client()->KeepLeaseAlive(
+      lease, std::min(Registry::kTimeout, options_.time_to_live), &cancel_);
+  if (!kept.ok() && !absl::IsNotFound(kept.status())) return kept.status();
+  if (kept.ok()) {
+    SetClaim({lease, asked + *kept});
+    // A lease says nothing about the key, which others may delete.
+    const auto value = options_.registry->Read(options_.key, &cancel_);
+    if (!value.ok()) return value.status();
+    if (value->has_value() && (*value)->lease == lease) {
+      return absl::OkStatus();
+    }
+    absl::Status status = WriteKey(options_, lease, &cancel_);
+    if (!status.ok()) SetClaim({lease, absl::InfinitePast()});
+    return status;
+  }
+  SetClaim({lease, absl::InfinitePast()});
+  const auto claim = ClaimKey(options_, &cancel_);
+  if (!claim.ok()) return claim.status();
+  SetClaim(*claim);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::ps::membership

@@ -1,0 +1,98 @@
+// Keeps a member's key in etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_REGISTRATION_H_
+#define PENSTOCK_PS_MEMBERSHIP_REGISTRATION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ps/etcd/cancel.h"
+#include "ps/membership/registry.h"
+
+namespace penstock::ps::membership {
+
+// A key with a lease: the name of a server or a worker, which no other process
+// may have. A thread keeps the lease alive.
+//
+// | Event                          | What happens                             |
+// |--------------------------------|------------------------------------------|
+// | etcd is away                   | nothing; status() says so                |
+// | the lease has ended meanwhile  | the key is claimed anew                  |
+// | the key was deleted            | the key is claimed anew                  |
+// | another process has the key    | status() is ALREADY_EXISTS; claims the   |
+// |                                | key once it is free                      |
+// | etcd is not the one of before  | status() is DATA_LOSS; claims nothing    |
+//
+// None of these ends the member: who has lost its key decides what to do.
+class Registration {
+ public:
+  struct Options {
+    Registry* registry = nullptr;  // must outlive the registration
+    std::string key;
+    // Must differ from process to process: it has the incarnation.
+    std::string value;
+    std::string name;  // for messages: "server ps0"
+    // Returns who a value belongs to, for messages: "the one at ps0:7000".
+    std::function<std::string(const std::string& value)> describe;
+    absl::Duration time_to_live = absl::Seconds(10);
+    // Limits the wait for a former owner of the key, which may be a process
+    // that was killed. Longer than its lease.
+    absl::Duration patience = absl::Seconds(15);
+    // Gets a line when the state changes. May be empty.
+    std::function<void(const std::string& line)> log;
+  };
+
+  // Claims the key, and keeps it until the destructor. Blocks until the key is
+  // claimed. Returns ALREADY_EXISTS, which names the owner, if another process
+  // keeps the key.
+  static absl::StatusOr<std::unique_ptr<Registration>> Register(
+      Options options);
+  // Deletes the key, if etcd answers within a second.
+  ~Registration();
+
+  // Returns OK if the key was this process's when etcd last answered.
+  absl::Status status() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns a condition for writes that only the owner of the key may make.
+  Registry::Guard guard() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the time, by base::SteadyNow(), until which etcd keeps the key even
+  // if this process does nothing more.
+  absl::Time valid_until() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // A lease, and how long it lasts.
+  struct Claim {
+    int64_t lease = 0;
+    absl::Time until;
+  };
+
+  Registration(Options options, const Claim& claim);
+  static absl::StatusOr<Claim> ClaimKey(const Options& options,
+                                        etcd::Cancel* cancel);
+  // Writes the key with a lease. Returns ALREADY_EXISTS, with the owner.
+  static absl::Status WriteKey(const Options& options, int64_t lease,
+                               etcd::Cancel* cancel);
+  void ThreadLoop();
+  // Keeps the lease alive, or claims the key anew.
+  absl::Status Renew();
+  void SetStatus(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetClaim(const Claim& claim) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Options options_;
+  etcd::Cancel cancel_;
+  mutable absl::Mutex mu_;
+  Claim claim_ ABSL_GUARDED_BY(mu_);
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;  // starts last
+};
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_REGISTRATION_H_

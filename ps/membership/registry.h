@@ -1,0 +1,83 @@
+// Reads and writes the keys of one training in etcd.
+
+#ifndef PENSTOCK_PS_MEMBERSHIP_REGISTRY_H_
+#define PENSTOCK_PS_MEMBERSHIP_REGISTRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/etcd/cancel.h"
+#include "ps/etcd/client.h"
+
+namespace penstock::ps::membership {
+
+// The keys of one training. Each call checks, in the same transaction, that the
+// training's identity is the one that Open() found. An etcd that was wiped, or
+// restored from a backup of before, has none or another one: such calls change
+// nothing and return DATA_LOSS, with the remedy.
+//
+// All errors of etcd::Client pass through. Blocking and thread-safe.
+class Registry {
+ public:
+  // Limits a call. An endpoint that is away takes a part of it.
+  static constexpr absl::Duration kTimeout = absl::Seconds(5);
+
+  // Reads the identity under `prefix`, or makes one. `client` must outlive the
+  // registry.
+  static absl::StatusOr<std::unique_ptr<Registry>> Open(
+      etcd::Client* client, const std::string& prefix,
+      absl::Duration timeout = kTimeout, etcd::Cancel* cancel = nullptr);
+
+  // A value with its place in etcd's history.
+  struct Value {
+    std::string bytes;
+    int64_t revision = 0;  // of the last write
+    int64_t lease = 0;     // 0: none
+  };
+  // Returns the value of a key of ps/membership/keys.h, if the key is there.
+  absl::StatusOr<absl::optional<Value>> Read(const std::string& key,
+                                             etcd::Cancel* cancel = nullptr);
+
+  // A condition of a write: the key, and the lease that the key has.
+  struct Guard {
+    std::string key;
+    int64_t lease = 0;
+  };
+  struct Written {
+    bool is_done = false;
+    absl::optional<Value> found;  // the present value, unless done
+  };
+  // Writes a key if `revision` is that of its last write; 0 means that the key
+  // must be absent. With `guard`, the guard's key must also still have the
+  // guard's lease; otherwise returns ABORTED.
+  //
+  // The write may be sent twice if its answer was lost. Then `found` is this
+  // very write: compare it with `bytes`.
+  absl::StatusOr<Written> Write(
+      const std::string& key, const std::string& bytes, int64_t revision,
+      int64_t lease = 0, const absl::optional<Guard>& guard = absl::nullopt,
+      etcd::Cancel* cancel = nullptr);
+
+  etcd::Client* client() const { return client_; }
+  // Returns the prefix with its slash.
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  Registry(etcd::Client* client, std::string prefix, std::string identity);
+  // Returns DATA_LOSS, since a transaction found another identity.
+  absl::Status IdentityLost() const;
+
+  etcd::Client* const client_;
+  const std::string prefix_;
+  const std::string identity_;
+};
+
+}  // namespace penstock::ps::membership
+
+#endif  // PENSTOCK_PS_MEMBERSHIP_REGISTRY_H_

@@ -1,0 +1,294 @@
+// Tests registrations and agreements against an etcd that fails and lies.
+
+#include "ps/membership/registration.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "ps/membership/agreements.h"
+#include "ps/membership/keys.h"
+#include "ps/membership/members.h"
+#include "tests/ps/etcd/fake_etcd.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps::membership {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string Text(const absl::Status& status) { return status.ToString(); }
+
+class MembershipTest : public testing::Test {
+ protected:
+  MembershipTest() : client_(etcd_.ClientOptions()) {
+    registry_ = *Registry::Open(&client_, "t");
+  }
+
+  // Returns options with a lease so short that it is renewed every 100 ms.
+  Registration::Options Server(const std::string& name, uint64_t incarnation) {
+    v1::Server server;
+    server.set_name(name);
+    server.set_address("host:" + std::to_string(incarnation));
+    server.set_incarnation(incarnation);
+    server.set_servers(1);
+    Registration::Options options = *ServerOptions(registry_.get(), server);
+    options.time_to_live = absl::Milliseconds(300);
+    options.patience = absl::ZeroDuration();
+    options.log = [this](const std::string& line) {
+      absl::MutexLock lock(&mu_);
+      lines_.push_back(line);
+    };
+    return options;
+  }
+
+  static std::unique_ptr<Registration> Registered(
+      Registration::Options options) {
+    auto registration = Registration::Register(std::move(options));
+    EXPECT_TRUE(registration.ok()) << registration.status();
+    return registration.ok() ? *std::move(registration) : nullptr;
+  }
+
+  // Blocks until `is_true`, by the thread of a registration.
+  bool Eventually(const std::function<bool()>& is_true) {
+    etcd::Cancel pause;
+    const absl::Time limit = base::SteadyNow() + absl::Seconds(20);
+    while (!is_true() && base::SteadyNow() < limit) {
+      pause.WaitUntil(base::SteadyNow() + absl::Milliseconds(20));
+    }
+    return is_true();
+  }
+
+  bool HasKey(const std::string& key) {
+    return etcd_.Save().values.count("t/" + key) == 1;
+  }
+
+  etcd::FakeEtcd etcd_;
+  etcd::Client client_;
+  std::unique_ptr<Registry> registry_;
+  absl::Mutex mu_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
+};
+
+TEST_F(MembershipTest, AKeyLivesAsLongAsItsRegistration) {
+  auto registration = Registered(Server("a", 1));
+  EXPECT_TRUE(HasKey("servers/a"));
+  EXPECT_GT(registration->valid_until(), base::SteadyNow());
+  registration.reset();
+  EXPECT_FALSE(HasKey("servers/a"));
+  EXPECT_TRUE(etcd_.Save().leases.empty());
+}
+
+TEST_F(MembershipTest, TheSecondServerOfANameIsRefused) {
+  const auto first = Registered(Server("a", 1));
+  const absl::Status second = Registration::Register(Server("a", 2)).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
+  EXPECT_THAT(Text(second), AllOf(HasSubstr("server a is taken"),
+                                  HasSubstr("the server at host:1")));
+  EXPECT_EQ(etcd_.Save().leases.size(), 1u);
+}
+
+TEST_F(MembershipTest, AChiefInTwoPlacesIsRefused) {
+  v1::Worker chief;
+  chief.set_incarnation(1);
+  chief.set_host("first-host");
+  const auto first = Registered(WorkerOptions(registry_.get(), chief));
+  chief.set_incarnation(2);
+  Registration::Options options = WorkerOptions(registry_.get(), chief);
+  options.patience = absl::ZeroDuration();
+  const absl::Status second = Registration::Register(options).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
+  EXPECT_THAT(Text(second), AllOf(HasSubstr("worker 0 (the chief) is taken"),
+                                  HasSubstr("first-host")));
+}
+
+TEST_F(MembershipTest, TheNameOfADeadServerIsWaitedFor) {
+  // A server that was killed leaves its key, until its lease ends.
+  v1::Server dead;
+  dead.set_name("a");
+  const auto lease = client_.GrantLease(absl::Seconds(10), absl::Seconds(5));
+  ASSERT_TRUE(registry_->Write("servers/a", dead.SerializeAsString(), 0, *lease)
+                  ->is_done);
+  Registration::Options options = Server("a", 2);
+  options.patience = absl::Seconds(20);
+  std::thread end([this, leases = etcd_.Save().leases.size()] {
+    // The other process has asked for its own lease by then.
+    EXPECT_TRUE(Eventually([&] { return etcd_.Save().last_lease > 1; }));
+    EXPECT_EQ(leases, 1u);
+    etcd_.ExpireLeases();
+  });
+  EXPECT_NE(Registered(options), nullptr);
+  end.join();
+}
+
+TEST_F(MembershipTest, ALostAnswerRegistersOnce) {
+  etcd_.LoseNextAnswer();
+  const auto registration = Registered(Server("a", 1));
+  EXPECT_TRUE(HasKey("servers/a"));
+}
+
+TEST_F(MembershipTest, AnExpiredLeaseIsReplaced) {
+  const auto registration = Registered(Server("a", 1));
+  const int64_t lease = registration->guard().lease;
+  etcd_.ExpireLeases();
+  EXPECT_TRUE(Eventually([&] { return HasKey("servers/a"); }));
+  EXPECT_TRUE(Eventually([&] { return registration->guard().lease != lease; }));
+}
+
+TEST_F(MembershipTest, ADeletedKeyIsWrittenAnew) {
+  const auto registration = Registered(Server("a", 1));
+  etcd_.Delete("t/servers/a");
+  EXPECT_TRUE(Eventually([&] { return HasKey("servers/a"); }));
+}
+
+TEST_F(MembershipTest, AServerGoesOnWhileEtcdIsAway) {
+  const auto registration = Registered(Server("a", 1));
+  etcd_.SetAway(true);
+  EXPECT_TRUE(
+      Eventually([&] { return absl::IsUnavailable(registration->status()); }));
+  EXPECT_TRUE(Eventually(
+      [&] { return registration->valid_until() < base::SteadyNow(); }));
+  etcd_.ExpireLeases();
+  etcd_.SetAway(false);
+  EXPECT_TRUE(Eventually([&] { return registration->status().ok(); }));
+  EXPECT_TRUE(HasKey("servers/a"));
+  absl::MutexLock lock(&mu_);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_THAT(lines_[0], HasSubstr("server a goes on as it is"));
+  EXPECT_THAT(lines_[1], HasSubstr("server a is registered"));
+}
+
+TEST_F(MembershipTest, WhoseNameWasTakenMeanwhileSaysSo) {
+  const auto registration = Registered(Server("a", 1));
+  etcd_.SetAway(true);
+  ASSERT_TRUE(
+      Eventually([&] { return absl::IsUnavailable(registration->status()); }));
+  etcd_.ExpireLeases();
+  v1::Server other;
+  other.set_name("a");
+  other.set_address("other:1");
+  etcd_.Put("t/servers/a", other.SerializeAsString());
+  etcd_.SetAway(false);
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::IsAlreadyExists(registration->status()); }));
+  EXPECT_THAT(Text(registration->status()), HasSubstr("other:1"));
+  EXPECT_EQ(registration->valid_until(), absl::InfinitePast());
+}
+
+TEST_F(MembershipTest, AWipedEtcdGetsNoRegistration) {
+  const auto registration = Registered(Server("a", 1));
+  // Also one whose revisions have overtaken the former ones.
+  etcd::EtcdState empty;
+  empty.revision = 1000;
+  etcd_.Restore(empty);
+  EXPECT_TRUE(
+      Eventually([&] { return absl::IsDataLoss(registration->status()); }));
+  EXPECT_THAT(Text(registration->status()), HasSubstr("t/identity"));
+  EXPECT_FALSE(HasKey("servers/a"));
+}
+
+TEST_F(MembershipTest, ARestoredEtcdIsRefusedByItsRevision) {
+  const etcd::EtcdState backup = etcd_.Save();
+  ASSERT_TRUE(AgreeOnModel(registry_.get(), "m").ok());
+  etcd_.Restore(backup);
+  const absl::Status status = AgreeOnModel(registry_.get(), "m");
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+}
+
+TEST_F(MembershipTest, OneModelIsChosenOnce) {
+  EXPECT_FALSE(ReadModel(registry_.get())->has_value());
+  ASSERT_TRUE(AgreeOnModel(registry_.get(), "m").ok());
+  EXPECT_TRUE(AgreeOnModel(registry_.get(), "m").ok());
+  const absl::Status other = AgreeOnModel(registry_.get(), "n");
+  EXPECT_TRUE(absl::IsFailedPrecondition(other)) << other;
+  EXPECT_EQ(**ReadModel(registry_.get()), "m");
+}
+
+TEST_F(MembershipTest, ViewsGoForwardOneByOne) {
+  v1::View view;
+  view.set_number(1);
+  view.set_decision("a");
+  ASSERT_TRUE(AdvanceView(registry_.get(), view).ok());
+  EXPECT_TRUE(AdvanceView(registry_.get(), view).ok());  // a repetition
+  view.set_decision("b");
+  EXPECT_TRUE(absl::IsAborted(AdvanceView(registry_.get(), view)));
+  view.set_number(3);
+  EXPECT_TRUE(absl::IsFailedPrecondition(AdvanceView(registry_.get(), view)));
+  view.set_number(2);
+  etcd_.LoseNextAnswer();  // of the read
+  EXPECT_TRUE(AdvanceView(registry_.get(), view).ok());
+  view.set_number(1);
+  EXPECT_TRUE(absl::IsAborted(AdvanceView(registry_.get(), view)));
+  EXPECT_EQ((**ReadView(registry_.get())).decision(), "b");
+}
+
+TEST_F(MembershipTest, WhoHasLostItsLeaseMakesNoView) {
+  const auto lease = client_.GrantLease(absl::Seconds(10), absl::Seconds(5));
+  ASSERT_TRUE(registry_->Write("servers/a", "x", 0, *lease)->is_done);
+  const Registry::Guard guard = {"servers/a", *lease};
+  v1::View view;
+  view.set_number(1);
+  ASSERT_TRUE(AdvanceView(registry_.get(), view, guard).ok());
+  etcd_.ExpireLeases();
+  view.set_number(2);
+  EXPECT_TRUE(absl::IsAborted(AdvanceView(registry_.get(), view, guard)));
+  EXPECT_EQ((**ReadView(registry_.get())).number(), 1u);
+}
+
+TEST_F(MembershipTest, CutsGoForwardWithinARun) {
+  v1::Cut cut;
+  cut.set_run(1);
+  cut.set_step(100);
+  ASSERT_TRUE(RecordCut(registry_.get(), cut).ok());
+  EXPECT_TRUE(RecordCut(registry_.get(), cut).ok());
+  cut.set_step(99);
+  EXPECT_TRUE(absl::IsFailedPrecondition(RecordCut(registry_.get(), cut)));
+  cut.set_run(2);
+  EXPECT_TRUE(RecordCut(registry_.get(), cut).ok());
+  EXPECT_EQ((**ReadCut(registry_.get())).step(), 99u);
+}
+
+TEST_F(MembershipTest, ForeignValuesAreRefused) {
+  etcd_.Put("t/view", "\xff\xff");
+  EXPECT_TRUE(absl::IsDataLoss(ReadView(registry_.get()).status()));
+}
+
+TEST_F(MembershipTest, ServersAreWaitedForAndNamedIfTheyAreMissing) {
+  v1::Server server;
+  server.set_name("a");
+  server.set_address("a:1");
+  server.set_servers(2);
+  etcd_.Put("t/servers/a", server.SerializeAsString());
+  const absl::Status missing =
+      AwaitServers(registry_.get(), absl::Milliseconds(200)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(missing)) << missing;
+  EXPECT_THAT(Text(missing),
+              AllOf(HasSubstr("1 of 2 servers"), HasSubstr("a (a:1)")));
+  std::thread late([this, server]() mutable {
+    server.set_name("b");
+    server.set_address("b:1");
+    etcd_.Put("t/servers/b", server.SerializeAsString());
+  });
+  const auto servers = AwaitServers(registry_.get(), absl::Seconds(20));
+  late.join();
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  EXPECT_EQ(servers->size(), 2u);
+}
+
+TEST_F(MembershipTest, AWaitForServersCanBeInterrupted) {
+  EXPECT_TRUE(absl::IsCancelled(
+      AwaitServers(registry_.get(), absl::InfiniteDuration(), [] {
+        return true;
+      }).status()));
+}
+
+}  // namespace
+}  // namespace penstock::ps::membership
