@@ -10,6 +10,10 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "tests/ps/chaos/cluster.h"
+#include "tests/ps/chaos/limit.h"
 #include "tests/ps/chaos/scene.h"
 #include "tests/ps/chaos/trainer.h"
 #include "tests/ps/seeds.h"
@@ -18,6 +22,11 @@ namespace penstock::ps {
 namespace {
 
 constexpr char kTrainerFlag[] = "--trainer";
+
+// Limits the time of a scene, which takes a few seconds. Below the 300 seconds
+// after which Bazel stops this test without a word.
+constexpr absl::Duration kMostTime = absl::Seconds(240);
+
 TEST(ChaosProcessTest, ProcessesForgetAndRepeatNothing) {
   Seeds& seeds = ChosenSeeds();
   size_t acknowledged = 0;
@@ -27,11 +36,13 @@ TEST(ChaosProcessTest, ProcessesForgetAndRepeatNothing) {
     ASSERT_NE(mkdtemp(&folder[0]), nullptr);
     {
       Scene scene(seed, folder);
+      const auto report = [&] {
+        return absl::StrCat(scene.History(), LogsIn(folder), folder,
+                            " has records and checkpoints; ", RepeatWith(seed));
+      };
+      const Limit limit(kMostTime, report);
       scene.Run();
-      if (HasFailure()) {
-        FAIL() << scene.History() << folder << " has logs and checkpoints; "
-               << RepeatWith(seed);
-      }
+      if (HasFailure()) FAIL() << report();
       acknowledged += scene.acknowledged();
       checkpoints += scene.checkpoints();
     }

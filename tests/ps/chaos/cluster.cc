@@ -3,14 +3,33 @@
 #include <fcntl.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/ps/chaos/trainer.h"
 
 namespace penstock::ps {
 
 using process::Child;
+
+std::string LogsIn(const std::string& folder) {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    if (!absl::StartsWith(name, "record-")) continue;
+    RecordReader record(entry.path());
+    record.Read();
+    absl::StrAppend(&text, name, ": ", record.pushes().size(), " pushes, ",
+                    record.acknowledged(), " counted; ", record.last_note(),
+                    "\n");
+  }
+  std::ifstream log(folder + "/log");
+  text.append(std::istreambuf_iterator<char>(log), {});
+  return text;
+}
 
 ProcessCluster::ProcessCluster(std::string folder,
                                std::vector<Staleness> policies,
@@ -78,7 +97,7 @@ void ProcessCluster::StartWorker(uint32_t rank) {
   arguments.policies = policies_;
   arguments.record = absl::StrCat(folder_, "/record-", started_);
   arguments.servers = addresses();
-  records_[rank].push_back(arguments.record);
+  records_[rank].emplace_back(arguments.record);
   std::vector<std::string> command = {"/proc/self/exe", "--trainer"};
   const std::vector<std::string> strings = arguments.ToStrings();
   command.insert(command.end(), strings.begin(), strings.end());
@@ -114,36 +133,24 @@ std::vector<std::string> ProcessCluster::addresses() const {
           ports_.begin() + static_cast<ptrdiff_t>(servers_.size())};
 }
 
-std::vector<RecordedPush> ProcessCluster::Pushes() const {
+std::vector<RecordedPush> ProcessCluster::Pushes() {
   std::vector<RecordedPush> all;
-  for (const auto& of_rank : records_) {
-    for (const std::string& path : of_rank) {
-      const Recorded recorded = ReadRecord(path);
-      all.insert(all.end(), recorded.pushes.begin(), recorded.pushes.end());
+  for (auto& of_rank : records_) {
+    for (RecordReader& record : of_rank) {
+      record.Read();
+      all.insert(all.end(), record.pushes().begin(), record.pushes().end());
     }
   }
   return all;
 }
 
-size_t ProcessCluster::CountAcknowledged(uint32_t rank) const {
+size_t ProcessCluster::CountAcknowledged(uint32_t rank) {
   size_t count = 0;
-  for (const std::string& path : records_[rank]) {
-    for (const RecordedPush& push : ReadRecord(path).pushes) {
-      count += push.is_acknowledged ? 1 : 0;
-    }
+  for (RecordReader& record : records_[rank]) {
+    record.Read();
+    count += record.acknowledged();
   }
   return count;
-}
-
-std::string ProcessCluster::NotesOf(uint32_t rank) const {
-  std::string notes;
-  const auto& paths = records_[rank];
-  for (size_t at = paths.size() < 5 ? 0 : paths.size() - 5; at < paths.size();
-       ++at) {
-    absl::StrAppend(&notes, "worker ", rank, ": ",
-                    ReadRecord(paths[at]).last_note, "\n");
-  }
-  return notes;
 }
 
 }  // namespace penstock::ps

@@ -17,6 +17,10 @@ namespace penstock::ps {
 
 inline constexpr size_t kMostServers = 3;
 
+// Returns the log of all processes of a cluster and the last note of each
+// worker, for people. `folder` is the cluster's. Any thread may call it.
+std::string LogsIn(const std::string& folder);
+
 // A cluster of ps_server and worker processes. Each server has a fixed port.
 // Each rank has at most one process at a time. Not thread-safe.
 class ProcessCluster {
@@ -55,11 +59,9 @@ class ProcessCluster {
   bool AreServersProper();
   std::vector<std::string> addresses() const;
 
-  // Returns the pushes that all workers have recorded.
-  std::vector<RecordedPush> Pushes() const;
-  size_t CountAcknowledged(uint32_t rank) const;
-  // Returns the last note of each worker of a rank, for people.
-  std::string NotesOf(uint32_t rank) const;
+  // Return what all workers, or the workers of one rank, have recorded.
+  std::vector<RecordedPush> Pushes();
+  size_t CountAcknowledged(uint32_t rank);
 
  private:
   struct ServerPlace {
@@ -72,8 +74,8 @@ class ProcessCluster {
   std::vector<std::string> ports_;  // addresses, by place
   std::vector<ServerPlace> servers_;
   std::vector<std::unique_ptr<process::Child>> workers_;
-  std::vector<std::vector<std::string>> records_;  // paths, by rank
-  uint64_t started_ = 0;                           // workers
+  std::vector<std::vector<RecordReader>> records_;  // by rank
+  uint64_t started_ = 0;                            // workers
   int log_ = -1;
 };
 

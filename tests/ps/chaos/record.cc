@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -63,36 +65,45 @@ RecordedPush PushIn(std::istream* line) {
   return push;
 }
 
-void Acknowledge(uint64_t number, std::vector<RecordedPush>* pushes) {
-  const auto acknowledged =
-      std::find_if(pushes->begin(), pushes->end(),
-                   [&](const auto& push) { return push.number == number; });
-  if (acknowledged == pushes->end()) return;
-  acknowledged->is_acknowledged = true;
-  for (auto push = pushes->begin(); push != acknowledged; ++push) {
-    push->is_settled |= push->is_acknowledged && push->run == acknowledged->run;
+}  // namespace
+
+void RecordReader::Read() {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path_, error);
+  if (error) return;  // not yet made
+  std::ifstream file(path_);
+  file.seekg(static_cast<std::streamoff>(offset_));
+  std::string text;
+  while (offset_ < size && std::getline(file, text)) {
+    if (file.eof()) break;  // still being written
+    offset_ += text.size() + 1;
+    Take(text);
   }
 }
 
-}  // namespace
+void RecordReader::Take(const std::string& text) {
+  std::istringstream line(text);
+  std::string kind;
+  line >> kind;
+  if (kind == "push") pushes_.push_back(PushIn(&line));
+  if (kind == "note") last_note_ = text;
+  uint64_t number = 0;
+  if (kind == "ack" && line >> number) Acknowledge(number);
+}
 
-Recorded ReadRecord(const std::string& path) {
-  Recorded recorded;
-  std::ifstream file(path);
-  std::string text;
-  while (std::getline(file, text)) {
-    if (file.eof()) break;  // still being written
-    std::istringstream line(text);
-    std::string kind;
-    line >> kind;
-    if (kind == "push") recorded.pushes.push_back(PushIn(&line));
-    if (kind == "note") recorded.last_note = text;
-    uint64_t number = 0;
-    if (kind == "ack" && line >> number) {
-      Acknowledge(number, &recorded.pushes);
-    }
-  }
-  return recorded;
+void RecordReader::Acknowledge(uint64_t number) {
+  const auto push = std::lower_bound(
+      pushes_.begin(), pushes_.end(), number,
+      [](const RecordedPush& each, uint64_t at) { return each.number < at; });
+  if (push == pushes_.end() || push->number != number) return;
+  push->is_acknowledged = true;
+  ++acknowledged_;
+  const auto at = static_cast<size_t>(push - pushes_.begin());
+  const auto first = newest_.insert({push->run, at});
+  if (first.second) return;
+  // All earlier ones were settled by this one's predecessor.
+  pushes_[first.first->second].is_settled = true;
+  first.first->second = at;
 }
 
 }  // namespace penstock::ps

@@ -3,8 +3,11 @@
 #ifndef PENSTOCK_TESTS_PS_CHAOS_RECORD_H_
 #define PENSTOCK_TESTS_PS_CHAOS_RECORD_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/ps/training/training.h"
@@ -47,13 +50,35 @@ class Recorder {
   const int file_;
 };
 
-struct Recorded {
-  std::vector<RecordedPush> pushes;  // of one process, in order
-  std::string last_note;
-};
+// Reads the record of one process while the process writes it. Each line is
+// read once: a worker without waits records thousands of lines a second. Not
+// thread-safe.
+class RecordReader {
+ public:
+  explicit RecordReader(std::string path) : path_(std::move(path)) {}
 
-// Returns everything that a process has recorded until now.
-Recorded ReadRecord(const std::string& path);
+  // Reads the complete lines that the file has at the time of the call, and
+  // returns, even if the file grows faster than it is read.
+  void Read();
+
+  // The following return what Read() has found so far.
+  // The pushes, in the order of their numbers.
+  const std::vector<RecordedPush>& pushes() const { return pushes_; }
+  size_t acknowledged() const { return acknowledged_; }
+  const std::string& last_note() const { return last_note_; }
+
+ private:
+  void Take(const std::string& text);
+  void Acknowledge(uint64_t number);
+
+  const std::string path_;
+  uint64_t offset_ = 0;  // of the first byte that is not yet read
+  std::vector<RecordedPush> pushes_;
+  size_t acknowledged_ = 0;
+  // The place in pushes_ of each run's last acknowledged push.
+  std::map<uint64_t, size_t> newest_;
+  std::string last_note_;
+};
 
 }  // namespace penstock::ps
 

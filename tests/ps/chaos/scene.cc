@@ -90,10 +90,8 @@ void Scene::Run() {
 std::string Scene::History() {
   std::string text = absl::StrCat("policies ", TextOf(policies_), ", ",
                                   cluster_.workers(), " workers\n");
+  const std::lock_guard<std::mutex> lock(mu_);
   for (const std::string& line : history_) absl::StrAppend(&text, line, "\n");
-  for (uint32_t rank = 0; rank < cluster_.workers(); ++rank) {
-    absl::StrAppend(&text, cluster_.NotesOf(rank));
-  }
   return text;
 }
 
@@ -106,6 +104,7 @@ size_t Scene::acknowledged() {
 }
 
 void Scene::Say(const std::string& line) {
+  const std::lock_guard<std::mutex> lock(mu_);
   history_.push_back(absl::StrCat(
       absl::FormatTime("%H:%M:%E3S ", absl::Now(), absl::UTCTimeZone()), line));
 }
@@ -255,7 +254,7 @@ void Scene::AwaitSaver() {
   required_.insert(settled.begin(), settled.end());
 }
 
-std::map<uint64_t, std::set<uint64_t>> Scene::SettledByRun() const {
+std::map<uint64_t, std::set<uint64_t>> Scene::SettledByRun() {
   std::map<uint64_t, std::set<uint64_t>> settled;
   for (const RecordedPush& push : cluster_.Pushes()) {
     if (push.is_settled) settled[push.run].insert(push.number);

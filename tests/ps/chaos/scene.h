@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -36,7 +37,7 @@ class Scene {
 
   void Run();
 
-  // Returns a list of the events so far, for people.
+  // Returns a list of the events so far, for people. Any thread may call it.
   std::string History();
   size_t acknowledged();
   size_t checkpoints() const { return checkpoints_; }
@@ -75,7 +76,7 @@ class Scene {
   // pushes that are settled now.
   void StartSaver();
   void AwaitSaver();
-  std::map<uint64_t, std::set<uint64_t>> SettledByRun() const;
+  std::map<uint64_t, std::set<uint64_t>> SettledByRun();
 
   // Waits until each rank has taken `steps` steps. Restarts processes that have
   // ended, and all servers if workers cannot begin.
@@ -99,8 +100,9 @@ class Scene {
   const Drill drill_;
   const std::vector<Staleness> policies_;
   ProcessCluster cluster_;
-  std::vector<std::string> history_;
-  size_t improper_ = 0;  // starts in a wrong way
+  std::mutex mu_;
+  std::vector<std::string> history_;  // with mu_ held
+  size_t improper_ = 0;               // starts in a wrong way
   size_t checkpoints_ = 0;
   std::set<uint64_t> required_;  // pushes that a checkpoint has
 
