@@ -279,6 +279,8 @@ LAYERS = {
     # The rules by which a parameter server admits and applies pushes. Knows no
     # clock and no gRPC.
     "ps/consistency": [],
+    # Replicas of shards: views, logs and leases, without a clock or messages.
+    "ps/replication": ["ps/consistency"],
     "ps/optim": ["tensor_service/dtype.h", "tensor_service/formats-inl.h"],
     # Random numbers that are equal on all machines.
     "ps/random": [],

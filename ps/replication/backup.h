@@ -1,0 +1,75 @@
+// A replica that holds what its primary has accepted.
+
+#ifndef PENSTOCK_PS_REPLICATION_BACKUP_H_
+#define PENSTOCK_PS_REPLICATION_BACKUP_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/replication/holdings.h"
+#include "ps/replication/messages.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::replication {
+
+// A backup or joiner of one shard in one view. Replica makes and ends it.
+//
+//   a message                                 answer
+//   ----------------------------------------  -----------------------------
+//   of another run, model, build or shard     FAILED_PRECONDITION
+//   of an older view                          FAILED_PRECONDITION: the
+//                                             sender has been replaced
+//   of a newer view                           UNAVAILABLE: the view has not
+//                                             arrived here yet
+//   not from the primary of the view          PERMISSION_DENIED
+//   with a lease above kMaxLease              INVALID_ARGUMENT
+//   whose entries are no list                 INVALID_ARGUMENT
+//   after entries that are missing            OUT_OF_RANGE
+//   that does not fit into max_log_bytes      RESOURCE_EXHAUSTED
+//   otherwise                                 OK: the entries are held
+//
+// The first matching line decides. The last three lines extend the promise to
+// the primary (see Lease). A repeated or late message changes nothing else.
+//
+// Entries that the primary does not have are dropped when its entries for the
+// same sequence numbers come. They were in no acknowledged push: otherwise the
+// primary would have them.
+//
+// Pure: no clock, no thread, no I/O. Not thread-safe.
+class Backup {
+ public:
+  // Requires a view in which `options.self` is no primary.
+  Backup(const Options& options, const View& view, Holdings holdings);
+
+  Answer OnAppend(const Append& message, absl::Time now);
+  // Takes the values of a snapshot. If the answer is OK and
+  // `message.seq` == applied(), the caller replaces its values by the
+  // snapshot's. A snapshot that brings nothing new changes nothing.
+  Answer OnSnapshot(const Snapshot& message, absl::Time now,
+                    bool* replaces_values);
+
+  void Applied();  // see Replica::Applied()
+
+  const Holdings& holdings() const { return holdings_; }
+  // Ends the backup, whose replica changes its view.
+  Holdings Release() { return std::move(holdings_); }
+
+ private:
+  absl::Status CheckSender(const Envelope& envelope,
+                           absl::Duration lease) const;
+  absl::Status Take(const Append& message);
+  absl::Status TakeEntry(const EntryPtr& entry);
+  Answer MakeAnswer(absl::Status status, const LeaseStamp& stamp) const;
+
+  const Options options_;
+  const uint64_t view_;
+  const ReplicaId primary_;
+  Holdings holdings_;
+  // The entries up to this one are the primary's.
+  uint64_t matched_;
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_BACKUP_H_

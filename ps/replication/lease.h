@@ -1,0 +1,97 @@
+// Fences primaries: no two of them acknowledge at the same time.
+
+#ifndef PENSTOCK_PS_REPLICATION_LEASE_H_
+#define PENSTOCK_PS_REPLICATION_LEASE_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::replication {
+
+// Replicas grant leases to their primary, so that neither pulls nor pushes wait
+// for the owner of the views. A backup that answers a primary promises: it does
+// not begin as a primary within `duration`. A primary acknowledges only while
+// each replica that may follow it is bound by such a promise.
+//
+// The primary counts a lease from before it asks, the backup from after it has
+// received the question. Therefore the lease ends before the promise, if the
+// clocks agree well enough: while the primary's clock shows `duration` -
+// `max_skew`, the backup's clock shows at most `duration`. Skew includes drift
+// and jumps of both clocks. The clock must count the time that a host sleeps
+// (CLOCK_BOOTTIME).
+//
+// If clocks are worse than that, a deposed primary may answer pulls with old
+// values. No acknowledged push is lost even then: a backup refuses the entries
+// of a view that it knows to be over.
+struct LeaseTimes {
+  absl::Duration duration = absl::Seconds(2);
+  // Two clocks that differ by 1 % in speed, and jumps of 80 ms.
+  absl::Duration max_skew = absl::Milliseconds(100);
+};
+
+// Limits the lease that a peer may ask for: how long a backup may be unable to
+// follow a dead primary.
+inline constexpr absl::Duration kMaxLease = absl::Minutes(1);
+
+// When a primary asked for a lease, by its own clock. Peers send it back.
+struct LeaseStamp {
+  absl::Time sent = absl::InfinitePast();
+  uint64_t era = 0;  // how often the clock has gone back
+};
+
+// The leases of a primary, one from each replica that may follow it.
+//
+// Pure: the caller passes the time, by the clock of this process.
+class Lease {
+ public:
+  explicit Lease(const LeaseTimes& times) : times_(times) {}
+
+  // Returns the stamp for a question.
+  LeaseStamp Ask(absl::Time now);
+  // Takes an answer to the question with the stamp `asked`. Ignores a stamp
+  // from before the clock went back, and one that is not yet over.
+  void Grant(const ReplicaId& by, const LeaseStamp& asked, absl::Time now);
+  // Returns true if each of `replicas` has granted a lease that has not ended.
+  // True if there are none: then nobody may follow. All leases end if the clock
+  // has gone back.
+  bool Covers(const std::vector<ReplicaId>& replicas, absl::Time now);
+
+ private:
+  void Look(absl::Time now);
+
+  const LeaseTimes times_;
+  std::map<ReplicaId, absl::Time> ends_;
+  absl::Time last_look_ = absl::InfinitePast();
+  uint64_t era_ = 0;
+};
+
+// The promises of a replica to the primaries that it has answered.
+//
+// Pure: the caller passes the time, by the clock of this process.
+class Promises {
+ public:
+  void Give(const ReplicaId& to, absl::Duration duration, absl::Time now);
+  // Ends the promise to a primary that has learned of its successor.
+  void Release(const ReplicaId& to) { until_.erase(to); }
+  // Returns true if no promise binds this replica. A promise that seems to
+  // last for longer than was promised begins anew: the clock has gone back.
+  bool AreOver(absl::Time now);
+  // Returns when AreOver() may become true.
+  absl::Time until() const;
+
+ private:
+  struct Promise {
+    absl::Time until;
+    absl::Duration duration;
+  };
+
+  std::map<ReplicaId, Promise> until_;
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_LEASE_H_

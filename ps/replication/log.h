@@ -1,0 +1,89 @@
+// The accepted pushes of a shard, in the order of acceptance.
+
+#ifndef PENSTOCK_PS_REPLICATION_LOG_H_
+#define PENSTOCK_PS_REPLICATION_LOG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "ps/consistency/membership.h"
+
+namespace penstock::ps::replication {
+
+// The push by which a worker ends its step `clock`.
+struct WorkerPush {
+  WorkerId worker;
+  uint64_t clock = 0;  // below kMaxClock
+};
+
+// The bytes of an entry, or of a snapshot. Immutable. The caller knows the
+// type; replication never looks inside.
+class Payload {
+ public:
+  virtual ~Payload() = default;
+  virtual size_t bytes() const = 0;
+};
+
+// One change of a shard, which all replicas make in the same order:
+//
+//   asynchronous, bounded   one push, with its gradients
+//   synchronous             the pushes of a step, with their aggregate
+//   join                    a worker takes a rank; no payload
+struct Entry {
+  uint64_t seq = 0;   // from 1 on, without gaps
+  uint64_t view = 0;  // in which the entry was accepted
+  std::vector<WorkerPush> pushes;
+  absl::optional<WorkerId> joins;
+  std::shared_ptr<const Payload> payload;
+
+  // Returns the memory that the entry costs a replica.
+  size_t bytes() const {
+    return sizeof(Entry) + pushes.size() * sizeof(WorkerPush) +
+           (payload == nullptr ? 0 : payload->bytes());
+  }
+};
+
+using EntryPtr = std::shared_ptr<const Entry>;
+
+// Consecutive entries, from first() to last(). Remembers the view of the entry
+// before first(), so that a neighbour's log can be compared from there.
+//
+// Two entries with the same sequence number and view are the same entry, since
+// a view has one primary for each shard.
+class Log {
+ public:
+  // Makes an empty log that begins after entry `seq` of view `view`.
+  explicit Log(uint64_t seq = 0, uint64_t view = 0)
+      : before_(seq), view_before_(view) {}
+
+  uint64_t first() const { return before_ + 1; }
+  // Returns the last sequence number; first() - 1 if the log is empty.
+  uint64_t last() const { return before_ + entries_.size(); }
+  size_t bytes() const { return bytes_; }
+  bool Has(uint64_t seq) const { return seq > before_ && seq <= last(); }
+  // Requires Has(seq).
+  const EntryPtr& At(uint64_t seq) const { return entries_[seq - before_ - 1]; }
+  // Returns the view of an entry from first() - 1 to last(), else nullopt.
+  absl::optional<uint64_t> ViewAt(uint64_t seq) const;
+
+  // Requires entry->seq == last() + 1.
+  void Append(EntryPtr entry);
+  // Removes the entries after `seq`.
+  void TruncateAfter(uint64_t seq);
+  // Removes the entries up to `seq`.
+  void DiscardThrough(uint64_t seq);
+
+ private:
+  uint64_t before_;
+  uint64_t view_before_;
+  std::deque<EntryPtr> entries_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_LOG_H_

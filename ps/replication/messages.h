@@ -1,0 +1,84 @@
+// The messages between the replicas of a shard.
+
+#ifndef PENSTOCK_PS_REPLICATION_MESSAGES_H_
+#define PENSTOCK_PS_REPLICATION_MESSAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/replication/lease.h"
+#include "ps/replication/log.h"
+#include "ps/replication/push_history.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::replication {
+
+// The properties that all replicas of a shard share.
+struct Group {
+  uint64_t run = 0;
+  uint64_t model = 0;  // fingerprint of the model
+  // Version of the code that applies entries. Other code may round otherwise,
+  // and replicas would no longer be equal bit by bit.
+  std::string build;
+  uint32_t shard = 0;  // index in View::shards
+};
+
+// Returns FAILED_PRECONDITION, which names the difference, unless both are the
+// same group.
+absl::Status CheckSameGroup(const Group& mine, const Group& theirs);
+
+// The fields that each message has.
+struct Envelope {
+  Group group;
+  ReplicaId from;
+  uint64_t view = 0;
+};
+
+// From a primary: entries, and news about those that were sent before. Without
+// entries: a heartbeat.
+struct Append {
+  Envelope envelope;
+  // The entry before the first of `entries`.
+  uint64_t prev_seq = 0;
+  uint64_t prev_view = 0;
+  std::vector<EntryPtr> entries;
+  // All replicas that count hold the entries up to this one.
+  uint64_t committed = 0;
+  // The primary counts the receiver, which holds all committed entries.
+  bool complete = false;
+  LeaseStamp stamp;
+  absl::Duration lease;
+};
+
+// From a primary to a joiner: the values after entry `seq`.
+struct Snapshot {
+  Envelope envelope;
+  uint64_t seq = 0;
+  uint64_t seq_view = 0;
+  PushHistory history;  // of the entries up to `seq`
+  std::shared_ptr<const Payload> values;
+  LeaseStamp stamp;
+  absl::Duration lease;
+};
+
+// The answer to both.
+struct Answer {
+  Envelope envelope;
+  // Why the message was refused. OUT_OF_RANGE: entries are missing before it.
+  absl::Status status;
+  // The receiver holds the primary's entries up to this one.
+  uint64_t held = 0;
+  // The receiver has no values, and wants a snapshot.
+  bool is_empty = false;
+  // The receiver knows that it is complete.
+  bool complete = false;
+  LeaseStamp stamp;  // of the message
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_MESSAGES_H_

@@ -1,0 +1,186 @@
+// The replica that accepts the pushes of a shard.
+
+#ifndef PENSTOCK_PS_REPLICATION_PRIMARY_H_
+#define PENSTOCK_PS_REPLICATION_PRIMARY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/replication/holdings.h"
+#include "ps/replication/lease.h"
+#include "ps/replication/messages.h"
+#include "ps/replication/push_history.h"
+#include "ps/replication/view.h"
+
+namespace penstock::ps::replication {
+
+// The primary of one shard in one view. Replica makes and ends it.
+//
+// An accepted push is an entry of the log. The entry is
+//
+//   committed     once the primary has begun and all replicas that count hold
+//                 it: the backups, and joiners that have nearly caught up
+//   acknowledged  by the caller, while MayAnswer() is true
+//   applied       by the caller, in order, once it is committed
+//   forgotten     once it is applied, and no joiner waits for it
+//
+// A primary begins when it is bound by no promise to another primary. Until
+// then it accepts pushes and sends entries, and commits nothing.
+//
+// Synchronous tables: the caller keeps the gradients of a step, and so does
+// each worker. Once the step is complete, its aggregate is one entry, with all
+// pushes of the step. These are acknowledged together, when the entry is
+// committed. If the primary dies before, the workers push to its successor,
+// which recognises the pushes if it holds the entry, and else makes the step
+// anew.
+//
+// Memory: the log has at most Options::max_log_bytes. Above that pushes are
+// refused and come again. Joiners that are behind lose their place first, and
+// begin anew with a snapshot. Overdue() names backups that hold up the others;
+// the owner of the views then drops them. A backup whose speed suffices for the
+// pushes is never named, however far behind it is.
+//
+// Pure: no clock, no thread, no I/O. Not thread-safe. The caller passes the
+// time, and sends what Next() and MakeSnapshot() return.
+class Primary {
+ public:
+  // Requires a view in which `options.self` is the primary, and complete
+  // holdings.
+  Primary(const Options& options, const View& view, Holdings holdings,
+          absl::Time now);
+
+  // Judges a push or join by all entries of the log. A repeated one is
+  // answered once the entry Judgement::seq may be acknowledged.
+  PushHistory::Judgement Judge(const WorkerPush& push) const {
+    return accepted_.Judge(push);
+  }
+  PushHistory::Judgement JudgeJoin(const WorkerId& worker) const {
+    return accepted_.JudgeJoin(worker);
+  }
+  // Returns the worker that has the rank, with the clock after its rank's last
+  // accepted push. A worker that joins begins with this clock.
+  absl::optional<RankClock> ClockOf(uint32_t rank) const {
+    return accepted_.ClockOf(rank);
+  }
+  // Accept pushes, or a join, that were judged kNew. No two pushes are of one
+  // rank. Return the sequence number of the entry. Return INVALID_ARGUMENT for
+  // an entry that can never fit, and RESOURCE_EXHAUSTED, with the replica that
+  // is behind, if the log is full.
+  absl::StatusOr<uint64_t> Accept(std::vector<WorkerPush> pushes,
+                                  std::shared_ptr<const Payload> payload,
+                                  absl::Time now);
+  absl::StatusOr<uint64_t> Join(const WorkerId& worker, absl::Time now);
+
+  // Returns true if this replica is surely the only primary at `now`. Call
+  // immediately before each answer to a worker, also before a refusal: a
+  // deposed primary has not heard of the latest joins and pushes.
+  bool MayAnswer(absl::Time now);
+  // Returns the last entry whose pushes may be acknowledged, if MayAnswer().
+  uint64_t committed() const { return holdings_.committed; }
+  // Returns true if the values include each push that any primary has
+  // acknowledged before this one began. A pull that is to see all acknowledged
+  // pushes waits for this, and for applied() to reach the committed() of its
+  // beginning; then its caller calls MayAnswer().
+  bool HasAppliedInherited() const { return holdings_.applied >= inherited_; }
+  uint64_t applied() const { return holdings_.applied; }
+  void Applied();  // see Replica::Applied()
+
+  // Returns the next message for a replica of the view, or nullopt if there is
+  // no news for it. Each entry is returned once, until Resend().
+  absl::optional<Append> Next(const ReplicaId& to, absl::Time now);
+  // Returns a message even if there is no news: renews the lease, and finds
+  // lost messages. Call a few times within a lease. Returns nullopt only for a
+  // replica that is not of the view.
+  absl::optional<Append> Heartbeat(const ReplicaId& to, absl::Time now);
+  // Makes Next() repeat what the replica has not answered. Call when the
+  // connection broke, or no answer came.
+  void Resend(const ReplicaId& to);
+  // Returns the joiners that need a snapshot. The caller copies the values as
+  // of applied(), and sends a message with them. Entries after them are kept
+  // for the joiner from then on. Returns nullopt for any other replica.
+  std::vector<ReplicaId> WantSnapshot() const;
+  absl::optional<Snapshot> MakeSnapshot(const ReplicaId& to,
+                                        std::shared_ptr<const Payload> values,
+                                        absl::Time now);
+  void OnAnswer(const Answer& answer, absl::Time now);
+  // Call when time has passed, if nothing else was called.
+  void Tick(absl::Time now) { Commit(now); }
+
+  // Returns the other replicas of the view.
+  std::vector<ReplicaId> Peers() const;
+  // Returns the joiners that hold all and know it. WithBackup() may make them
+  // backups in the view that follows this primary's view, and in no later one.
+  std::vector<ReplicaId> Complete() const;
+
+  struct Complaint {
+    ReplicaId replica;
+    std::string reason;  // for people
+  };
+  // Returns the replicas that hold up the others. The owner drops them from the
+  // view by WithoutReplica().
+  std::vector<Complaint> Overdue(absl::Time now) const;
+
+  // Moves to a newer view in which this replica is still the primary.
+  void OnView(const View& view, absl::Time now);
+
+  const Holdings& holdings() const { return holdings_; }
+  // Ends the primary, whose replica becomes a backup. Entries that are not
+  // committed stay until the new primary has other ones.
+  Holdings Release() { return std::move(holdings_); }
+
+ private:
+  struct Peer {
+    bool is_backup = false;
+    bool counts = false;     // commits wait for it
+    bool confirmed = false;  // knows that it is complete
+    enum { kUnknown, kWantsSnapshot, kGetsSnapshot, kFollows } state = kUnknown;
+    uint64_t held = 0;
+    uint64_t sent = 0;
+    uint64_t told = 0;     // `committed` of the last message
+    uint64_t kept = 0;     // of a joiner: later entries are kept for it
+    absl::Time heard;      // of the last answer
+    int unanswered = 0;    // heartbeats since
+    absl::Time advanced;   // when `held` last rose, or nothing was missing
+    int idle_answers = 0;  // since
+  };
+
+  void SetPeers(const View& view, absl::Time now);
+  void AddPeer(const ReplicaId& id, bool is_backup, absl::Time now);
+  absl::StatusOr<uint64_t> AcceptEntry(Entry entry, absl::Time now);
+  absl::Status MakeRoom(size_t bytes, absl::Time now);
+  bool DropOnePlace();
+  void TakeHeld(const Answer& answer, Peer* peer, absl::Time now);
+  void Place(const Answer& answer, Peer* peer);
+  bool IsNearlyThere(const Peer& peer) const;
+  void Commit(absl::Time now);
+  void Forget();
+  Append MakeAppend(Peer* peer, absl::Time now);
+  Envelope MakeEnvelope() const;
+  // Returns the counting replica that holds least, or null.
+  const std::pair<const ReplicaId, Peer>* Slowest() const;
+
+  const Options options_;
+  uint64_t view_;
+  Holdings holdings_;
+  PushHistory accepted_;  // of all entries of the log
+  uint64_t inherited_;    // the last entry of earlier views
+  bool has_begun_ = false;
+  Lease lease_;
+  std::map<ReplicaId, Peer> peers_;
+  std::vector<ReplicaId> counting_;  // subset of peers_: Peer::counts
+  // Since when pushes have been refused; InfiniteFuture: none was.
+  absl::Time full_since_ = absl::InfiniteFuture();
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_PS_REPLICATION_PRIMARY_H_
