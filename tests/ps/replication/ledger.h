@@ -1,0 +1,89 @@
+// A model that forgets nothing: what a simulated shard has promised and done.
+
+#ifndef PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
+#define PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "ps/replication/log.h"
+#include "tests/ps/replication/world.h"
+
+namespace penstock::ps::replication {
+
+// The gradients of a push, or the aggregate of a step.
+class Amount final : public Payload {
+ public:
+  Amount(uint64_t amount, size_t bytes) : amount_(amount), bytes_(bytes) {}
+  uint64_t amount() const { return amount_; }
+  size_t bytes() const override { return bytes_; }
+
+ private:
+  const uint64_t amount_;
+  const size_t bytes_;
+};
+
+// The values of a shard. Each entry changes all bits, so that two replicas are
+// equal only if they have applied the same entries in the same order.
+class Values final : public Payload {
+ public:
+  explicit Values(uint64_t bits) : bits_(bits) {}
+  uint64_t bits() const { return bits_; }
+  size_t bytes() const override { return sizeof(bits_); }
+
+ private:
+  const uint64_t bits_;
+};
+
+// Returns the values after an entry is applied to `bits`.
+uint64_t Apply(uint64_t bits, const Entry& entry);
+
+class Ledger {
+ public:
+  explicit Ledger(World* world) : world_(world) {}
+
+  // Checks an entry that a replica has applied, and its values afterwards.
+  void Applied(const Entry& entry, uint64_t bits);
+  // Checks values that a replica has taken from a snapshot.
+  void Restored(uint64_t seq, uint64_t bits);
+  void Acknowledged(const WorkerPush& push, uint64_t seq);
+  void Joined(const WorkerId& worker, uint64_t seq);
+
+  // Returns the last entry that a pull which begins now must see.
+  uint64_t Floor() const { return floor_; }
+  // Checks a pull that began when Floor() was `floor`.
+  void Pulled(uint64_t floor, uint64_t applied, uint64_t bits);
+
+  // Returns the view in which an entry was accepted; 0 if none has applied it.
+  uint64_t ViewOf(uint64_t seq) const;
+  // Checks that all that was acknowledged has been applied.
+  void CheckEnd();
+
+ private:
+  using Key = std::tuple<uint32_t, uint64_t, uint64_t>;  // rank, incarnation,
+                                                         // clock or kJoin
+  static constexpr uint64_t kJoin = ~uint64_t{0};
+
+  void Promise(const Key& key, uint64_t seq);
+  void Note(const Key& key, uint64_t seq);
+
+  World* const world_;
+  struct Done {
+    uint64_t view;
+    uint64_t bits;
+  };
+  std::map<uint64_t, Done> order_;  // by sequence number
+  // The sequence numbers of each push, and of each join. A worker that was
+  // superseded twice may join again.
+  std::map<Key, std::set<uint64_t>> applied_;
+  std::map<Key, std::set<uint64_t>> acknowledged_;
+  // The highest clock that was applied for each rank.
+  std::map<uint32_t, uint64_t> clocks_;
+  uint64_t floor_ = 0;
+};
+
+}  // namespace penstock::ps::replication
+
+#endif  // PENSTOCK_TESTS_PS_REPLICATION_LEDGER_H_

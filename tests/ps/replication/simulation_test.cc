@@ -1,0 +1,58 @@
+// Checks that, whatever fails:
+// - no acknowledged push is lost or applied twice;
+// - all replicas are equal bit by bit;
+// - one primary acknowledges at a time, and pulls see all acknowledged pushes;
+// - no log grows above its limit;
+// - the shard goes on once nothing fails any more.
+//
+// simulation_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
+
+#include "tests/ps/replication/simulation.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/ps/seeds.h"
+
+namespace penstock::ps::replication {
+namespace {
+
+// Enough seeds for all that may happen to have happened.
+constexpr uint64_t kManySeeds = 200;
+
+TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {
+  Seeds& seeds = ChosenSeeds();
+  std::map<std::string, uint64_t> counts;
+  for (uint64_t seed = seeds.first(); seeds.Wants(seed); ++seed) {
+    Simulation simulation(seed);
+    const std::string error = simulation.Run();
+    ASSERT_EQ(error, "") << RepeatWith(seed);
+    for (const auto& entry : simulation.counts()) {
+      counts[entry.first] += entry.second;
+    }
+  }
+  seeds.Print();
+  for (const auto& entry : counts) {
+    std::printf("%9llu %s\n", static_cast<unsigned long long>(entry.second),
+                entry.first.c_str());
+  }
+  if (seeds.ran() < kManySeeds) return;
+  for (const char* event :
+       {"primary crashed", "backup crashed", "primary deposed", "new primary",
+        "snapshot taken", "push repeated", "worker superseded", "complaint",
+        "push refused: the log is full", "message refused: OUT_OF_RANGE",
+        "message refused: FAILED_PRECONDITION",
+        "message refused: UNAVAILABLE"}) {
+    EXPECT_GT(counts[event], 0u) << event;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::ps::replication
+
+int main(int argc, char** argv) {
+  return penstock::ps::RunWithSeeds(argc, argv, 1000000);
+}
