@@ -67,10 +67,12 @@ void RequestAtRandom(Random* random) {
                    random->OneIn(16) ? "" : Some(length),
                    std::string(random->Number(20), 'm'));
   Feed(input, [&] {
-    absl::StatusOr<rpc::Request> request = rpc::ParseRequest(input);
+    bool is_stream = false;
+    absl::StatusOr<rpc::Request> request = rpc::ParseRequest(input, &is_stream);
     if (!request.ok()) return request;
     EXPECT_LE(request->metadata.size(), rpc::kMaxMetadataBytes);
-    EXPECT_TRUE(rpc::EncodeRequest(*request).ok()) << "what was parsed is sent";
+    EXPECT_TRUE(rpc::EncodeRequest(*request, is_stream).ok())
+        << "what was parsed is sent";
     return request;
   });
 }

@@ -9,9 +9,12 @@ namespace fuzz {
 namespace {
 
 void CheckRequest(absl::string_view head) {
-  const absl::StatusOr<rpc::Request> request = rpc::ParseRequest(head);
+  bool is_stream = false;
+  const absl::StatusOr<rpc::Request> request =
+      rpc::ParseRequest(head, &is_stream);
   if (!request.ok()) return;
-  const absl::StatusOr<std::string> again = rpc::EncodeRequest(*request);
+  const absl::StatusOr<std::string> again =
+      rpc::EncodeRequest(*request, is_stream);
   Require(again.ok(), "what was parsed can be sent");
   // Does not compare the timeout, because several numbers mean "no timeout".
   constexpr size_t kTimeout = sizeof(uint64_t);
@@ -44,8 +47,11 @@ std::vector<std::string> Seeds() {
   bad.status = absl::AbortedError("step 7 was aborted");
   bad.status.SetPayload("type.example/one", absl::Cord("value"));
   bad.status.SetPayload("type.example/two", absl::Cord());
+  rpc::End bad_with_metadata = bad;
+  bad_with_metadata.metadata = "metadata";
   return {*rpc::EncodeRequest(request), rpc::EncodeEnd(good),
-          rpc::EncodeEnd(bad)};
+          rpc::EncodeEnd(bad), *rpc::EncodeRequest(request, /*is_stream=*/true),
+          rpc::EncodeEnd(bad_with_metadata)};
 }
 
 }  // namespace fuzz

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "transport/memory/bytes.h"
 
@@ -16,6 +17,9 @@ namespace rpc {
 // in the payload.
 constexpr size_t kMaxMetadataBytes = 256 * 1024;
 constexpr size_t kMaxMethodBytes = 255;
+// Caps the bytes of the metadata at the end of a call. Smaller than
+// kMaxMetadataBytes, because an error also carries this metadata's name.
+constexpr size_t kMaxTrailingBytes = kMaxMetadataBytes - 1024;
 
 // A request. A payload keeps its memory alive until the peer has received the
 // payload. The payload is not copied if the path can reach its memory; see
@@ -33,6 +37,14 @@ struct Request {
 struct Response {
   std::string metadata;
   memory::Payload payload;
+};
+
+// The end of a call.
+struct End {
+  absl::Status status;
+  // The metadata that a stream's server sends last. In a unary call, the
+  // metadata of a response without a payload, if the status is OK.
+  std::string metadata;
 };
 
 }  // namespace rpc

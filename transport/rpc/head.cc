@@ -41,38 +41,53 @@ void AppendText(absl::string_view text, std::string* out) {
   absl::StrAppend(out, text);
 }
 
-// Encodes the payloads of `status`. Omits payloads above the caps, because code
-// and message are the most important parts of a status.
-std::string EncodePayloads(const absl::Status& status) {
+// Encodes the metadata and the payloads of an error. Omits payloads above the
+// caps, because code and message are the most important parts of a status.
+std::string EncodePayloads(const End& end) {
   std::string payloads;
   int count = 0;
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
-    const size_t bytes = 2 * sizeof(uint32_t) + url.size() + value.size();
-    if (bytes > kMaxMetadataBytes - payloads.size()) return;
-    if (++count > kMaxPayloads) return;
-    AppendText(url, &payloads);
-    AppendText(std::string(value), &payloads);
-  });
+  if (!end.metadata.empty() && end.metadata.size() <= kMaxTrailingBytes) {
+    AppendText(kMetadataUrl, &payloads);
+    AppendText(end.metadata, &payloads);
+    ++count;
+  }
+  end.status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& value) {
+        if (url == kMetadataUrl) return;
+        const size_t bytes = 2 * sizeof(uint32_t) + url.size() + value.size();
+        if (bytes > kMaxMetadataBytes - payloads.size()) return;
+        if (++count > kMaxPayloads) return;
+        AppendText(url, &payloads);
+        AppendText(std::string(value), &payloads);
+      });
   return payloads;
 }
 
-// Adds `payloads` to `*status`. Returns false for bytes that EncodePayloads()
-// does not write.
-bool SetPayloads(absl::string_view payloads, absl::Status* status) {
+// Adds `payloads` to the error `*end`. Returns false for bytes that
+// EncodePayloads() does not write.
+bool SetPayloads(absl::string_view payloads, End* end) {
   wire::Reader reader(AsSpan(payloads));
   for (int count = 0; !reader.Finished(); ++count) {
     if (count == kMaxPayloads) return false;
     const std::string url = reader.String(reader.Number<uint32_t>());
     const std::string value = reader.String(reader.Number<uint32_t>());
     if (!reader.ok()) return false;
-    status->SetPayload(url, absl::Cord(value));
+    if (url != kMetadataUrl) {
+      end->status.SetPayload(url, absl::Cord(value));
+    } else if (count == 0 && !value.empty() &&
+               value.size() <= kMaxTrailingBytes) {
+      end->metadata = value;
+    } else {
+      return false;
+    }
   }
   return true;
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodeRequest(const Request& request) {
+absl::StatusOr<std::string> EncodeRequest(const Request& request,
+                                          bool is_stream) {
   if (request.method.empty() || request.method.size() > kMaxMethodBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a method's name has 1 to ", kMaxMethodBytes, " bytes"));
@@ -84,19 +99,23 @@ absl::StatusOr<std::string> EncodeRequest(const Request& request) {
   }
   std::string head;
   wire::AppendNumber<uint64_t>(ToMicroseconds(request.timeout), &head);
+  if (is_stream) wire::AppendNumber<uint8_t>(0, &head);
   wire::AppendNumber<uint8_t>(static_cast<uint8_t>(request.method.size()),
                               &head);
   absl::StrAppend(&head, request.method, request.metadata);
   return head;
 }
 
-absl::StatusOr<Request> ParseRequest(absl::string_view head) {
+absl::StatusOr<Request> ParseRequest(absl::string_view head, bool* is_stream) {
   wire::Reader reader(AsSpan(head));
   Request request;
   request.timeout = FromMicroseconds(reader.Number<uint64_t>());
-  const uint8_t length = reader.Number<uint8_t>();
+  uint8_t length = reader.Number<uint8_t>();
+  *is_stream = length == 0;
+  if (*is_stream) length = reader.Number<uint8_t>();
   request.method = reader.String(length);
-  const size_t before = sizeof(uint64_t) + sizeof(uint8_t) + length;
+  const size_t before =
+      sizeof(uint64_t) + (*is_stream ? 2 : 1) * sizeof(uint8_t) + length;
   // Rejects a head above the limit, at which the session would truncate it.
   if (!reader.ok() || length == 0 || head.size() - before > kMaxMetadataBytes) {
     return absl::InvalidArgumentError("the peer's request is malformed");
@@ -111,8 +130,7 @@ std::string EncodeEnd(const End& end) {
   std::string head;
   wire::AppendNumber<uint32_t>(static_cast<uint32_t>(end.status.code()), &head);
   AppendText(message, &head);
-  absl::StrAppend(&head,
-                  end.status.ok() ? end.metadata : EncodePayloads(end.status));
+  absl::StrAppend(&head, end.status.ok() ? end.metadata : EncodePayloads(end));
   return head;
 }
 
@@ -133,7 +151,7 @@ absl::StatusOr<End> ParseEnd(absl::string_view head) {
     valid = head.size() <= kMaxMetadataBytes;
   }
   if (valid && end.status.ok()) end.metadata = std::string(head);
-  if (!valid || (!end.status.ok() && !SetPayloads(head, &end.status))) {
+  if (!valid || (!end.status.ok() && !SetPayloads(head, &end))) {
     return absl::InvalidArgumentError("the peer's answer is malformed");
   }
   return end;

@@ -17,30 +17,26 @@ namespace rpc {
 
 // Caps the bytes of a head.
 constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
+// Names the payload of a status that carries the metadata of an error. A status
+// with a payload of this name is sent without that payload.
+constexpr char kMetadataUrl[] = "penstock.Metadata";
 
 // The client's kHeaders:
 //
 //   u64    timeout in microseconds, 0 for none
+//   u8     0, only if the call is a stream
 //   u8     length of the method
 //   bytes  the method
 //   bytes  the metadata, to the end
 //
 // Returns INVALID_ARGUMENT if the method is empty or too long, or the metadata
 // too large.
-absl::StatusOr<std::string> EncodeRequest(const Request& request);
-// Returns a request without its payload. Returns INVALID_ARGUMENT for bytes
-// that EncodeRequest() does not write, for example metadata above
-// kMaxMetadataBytes.
-absl::StatusOr<Request> ParseRequest(absl::string_view head);
-
-// The end of a response.
-struct End {
-  absl::Status status;
-  // The metadata of a response without a payload, if the status is OK. A
-  // response with a payload sends its metadata earlier, as the server's
-  // kHeaders.
-  std::string metadata;
-};
+absl::StatusOr<std::string> EncodeRequest(const Request& request,
+                                          bool is_stream = false);
+// Returns a request without its payload, and sets *is_stream. Returns
+// INVALID_ARGUMENT for bytes that EncodeRequest() does not write, for example
+// metadata above kMaxMetadataBytes.
+absl::StatusOr<Request> ParseRequest(absl::string_view head, bool* is_stream);
 
 // The server's kTrailers:
 //
@@ -50,6 +46,7 @@ struct End {
 //   bytes  if the status is OK, the metadata, to the end; else the payloads of
 //          the status (absl::Status::SetPayload), each as
 //            u32 length of the URL, the URL, u32 length of the value, the value
+//          The metadata of an error, if any, is the payload kMetadataUrl.
 //
 // Contains at most 16 payloads with at most kMaxMetadataBytes in total.
 std::string EncodeEnd(const End& end);

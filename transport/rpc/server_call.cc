@@ -18,8 +18,12 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
     return Refuse(absl::InternalError("the request has two heads"));
   }
   has_head_ = true;
-  absl::StatusOr<Request> request = ParseRequest(metadata);
+  bool is_stream = false;
+  absl::StatusOr<Request> request = ParseRequest(metadata, &is_stream);
   if (!request.ok()) return Refuse(request.status());
+  if (is_stream) {
+    return Refuse(absl::UnimplementedError("this server takes no streams"));
+  }
   request_ = *std::move(request);
   if (connection_->recorded_client() == 0) return;
   recorded_.Begin(record::Recorder::OfProcess(), connection_->recorded_client(),

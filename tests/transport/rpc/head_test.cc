@@ -9,6 +9,11 @@ namespace penstock {
 namespace rpc {
 namespace {
 
+absl::StatusOr<Request> Parse(absl::string_view head) {
+  bool is_stream = false;
+  return ParseRequest(head, &is_stream);
+}
+
 TEST(Head, RequestComesThrough) {
   Request request;
   request.method = "tensor.Receive";
@@ -16,18 +21,36 @@ TEST(Head, RequestComesThrough) {
   request.timeout = absl::Milliseconds(1500);
   const absl::StatusOr<std::string> head = EncodeRequest(request);
   ASSERT_TRUE(head.ok());
-  const absl::StatusOr<Request> parsed = ParseRequest(*head);
+  const absl::StatusOr<Request> parsed = Parse(*head);
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(parsed->method, request.method);
   EXPECT_EQ(parsed->metadata, request.metadata);
   EXPECT_EQ(parsed->timeout, request.timeout);
 }
 
+TEST(Head, StreamIsMarked) {
+  Request request;
+  request.method = "method";
+  request.metadata = "meta";
+  for (const bool sent : {false, true}) {
+    bool is_stream = !sent;
+    const absl::StatusOr<Request> parsed =
+        ParseRequest(*EncodeRequest(request, sent), &is_stream);
+    ASSERT_TRUE(parsed.ok());
+    EXPECT_EQ(is_stream, sent);
+    EXPECT_EQ(parsed->method, "method");
+    EXPECT_EQ(parsed->metadata, "meta");
+  }
+  const std::string head = *EncodeRequest(request, /*is_stream=*/true);
+  for (size_t size = 0; size + request.metadata.size() < head.size(); ++size) {
+    EXPECT_FALSE(Parse(head.substr(0, size)).ok()) << size;
+  }
+}
+
 TEST(Head, NoTimeoutIsInfinite) {
   Request request;
   request.method = "m";
-  EXPECT_EQ(ParseRequest(*EncodeRequest(request))->timeout,
-            absl::InfiniteDuration());
+  EXPECT_EQ(Parse(*EncodeRequest(request))->timeout, absl::InfiniteDuration());
 }
 
 TEST(Head, TimeoutOfNothingIsNotInfinite) {
@@ -36,8 +59,7 @@ TEST(Head, TimeoutOfNothingIsNotInfinite) {
   for (absl::Duration timeout :
        {absl::ZeroDuration(), absl::Nanoseconds(1), absl::Seconds(-1)}) {
     request.timeout = timeout;
-    EXPECT_EQ(ParseRequest(*EncodeRequest(request))->timeout,
-              absl::Microseconds(1));
+    EXPECT_EQ(Parse(*EncodeRequest(request))->timeout, absl::Microseconds(1));
   }
 }
 
@@ -59,11 +81,11 @@ TEST(Head, RequestsCutShortAreErrors) {
   request.method = "method";
   const std::string head = *EncodeRequest(request);
   for (size_t size = 0; size < head.size(); ++size) {
-    EXPECT_FALSE(ParseRequest(head.substr(0, size)).ok()) << size;
+    EXPECT_FALSE(Parse(head.substr(0, size)).ok()) << size;
   }
   std::string nameless = head;
   nameless[8] = 0;
-  EXPECT_FALSE(ParseRequest(nameless).ok());
+  EXPECT_FALSE(Parse(nameless).ok());
 }
 
 TEST(Head, MoreMetadataThanIsSentIsMalformed) {
@@ -71,8 +93,8 @@ TEST(Head, MoreMetadataThanIsSentIsMalformed) {
   request.method = std::string(255, 'm');
   request.metadata = std::string(kMaxMetadataBytes, 'x');
   const std::string head = *EncodeRequest(request);
-  EXPECT_TRUE(ParseRequest(head).ok());
-  EXPECT_FALSE(ParseRequest(head + "x").ok());
+  EXPECT_TRUE(Parse(head).ok());
+  EXPECT_FALSE(Parse(head + "x").ok());
   End end;
   end.metadata = std::string(kMaxMetadataBytes, 'x');
   EXPECT_TRUE(ParseEnd(EncodeEnd(end)).ok());
@@ -106,6 +128,33 @@ TEST(Head, ErrorComesThroughWithItsPayloads) {
   end.status.SetPayload("type.example/bytes",
                         absl::Cord(std::string("\0\xff", 2)));
   EXPECT_EQ(ParseEnd(EncodeEnd(end))->status, end.status);
+}
+
+TEST(Head, ErrorComesThroughWithItsMetadata) {
+  End end;
+  end.status = absl::AbortedError("text");
+  end.status.SetPayload("type.example/one", absl::Cord("value"));
+  end.metadata = std::string("\0meta\xff", 6);
+  absl::StatusOr<End> parsed = ParseEnd(EncodeEnd(end));
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->status, end.status);
+  EXPECT_EQ(parsed->metadata, end.metadata);
+  end.metadata = std::string(kMaxTrailingBytes, 'x');
+  parsed = ParseEnd(EncodeEnd(end));
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->metadata, end.metadata);
+  end.metadata += 'x';
+  EXPECT_EQ(ParseEnd(EncodeEnd(end))->metadata, "");
+}
+
+TEST(Head, MetadataOfAnErrorComesOnceAndFirst) {
+  End end;
+  end.status = absl::AbortedError("");
+  const size_t start = EncodeEnd(end).size();
+  end.metadata = "meta";
+  const std::string one = EncodeEnd(end);
+  EXPECT_TRUE(ParseEnd(one).ok());
+  EXPECT_FALSE(ParseEnd(one + one.substr(start)).ok());
 }
 
 TEST(Head, PayloadsThatAreTooLargeAreLeftOut) {
