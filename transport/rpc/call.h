@@ -4,10 +4,12 @@
 #define PENSTOCK_TRANSPORT_RPC_CALL_H_
 
 #include <cstddef>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -39,6 +41,11 @@ struct Response {
   memory::Payload payload;
 };
 
+// Names the payload of a status (absl::Status::SetPayload) that carries the
+// metadata of a unary call's error, in both directions: the server sets the
+// payload, and the client finds it.
+constexpr char kMetadataUrl[] = "penstock.Metadata";
+
 // The end of a call.
 struct End {
   absl::Status status;
@@ -46,6 +53,16 @@ struct End {
   // metadata of a response without a payload, if the status is OK.
   std::string metadata;
 };
+
+// Functions that a stream calls once. They run as other callbacks do; see
+// Client::Done and Server::Handler.
+//
+// Receives the next message. Gets nothing if no message follows.
+using Received = std::function<void(absl::optional<memory::Payload>)>;
+// Learns that a message has left for the peer, which had room for it. Write the
+// next message then, or the messages pile up in memory. Gets false if the
+// stream has ended before.
+using Accepted = std::function<void(bool)>;
 
 }  // namespace rpc
 }  // namespace penstock

@@ -103,6 +103,18 @@ class CallConnection final : public connection::Connection {
     calls_ += count;
   }
 
+  // Returns true for a message above Config::max_receive_bytes. The session
+  // itself refuses only announced ones.
+  bool IsTooLarge(const memory::Payload& message) {
+    const int64_t limit = session()->config().max_receive_bytes;
+    return limit >= 0 && message.size() > static_cast<uint64_t>(limit);
+  }
+
+  // Returns a shared reference. Drop the reference without the lock.
+  std::shared_ptr<CallConnection> ShareSelf() {
+    return ShareAs<CallConnection>();
+  }
+
   // Ends the session. All calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();

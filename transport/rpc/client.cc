@@ -10,6 +10,7 @@
 #include "transport/progress/event_loop.h"
 #include "transport/rpc/call_connection.h"
 #include "transport/rpc/client_call.h"
+#include "transport/rpc/client_stream.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/loop_executor.h"
 #include "transport/rpc/opening.h"
@@ -39,7 +40,9 @@ class Client::Core final : public CallConnection::Events,
 
   void Connect(const HostPort& target);
   CallId Call(Request request, Done done);
-  void End(CallId id, const absl::Status& why);
+  std::unique_ptr<OutgoingStream> Open(Request request,
+                                       ClientStream::Reports reports);
+  void EndCall(CallId id, const absl::Status& why);
   void Destroy();
   bool is_over() {
     base::MutexLock lock(&mu_);
@@ -52,7 +55,7 @@ class Client::Core final : public CallConnection::Events,
 
  private:
   struct Entry {
-    std::shared_ptr<ClientCall> call;
+    std::shared_ptr<OutgoingCall> call;
     progress::EventLoop::Id timer = 0;
   };
 
@@ -68,12 +71,15 @@ class Client::Core final : public CallConnection::Events,
   // Schedules the call of `closed`, which is not made if the owner destroys the
   // client before.
   void PostClosed(const absl::Status& why);
-  void PostReport(Done unsent, const absl::Status& why);
+  void PostReport(OutgoingCall::Unsent unsent, const absl::Status& why);
   Done Forgetting(CallId id, Done done);
   void Forget(CallId id);
-  void AddLocked(CallId id, std::shared_ptr<ClientCall> call,
+  // Starts the call, or keeps the call until there is a connection.
+  void Begin(CallId id, const std::shared_ptr<OutgoingCall>& call,
+             absl::Duration timeout);
+  void AddLocked(CallId id, std::shared_ptr<OutgoingCall> call,
                  absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<std::shared_ptr<ClientCall>> CallsLocked()
+  std::vector<std::shared_ptr<OutgoingCall>> CallsLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
@@ -123,14 +129,14 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   connection->Start(opened->received);
 }
 
-std::vector<std::shared_ptr<ClientCall>> Client::Core::CallsLocked() {
-  std::vector<std::shared_ptr<ClientCall>> calls;
+std::vector<std::shared_ptr<OutgoingCall>> Client::Core::CallsLocked() {
+  std::vector<std::shared_ptr<OutgoingCall>> calls;
   for (const auto& entry : calls_) calls.push_back(entry.second.call);
   return calls;
 }
 
 void Client::Core::OnSettled(CallConnection* connection) {
-  std::vector<std::shared_ptr<ClientCall>> calls;
+  std::vector<std::shared_ptr<OutgoingCall>> calls;
   {
     base::MutexLock lock(&mu_);
     settled_ = true;
@@ -149,7 +155,8 @@ void Client::Core::Finish(const absl::Status& why) {
   }
 }
 
-void Client::Core::PostReport(Done unsent, const absl::Status& why) {
+void Client::Core::PostReport(OutgoingCall::Unsent unsent,
+                              const absl::Status& why) {
   if (unsent == nullptr) return;
   executor_->Post([unsent = std::move(unsent), why] { unsent(why); });
 }
@@ -201,16 +208,47 @@ Client::CallId Client::Core::Call(Request request, Done done) {
         [done = std::move(done), error = head.status()] { done(error); });
     return id;
   }
-  auto call =
+  Begin(
+      id,
       std::make_shared<ClientCall>(*std::move(head), std::move(request.payload),
-                                   Forgetting(id, std::move(done)));
+                                   Forgetting(id, std::move(done))),
+      request.timeout);
+  return id;
+}
+
+std::unique_ptr<OutgoingStream> Client::Core::Open(
+    Request request, ClientStream::Reports reports) {
+  const CallId id = next_id_.fetch_add(1, std::memory_order_relaxed);
+  std::shared_ptr<Core> self = shared_from_this();
+  reports.end = [self, id, end = std::move(reports.end)](End ended) {
+    self->Forget(id);
+    end(std::move(ended));
+  };
+  absl::StatusOr<std::string> head =
+      request.payload.size() == 0
+          ? EncodeRequest(request, /*is_stream=*/true)
+          : absl::InvalidArgumentError("a stream's messages are written");
+  auto stream = std::make_shared<ClientStream>(
+      head.ok() ? *std::move(head) : "", executor_, std::move(reports));
+  if (head.ok()) {
+    Begin(id, stream, request.timeout);
+  } else {
+    PostReport(stream->TakeUnsent(), head.status());
+  }
+  return std::make_unique<OutgoingStream>(std::move(stream), [self, id] {
+    self->EndCall(id, absl::CancelledError("the call was cancelled"));
+  });
+}
+
+void Client::Core::Begin(CallId id, const std::shared_ptr<OutgoingCall>& call,
+                         absl::Duration timeout) {
   std::shared_ptr<CallConnection> connection;
   absl::Status over;
   {
     base::MutexLock lock(&mu_);
     over = over_;
     if (over.ok()) {
-      AddLocked(id, call, request.timeout);
+      AddLocked(id, call, timeout);
       if (settled_) connection = connection_;
     }
   }
@@ -220,22 +258,21 @@ Client::CallId Client::Core::Call(Request request, Done done) {
     CallConnection::Section section(connection.get());
     call->Start(connection.get());
   }
-  return id;
 }
 
-void Client::Core::AddLocked(CallId id, std::shared_ptr<ClientCall> call,
+void Client::Core::AddLocked(CallId id, std::shared_ptr<OutgoingCall> call,
                              absl::Duration timeout) {
   Entry& entry = calls_[id];
   entry.call = std::move(call);
   if (timeout == absl::InfiniteDuration()) return;
   entry.timer = loop_->RunAfter(timeout, [self = shared_from_this(), id] {
-    self->End(id,
-              absl::DeadlineExceededError("the call was not answered in time"));
+    self->EndCall(
+        id, absl::DeadlineExceededError("the call was not answered in time"));
   });
 }
 
-void Client::Core::End(CallId id, const absl::Status& why) {
-  std::shared_ptr<ClientCall> call;
+void Client::Core::EndCall(CallId id, const absl::Status& why) {
+  std::shared_ptr<OutgoingCall> call;
   std::shared_ptr<CallConnection> connection;
   {
     base::MutexLock lock(&mu_);
@@ -281,14 +318,31 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(Options options,
   return std::unique_ptr<Client>(new Client(std::move(core)));
 }
 
+void OutgoingStream::Write(memory::Payload message, Accepted accepted,
+                           bool is_last) {
+  stream_->Write(std::move(message), std::move(accepted), is_last);
+}
+
+void OutgoingStream::HalfClose() { stream_->HalfClose(); }
+
+void OutgoingStream::Read(Received received) {
+  stream_->Read(std::move(received));
+}
+
 Client::~Client() { core_->Destroy(); }
 
 Client::CallId Client::Call(Request request, Done done) {
   return core_->Call(std::move(request), std::move(done));
 }
 
+std::unique_ptr<OutgoingStream> Client::Open(
+    Request request, std::function<void(std::string)> metadata,
+    std::function<void(End)> end) {
+  return core_->Open(std::move(request), {std::move(metadata), std::move(end)});
+}
+
 void Client::Cancel(CallId call) {
-  core_->End(call, absl::CancelledError("the call was cancelled"));
+  core_->EndCall(call, absl::CancelledError("the call was cancelled"));
 }
 
 bool Client::is_over() const { return core_->is_over(); }

@@ -22,6 +22,40 @@
 namespace penstock {
 namespace rpc {
 
+class ClientStream;
+
+// A stream of a client: a call with any number of messages in each direction.
+// Thread-safe.
+class OutgoingStream {
+ public:
+  // Made by Client::Open().
+  OutgoingStream(std::shared_ptr<ClientStream> stream,
+                 std::function<void()> cancel)
+      : stream_(std::move(stream)), cancel_(std::move(cancel)) {}
+  OutgoingStream(const OutgoingStream&) = delete;
+  OutgoingStream& operator=(const OutgoingStream&) = delete;
+  // Cancels the stream.
+  ~OutgoingStream() { cancel_(); }
+
+  // Sends a message, in the order of the calls. Keeps the memory alive until
+  // the peer has received the message. `accepted` may be null. `is_last`
+  // half-closes the stream behind the message, as HalfClose() does.
+  void Write(memory::Payload message, Accepted accepted, bool is_last = false);
+  // Tells the server that no message follows. Drops later messages.
+  void HalfClose();
+  // Takes the next message of the server, in the order of the calls. The server
+  // may send more when messages are taken. After an error that the server did
+  // not send, unread messages are lost.
+  void Read(Received received);
+  // Ends the stream with CANCELLED, and tells the handler. Does nothing if the
+  // stream has ended.
+  void Cancel() { cancel_(); }
+
+ private:
+  const std::shared_ptr<ClientStream> stream_;
+  const std::function<void()> cancel_;
+};
+
 // Returns the default keepalive. Pings a peer after half a minute without
 // input. Gives up the peer after another minute without input, because the
 // peer's machine is gone or its process was stopped.
@@ -70,6 +104,14 @@ class Client {
   //
   // Calls that start before the connection exists wait for the connection.
   CallId Call(Request request, Done done);
+  // Opens a stream. Messages are written, so request.payload must be empty.
+  // Calls `metadata` when the server's metadata or first message has arrived,
+  // and not if the stream ends without both. Calls `end` once, with the
+  // server's end or with an error as Call() does, behind the callbacks of
+  // earlier Write() and Read() calls. Messages may then be left to read.
+  std::unique_ptr<OutgoingStream> Open(
+      Request request, std::function<void(std::string)> metadata,
+      std::function<void(End)> end);
   // Ends a call with CANCELLED, and tells the handler. Does nothing if the call
   // has been answered.
   void Cancel(CallId call);

@@ -51,6 +51,9 @@ void ClientCall::OnMessage(const memory::Payload& message, bool compressed) {
   if (has_message_ || compressed) {
     return Abort(absl::InternalError("the peer's answer is malformed"));
   }
+  if (connection_->IsTooLarge(message)) {
+    return OnMessageTooLarge(message.size());
+  }
   has_message_ = true;
   absl::StatusOr<memory::Payload> owned = Owned(message);
   if (!owned.ok()) return Abort(owned.status());
@@ -71,9 +74,16 @@ void ClientCall::OnTrailers(absl::string_view metadata) {
   connection_->session()->streams().Detach(stream_);
   absl::StatusOr<End> end = ParseEnd(metadata);
   if (!end.ok()) return Finish(absl::InternalError(end.status().message()));
-  if (!end->status.ok()) return Finish(end->status);
+  if (!end->status.ok()) return FinishWithError(*std::move(end));
   if (!has_message_) response_.metadata = std::move(end->metadata);
   Finish(std::move(response_));
+}
+
+void ClientCall::FinishWithError(End end) {
+  if (!end.metadata.empty()) {
+    end.status.SetPayload(kMetadataUrl, absl::Cord(end.metadata));
+  }
+  Finish(std::move(end.status));
 }
 
 void ClientCall::OnReset(const absl::Status& status, bool) {

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/call_connection.h"
+#include "transport/rpc/outgoing_call.h"
 
 namespace penstock {
 namespace rpc {
@@ -24,10 +25,8 @@ namespace rpc {
 //   kOpen     Cancel                         reset, report          kOver
 //   kWaiting  TakeUnsent                     return the report      kOver
 //
-// A call of a client. Call all functions under the connection's lock, or under
-// the client's lock while there is no connection. Reports once, on the loop's
-// thread, without locks.
-class ClientCall final : public session::StreamEvents,
+// A unary call of a client. Reports once, on the loop's thread, without locks.
+class ClientCall final : public OutgoingCall,
                          public std::enable_shared_from_this<ClientCall> {
  public:
   using Done = std::function<void(absl::StatusOr<Response>)>;
@@ -38,11 +37,11 @@ class ClientCall final : public session::StreamEvents,
         payload_(std::move(payload)),
         done_(std::move(done)) {}
 
-  void Start(CallConnection* connection);
-  void Cancel(const absl::Status& why);
-  // Returns the report of a call that was never started, for the caller to run.
-  // Returns null if the call was started or has reported.
-  Done TakeUnsent() { return state_ == State::kWaiting ? TakeDone() : nullptr; }
+  void Start(CallConnection* connection) override;
+  void Cancel(const absl::Status& why) override;
+  Unsent TakeUnsent() override {
+    return state_ == State::kWaiting ? TakeDone() : nullptr;
+  }
 
  private:
   enum class State { kWaiting, kOpen, kOver };
@@ -61,6 +60,7 @@ class ClientCall final : public session::StreamEvents,
   }
   // Resets the stream on both sides, and reports `why`.
   void Abort(const absl::Status& why);
+  void FinishWithError(End end);
   void Finish(absl::StatusOr<Response> result);
 
   std::string head_;

@@ -17,9 +17,6 @@ namespace rpc {
 
 // Caps the bytes of a head.
 constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
-// Names the payload of a status that carries the metadata of an error. A status
-// with a payload of this name is sent without that payload.
-constexpr char kMetadataUrl[] = "penstock.Metadata";
 
 // The client's kHeaders:
 //
@@ -46,7 +43,8 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head, bool* is_stream);
 //   bytes  if the status is OK, the metadata, to the end; else the payloads of
 //          the status (absl::Status::SetPayload), each as
 //            u32 length of the URL, the URL, u32 length of the value, the value
-//          The metadata of an error, if any, is the payload kMetadataUrl.
+//          The metadata of an error, if any, is the payload kMetadataUrl, which
+//          comes first. A status with such a payload is sent without it.
 //
 // Contains at most 16 payloads with at most kMaxMetadataBytes in total.
 std::string EncodeEnd(const End& end);

@@ -36,6 +36,34 @@ void IncomingCall::OnCancel(std::function<void()> cancelled) {
   call_->OnCancel(std::move(cancelled));
 }
 
+IncomingStream::~IncomingStream() {
+  call_->EndStream(
+      {absl::InternalError("the handler let go of the stream without an end"),
+       ""});
+}
+
+const Request& IncomingStream::request() const { return call_->request(); }
+
+const std::string& IncomingStream::peer() const { return call_->peer(); }
+
+void IncomingStream::SendMetadata(absl::string_view metadata) {
+  call_->SendMetadata(metadata);
+}
+
+void IncomingStream::Write(const memory::Payload& message, Accepted accepted) {
+  call_->Write(message, std::move(accepted));
+}
+
+void IncomingStream::Read(Received received) {
+  call_->Read(std::move(received));
+}
+
+void IncomingStream::Finish(End end) { call_->EndStream(std::move(end)); }
+
+void IncomingStream::OnCancel(std::function<void()> cancelled) {
+  call_->OnCancel(std::move(cancelled));
+}
+
 namespace {
 
 absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
@@ -58,11 +86,16 @@ absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
 class Server::Core final : public CallConnection::Events,
                            public std::enable_shared_from_this<Core> {
  public:
-  Core(Options options, progress::EventLoop* loop, Handler handler)
+  struct Handlers {
+    Handler call;
+    StreamHandler stream;
+  };
+
+  Core(Options options, progress::EventLoop* loop, Handlers handlers)
       : options_(std::move(options)),
         loop_(loop),
         executor_(std::make_shared<LoopExecutor>(loop, options_.polling)),
-        handler_(std::move(handler)) {}
+        handlers_(std::move(handlers)) {}
 
   absl::Status Listen();
   void Stop();
@@ -84,9 +117,8 @@ class Server::Core final : public CallConnection::Events,
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
-  // The handler of calls. Changed and called on the loop's thread. Null when
-  // stopped.
-  Handler handler_ ABSL_GUARDED_BY(mu_);
+  // The handlers of calls, called on the loop's thread. Null when stopped.
+  Handlers handlers_ ABSL_GUARDED_BY(mu_);
   std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);
 };
@@ -154,13 +186,20 @@ void Server::Core::OnStream(CallConnection* connection, uint32_t stream) {
 }
 
 void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
-  Handler handler;
+  Handlers handlers;
   {
     base::MutexLock lock(&mu_);
-    handler = handler_;
+    handlers = handlers_;
+  }
+  if (call->is_stream()) {
+    if (handlers.stream == nullptr) {
+      return call->EndStream(
+          {absl::UnimplementedError("this server takes no streams"), ""});
+    }
+    return handlers.stream(std::make_shared<IncomingStream>(std::move(call)));
   }
   auto incoming = std::make_shared<IncomingCall>(std::move(call));
-  if (handler != nullptr) handler(std::move(incoming));
+  if (handlers.call != nullptr) handlers.call(std::move(incoming));
 }
 
 void Server::Core::OnClosed(CallConnection* connection, const absl::Status&) {
@@ -182,12 +221,11 @@ void Server::Core::Stop() {
   if (loop_->IsForeign()) return;  // the server belongs to the parent
   acceptor_->Stop();
   loop_->Post([greeters = greeters_] { greeters->Stop(); });
-  Handler handler;  // destroyed outside the lock
+  Handlers handlers;  // destroyed outside the lock
   {
     base::MutexLock lock(&mu_);
     stopped_ = true;
-    handler = std::move(handler_);
-    handler_ = nullptr;
+    std::swap(handlers, handlers_);
   }
   for (const std::shared_ptr<CallConnection>& connection : connections()) {
     connection->Close(absl::UnavailableError("the server was stopped"));
@@ -209,8 +247,8 @@ void Server::Core::Stop() {
   barrier->passed.wait(lock, [&barrier] { return barrier->is_passed; });
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options,
-                                                      Handler handler) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    Options options, Handler handler, StreamHandler stream_handler) {
   if (options.token.empty() || options.token.size() > kMaxTokenBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a token has 1 to ", kMaxTokenBytes, " bytes"));
@@ -218,8 +256,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options,
   const absl::StatusOr<progress::EventLoop*> loop =
       progress::EventLoop::GetPolling(options.polling);
   if (!loop.ok()) return loop.status();
-  auto core =
-      std::make_shared<Core>(std::move(options), *loop, std::move(handler));
+  auto core = std::make_shared<Core>(
+      std::move(options), *loop,
+      Core::Handlers{std::move(handler), std::move(stream_handler)});
   const absl::Status listening = core->Listen();
   if (!listening.ok()) return listening;
   return std::unique_ptr<Server>(new Server(std::move(core)));

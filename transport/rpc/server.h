@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "transport/connection/keepalive.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/rpc/call.h"
@@ -48,6 +49,38 @@ class IncomingCall {
   const std::shared_ptr<ServerCall> call_;
 };
 
+// A received stream, for its handler. If the handler destroys the stream
+// without an end, the end is INTERNAL. Thread-safe.
+class IncomingStream {
+ public:
+  explicit IncomingStream(std::shared_ptr<ServerCall> call)
+      : call_(std::move(call)) {}
+  IncomingStream(const IncomingStream&) = delete;
+  IncomingStream& operator=(const IncomingStream&) = delete;
+  ~IncomingStream();
+
+  // Returns the request, without a payload.
+  const Request& request() const;
+  const std::string& peer() const;
+  // Sends metadata before the first message. Has no effect after the first
+  // Write() or SendMetadata().
+  void SendMetadata(absl::string_view metadata);
+  // These two work as the functions of OutgoingStream do. Read() gets nothing
+  // after the client's half-close, and after the end of the stream.
+  void Write(const memory::Payload& message, Accepted accepted);
+  void Read(Received received);
+  // Ends the stream behind all messages, and drops unread ones. Ends with
+  // INTERNAL if the metadata is above kMaxTrailingBytes. Has no effect after
+  // the first end, or after the client has gone.
+  void Finish(End end);
+  // Runs `cancelled` once when the client has gone or has cancelled the stream,
+  // perhaps soon. Never runs `cancelled` after Finish(). Call once.
+  void OnCancel(std::function<void()> cancelled);
+
+ private:
+  const std::shared_ptr<ServerCall> call_;
+};
+
 // A server on one port. Thread-safe.
 class Server {
  public:
@@ -67,11 +100,14 @@ class Server {
   // the thread of progress::EventLoop::GetPolling(), without locks. Callbacks
   // must not block.
   using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
+  // Handles a stream when its head has arrived.
+  using StreamHandler = std::function<void(std::shared_ptr<IncomingStream>)>;
 
-  // Starts a server. Fails with the system's error if the address is
-  // unavailable, and with INVALID_ARGUMENT for an invalid option.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(Options options,
-                                                       Handler handler);
+  // Starts a server. Without `stream_handler`, ends streams with UNIMPLEMENTED.
+  // Fails with the system's error if the address is unavailable, and with
+  // INVALID_ARGUMENT for an invalid option.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      Options options, Handler handler, StreamHandler stream_handler = nullptr);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   // Ends all connections, except in a forked child. Waits until no handler runs

@@ -21,16 +21,35 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
   bool is_stream = false;
   absl::StatusOr<Request> request = ParseRequest(metadata, &is_stream);
   if (!request.ok()) return Refuse(request.status());
-  if (is_stream) {
-    return Refuse(absl::UnimplementedError("this server takes no streams"));
-  }
   request_ = *std::move(request);
-  if (connection_->recorded_client() == 0) return;
-  recorded_.Begin(record::Recorder::OfProcess(), connection_->recorded_client(),
-                  request_.method);
+  if (connection_->recorded_client() != 0) {
+    recorded_.Begin(record::Recorder::OfProcess(),
+                    connection_->recorded_client(), request_.method);
+  }
+  if (is_stream) BeginStream();
+}
+
+void ServerCall::BeginStream() {
+  recorded_.Received(request_.metadata.size());
+  messages_.emplace(connection_.get(), stream_);
+  CallHandler();
+}
+
+void ServerCall::CallHandler() {
+  state_ = State::kHandled;
+  connection_->RunLater([self = shared_from_this(),
+                         handler = std::move(handler_)] { handler(self); });
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
+  if (connection_->IsTooLarge(message)) {
+    return OnMessageTooLarge(message.size());
+  }
+  if (is_stream()) {
+    recorded_.Received(message.size());
+    const absl::Status status = messages_->OnMessage(message, compressed);
+    return status.ok() ? void() : Refuse(status);
+  }
   // Refuses a message after the request's end, because the handler reads the
   // request without a lock.
   if (!has_head_ || has_message_ || compressed || state_ != State::kReceiving) {
@@ -49,13 +68,12 @@ void ServerCall::OnMessageTooLarge(uint64_t bytes) {
 }
 
 void ServerCall::OnHalfClose() {
+  if (is_stream() && !messages_->input_ended()) return messages_->OnInputEnd();
   if (state_ != State::kReceiving || !has_head_) {
     return Refuse(absl::InternalError("the request is malformed"));
   }
-  state_ = State::kHandled;
   recorded_.Received(request_.metadata.size() + request_.payload.size());
-  connection_->RunLater([self = shared_from_this(),
-                         handler = std::move(handler_)] { handler(self); });
+  CallHandler();
 }
 
 void ServerCall::OnTrailers(absl::string_view) {
@@ -63,11 +81,15 @@ void ServerCall::OnTrailers(absl::string_view) {
 }
 
 void ServerCall::OnReset(const absl::Status&, bool) {
-  cancelled_ = true;
   recorded_.End(static_cast<int>(absl::StatusCode::kCancelled));
+  TellHandler();
+  Finish();
+}
+
+void ServerCall::TellHandler() {
+  cancelled_ = true;
   if (on_cancel_ != nullptr) connection_->RunLater(std::move(on_cancel_));
   on_cancel_ = nullptr;
-  Finish();
 }
 
 void ServerCall::OnCancel(std::function<void()> cancelled) {
@@ -80,7 +102,9 @@ void ServerCall::OnCancel(std::function<void()> cancelled) {
 }
 
 void ServerCall::Refuse(const absl::Status& why) {
-  if (state_ != State::kOver) Send(why);
+  if (state_ == State::kOver) return;
+  if (state_ == State::kHandled) TellHandler();
+  Send(why);
 }
 
 void ServerCall::Respond(absl::StatusOr<Response> response) {
@@ -109,16 +133,56 @@ void ServerCall::Send(absl::StatusOr<Response> response) {
     end.metadata = std::move(response->metadata);
   } else {
     end.status = response.status();
+    const absl::optional<absl::Cord> metadata =
+        end.status.GetPayload(kMetadataUrl);
+    if (metadata.has_value()) end.metadata = std::string(*metadata);
   }
+  SendEnd(end);
+}
+
+void ServerCall::SendEnd(const End& end) {
+  session::Session* const session = connection_->session();
   session->output().SendTrailers(stream_, EncodeEnd(end));
   session->streams().Detach(stream_);  // queued output is still sent
   Finish();
+}
+
+void ServerCall::SendMetadata(absl::string_view metadata) {
+  CallConnection::Section section(connection_.get());
+  if (state_ == State::kOver || std::exchange(has_answered_, true)) return;
+  if (metadata.size() > kMaxMetadataBytes) {
+    return Refuse(absl::InternalError("the stream's metadata is too long"));
+  }
+  connection_->session()->output().SendHeaders(stream_, metadata);
+}
+
+void ServerCall::Write(const memory::Payload& message, Accepted accepted) {
+  CallConnection::Section section(connection_.get());
+  has_answered_ = true;
+  if (state_ != State::kOver) recorded_.Sent(message.size());
+  messages_->Write(message, std::move(accepted));
+}
+
+void ServerCall::Read(Received received) {
+  CallConnection::Section section(connection_.get());
+  messages_->Read(std::move(received));
+}
+
+void ServerCall::EndStream(End end) {
+  if (end.metadata.size() > kMaxTrailingBytes) {
+    end = End{absl::InternalError("the metadata at the end is too long"), ""};
+  }
+  CallConnection::Section section(connection_.get());
+  if (state_ == State::kOver) return;
+  recorded_.End(static_cast<int>(end.status.code()));
+  SendEnd(end);
 }
 
 // Ends the call. Destroys the callbacks later, without the lock, because the
 // callbacks may hold the last share.
 void ServerCall::Finish() {
   state_ = State::kOver;
+  if (is_stream()) messages_->Drop();
   connection_->AddCalls(-1);
   connection_->RunLater(
       [self = std::move(self_), on_cancel = std::move(on_cancel_)] {});

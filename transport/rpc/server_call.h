@@ -12,17 +12,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "transport/record/recorder.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/call_connection.h"
+#include "transport/rpc/stream_messages.h"
 
 namespace penstock {
 namespace rpc {
 
 //   state       event                        action              next
 //   kReceiving  the request's end            call the handler    kHandled
+//   kReceiving  a stream's head              call the handler    kHandled
 //   kReceiving  a malformed request          answer with why     kOver
-//   kHandled    Respond                      send the answer     kOver
+//   kHandled    Respond, Finish              send the answer     kOver
 //   any         a reset, a lost connection   run on_cancel       kOver
 //
 // A call that a server has received. Thread-safe: takes the connection's lock,
@@ -30,8 +33,8 @@ namespace rpc {
 class ServerCall final : public session::StreamEvents,
                          public std::enable_shared_from_this<ServerCall> {
  public:
-  // Handles the request when it has arrived. Called on the loop's thread,
-  // without locks.
+  // Handles the request, or the head of a stream, when it has arrived. Called
+  // on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
@@ -45,8 +48,15 @@ class ServerCall final : public session::StreamEvents,
 
   // Returns the request, which does not change after the handler was called.
   const Request& request() const { return request_; }
+  // Returns true for a stream. Does not change after the handler was called.
+  bool is_stream() const { return messages_.has_value(); }
   const std::string& peer() const { return connection_->peer(); }
   void Respond(absl::StatusOr<Response> response);
+  // Functions of a stream; see IncomingStream.
+  void SendMetadata(absl::string_view metadata);
+  void Write(const memory::Payload& message, Accepted accepted);
+  void Read(Received received);
+  void EndStream(End end);
   // Runs `cancelled` once, on the loop's thread, when the client has gone or
   // has cancelled the call. Never runs `cancelled` after Respond().
   void OnCancel(std::function<void()> cancelled);
@@ -60,10 +70,18 @@ class ServerCall final : public session::StreamEvents,
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;
   void OnReset(const absl::Status& status, bool from_peer) override;
-  void OnSendAccepted() override {}
+  void OnSendAccepted() override {
+    if (is_stream()) messages_->OnSendAccepted();
+  }
 
   void Refuse(const absl::Status& why);
   void Send(absl::StatusOr<Response> response);
+  // Runs on_cancel_ later.
+  void TellHandler();
+  void BeginStream();
+  void CallHandler();
+  // Sends the trailers and ends the call.
+  void SendEnd(const End& end);
   void Finish();
 
   const std::shared_ptr<CallConnection> connection_;
@@ -77,6 +95,8 @@ class ServerCall final : public session::StreamEvents,
   bool has_head_ = false;
   bool has_message_ = false;
   bool cancelled_ = false;
+  bool has_answered_ = false;  // a stream's metadata or first message was sent
+  absl::optional<StreamMessages> messages_;  // of a stream
   std::function<void()> on_cancel_;
   record::RecordedCall recorded_;
 };

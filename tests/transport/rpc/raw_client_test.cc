@@ -1,11 +1,9 @@
 // Tests clients that send bytes that Penstock's client never sends. The server
 // must drop these clients in bounded time, and must continue to serve others.
 
-#include <arpa/inet.h>
+#include "tests/transport/rpc/raw_client.h"
+
 #include <dirent.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
 
 #include <functional>
 #include <memory>
@@ -15,88 +13,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/transport/rpc/awaited.h"
-#include "transport/base/unique_fd.h"
-#include "transport/fabric/tcp/framing.h"
 #include "transport/memory/bytes.h"
 #include "transport/rpc/client.h"
 #include "transport/rpc/greeting.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/server.h"
 #include "transport/wire/frame.h"
-#include "transport/wire/hello.h"
 
 namespace penstock {
 namespace rpc {
 namespace {
-
-constexpr char kToken[] = "a token";
-
-class RawClient {
- public:
-  explicit RawClient(int port)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&address),
-                      sizeof address),
-              0);
-  }
-
-  void Send(const std::string& bytes) {
-    // Ignores errors, because the server may have closed the connection, as the
-    // tests expect.
-    (void)send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
-  void Greet() {
-    Send(EncodeGreeting({wire::kOldestVersion, wire::kVersion, kToken}));
-  }
-  void SayHello(std::vector<wire::FabricOffer> offers = {}) {
-    wire::Hello hello;
-    hello.stream_window = 1 << 20;
-    hello.offers = std::move(offers);
-    const std::string payload = wire::EncodeHello(hello);
-    SendFrame(wire::FrameType::kHello, 0, 0, payload);
-  }
-  void SendFrame(wire::FrameType type, uint32_t stream, uint8_t flags,
-                 const std::string& payload) {
-    wire::FrameHeader header;
-    header.type = type;
-    header.flags = flags;
-    header.stream = stream;
-    header.length = static_cast<uint32_t>(payload.size());
-    header.sequence = wire::IsSequenced(type) ? next_++ : 0;
-    std::string packet;
-    wire::AppendFrame(header, payload, &packet);
-    std::string unit;
-    fabric::tcp::AppendUnitHeader({static_cast<uint32_t>(packet.size()),
-                                   fabric::tcp::UnitType::kPacket, 0},
-                                  &unit);
-    Send(unit + packet);
-  }
-  // Reads to the end of the stream. Returns true if the end arrived before the
-  // limit.
-  bool IsDropped(absl::Duration limit = absl::Seconds(10)) {
-    const absl::Time deadline = absl::Now() + limit;
-    char buffer[4096];
-    for (;;) {
-      pollfd ready = {fd_.get(), POLLIN, 0};
-      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
-      if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) != 1) {
-        return false;
-      }
-      if (recv(fd_.get(), buffer, sizeof buffer, 0) <= 0) return true;
-    }
-  }
-
- private:
-  const base::UniqueFd fd_;
-  uint64_t next_ = 1;
-};
 
 size_t OpenDescriptors() {
   DIR* const directory = opendir("/proc/self/fd");
@@ -124,12 +53,16 @@ class RawClientTest : public testing::Test {
     options.address = "127.0.0.1:0";
     options.token = kToken;
     options.settings.fabrics = {Fabric::kTcp};
-    server_ = *Server::Start(options, [handled = handled_, kept = kept_](
-                                          std::shared_ptr<IncomingCall> call) {
-      handled.Set(call->request().method);
-      if (call->request().method == "keep") return kept.Set(call);
-      call->Respond(Response());
-    });
+    server_ = *Server::Start(
+        options,
+        [handled = handled_, kept = kept_](std::shared_ptr<IncomingCall> call) {
+          handled.Set(call->request().method);
+          if (call->request().method == "keep") return kept.Set(call);
+          call->Respond(Response());
+        },
+        [streams = streams_](std::shared_ptr<IncomingStream> stream) {
+          streams.Set(std::move(stream));
+        });
     Client::Options client;
     client.target = absl::StrCat("127.0.0.1:", port());
     client.token = kToken;
@@ -156,9 +89,15 @@ class RawClientTest : public testing::Test {
     request.method = method;
     return *EncodeRequest(request);
   }
+  static std::string StreamHead() {
+    Request request;
+    request.method = "stream";
+    return *EncodeRequest(request, /*is_stream=*/true);
+  }
 
   const Awaited<std::string> handled_;
   const Awaited<std::shared_ptr<IncomingCall>> kept_;
+  const Awaited<std::shared_ptr<IncomingStream>> streams_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> bystander_;
 };
@@ -246,6 +185,84 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
   }
   EXPECT_EQ(handled_.count(),
             calls.size() + 1);  // including the bystander's call
+}
+
+TEST_F(RawClientTest, StreamsThatAreUsedWrongEnd) {
+  const std::vector<std::function<void(RawClient*)>> mistakes = {
+      [](RawClient* client) {  // two heads
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, StreamHead());
+      },
+      [](RawClient* client) {  // a message behind the half-close
+        client->SendFrame(wire::FrameType::kHalfClose, 1, 0, "");
+        client->SendFrame(wire::FrameType::kMessage, 1, 0, "late");
+      },
+      [](RawClient* client) {  // two half-closes
+        client->SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "last");
+        client->SendFrame(wire::FrameType::kHalfClose, 1, 0, "");
+      },
+      [](RawClient* client) {  // a compressed message
+        client->SendFrame(wire::FrameType::kMessage, 1, wire::kCompressed, "x");
+      },
+      [](RawClient* client) {  // trailers of a client
+        client->SendFrame(wire::FrameType::kTrailers, 1, 0, "");
+      },
+      [](RawClient* client) {  // more than the window, which the server drops
+        for (int i = 0; i < 1000 && !client->IsDropped(absl::ZeroDuration());
+             ++i) {
+          client->SendFrame(wire::FrameType::kMessage, 1, 0,
+                            std::string(60000, 'x'));
+        }
+      },
+  };
+  for (size_t i = 0; i < mistakes.size(); ++i) {
+    RawClient client(port());
+    client.Greet();
+    client.SayHello();
+    client.SendFrame(wire::FrameType::kHeaders, 1, 0, StreamHead());
+    const std::shared_ptr<IncomingStream> stream = *streams_.Get();
+    mistakes[i](&client);
+    const Awaited<bool> cancelled;
+    stream->OnCancel([cancelled] { cancelled.Set(true); });
+    EXPECT_TRUE(cancelled.Get().has_value()) << i;
+    const Awaited<bool> ended;
+    const Awaited<bool> accepted;
+    stream->Read([ended](const absl::optional<memory::Payload>& message) {
+      ended.Set(!message.has_value());
+    });
+    EXPECT_EQ(ended.Get(), absl::make_optional(true)) << i;
+    stream->Write(memory::Payload(),
+                  [accepted](bool is_accepted) { accepted.Set(is_accepted); });
+    EXPECT_EQ(accepted.Get(), absl::make_optional(false)) << i;
+    ExpectServed();
+  }
+}
+
+// Tests a client that opens more streams than the server takes at once.
+TEST_F(RawClientTest, StreamsAboveTheLimitReachNoHandler) {
+  constexpr uint32_t kMaxCalls = 100;
+  Server::Options options;
+  options.address = "127.0.0.1:0";
+  options.token = kToken;
+  options.settings.fabrics = {Fabric::kTcp};
+  options.max_calls = kMaxCalls;
+  const std::unique_ptr<Server> server =
+      *Server::Start(options, nullptr,
+                     [streams = streams_](std::shared_ptr<IncomingStream> got) {
+                       streams.Set(std::move(got));
+                     });
+  RawClient client(server->port());
+  client.Greet();
+  client.SayHello();
+  for (uint32_t i = 0; i < 20 * kMaxCalls; ++i) {
+    client.SendFrame(wire::FrameType::kHeaders, 1 + i, 0, StreamHead());
+  }
+  // The last of the first streams has ended when the server took all frames.
+  client.SendFrame(wire::FrameType::kTrailers, 1, 0, "");
+  const std::shared_ptr<IncomingStream> first = *streams_.Get();
+  const Awaited<bool> cancelled;
+  first->OnCancel([cancelled] { cancelled.Set(true); });
+  EXPECT_TRUE(cancelled.Get().has_value());
+  EXPECT_EQ(streams_.count(), kMaxCalls);
 }
 
 // Tests that a request does not change after its end, because the handler reads

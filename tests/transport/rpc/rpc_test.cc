@@ -166,6 +166,20 @@ TEST_P(RpcTest, OwnersAreLetGoOfWithoutLocks) {
   EXPECT_TRUE(gone.Get().has_value());
 }
 
+// Tests details and metadata of a unary call's error.
+TEST_P(RpcTest, ErrorCarriesMetadataAndDetails) {
+  Serve([](const std::shared_ptr<IncomingCall>& call) {
+    absl::Status status = absl::AbortedError("text");
+    status.SetPayload("details", absl::Cord(std::string("\0\xff", 2)));
+    status.SetPayload(kMetadataUrl, absl::Cord("trailing"));
+    call->Respond(status);
+  });
+  const Result result = Call(Connect().get(), Named("any"));
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(result.status().GetPayload("details"), std::string("\0\xff", 2));
+  EXPECT_EQ(result.status().GetPayload(kMetadataUrl), "trailing");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RpcTest,
                          testing::Values(Fabric::kShm, Fabric::kTcp),
                          [](const auto& info) {

@@ -1,0 +1,33 @@
+// A call in the table of a client: unary, or a stream.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_OUTGOING_CALL_H_
+#define PENSTOCK_TRANSPORT_RPC_OUTGOING_CALL_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "transport/rpc/call_connection.h"
+#include "transport/session/events.h"
+
+namespace penstock {
+namespace rpc {
+
+// Call all functions under the connection's lock, or under the client's lock
+// while there is no connection.
+class OutgoingCall : public session::StreamEvents {
+ public:
+  using Unsent = std::function<void(const absl::Status&)>;
+
+  // Sends the call, unless the call was started before.
+  virtual void Start(CallConnection* connection) = 0;
+  // Ends an open call with `why` on both sides.
+  virtual void Cancel(const absl::Status& why) = 0;
+  // Returns the report of a call that was never started, for the caller to run.
+  // Returns null if the call was started or has reported.
+  virtual Unsent TakeUnsent() = 0;
+};
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_OUTGOING_CALL_H_
