@@ -4,6 +4,7 @@
 #define PENSTOCK_TRANSPORT_PROGRESS_SPINNER_H_
 
 #include <functional>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "transport/progress/poll_set.h"
@@ -33,6 +34,9 @@ class Spinner {
   // `watches` is true if look() may find the input of a peer. If not, sleeps at
   // once if the set is empty.
   void Wait(bool watches, const Turn& look, const Turn& sleep);
+  // Returns true if the set may have input for which no doorbell rings. A
+  // thread that will not wait soon must make another thread poll then.
+  bool TakeLeftInput() { return std::exchange(has_left_input_, false); }
 
  private:
   enum class Spun {

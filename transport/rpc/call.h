@@ -64,6 +64,16 @@ using Received = std::function<void(absl::optional<memory::Payload>)>;
 // stream has ended before.
 using Accepted = std::function<void(bool)>;
 
+// The threads on which a client or a server runs callbacks. In both cases,
+// callbacks of one connection run one after another.
+enum class CallbackThread {
+  // The thread of progress::EventLoop::GetPolling().
+  kLoop,
+  // Each thread that brings input, for example in Waiter::Wait(). A thread that
+  // waits for an answer then need not be woken by another thread.
+  kAny,
+};
+
 }  // namespace rpc
 }  // namespace penstock
 

@@ -43,7 +43,8 @@ CallConnection::CallConnection(const Config& config, progress::EventLoop* loop,
       loop_(loop),
       recorded_client_(config.recorded_client),
       socket_(static_cast<Socket*>(stream())),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      callbacks_(this, &mu_, loop, config.callbacks) {}
 
 void CallConnection::Start(absl::string_view received) {
   Section section(this);
@@ -67,18 +68,9 @@ void CallConnection::FinishAndUnlock(Entry entry) {
   Sync();
   if (session_->closed()) session_->Flush();  // releases the path
   SyncWatch();
-  std::vector<std::function<void()>> callbacks;
-  if (entry == Entry::kInput && loop_->IsCurrent()) callbacks.swap(later_);
-  // Posts the callbacks under the lock, to keep their order.
-  for (std::function<void()>& callback : later_) {
-    executor()->Post(std::move(callback));
-  }
-  later_.clear();
+  const bool runs = callbacks_.Begin(entry == Entry::kInput);
   mu_.unlock();
-  for (std::function<void()>& callback : callbacks) {
-    callback();
-    callback = nullptr;
-  }
+  if (runs) callbacks_.Run();
   Unref();  // the Section's reference, perhaps the last reference
 }
 

@@ -14,6 +14,7 @@
 #include "transport/base/unique_fd.h"
 #include "transport/connection/connection.h"
 #include "transport/progress/event_loop.h"
+#include "transport/rpc/callbacks.h"
 #include "transport/rpc/guarded.h"
 #include "transport/rpc/head.h"
 #include "transport/rpc/loop_executor.h"
@@ -37,6 +38,7 @@ class CallConnection final : public connection::Connection {
     // On a server, the client's id in record::Recorder. 0 means that calls are
     // not recorded.
     uint64_t recorded_client = 0;
+    CallbackThread callbacks = CallbackThread::kLoop;
   };
 
   // A listener to the events of `connection`. Called under the connection's
@@ -91,11 +93,12 @@ class CallConnection final : public connection::Connection {
   // Returns the id of a new stream. Each id is used once. Ends the session if
   // no ids are left.
   uint32_t NextStream();
-  // Schedules `callback` on the loop's thread, without locks, outside any call
-  // of the application. Callbacks run in the order of the RunLater() calls.
+  // Schedules `callback` on a thread of Config::callbacks, without locks,
+  // outside any call of the application. Callbacks run one after another, in
+  // the order of the RunLater() calls.
   void RunLater(std::function<void()> callback) {
     mu_.AssertHeld();
-    later_.push_back(std::move(callback));
+    callbacks_.Add(std::move(callback));
   }
   // Adds to the number of open calls, which keepalive uses.
   void AddCalls(int count) {
@@ -172,7 +175,7 @@ class CallConnection final : public connection::Connection {
   uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // not accepted yet
-  std::vector<std::function<void()>> later_ ABSL_GUARDED_BY(mu_);
+  Callbacks callbacks_;
 };
 
 }  // namespace rpc

@@ -118,6 +118,7 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   config.peer = opened->peer;
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
+  config.callbacks = options_.callbacks;
   std::shared_ptr<CallConnection> connection = CallConnection::Create(
       config, loop_, executor_, std::move(opened->socket), shared_from_this());
   {
@@ -264,7 +265,9 @@ void Client::Core::AddLocked(CallId id, std::shared_ptr<OutgoingCall> call,
                              absl::Duration timeout) {
   Entry& entry = calls_[id];
   entry.call = std::move(call);
-  if (timeout == absl::InfiniteDuration()) return;
+  if (timeout == absl::InfiniteDuration() || !options_.enforces_timeouts) {
+    return;
+  }
   entry.timer = loop_->RunAfter(timeout, [self = shared_from_this(), id] {
     self->EndCall(
         id, absl::DeadlineExceededError("the call was not answered in time"));

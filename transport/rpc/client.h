@@ -75,11 +75,16 @@ class Client {
     absl::Duration connect_timeout = absl::Seconds(10);
     connection::Keepalive::Config keepalive = DefaultKeepalive();
     int64_t max_receive_bytes = -1;  // per response; negative means no limit
+    CallbackThread callbacks = CallbackThread::kLoop;
+    // Ends calls after request.timeout. If false, the program cancels such
+    // calls itself, and saves a timer for each call. The handler learns of the
+    // timeout in both cases.
+    bool enforces_timeouts = true;
   };
   // Identifies a call. Never 0 and never reused.
   using CallId = uint64_t;
-  // Receives the answer of a call. Callbacks run on the thread of
-  // progress::EventLoop::GetPolling(), without locks, and never within a
+  // Receives the answer of a call. Callbacks run on the threads of
+  // Options::callbacks, one after another, without locks, and never within a
   // function of the client. Callbacks must not block. They may call every
   // function of the client, and may destroy the client.
   using Done = std::function<void(absl::StatusOr<Response>)>;

@@ -10,6 +10,7 @@
 #include "transport/progress/event_loop.h"
 #include "transport/record/recorder.h"
 #include "transport/rpc/call_connection.h"
+#include "transport/rpc/callbacks.h"
 #include "transport/rpc/greeters.h"
 #include "transport/rpc/greeting.h"
 #include "transport/rpc/loop_executor.h"
@@ -78,6 +79,29 @@ absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
       listening.status().code(),
       absl::StrCat("listen at ", text, ": ", listening.status().message()));
 }
+
+// Waits until functions were called.
+class Barrier final : public std::enable_shared_from_this<Barrier> {
+ public:
+  // Returns a function that Wait() waits for.
+  std::function<void()> Add() {
+    std::lock_guard<std::mutex> lock(mu_);
+    ++awaited_;
+    return [self = shared_from_this()] {
+      std::lock_guard<std::mutex> lock(self->mu_);
+      if (--self->awaited_ == 0) self->passed_.notify_all();
+    };
+  }
+  void Wait() {
+    std::unique_lock<std::mutex> lock(mu_);
+    passed_.wait(lock, [this] { return awaited_ == 0; });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable passed_;
+  int awaited_ = 0;
+};
 
 }  // namespace
 
@@ -155,6 +179,7 @@ void Server::Core::OnGreeted(Greeted greeted) {
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
   config.max_streams = options_.max_calls;
+  config.callbacks = options_.callbacks;
   config.half_open = std::move(greeted.place);
   if (record::Recorder* const recorder = record::Recorder::OfProcess()) {
     config.recorded_client = recorder->NextClient();
@@ -203,11 +228,16 @@ void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
 }
 
 void Server::Core::OnClosed(CallConnection* connection, const absl::Status&) {
-  base::MutexLock lock(&mu_);
-  auto it = connections_.find(connection);
-  if (it == connections_.end()) return;
-  // Erases the connection, of which the caller holds another share.
-  connections_.erase(it);
+  // Keeps the connection until its callbacks have run, because Stop() waits for
+  // them.
+  connection->RunLater([self = shared_from_this(), connection] {
+    std::shared_ptr<CallConnection> last;  // dropped outside the lock
+    base::MutexLock lock(&self->mu_);
+    auto it = self->connections_.find(connection);
+    if (it == self->connections_.end()) return;
+    last = std::move(it->second);
+    self->connections_.erase(it);
+  });
 }
 
 std::vector<std::shared_ptr<CallConnection>> Server::Core::connections() {
@@ -227,24 +257,17 @@ void Server::Core::Stop() {
     stopped_ = true;
     std::swap(handlers, handlers_);
   }
+  // Waits for callbacks that run or will run: those of a connection run one
+  // after another, as those of the loop do.
+  auto barrier = std::make_shared<Barrier>();
   for (const std::shared_ptr<CallConnection>& connection : connections()) {
     connection->Close(absl::UnavailableError("the server was stopped"));
+    CallConnection::Section section(connection.get());
+    connection->RunLater(barrier->Add());
   }
-  if (loop_->IsCurrent()) return;
-  // Waits for the loop's thread, which may be running a handler.
-  struct Barrier {
-    std::mutex mu;
-    std::condition_variable passed;
-    bool is_passed = false;
-  };
-  auto barrier = std::make_shared<Barrier>();
-  loop_->Post([barrier] {
-    std::lock_guard<std::mutex> lock(barrier->mu);
-    barrier->is_passed = true;
-    barrier->passed.notify_all();
-  });
-  std::unique_lock<std::mutex> lock(barrier->mu);
-  barrier->passed.wait(lock, [&barrier] { return barrier->is_passed; });
+  loop_->Post(barrier->Add());
+  if (loop_->IsCurrent() || Callbacks::AreRunningHere()) return;
+  barrier->Wait();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(

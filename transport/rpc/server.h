@@ -95,10 +95,11 @@ class Server {
     connection::Keepalive::Config keepalive = DefaultKeepalive();
     int64_t max_receive_bytes = 64 * 1024 * 1024;  // per request payload
     uint32_t max_calls = 100 * 1000;               // open calls per client
+    CallbackThread callbacks = CallbackThread::kLoop;
   };
   // Handles a call. Callbacks, including the callbacks of IncomingCall, run on
-  // the thread of progress::EventLoop::GetPolling(), without locks. Callbacks
-  // must not block.
+  // the threads of Options::callbacks, without locks. Callbacks of one client
+  // run one after another. Callbacks must not block.
   using Handler = std::function<void(std::shared_ptr<IncomingCall>)>;
   // Handles a stream when its head has arrived.
   using StreamHandler = std::function<void(std::shared_ptr<IncomingStream>)>;
@@ -110,9 +111,9 @@ class Server {
       Options options, Handler handler, StreamHandler stream_handler = nullptr);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Ends all connections, except in a forked child. Waits until no handler runs
-  // or will run, unless a callback destroys the server. Later answers to calls
-  // have no effect.
+  // Ends all connections, except in a forked child. Waits until no callback
+  // runs, and none is left to run, unless a callback destroys the server. Later
+  // answers to calls have no effect.
   ~Server();
 
   int port() const;

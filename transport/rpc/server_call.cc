@@ -178,15 +178,19 @@ void ServerCall::EndStream(End end) {
   SendEnd(end);
 }
 
-// Ends the call. Destroys the callbacks later, without the lock, because the
-// callbacks may hold the last share.
+// Ends the call. Destroys the callback at the end of the section, without the
+// lock, because the callback may hold the last share. Does so on this thread:
+// an answer need not wake the loop.
 void ServerCall::Finish() {
   state_ = State::kOver;
   if (is_stream()) messages_->Drop();
   connection_->AddCalls(-1);
-  connection_->RunLater(
-      [self = std::move(self_), on_cancel = std::move(on_cancel_)] {});
-  on_cancel_ = nullptr;
+  if (on_cancel_ != nullptr) {
+    LateOwners::Drop(
+        std::make_shared<std::function<void()>>(std::move(on_cancel_)));
+    on_cancel_ = nullptr;
+  }
+  LateOwners::Drop(std::move(self_));
 }
 
 }  // namespace rpc

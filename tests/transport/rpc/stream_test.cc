@@ -111,6 +111,36 @@ TEST_P(StreamTest, TinyMessagesAreBoundedToo) {
   EXPECT_LT(*accepted, 2 * kWrites);
 }
 
+// Tests that reads get messages in the order of the calls, if one message has
+// come before its read, and another one comes before the loop reports the first
+// message.
+TEST_P(StreamTest, ReadsKeepTheirOrder) {
+  ServeNothing();
+  std::unique_ptr<Client> client = Connect();
+  const Opened opened = Open(client.get(), Named("any"));
+  const Incoming incoming = *incoming_.Get();
+  incoming->Write(Text("first"), nullptr);
+  // The answer comes behind the message.
+  ASSERT_TRUE(Call(client.get(), Named("any")).ok());
+  const Awaited<bool> is_blocked;
+  const Awaited<bool> goes_on;
+  client->Call(Named(""), [is_blocked, goes_on](const Result&) {
+    is_blocked.Set(true);
+    goes_on.Get();
+  });
+  is_blocked.Get();
+  const Awaited<std::string> got;
+  for (int i = 0; i < 2; ++i) {
+    opened.stream->Read([got](const absl::optional<memory::Payload>& message) {
+      got.Set(ToString(*message));
+    });
+  }
+  incoming->Write(Text("second"), nullptr);
+  goes_on.Set(true);
+  EXPECT_EQ(got.Get(), absl::make_optional<std::string>("first"));
+  EXPECT_EQ(got.Get(), absl::make_optional<std::string>("second"));
+}
+
 // Tests that a stream goes on over the other path when its path is lost.
 TEST_P(StreamTest, LostPathLosesNoMessage) {
   ServeStreams(Echo);

@@ -1,0 +1,93 @@
+#include "transport/rpc/waiter.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "transport/base/steady_time.h"
+#include "transport/progress/event_loop.h"
+#include "transport/progress/poll_set.h"
+#include "transport/progress/spinner.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
+  thread_local const auto spinner =
+      std::make_unique<progress::Spinner>(progress::PollSet::Get(), mode);
+  return spinner.get();
+}
+
+// Polls on the loop's thread until the paths have no input.
+void PollOnLoop(progress::PollingMode mode) {
+  const absl::StatusOr<progress::EventLoop*> loop =
+      progress::EventLoop::GetPolling(mode);
+  // Without a loop, there are no connections.
+  if (!loop.ok()) return;
+  (*loop)->Post([mode] {
+    if (progress::PollSet::Get()->PollAll()) PollOnLoop(mode);
+  });
+}
+
+}  // namespace
+
+void Waiter::Notify() {
+  tokens_.fetch_add(1, std::memory_order_seq_cst);
+  // A sleeper counts itself before it looks for a token, so one of the two
+  // sides sees the other.
+  if (sleepers_.load(std::memory_order_seq_cst) == 0) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  added_.notify_one();
+}
+
+bool Waiter::TryTake() {
+  int tokens = tokens_.load(std::memory_order_acquire);
+  while (tokens > 0) {
+    if (tokens_.compare_exchange_weak(tokens, tokens - 1,
+                                      std::memory_order_acq_rel)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Waiter::SleepUntil(absl::Time deadline) {
+  // Limits a sleep, so that an infinite one does not overflow the clock.
+  constexpr absl::Duration kLongest = absl::Hours(1);
+  std::unique_lock<std::mutex> lock(mu_);
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (tokens_.load(std::memory_order_seq_cst) <= 0) {
+    const absl::Duration left =
+        std::min(deadline - base::SteadyNow(), kLongest);
+    if (left <= absl::ZeroDuration()) break;
+    added_.wait_for(lock, absl::ToChronoNanoseconds(left));
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  return has_token();
+}
+
+bool Waiter::SpinOrSleepUntil(absl::Time deadline) {
+  progress::Spinner* const spinner = SpinnerOfThread(mode_);
+  bool is_taken = TryTake();
+  while (!is_taken && base::SteadyNow() < deadline) {
+    spinner->Wait(
+        /*watches=*/true, [this] { return has_token(); },
+        [this, deadline] { return SleepUntil(deadline); });
+    is_taken = TryTake();
+  }
+  if (spinner->TakeLeftInput()) PollOnLoop(mode_);
+  return is_taken;
+}
+
+bool Waiter::Wait(absl::Duration timeout) {
+  if (TryTake()) return true;
+  if (timeout > absl::ZeroDuration()) {
+    return SpinOrSleepUntil(base::SteadyNow() + timeout);
+  }
+  progress::PollSet::Get()->PollAll();
+  return TryTake();
+}
+
+}  // namespace rpc
+}  // namespace penstock

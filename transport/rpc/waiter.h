@@ -1,0 +1,54 @@
+// Lets threads wait for callbacks, and poll meanwhile.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_WAITER_H_
+#define PENSTOCK_TRANSPORT_RPC_WAITER_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+
+#include "absl/time/time.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock {
+namespace rpc {
+
+// A counting semaphore. A waiting thread polls the fast paths of the process
+// for a while before it sleeps. With CallbackThread::kAny, the
+// callback that ends the wait may run on the waiting thread itself.
+// Thread-safe. Keep the waiter alive until each Notify() has returned.
+class Waiter {
+ public:
+  // Polls as `mode` says. The first wait of a thread sets the mode for all its
+  // waits.
+  explicit Waiter(progress::PollingMode mode) : mode_(mode) {}
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+  // Adds a token, and wakes one waiting thread. Never blocks for long, and may
+  // be called in callbacks.
+  void Notify();
+  // Takes a token. Blocks until there is one. Returns false if there is none
+  // after `timeout`; a timeout of zero polls once. Hold no lock that a callback
+  // takes, and do not call this in a callback. Any number of threads may wait.
+  bool Wait(absl::Duration timeout);
+
+ private:
+  bool TryTake();
+  bool has_token() const { return tokens_.load(std::memory_order_acquire) > 0; }
+  // Sleeps until there is a token, or until `deadline` of SteadyNow(). Returns
+  // true if there is a token.
+  bool SleepUntil(absl::Time deadline);
+  bool SpinOrSleepUntil(absl::Time deadline);
+
+  const progress::PollingMode mode_;
+  std::atomic<int> tokens_{0};
+  std::mutex mu_;
+  std::condition_variable added_;
+  std::atomic<int> sleepers_{0};
+};
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_WAITER_H_
