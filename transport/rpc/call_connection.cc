@@ -9,6 +9,7 @@
 #include "transport/base/steady_time.h"
 #include "transport/fabric/tcp/receive.h"
 #include "transport/paths/path_relief.h"
+#include "transport/session/refusal.h"
 
 namespace penstock {
 namespace rpc {
@@ -42,8 +43,10 @@ CallConnection::CallConnection(const Config& config, progress::EventLoop* loop,
     : connection::Connection(config, std::move(executor), std::move(socket)),
       loop_(loop),
       recorded_client_(config.recorded_client),
+      max_send_bytes_(config.max_send_bytes),
       socket_(static_cast<Socket*>(stream())),
       events_(std::move(events)),
+      departure_(session_.get()),
       callbacks_(this, &mu_, loop, config.callbacks) {}
 
 void CallConnection::Start(absl::string_view received) {
@@ -63,6 +66,7 @@ void CallConnection::Start(absl::string_view received) {
 
 void CallConnection::FinishAndUnlock(Entry entry) {
   AcceptOpened();
+  CloseWhenDrained();
   Flush(base::SteadyNow);
   PumpSocket();
   Sync();
@@ -72,6 +76,36 @@ void CallConnection::FinishAndUnlock(Entry entry) {
   mu_.unlock();
   if (runs) callbacks_.Run();
   Unref();  // the Section's reference, perhaps the last reference
+}
+
+absl::Status CallConnection::CheckSend(const memory::Payload& message) const {
+  if (max_send_bytes_ < 0 ||
+      message.size() <= static_cast<uint64_t>(max_send_bytes_)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("sent message larger than max (", message.size(), " vs. ",
+                   max_send_bytes_, ")"));
+}
+
+void CallConnection::Drain(const absl::Status& why) {
+  Section section(this);
+  departure_.Begin(why);
+}
+
+void CallConnection::CloseWhenDrained() {
+  if (!departure_.gone() && !is_left_) return;
+  if (session_->closed() || calls_ > 0 || !opened_.empty()) return;
+  // Only a server may still have to send answers.
+  if (!is_client() && !session_->drained()) return;
+  session_->Close(absl::UnavailableError("the server was stopped"));
+}
+
+void CallConnection::RefuseStream(uint32_t stream) {
+  session_->output().SendReset(stream,
+                               session::Refusal(absl::UnavailableError(
+                                   "the server was stopped before this call")));
+  session_->streams().Detach(stream);
 }
 
 void CallConnection::Close(const absl::Status& why) {
@@ -193,6 +227,8 @@ session::Counters CallConnection::counters() {
 }
 
 void CallConnection::OnStreamOpened(uint32_t stream) {
+  mu_.AssertHeld();
+  if (!departure_.OnStreamOpened(stream)) return RefuseStream(stream);
   opened_.push_back(stream);
 }
 
@@ -215,8 +251,12 @@ void CallConnection::OnSettled(const absl::Status& status) {
 }
 
 void CallConnection::OnGoaway(uint32_t, const absl::Status& status) {
-  session_->Close(absl::UnavailableError(
-      absl::StrCat("the peer goes away: ", status.message())));
+  const absl::Status why = absl::UnavailableError(
+      absl::StrCat("the peer goes away: ", status.message()));
+  if (!is_client()) return session_->Close(why);
+  // The answer to the ping behind the first GOAWAY tells the server that no
+  // call follows.
+  if (!std::exchange(is_left_, true)) events_->OnLeaving(this, why);
 }
 
 // Fails, because this front end neither sends nor uses entries of metadata.

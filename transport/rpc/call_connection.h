@@ -19,6 +19,7 @@
 #include "transport/rpc/head.h"
 #include "transport/rpc/loop_executor.h"
 #include "transport/rpc/socket.h"
+#include "transport/session/departure.h"
 #include "transport/session/session.h"
 
 namespace penstock {
@@ -39,6 +40,7 @@ class CallConnection final : public connection::Connection {
     // not recorded.
     uint64_t recorded_client = 0;
     CallbackThread callbacks = CallbackThread::kLoop;
+    int64_t max_send_bytes = -1;  // per message; negative means no limit
   };
 
   // A listener to the events of `connection`. Called under the connection's
@@ -49,6 +51,9 @@ class CallConnection final : public connection::Connection {
     virtual ~Events() = default;
     // Called once, when a path that satisfies the settings carries the session.
     virtual void OnSettled(CallConnection* connection) = 0;
+    // Called once on a client, when the server takes no new calls.
+    virtual void OnLeaving(CallConnection* connection,
+                           const absl::Status& why) = 0;
     // Called on a server when the client has opened a call. Must attach the
     // stream.
     virtual void OnStream(CallConnection* connection, uint32_t stream) = 0;
@@ -113,11 +118,17 @@ class CallConnection final : public connection::Connection {
     return limit >= 0 && message.size() > static_cast<uint64_t>(limit);
   }
 
+  // Returns RESOURCE_EXHAUSTED for a message above Config::max_send_bytes.
+  absl::Status CheckSend(const memory::Payload& message) const;
+
   // Returns a shared reference. Drop the reference without the lock.
   std::shared_ptr<CallConnection> ShareSelf() {
     return ShareAs<CallConnection>();
   }
 
+  // Lets the open calls of a server end, and then ends the session. Tells the
+  // client to open no more calls, and refuses later ones.
+  void Drain(const absl::Status& why);
   // Ends the session. All calls fail with UNAVAILABLE and the reason `why`.
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
@@ -133,6 +144,9 @@ class CallConnection final : public connection::Connection {
 
   void FinishAndUnlock(Entry entry) ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Refuses a stream that the client opened after it was told of the end.
+  void RefuseStream(uint32_t stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Functions for the socket.
   void OnSocket(uint32_t events);
@@ -163,10 +177,13 @@ class CallConnection final : public connection::Connection {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status OnEntry(uint32_t number, absl::string_view entry) override;
   void OnPing() override {}
-  void OnPong(uint64_t) override {}
+  void OnPong(uint64_t cookie) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    departure_.OnPong(cookie);
+  }
 
   progress::EventLoop* const loop_;
   const uint64_t recorded_client_;
+  const int64_t max_send_bytes_;
   Socket* const socket_ ABSL_PT_GUARDED_BY(mu_);  // the byte stream
   std::shared_ptr<Events> events_ ABSL_GUARDED_BY(mu_);
   std::vector<progress::EventLoop::Id> path_watches_ ABSL_GUARDED_BY(mu_);
@@ -175,6 +192,8 @@ class CallConnection final : public connection::Connection {
   uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // not accepted yet
+  session::Departure departure_ ABSL_GUARDED_BY(mu_);  // of a server
+  bool is_left_ ABSL_GUARDED_BY(mu_) = false;  // by this client's server
   Callbacks callbacks_;
 };
 

@@ -61,6 +61,7 @@ class Client::Core final : public CallConnection::Events,
 
   void OnOpened(absl::StatusOr<Opened> opened);
   void OnSettled(CallConnection* connection) override;
+  void OnLeaving(CallConnection* connection, const absl::Status& why) override;
   void OnStream(CallConnection*, uint32_t) override {
   }  // servers open no streams
   void OnClosed(CallConnection* connection, const absl::Status& why) override;
@@ -119,6 +120,7 @@ void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
   config.callbacks = options_.callbacks;
+  config.max_send_bytes = options_.max_send_bytes;
   std::shared_ptr<CallConnection> connection = CallConnection::Create(
       config, loop_, executor_, std::move(opened->socket), shared_from_this());
   {
@@ -144,6 +146,11 @@ void Client::Core::OnSettled(CallConnection* connection) {
     calls = CallsLocked();
   }
   for (const auto& call : calls) call->Start(connection);
+}
+
+void Client::Core::OnLeaving(CallConnection*, const absl::Status& why) {
+  base::MutexLock lock(&mu_);
+  if (over_.ok()) over_ = why;
 }
 
 void Client::Core::Finish(const absl::Status& why) {

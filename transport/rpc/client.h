@@ -62,8 +62,9 @@ class OutgoingStream {
 connection::Keepalive::Config DefaultKeepalive();
 
 // A client of one server. Thread-safe. Connects once: if the connection is
-// lost, the client is over and its calls fail. In a forked child, calls of the
-// parent's clients fail with UNAVAILABLE.
+// lost, the client is over and its calls fail. If the server takes no new
+// calls, the client is over when its open calls have ended. In a forked child,
+// calls of the parent's clients fail with UNAVAILABLE.
 class Client {
  public:
   struct Options {
@@ -74,7 +75,10 @@ class Client {
     // The timeout of name resolution, connection and greeting together.
     absl::Duration connect_timeout = absl::Seconds(10);
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    int64_t max_receive_bytes = -1;  // per response; negative means no limit
+    // Limits of each message; negative means no limit. Above them, calls fail
+    // with RESOURCE_EXHAUSTED.
+    int64_t max_receive_bytes = -1;
+    int64_t max_send_bytes = -1;
     CallbackThread callbacks = CallbackThread::kLoop;
     // Ends calls after request.timeout. If false, the program cancels such
     // calls itself, and saves a timer for each call. The handler learns of the
@@ -104,7 +108,7 @@ class Client {
   // Starts a call. Calls `done` once, with the response or with an error:
   //  - the status of the handler;
   //  - UNAVAILABLE if there is no connection or the connection is lost (the
-  //    handler may have run);
+  //    handler may have run), or if the server takes no new calls;
   //  - DEADLINE_EXCEEDED after request.timeout.
   //
   // Calls that start before the connection exists wait for the connection.
@@ -121,8 +125,9 @@ class Client {
   // has been answered.
   void Cancel(CallId call);
 
-  // Returns true if the connection is lost or could not be made. Returns true
-  // before any call fails for that reason.
+  // Returns true if the connection is lost or could not be made, or if the
+  // server takes no new calls. Returns true before any call fails for these
+  // reasons.
   bool is_over() const;
   // Returns the path of the connection, or nothing if there is no connection.
   absl::optional<session::PathDescription> DescribePath() const;

@@ -17,6 +17,8 @@ void ClientCall::Start(CallConnection* connection) {
   stream_ = connection->NextStream();
   session->AttachStream(stream_, this);  // a closed session resets the stream
   if (state_ != State::kOpen) return;
+  const absl::Status size = connection->CheckSend(payload_);
+  if (!size.ok()) return Abort(size);
   session->output().SendHeaders(stream_, head_);
   if (payload_.size() == 0) {
     session->output().SendHalfClose(stream_);

@@ -25,7 +25,9 @@ void ClientStream::Write(memory::Payload message, Accepted accepted,
   Run([this, message = std::move(message), accepted = std::move(accepted),
        is_last](StreamMessages* messages) mutable {
     if (messages != nullptr) {
-      messages->Write(message, std::move(accepted), is_last);
+      const absl::Status status =
+          messages->Write(message, std::move(accepted), is_last);
+      if (!status.ok() && state_ == State::kOpen) Abort(status);
     } else if (accepted != nullptr) {
       executor_->Post([accepted = std::move(accepted)] { accepted(false); });
     }

@@ -1,5 +1,6 @@
 #include "transport/rpc/server.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -103,6 +104,17 @@ class Barrier final : public std::enable_shared_from_this<Barrier> {
   int awaited_ = 0;
 };
 
+// Answers a call that is above the limit of handled calls.
+void RefuseCall(const std::shared_ptr<ServerCall>& call) {
+  const absl::Status why =
+      absl::ResourceExhaustedError("the server handles too many calls");
+  if (call->is_stream()) {
+    call->EndStream({why, ""});
+  } else {
+    call->Respond(why);
+  }
+}
+
 }  // namespace
 
 // The state that callbacks share with the server. A thread with a connection's
@@ -122,6 +134,7 @@ class Server::Core final : public CallConnection::Events,
         handlers_(std::move(handlers)) {}
 
   absl::Status Listen();
+  void Shutdown(absl::Duration grace, std::function<void()> stopped);
   void Stop();
   int port() const { return acceptor_->port(); }
   std::vector<std::shared_ptr<CallConnection>> connections();
@@ -129,7 +142,15 @@ class Server::Core final : public CallConnection::Events,
  private:
   void OnGreeted(Greeted greeted);
   void Handle(std::shared_ptr<ServerCall> call);
+  // Returns a place among the calls that handlers work on, or null if there is
+  // none.
+  std::shared_ptr<const void> TakePlace();
+  void StopListening();
+  void CloseAll();
+  // Posts the functions of Shutdown() if no connection is left.
+  void ReportStoppedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnSettled(CallConnection*) override {}
+  void OnLeaving(CallConnection*, const absl::Status&) override {}
   void OnStream(CallConnection* connection, uint32_t stream) override;
   void OnClosed(CallConnection* connection, const absl::Status& why) override;
 
@@ -141,10 +162,14 @@ class Server::Core final : public CallConnection::Events,
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::function<void()>> when_stopped_ ABSL_GUARDED_BY(mu_);
   // The handlers of calls, called on the loop's thread. Null when stopped.
   Handlers handlers_ ABSL_GUARDED_BY(mu_);
   std::map<CallConnection*, std::shared_ptr<CallConnection>> connections_
       ABSL_GUARDED_BY(mu_);
+  // Each call that a handler works on has a copy.
+  std::shared_ptr<std::atomic<uint32_t>> handled_ =
+      std::make_shared<std::atomic<uint32_t>>(0);
 };
 
 absl::Status Server::Core::Listen() {
@@ -180,6 +205,7 @@ void Server::Core::OnGreeted(Greeted greeted) {
   config.max_receive_bytes = options_.max_receive_bytes;
   config.max_streams = options_.max_calls;
   config.callbacks = options_.callbacks;
+  config.max_send_bytes = options_.max_send_bytes;
   config.half_open = std::move(greeted.place);
   if (record::Recorder* const recorder = record::Recorder::OfProcess()) {
     config.recorded_client = recorder->NextClient();
@@ -203,11 +229,26 @@ void Server::Core::OnStream(CallConnection* connection, uint32_t stream) {
     if (it == connections_.end()) return;  // the server is stopping
     shared = it->second;
   }
-  std::make_shared<ServerCall>(std::move(shared), stream,
-                               [self](std::shared_ptr<ServerCall> call) {
-                                 self->Handle(std::move(call));
-                               })
+  std::shared_ptr<const void> place = TakePlace();
+  ServerCall::Handler handler = [self](std::shared_ptr<ServerCall> call) {
+    self->Handle(std::move(call));
+  };
+  if (place == nullptr) handler = &RefuseCall;
+  std::make_shared<ServerCall>(std::move(shared), stream, std::move(handler),
+                               std::move(place))
       ->Attach();
+}
+
+std::shared_ptr<const void> Server::Core::TakePlace() {
+  // Counts only if there is a limit, which saves each call some time.
+  if (options_.max_handled_calls == UINT32_MAX) return handled_;
+  if (handled_->fetch_add(1) >= options_.max_handled_calls) {
+    handled_->fetch_sub(1);
+    return nullptr;
+  }
+  return std::shared_ptr<const void>(
+      handled_.get(),
+      [handled = handled_](const void*) { handled->fetch_sub(1); });
 }
 
 void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
@@ -237,6 +278,7 @@ void Server::Core::OnClosed(CallConnection* connection, const absl::Status&) {
     if (it == self->connections_.end()) return;
     last = std::move(it->second);
     self->connections_.erase(it);
+    self->ReportStoppedLocked();
   });
 }
 
@@ -247,15 +289,51 @@ std::vector<std::shared_ptr<CallConnection>> Server::Core::connections() {
   return result;
 }
 
-void Server::Core::Stop() {
-  if (loop_->IsForeign()) return;  // the server belongs to the parent
+void Server::Core::StopListening() {
   acceptor_->Stop();
   loop_->Post([greeters = greeters_] { greeters->Stop(); });
+  base::MutexLock lock(&mu_);
+  stopped_ = true;
+}
+
+void Server::Core::Shutdown(absl::Duration grace,
+                            std::function<void()> stopped) {
+  if (loop_->IsForeign()) return;  // the server belongs to the parent
+  StopListening();
+  const absl::Status why = absl::UnavailableError("the server is stopping");
+  for (const auto& connection : connections()) connection->Drain(why);
+  const std::weak_ptr<Core> weak = shared_from_this();
+  loop_->RunAfter(grace, [weak] {
+    if (const std::shared_ptr<Core> self = weak.lock()) self->CloseAll();
+  });
+  base::MutexLock lock(&mu_);
+  when_stopped_.push_back(std::move(stopped));
+  ReportStoppedLocked();
+}
+
+void Server::Core::ReportStoppedLocked() {
+  if (!stopped_ || !connections_.empty()) return;
+  for (std::function<void()>& stopped : when_stopped_) {
+    executor_->Post(std::move(stopped));
+  }
+  when_stopped_.clear();
+}
+
+void Server::Core::CloseAll() {
+  for (const std::shared_ptr<CallConnection>& connection : connections()) {
+    connection->Close(absl::UnavailableError("the server was stopped"));
+  }
+}
+
+void Server::Core::Stop() {
+  if (loop_->IsForeign()) return;  // the server belongs to the parent
+  StopListening();
   Handlers handlers;  // destroyed outside the lock
+  std::vector<std::function<void()>> unused;
   {
     base::MutexLock lock(&mu_);
-    stopped_ = true;
     std::swap(handlers, handlers_);
+    unused.swap(when_stopped_);
   }
   // Waits for callbacks that run or will run: those of a connection run one
   // after another, as those of the loop do.
@@ -288,6 +366,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 }
 
 Server::~Server() { core_->Stop(); }
+
+void Server::Shutdown(absl::Duration grace, std::function<void()> stopped) {
+  core_->Shutdown(grace, std::move(stopped));
+}
 
 int Server::port() const { return core_->port(); }
 

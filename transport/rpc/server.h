@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "transport/connection/keepalive.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/rpc/call.h"
@@ -93,8 +94,15 @@ class Server {
     Settings settings;
     progress::PollingMode polling = progress::PollingMode::kAdaptive;
     connection::Keepalive::Config keepalive = DefaultKeepalive();
-    int64_t max_receive_bytes = 64 * 1024 * 1024;  // per request payload
-    uint32_t max_calls = 100 * 1000;               // open calls per client
+    // Limits of each message; negative means no limit. Above them, calls fail
+    // with RESOURCE_EXHAUSTED.
+    int64_t max_receive_bytes = 64 * 1024 * 1024;
+    int64_t max_send_bytes = -1;
+    uint32_t max_calls = 100 * 1000;  // open calls per client
+    // Limits the calls of all clients that handlers work on. A handler works on
+    // a call until it drops the IncomingCall or IncomingStream. Above the
+    // limit, calls fail with RESOURCE_EXHAUSTED.
+    uint32_t max_handled_calls = UINT32_MAX;
     CallbackThread callbacks = CallbackThread::kLoop;
   };
   // Handles a call. Callbacks, including the callbacks of IncomingCall, run on
@@ -116,6 +124,12 @@ class Server {
   // answers to calls have no effect.
   ~Server();
 
+  // Takes no new connections and calls, and lets open calls end within `grace`.
+  // Then ends the connections, and with them the remaining calls. Clients of
+  // earlier releases end their calls at once. Calls `stopped` once when all
+  // connections have ended, and never after ~Server(). A later call may shorten
+  // the grace.
+  void Shutdown(absl::Duration grace, std::function<void()> stopped);
   int port() const;
 
   struct Description {

@@ -113,6 +113,10 @@ void ServerCall::Respond(absl::StatusOr<Response> response) {
         absl::StrCat("the answer's metadata has ", response->metadata.size(),
                      " bytes, and ", kMaxMetadataBytes, " at most are sent"));
   }
+  if (response.ok()) {
+    const absl::Status size = connection_->CheckSend(response->payload);
+    if (!size.ok()) response = size;
+  }
   CallConnection::Section section(connection_.get());
   if (state_ == State::kOver) return;
   Send(std::move(response));
@@ -160,7 +164,8 @@ void ServerCall::Write(const memory::Payload& message, Accepted accepted) {
   CallConnection::Section section(connection_.get());
   has_answered_ = true;
   if (state_ != State::kOver) recorded_.Sent(message.size());
-  messages_->Write(message, std::move(accepted));
+  const absl::Status status = messages_->Write(message, std::move(accepted));
+  if (!status.ok()) Refuse(status);
 }
 
 void ServerCall::Read(Received received) {

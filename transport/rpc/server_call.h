@@ -37,11 +37,13 @@ class ServerCall final : public session::StreamEvents,
   // on the loop's thread, without locks.
   using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
 
+  // `place` is kept until the last reference to the call is dropped.
   ServerCall(std::shared_ptr<CallConnection> connection, uint32_t stream,
-             Handler handler)
+             Handler handler, std::shared_ptr<const void> place)
       : connection_(std::move(connection)),
         stream_(stream),
-        handler_(std::move(handler)) {}
+        handler_(std::move(handler)),
+        place_(std::move(place)) {}
 
   // Attaches the call to its stream. Call once, under the connection's lock.
   void Attach();
@@ -87,6 +89,7 @@ class ServerCall final : public session::StreamEvents,
   const std::shared_ptr<CallConnection> connection_;
   const uint32_t stream_;
   Handler handler_;
+  const std::shared_ptr<const void> place_;
   // The lock of the connection guards the members below, except request_ after
   // its arrival.
   State state_ = State::kReceiving;

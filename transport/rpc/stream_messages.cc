@@ -8,16 +8,25 @@
 namespace penstock {
 namespace rpc {
 
-void StreamMessages::Write(const memory::Payload& message, Accepted accepted,
-                           bool is_last) {
-  if (output_ended_) return Report(std::move(accepted), false);
+absl::Status StreamMessages::Write(const memory::Payload& message,
+                                   Accepted accepted, bool is_last) {
+  const absl::Status size =
+      output_ended_ ? absl::OkStatus() : connection_->CheckSend(message);
+  if (output_ended_ || !size.ok()) {
+    Report(std::move(accepted), false);
+    return size;
+  }
   const bool has_left = connection_->session()->output().SendMessage(
       stream_, Guarded(message), /*compressed=*/false, is_last);
   // A message that cannot be sent has reset the stream, and ended the output.
   const bool is_accepted = !output_ended_;
   if (is_last) output_ended_ = true;
-  if (has_left) return Report(std::move(accepted), is_accepted);
-  writes_.push_back(std::move(accepted));
+  if (has_left) {
+    Report(std::move(accepted), is_accepted);
+  } else {
+    writes_.push_back(std::move(accepted));
+  }
+  return absl::OkStatus();
 }
 
 void StreamMessages::HalfClose() {

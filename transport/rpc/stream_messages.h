@@ -27,9 +27,10 @@ class StreamMessages {
   StreamMessages(CallConnection* connection, uint32_t stream)
       : connection_(connection), stream_(stream) {}
 
-  // Functions for the program; see OutgoingStream.
-  void Write(const memory::Payload& message, Accepted accepted,
-             bool is_last = false);
+  // Functions for the program; see OutgoingStream. Write() fails for a message
+  // that this side may not send; the caller then ends the stream.
+  absl::Status Write(const memory::Payload& message, Accepted accepted,
+                     bool is_last = false);
   void Read(Received received);
   // Sends the half-close of a client.
   void HalfClose();
