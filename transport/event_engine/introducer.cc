@@ -1,7 +1,9 @@
 #include "transport/event_engine/introducer.h"
 
 #include <arpa/inet.h>
+#include <sys/un.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,17 +24,31 @@ absl::optional<TcpAddress> AddressOf(
   return TcpAddress::Of(address.address(), address.size());
 }
 
+// As gRPC writes it. The socket of a client has no name.
+std::string UnixSocketText(const EventEngine::ResolvedAddress& address) {
+  constexpr size_t kBegin = offsetof(sockaddr_un, sun_path);
+  if (address.address()->sa_family != AF_UNIX || address.size() <= kBegin) {
+    return "unix:";
+  }
+  absl::string_view name(
+      reinterpret_cast<const char*>(address.address()) + kBegin,
+      address.size() - kBegin);
+  const bool is_abstract = absl::ConsumePrefix(&name, absl::string_view("", 1));
+  if (is_abstract) return absl::StrCat("unix-abstract:", name);
+  return absl::StrCat("unix:", name.substr(0, name.find('\0')));
+}
+
 // As gRPC writes it: an address of IPv4 as such, even if the socket is of IPv6.
 std::string TextOf(const EventEngine::ResolvedAddress& address) {
   const absl::optional<TcpAddress> tcp = AddressOf(address);
-  if (!tcp.has_value()) return "a local socket";
+  if (!tcp.has_value()) return UnixSocketText(address);
   char text[INET6_ADDRSTRLEN] = "";
   inet_ntop(AF_INET6, tcp->ip.data(), text, sizeof text);
   absl::string_view ip = text;
   if (absl::ConsumePrefix(&ip, "::ffff:")) {
     return absl::StrCat("ipv4:", ip, ":", tcp->port);
   }
-  return absl::StrCat("ipv6:[", ip, "]:", tcp->port);
+  return absl::StrCat("ipv6:%5B", ip, "%5D:", tcp->port);
 }
 
 fabric::shm::Options ShmOptions() {
@@ -104,9 +120,17 @@ class Wrapping : public std::enable_shared_from_this<Wrapping> {
   OnEndpoint done_;  // null once called
 };
 
+bool AllowsShm(const Settings& settings) {
+  return settings.Allows(FabricName(Fabric::kShm));
+}
+
 // Returns OK if the two ends may share memory.
-absl::Status CheckPeer(const absl::optional<TcpAddress>& local,
+absl::Status CheckPeer(const Settings& settings,
+                       const absl::optional<TcpAddress>& local,
                        const absl::optional<TcpAddress>& peer) {
+  if (!AllowsShm(settings)) {
+    return absl::UnavailableError("the list of fabrics does not name shm");
+  }
   if (!local.has_value() || !peer.has_value()) {
     return absl::UnavailableError("the connection is not over TCP");
   }
@@ -126,7 +150,7 @@ void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
       std::move(tcp), crew, /*is_client=*/true, std::move(done));
   const auto local = wrapping->local();
   const auto peer = wrapping->peer();
-  const absl::Status may = CheckPeer(local, peer);
+  const absl::Status may = CheckPeer(settings, local, peer);
   if (!may.ok()) return wrapping->StayOnTcp(IsRequired(settings), may);
   wrapping->SeekPath(IsRequired(settings), [local = *local, peer = *peer](
                                                fabric::ConnectCallback found) {
@@ -136,24 +160,29 @@ void WrapConnected(std::unique_ptr<EventEngine::Endpoint> tcp, Crew* crew,
 
 void MeetingPlaces::Open(const EventEngine::ResolvedAddress& bound, int port) {
   absl::optional<TcpAddress> address = AddressOf(bound);
-  if (!address.has_value()) return;
+  if (!address.has_value() || !AllowsShm(settings_)) return;
   address->port = static_cast<uint16_t>(port);
-  absl::StatusOr<std::unique_ptr<MeetingPlace>> place =
+  absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
       MeetingPlace::Open(*address, ShmOptions());
   if (!place.ok()) {
-    return base::LogWarning(absl::StrCat(
+    base::LogWarning(absl::StrCat(
         "port ", port,
         ": clients on this host stay on TCP: ", place.status().message()));
   }
   base::MutexLock lock(&mu_);
-  places_[MeetingName(*address)] = *std::move(place);
+  places_[MeetingName(*address)] = place.ok() ? *std::move(place) : nullptr;
 }
 
 std::shared_ptr<MeetingPlace> MeetingPlaces::Find(const TcpAddress& server) {
   base::MutexLock lock(&mu_);
   for (const TcpAddress& address : {server, server.Wildcard()}) {
     auto it = places_.find(MeetingName(address));
-    if (it != places_.end()) return it->second;
+    if (it == places_.end()) continue;
+    if (it->second != nullptr) return it->second;
+    // Another server had the name, and may have ended.
+    absl::StatusOr<std::shared_ptr<MeetingPlace>> place =
+        MeetingPlace::Open(address, ShmOptions());
+    if (place.ok()) return it->second = *std::move(place);
   }
   return nullptr;
 }
@@ -164,7 +193,7 @@ void MeetingPlaces::WrapAccepted(std::unique_ptr<EventEngine::Endpoint> tcp,
       std::move(tcp), crew, /*is_client=*/false, std::move(done));
   const auto local = wrapping->local();
   const auto peer = wrapping->peer();
-  absl::Status may = CheckPeer(local, peer);
+  absl::Status may = CheckPeer(settings_, local, peer);
   std::shared_ptr<MeetingPlace> place;
   if (may.ok()) place = Find(*local);
   if (may.ok() && place == nullptr) {

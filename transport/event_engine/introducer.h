@@ -37,7 +37,8 @@ class MeetingPlaces {
   explicit MeetingPlaces(const Settings& settings) : settings_(settings) {}
 
   // Opens the place of a bound address. If this fails, logs why; connections
-  // stay on TCP.
+  // stay on TCP. Each accepted connection then tries again, because another
+  // server at the same port may have ended.
   void Open(const EventEngine::ResolvedAddress& bound, int port);
   // Wraps an accepted endpoint, and waits for its client. Calls `done` as
   // WrapConnected() does.
@@ -45,11 +46,13 @@ class MeetingPlaces {
                     OnEndpoint done);
 
  private:
-  // Returns the place where clients of `server` look, or null.
+  // Returns the place where clients of `server` look, or null. Opens the place
+  // if it was taken before.
   std::shared_ptr<MeetingPlace> Find(const TcpAddress& server);
 
   const Settings settings_;
   base::Mutex mu_;
+  // By name. Null if the name was taken.
   std::map<std::string, std::shared_ptr<MeetingPlace>> places_
       ABSL_GUARDED_BY(mu_);
 };

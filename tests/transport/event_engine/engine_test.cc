@@ -159,6 +159,22 @@ TEST(EngineTest, RequireNeedsAPath) {
   EXPECT_EQ(PathTo(channel, server.target()), "shm");
 }
 
+TEST(EngineTest, ListOfFabricsWithoutShmMeansTcp) {
+  Options tcp = kPenstock;
+  tcp.fabrics = {Fabric::kTcp};
+  for (bool at_client : {false, true}) {
+    EchoServer server(at_client ? kPenstock : tcp);
+    auto channel = NewChannel(server.target(), at_client ? tcp : kPenstock);
+    ExpectEchoes(channel, 9, 10);
+    EXPECT_EQ(PathTo(channel, server.target()), "http2");
+  }
+  tcp.policy = Policy::kRequire;
+  EchoServer server(kPenstock);
+  const grpc::Status status = Echo(NewChannel(server.target(), tcp), "hello");
+  EXPECT_NE(status.error_message().find("does not name shm"), std::string::npos)
+      << status.error_message();
+}
+
 TEST(EngineTest, TlsInside) {
   const auto& certificates = e2e::TestCertificates();
   if (!certificates) GTEST_SKIP() << "no openssl command here";
@@ -248,6 +264,16 @@ TEST(EngineTest, TakenNameKeepsClientsOnTcp) {
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     ExpectEchoes(NewChannel(first.target(), kPenstock), seed, 5);
   }
+}
+
+// As when a server is replaced by a new one.
+TEST(EngineTest, NameThatBecomesFreeIsUsed) {
+  auto first = std::make_unique<EchoServer>(kPenstock);
+  EchoServer second(kPenstock, grpc::InsecureServerCredentials(),
+                    first->port());
+  first.reset();
+  EXPECT_TRUE(
+      ReachesShm(NewChannel(second.target(), kPenstock), second.target()));
 }
 
 // A handler that blocks its thread does not stop other calls.
