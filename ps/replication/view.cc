@@ -47,6 +47,10 @@ absl::Status CheckShard(size_t at, const ShardReplicas& shard,
                                " bytes; 1 to ", kMaxServerName,
                                " are allowed"));
     }
+    if (!std::all_of(replica.server.begin(), replica.server.end(),
+                     [](char c) { return c > ' ' && c <= '~'; })) {
+      return flaw("a server's name has bytes that are not printable ASCII");
+    }
     if (!seen.insert(replica).second) {
       return flaw(absl::StrCat(TextOf(replica), " is there twice"));
     }

@@ -73,7 +73,8 @@ inline constexpr uint64_t kMaxViewNumber = uint64_t{1} << 48;
 // Checks a view that another process has made. Returns INVALID_ARGUMENT, which
 // names the shard and the replica, unless
 //
-// - all limits hold and each name has 1 to kMaxServerName bytes,
+// - all limits hold,
+// - each name has 1 to kMaxServerName bytes of printable ASCII,
 // - each replica of a shard is there once, and
 // - each server has one incarnation.
 absl::Status CheckView(const View& view);

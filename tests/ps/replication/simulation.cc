@@ -34,7 +34,7 @@ Simulation::Simulation(uint64_t seed)
       dice.Chance(50) ? Node::Start::kWithValues : Node::Start::kEmpty;
   std::vector<ReplicaId> ids;
   for (size_t i = 0; i < servers; ++i) {
-    ids.push_back({absl::StrCat("server ", i), next_incarnation_++});
+    ids.push_back({absl::StrCat("server-", i), next_incarnation_++});
     hosts_.push_back({ids[i].server, nullptr});
     hosts_[i].node = MakeNode(ids[i], i == 0 ? Node::Start::kLeads : start);
   }

@@ -82,6 +82,8 @@ TEST(ViewTest, FlawsAreNamed) {
   ExpectInvalid(view, "name has 0 bytes");
   view.shards[0].primary.server.assign(kMaxServerName + 1, 'a');
   ExpectInvalid(view, "name has 513 bytes");
+  view.shards[0].primary.server = "a\nb";
+  ExpectInvalid(view, "not printable ASCII");
   view = OneShard();
   for (uint64_t i = 3; i < 20; ++i) {
     view.shards[0].joiners.push_back(Server(i));
