@@ -5,11 +5,18 @@
 #include "absl/strings/str_cat.h"
 
 namespace penstock::ps::replication {
+namespace {
 
-uint64_t Apply(uint64_t bits, const Entry& entry) {
-  if (entry.payload == nullptr) return bits;
-  const auto& amount = static_cast<const Amount&>(*entry.payload);
-  return (bits ^ amount.amount()) * 0x9e3779b97f4a7c15u + 1;
+// Limits the time for one history to some 50 ms.
+constexpr size_t kMaxStates = 20000;
+
+}  // namespace
+
+void Apply(const Entry& entry, Values* values) {
+  if (entry.payload == nullptr) return;
+  const uint64_t amount = static_cast<const Amount&>(*entry.payload).amount();
+  values->bits = (values->bits ^ amount) * 0x9e3779b97f4a7c15u + 1;
+  values->sum += amount;
 }
 
 void Ledger::Applied(const Entry& entry, uint64_t bits) {
@@ -82,12 +89,46 @@ uint64_t Ledger::ViewOf(uint64_t seq) const {
   return known == order_.end() ? 0 : known->second.view;
 }
 
+size_t Ledger::BeginPull() {
+  history_.push_back({Operation::kPull, world_->now()});
+  return history_.size() - 1;
+}
+
+size_t Ledger::BeginPush(const WorkerPush& push, uint64_t amount) {
+  const size_t call = BeginPull();
+  history_[call].kind = Operation::kPush;
+  history_[call].value = amount;
+  pushes_[call] = {push.worker.rank, push.worker.incarnation, push.clock};
+  return call;
+}
+
+void Ledger::EndCall(size_t call, uint64_t value) {
+  history_[call].answered = world_->now();
+  if (history_[call].kind == Operation::kPull) history_[call].value = value;
+}
+
 void Ledger::CheckEnd() {
   for (const auto& [key, seqs] : acknowledged_) {
     for (uint64_t seq : seqs) {
       if (applied_[key].count(seq) > 0) continue;
       world_->Fail(absl::StrCat("the acknowledged entry ", seq, " is lost"));
     }
+  }
+  if (!world_->has_wild_clocks()) CheckHistory();
+}
+
+void Ledger::CheckHistory() {
+  for (const auto& [call, key] : pushes_) {
+    const std::set<uint64_t>& seqs = applied_[key];
+    history_[call].guess = seqs.empty() ? ~uint64_t{0} : *seqs.begin();
+  }
+  switch (JudgeHistory(history_, kMaxStates)) {
+    case Judgement::kLinearizable:
+      return world_->Count("history judged");
+    case Judgement::kTooLarge:
+      return world_->Count("history too large to judge");
+    case Judgement::kNot:
+      return world_->Fail("no order of the calls explains their answers");
   }
 }
 

@@ -7,8 +7,10 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "ps/replication/log.h"
+#include "tests/ps/replication/linearizability.h"
 #include "tests/ps/replication/world.h"
 
 namespace penstock::ps::replication {
@@ -25,20 +27,25 @@ class Amount final : public Payload {
   const size_t bytes_;
 };
 
-// The values of a shard. Each entry changes all bits, so that two replicas are
-// equal only if they have applied the same entries in the same order.
-class Values final : public Payload {
- public:
-  explicit Values(uint64_t bits) : bits_(bits) {}
-  uint64_t bits() const { return bits_; }
-  size_t bytes() const override { return sizeof(bits_); }
-
- private:
-  const uint64_t bits_;
+// The values of a shard.
+struct Values {
+  // Each entry changes all bits, so that two replicas are equal only if they
+  // have applied the same entries in the same order.
+  uint64_t bits = 0;
+  uint64_t sum = 0;  // of all amounts
 };
 
-// Returns the values after an entry is applied to `bits`.
-uint64_t Apply(uint64_t bits, const Entry& entry);
+class ValuesPayload final : public Payload {
+ public:
+  explicit ValuesPayload(const Values& values) : values_(values) {}
+  const Values& values() const { return values_; }
+  size_t bytes() const override { return sizeof(values_); }
+
+ private:
+  const Values values_;
+};
+
+void Apply(const Entry& entry, Values* values);
 
 class Ledger {
  public:
@@ -56,9 +63,16 @@ class Ledger {
   // Checks a pull that began when Floor() was `floor`.
   void Pulled(uint64_t floor, uint64_t applied, uint64_t bits);
 
+  // Record the calls of workers, for JudgeHistory(). BeginPull() and
+  // BeginPush() return a number for EndCall(). `value` is the answer to a pull.
+  size_t BeginPull();
+  size_t BeginPush(const WorkerPush& push, uint64_t amount);
+  void EndCall(size_t call, uint64_t value);
+
   // Returns the view in which an entry was accepted; 0 if none has applied it.
   uint64_t ViewOf(uint64_t seq) const;
-  // Checks that all that was acknowledged has been applied.
+  // Checks that all that was acknowledged has been applied, and that the
+  // answers to all calls fit together.
   void CheckEnd();
 
  private:
@@ -68,6 +82,7 @@ class Ledger {
 
   void Promise(const Key& key, uint64_t seq);
   void Note(const Key& key, uint64_t seq);
+  void CheckHistory();
 
   World* const world_;
   struct Done {
@@ -82,6 +97,8 @@ class Ledger {
   // The highest clock that was applied for each rank.
   std::map<uint32_t, uint64_t> clocks_;
   uint64_t floor_ = 0;
+  std::vector<Operation> history_;
+  std::map<size_t, Key> pushes_;  // of history_
 };
 
 }  // namespace penstock::ps::replication

@@ -194,8 +194,8 @@ void Node::OnSnapshot(const Snapshot& message) {
       replica_.backup()->OnSnapshot(message, clock_.Now(), &replaces_values);
   if (replaces_values) {
     world_->Count("snapshot taken");
-    bits_ = static_cast<const Values&>(*message.values).bits();
-    ledger_->Restored(replica_.holdings().applied, bits_);
+    values_ = static_cast<const ValuesPayload&>(*message.values).values();
+    ledger_->Restored(replica_.holdings().applied, values_.bits);
   }
   Answered(message.envelope.from, std::move(answer));
 }
@@ -228,7 +228,7 @@ void Node::Pump() {
   }
   for (const ReplicaId& joiner : primary->WantSnapshot()) {
     const auto message = primary->MakeSnapshot(
-        joiner, std::make_shared<Values>(bits_), clock_.Now());
+        joiner, std::make_shared<ValuesPayload>(values_), clock_.Now());
     hooks_.send(joiner.server, [joiner, message](Node* node) {
       if (node->id() == joiner) node->OnSnapshot(*message);
     });
@@ -263,16 +263,17 @@ void Node::AnswerCalls() {
     world_->Count("pull");
     hooks_.check_answer(this, 0);  // no entry
     ledger_->Pulled(world_->has_wild_clocks() ? 0 : pull.call.floor,
-                    primary->applied(), bits_);
-    hooks_.reply(pull.call.from, {pull.call.number, Reply::kDone});
+                    primary->applied(), values_.bits);
+    hooks_.reply(pull.call.from,
+                 {pull.call.number, Reply::kDone, 0, values_.sum});
   }
   pulls_ = std::move(later);
 }
 
 void Node::OnApply() {
   while (const EntryPtr entry = replica_.NextToApply()) {
-    bits_ = Apply(bits_, *entry);
-    ledger_->Applied(*entry, bits_);
+    Apply(*entry, &values_);
+    ledger_->Applied(*entry, values_.bits);
     replica_.Applied();
   }
 }

@@ -31,6 +31,7 @@ struct Reply {
   uint64_t number = 0;
   Result result = kAgain;
   uint64_t clock = 0;  // for a join: the clock to begin at
+  uint64_t value = 0;  // for a pull: the sum of all amounts
 };
 
 // The number of ranks whose pushes make a step. 0: each push is applied by
@@ -66,7 +67,7 @@ class Node {
   Replica& replica() { return replica_; }
   const ReplicaId& id() const { return options_.self; }
   HostClock& clock() { return clock_; }
-  uint64_t bits() const { return bits_; }
+  const Values& values() const { return values_; }
   // Returns the primary's opinion, and changes nothing.
   bool MayAnswer();
   // Returns true if the entry, which was accepted in `view`, is in the log or
@@ -110,7 +111,7 @@ class Node {
   HostClock clock_;
   Replica replica_;
   std::shared_ptr<const View> view_;
-  uint64_t bits_ = 0;
+  Values values_;
   std::multimap<uint64_t, Waiting> waiting_;  // by sequence number
   std::vector<WaitingPull> pulls_;
   std::map<uint32_t, Call> gathered_;  // of a synchronous step, by rank

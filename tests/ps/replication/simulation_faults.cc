@@ -92,7 +92,7 @@ bool Simulation::AreEqual() const {
     if (!is_replica) continue;
     if (holdings.applied != holdings.log.last()) return false;
     if (first == nullptr) first = &host;
-    if (host.node->bits() != first->node->bits()) return false;
+    if (host.node->values().bits != first->node->values().bits) return false;
     const Holdings& other = first->node->replica().holdings();
     if (!(holdings.applied_history == other.applied_history)) return false;
   }

@@ -3,6 +3,7 @@
 // - all replicas are equal bit by bit;
 // - one primary acknowledges at a time, and pulls see all acknowledged pushes;
 // - no log grows above its limit;
+// - the answers to workers are linearizable;
 // - the shard goes on once nothing fails any more.
 //
 // simulation_test [--seeds=N] [--first=S] runs more seeds, or repeats one.
@@ -41,10 +42,10 @@ TEST(ReplicationSimulation, ForgetsAndRepeatsNothing) {
   }
   if (seeds.ran() < kManySeeds) return;
   for (const char* event :
-       {"primary crashed", "backup crashed", "primary deposed", "new primary",
-        "snapshot taken", "push repeated", "worker superseded", "complaint",
-        "push refused: the log is full", "message refused: OUT_OF_RANGE",
-        "message refused: FAILED_PRECONDITION",
+       {"history judged", "primary crashed", "backup crashed",
+        "primary deposed", "new primary", "snapshot taken", "push repeated",
+        "worker superseded", "complaint", "push refused: the log is full",
+        "message refused: OUT_OF_RANGE", "message refused: FAILED_PRECONDITION",
         "message refused: UNAVAILABLE"}) {
     EXPECT_GT(counts[event], 0u) << event;
   }

@@ -31,11 +31,13 @@ void Worker::Begin() {
   } else if (pulls_) {
     call.kind = Call::kPull;
     call.floor = ledger_->Floor();
+    recorded_ = ledger_->BeginPull();
   } else {
     if (!hooks_.may_push(clock_)) return;
     call.kind = Call::kPush;
     call.amount = world_->dice().Bits();
     call.bytes = world_->dice().Below(max_bytes_);
+    recorded_ = ledger_->BeginPush(call.push, call.amount);
   }
   call_ = call;
   is_calling_ = true;
@@ -72,9 +74,11 @@ void Worker::OnReply(const Reply& reply) {
       clock_ = reply.clock;
       return;
     case Call::kPull:
+      ledger_->EndCall(recorded_, reply.value);
       pulls_ = false;
       return;
     case Call::kPush:
+      ledger_->EndCall(recorded_, 0);
       pulls_ = true;
       ++clock_;
       ++pushed_;

@@ -55,6 +55,7 @@ class Worker {
   uint64_t pushed_ = 0;
   uint64_t next_number_ = 1;
   Call call_;
+  size_t recorded_ = 0;  // number of the call in the ledger
   bool is_calling_ = false;
 };
 
