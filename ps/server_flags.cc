@@ -3,6 +3,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ps/cluster.h"
+#include "ps/membership/keys.h"
+#include "ps/membership/members.h"
 
 namespace penstock::ps {
 namespace {
@@ -132,6 +134,31 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
       ->needs(every);
 }
 
+void DeclareEtcd(CLI::App* app, EtcdFlags* flags) {
+  auto* const endpoints = app->add_option(
+      "--etcd", flags->endpoints,
+      "register this server in the etcd at HOST:PORT[,HOST:PORT...], where "
+      "workers find it; see docs/ps/etcd.md for TLS and passwords");
+  app->add_option("--etcd-prefix", flags->prefix,
+                  "the name of this training in etcd")
+      ->default_str(membership::kDefaultPrefix)
+      ->needs(endpoints);
+  app->add_option("--servers", flags->servers,
+                  "servers of this training; workers wait until all of them "
+                  "are registered")
+      ->check(CLI::Range(1u, unsigned{membership::kMaxServers}))
+      ->capture_default_str()
+      ->needs(endpoints);
+  app->add_option("--name", flags->name,
+                  "this server's name, unique in the training; the names give "
+                  "the order of the servers. Else its address")
+      ->needs(endpoints);
+  app->add_option("--advertise", flags->advertise,
+                  "the address by which workers reach this server; else that "
+                  "of --listen, with this machine's name")
+      ->needs(endpoints);
+}
+
 void DeclareSecurity(CLI::App* app, ServerFlags* flags) {
   app->add_option("--ca", flags->tls.ca,
                   "use TLS, and admit workers whom this PEM file vouches for")
@@ -163,6 +190,7 @@ void DeclareFlags(CLI::App* app, ServerFlags* flags) {
   DeclareLimits(app, flags);
   DeclareSpill(app, flags);
   DeclareCheckpoints(app, flags);
+  DeclareEtcd(app, &flags->etcd);
   DeclareSecurity(app, flags);
   app->add_option("--record", flags->record,
                   "record the traffic to this file, to be replayed");
@@ -195,6 +223,9 @@ absl::Status CompleteFromEnvironment(ServerFlags* flags) {
         "no cluster: give --workers (and --listen), or set TF_CONFIG");
   }
   if (flags->listen.empty()) flags->listen = kAnyLocalPort;
+  if (flags->etcd.prefix.empty()) {
+    flags->etcd.prefix = membership::kDefaultPrefix;
+  }
   return absl::OkStatus();
 }
 

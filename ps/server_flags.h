@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "ps/access/policy.h"
+#include "ps/register.h"
 #include "ps/tls.h"
 #include "ps/usable_memory.h"
 
@@ -31,6 +32,7 @@ struct ServerFlags {
   double checkpoint_every_seconds = 0;  // 0: never
   unsigned keep_checkpoints = 3;
   bool incremental = false;
+  EtcdFlags etcd;
   TlsFiles tls;
   AccessFiles access;
   bool stock = false;

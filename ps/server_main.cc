@@ -40,6 +40,7 @@
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/periodic_checkpoints.h"
 #include "ps/greeting.h"
+#include "ps/register.h"
 #include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
@@ -236,11 +237,15 @@ std::unique_ptr<grpc::Server> Listen(
   return builder.BuildAndStart();
 }
 
-void Greet(const ServerFlags& flags, int port) {
+Listening ListeningAt(const ServerFlags& flags, int port) {
   char host[HOST_NAME_MAX + 1] = {};
   gethostname(host, sizeof(host) - 1);
+  return {flags.listen, port, host};
+}
+
+void Greet(const ServerFlags& flags, int port) {
   for (const std::string& line :
-       GreetingLines({flags.listen, port, host}, flags.workers)) {
+       GreetingLines(ListeningAt(flags, port), flags.workers)) {
     base::LogInfo("ps: " + line);
   }
 }
@@ -304,11 +309,15 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   }
   auto checkpoints = StartCheckpoints(flags, &core, writer.get());
   if (!checkpoints.ok()) return checkpoints.status();
+  auto member = RegisterServer(
+      flags.etcd, AddressForWorkers(ListeningAt(flags, port)), flags.quiet);
+  if (!member.ok()) return member.status();
   // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
   if (!flags.quiet) Greet(flags, port);
   AwaitEnd(flags, signals, &access);
+  member->reset();  // no further worker finds this server
   core.Drain();
   server->Shutdown(tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();

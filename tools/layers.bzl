@@ -351,6 +351,7 @@ LAYERS = {
         "tensor_service",
         "ps/checkpoint",
         "ps/access",
+        "ps/membership",
         "ps/server",
         "ps/service",
         "ps/client",

@@ -17,12 +17,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 SETTING = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
-# Variables of the tools, the TensorFlow plugin, the stub and the kernels.
-# Their documents are docs/testing.md, docs/tensorflow.md, docs/preload.md and
-# docs/gpu/kernels.md.
+# Variables of the tools, the TensorFlow plugin, the stub, the kernels and etcd.
+# Their documents are docs/testing.md, docs/tensorflow.md, docs/preload.md,
+# docs/gpu/kernels.md and docs/ps/etcd.md.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
     "PENSTOCK_CUDA",
+    "PENSTOCK_ETCD_CA",
+    "PENSTOCK_ETCD_CERT",
+    "PENSTOCK_ETCD_KEY",
+    "PENSTOCK_ETCD_PASSWORD_FILE",
+    "PENSTOCK_ETCD_USER",
     "PENSTOCK_LIBRARY",
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
