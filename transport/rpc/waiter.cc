@@ -1,7 +1,6 @@
 #include "transport/rpc/waiter.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "absl/status/statusor.h"
 #include "transport/base/steady_time.h"
@@ -14,9 +13,8 @@ namespace rpc {
 namespace {
 
 progress::Spinner* SpinnerOfThread(progress::PollingMode mode) {
-  thread_local const auto spinner =
-      std::make_unique<progress::Spinner>(progress::PollSet::Get(), mode);
-  return spinner.get();
+  thread_local progress::Spinner spinner(progress::PollSet::Get(), mode);
+  return &spinner;
 }
 
 // Polls on the loop's thread until the paths have no input.
