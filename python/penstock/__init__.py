@@ -4,33 +4,21 @@
         client.put({"x": numpy.ones(1000, "f4")})
         x = client.get(["x"])["x"].numpy()
 
-A program may also use the package grpcio, which contains its own gRPC. Neither
-package accepts channels or credentials of the other.
+A program may also use the package grpcio, which contains its own gRPC. These
+classes accept none of its channels or credentials. penstock.grpc does: it speeds
+up programs of grpcio's, and needs neither NumPy nor the gRPC of these classes.
+The module of these classes is loaded when a program first uses a name.
 """
 
-import numpy as _numpy
+from typing import TYPE_CHECKING
 
-try:
-    from . import _penstock
-except ImportError as error:
-    raise ImportError("penstock's extension module fits one release of a "
-                      "distribution, with its Python, gRPC and abseil; here "
-                      f"it does not load: {error}") from error
-
-if not _penstock._knows_numpy_2 and (
-        _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1"):
-    # Before release 2.12, pybind11 supports only NumPy 1.
-    raise ImportError(f"penstock needs numpy 1, and {_numpy.__version__} is at "
-                      f"{_numpy.__path__[0]}: pip install 'numpy<2'")
-
-from ._errors import (DeadlineExceeded, Error, FailedPrecondition,
-                      InvalidArgument, NotFound, ResourceExhausted,
-                      Unavailable)
-from ._penstock import (ChannelCredentials, PathReport, ServerCredentials,
-                        Tensor, TensorClient, TensorServer, describe_paths,
-                        from_dlpack, ssl_channel_credentials,
-                        ssl_server_credentials, use_devices)
-from ._types import Entry
+if TYPE_CHECKING:
+    from ._tensors import (  # noqa: F401
+        ChannelCredentials, DeadlineExceeded, Entry, Error, FailedPrecondition,
+        InvalidArgument, NotFound, PathReport, ResourceExhausted,
+        ServerCredentials, Tensor, TensorClient, TensorServer, Unavailable,
+        describe_paths, from_dlpack, ssl_channel_credentials,
+        ssl_server_credentials, use_devices)
 
 __all__ = [
     "ChannelCredentials", "DeadlineExceeded", "Entry", "Error",
@@ -41,5 +29,13 @@ __all__ = [
     "use_devices",
 ]
 
-for _name in __all__:
-    globals()[_name].__module__ = __name__
+
+def __getattr__(name):
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import _tensors  # pylint: disable=import-outside-toplevel
+    return getattr(_tensors, name)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

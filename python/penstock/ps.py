@@ -26,7 +26,7 @@ from typing import Any, TypeVar, Union
 
 from numpy.typing import ArrayLike
 
-from . import _penstock
+from ._tensors import _penstock
 from ._ps_attach import Attachment, Restarted, TrainingLost
 from ._ps_calls import Checkpoint, Pulled, Pushed, futures, pulled_of
 from ._ps_clip import clip_by_global_norm

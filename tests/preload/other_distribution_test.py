@@ -120,7 +120,7 @@ class OtherDistributionTest(unittest.TestCase):
         for file in PACKAGE.iterdir():
             shutil.copy(file, package)
         shutil.copy(self.of_other_soname(PACKAGE / "_penstock.so"), package)
-        told = run(PYTHON, "-c", "import penstock", preload=None,
+        told = run(PYTHON, "-c", "from penstock import TensorClient", preload=None,
                    PYTHONPATH=str(package.parent))
         self.assertEqual(1, told.code)
         self.assertRegex(told.log, "ImportError: penstock's extension module "

@@ -21,8 +21,9 @@ def runtime_of_asan():
     """Returns the sanitizer libraries that must be loaded before a module
     built with --config=asan. Returns "" for another module. asan looks for the
     C++ library as it starts."""
-    linked = subprocess.run(["ldd", f"{PACKAGES}/penstock/_penstock.so"],
-                            text=True, capture_output=True, check=True).stdout
+    module = next(pathlib.Path(PACKAGES, "penstock").glob("_*.so"))
+    linked = subprocess.run(["ldd", module], text=True, capture_output=True,
+                            check=True).stdout
     found = re.findall(r"lib(?:asan|stdc\+\+)\S* => (\S+)", linked)
     found.sort(key=lambda path: "libasan" not in path)
     return " ".join(found) if "libasan" in linked else ""
