@@ -371,6 +371,18 @@ LAYERS = {
         "ps/client",
         "ps",
     ],
+    # transport/rpc for Python, without gRPC.
+    "python/rpc": [
+        "penstock/options.h",
+        "transport/base",
+        "transport/progress",
+        "transport/memory/bytes.h",
+        "transport/settings",
+        "transport/session/events.h",
+        "transport/rpc",
+        "transport/pool.h",
+        "python/gil.h",
+    ],
     # The plugin for TensorFlow. Uses only layers below transport/grpc, because
     # TensorFlow brings its own gRPC.
     "frameworks/tensorflow": [

@@ -48,8 +48,14 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
     assert names == {
         "penstock/" + name for name in (
             "__init__.py", "_errors.py", "_penstock.pyi", "_ps_calls.py",
-            "_ps_attach.py", "_ps_clip.py", "_ps_model.py", "_types.py", "ps.py", "py.typed",
-            "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
+            "_ps_attach.py", "_ps_clip.py", "_ps_model.py", "_tensors.py",
+            "_types.py", "ps.py", "py.typed", "grpc/__init__.py",
+            "grpc/__main__.py",
+            "grpc/_calls.py", "grpc/_channel.py", "grpc/_context.py",
+            "grpc/_reports.py", "grpc/_rules.py", "grpc/_server.py",
+            "grpc/_stream_calls.py", "grpc/_wire.py", "grpc/aio.py",
+            "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"),
+            "_rpc" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 
 def test_pip_installs_it_and_it_works(wheel, tmp_path):

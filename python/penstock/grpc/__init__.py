@@ -1,0 +1,102 @@
+"""gRPC for Python programs with any grpcio, over shared memory, RDMA or TCP.
+
+    import penstock.grpc
+
+    channel = penstock.grpc.insecure_channel("localhost:50051")
+    server = penstock.grpc.server(concurrent.futures.ThreadPoolExecutor())
+
+The objects are grpc.Channel and grpc.Server of the grpcio that is installed.
+Each has a real channel or server of grpcio's, and a fast way next to it. The
+real one keeps the port, TLS, the peer's identity and peers without Penstock. A
+client asks its server through the real channel for the fast way. Calls take the
+real channel until the fast way is ready, and whenever only grpcio can make
+them. describe_paths() says which way calls go, and why.
+
+All other names are grpcio's: `import penstock.grpc as grpc` is a replacement
+for `import grpc`.
+"""
+
+import grpc as _grpc
+
+from . import _channel, _server
+
+__all__ = ["describe_paths", "insecure_channel", "install", "secure_channel",
+           "server"]
+
+# grpcio's own functions, which install() replaces.
+_real_insecure_channel = _grpc.insecure_channel
+_real_secure_channel = _grpc.secure_channel
+_real_server = _grpc.server
+
+
+def __getattr__(name):
+    return getattr(_grpc, name)
+
+
+def __dir__():
+    return sorted({*globals(), *dir(_grpc)})
+
+
+def insecure_channel(target, options=None, compression=None):
+    """Creates a channel, as grpc.insecure_channel() does."""
+    reason = None
+    if compression not in (None, _grpc.Compression.NoCompression):
+        reason = "the channel compresses"
+    real = _real_insecure_channel(target, options, compression)
+    return _channel.Channel(target, real, options, reason)
+
+
+def secure_channel(target, credentials, options=None, compression=None):
+    """Creates a channel, as grpc.secure_channel() does. All its calls go over
+    grpcio, which alone can prove the identities of its peers."""
+    real = _real_secure_channel(target, credentials, options, compression)
+    return _channel.Channel(
+        target, real, options,
+        "the channel's credentials prove an identity, and only grpcio keeps it")
+
+
+def server(thread_pool, handlers=None, interceptors=None, options=None,
+           maximum_concurrent_rpcs=None, compression=None, xds=False):
+    """Creates a server, as grpc.server() does."""
+    reason = None
+    if maximum_concurrent_rpcs is not None:
+        reason = "maximum_concurrent_rpcs counts the calls of grpcio only"
+    elif xds:
+        reason = "xDS chooses the server's settings"
+
+    def make_real(all_interceptors):
+        return _real_server(thread_pool, handlers, all_interceptors, options,
+                            maximum_concurrent_rpcs, compression, xds)
+
+    return _server.Server(make_real, thread_pool, handlers, interceptors,
+                          options, reason)
+
+
+def install():
+    """Replaces grpc.insecure_channel, grpc.secure_channel and grpc.server in this
+    process by the functions of this module. Code that has taken the functions
+    before, as `from grpc import server` does, keeps grpcio's. To run an
+    unmodified program: python3 -m penstock.grpc PROGRAM [ARGUMENTS...]"""
+    _grpc.insecure_channel = insecure_channel
+    _grpc.secure_channel = secure_channel
+    _grpc.server = server
+
+
+def describe_paths():
+    """Returns one line for each channel of the process, and for each client of
+    its servers: the path of its calls, or why they go over grpcio."""
+    lines = []
+    for channel in list(_channel.live):
+        target, path, detail, reason = channel.describe()
+        lines.append(_line(f"to {target}", path, detail, reason))
+    for one in list(_server.live):
+        for peer, path, detail, reason in one.describe():
+            lines.append(_line(f"from {peer}", path, detail, reason))
+    return sorted(lines)
+
+
+def _line(peer, path, detail, reason):
+    text = f"{peer}: {path}"
+    if detail:
+        text += f" ({detail})"
+    return f"{text}: {reason}" if reason else text

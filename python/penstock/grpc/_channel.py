@@ -1,0 +1,424 @@
+"""Channels: the real channel, and the fast way next to it."""
+
+import logging
+import os
+import threading
+import time
+import weakref
+
+import grpc
+
+from .. import _rpc
+from . import _calls, _rules, _stream_calls, _wire
+
+_LOGGER = logging.getLogger(__name__)
+
+# The default of grpc.max_receive_message_length.
+_MAX_RECEIVE_BYTES = 4 * 1024 * 1024
+# The pause before a channel asks again, in seconds. Doubles up to the second.
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
+# The time limit of the question, in seconds.
+_OFFER_LIMIT = 20.0
+
+live = weakref.WeakSet()  # the channels of the process
+_ways = weakref.WeakSet()
+
+
+class Way:
+    """The fast way of one channel: asks the server for its data plane through
+    the real channel, connects, and connects again after a loss.
+
+    The states of `reason`: None while the fast way is in use; otherwise why
+    calls take the real channel.
+    """
+
+    def __init__(self, real, host, options, reason):
+        self.client = None  # the _rpc.Client in use
+        self.reason = reason or "not asked yet"
+        self._is_for_ever = reason is not None
+        self._host = host
+        limit = _rules.option(options, "grpc.max_receive_message_length",
+                              _MAX_RECEIVE_BYTES)
+        self._max_receive_bytes = limit if limit >= 0 else -1
+        self._ask = None if reason else real.unary_unary(_wire.OFFER_METHOD)
+        self._lock = threading.Lock()
+        self._candidate = None  # a client that is not ready yet
+        self._is_asking = False
+        self._next = 0.0  # when to ask
+        self._pause = _FIRST_PAUSE
+        _ways.add(self)
+
+    def look(self):
+        """Returns the client to use now, or None. Asks the server if it is
+        time to."""
+        if self._is_for_ever:
+            return None
+        with self._lock:
+            if self._is_for_ever:
+                return None
+            client = self.client
+            if client is not None:
+                if not client.is_over():
+                    return client
+                self.client = None
+                self._try_later("the connection was lost")
+            candidate = self._candidate
+            if candidate is not None:
+                if candidate.is_ready():
+                    self.client, self._candidate = candidate, None
+                    self.reason, self._pause = None, _FIRST_PAUSE
+                    return candidate
+                if not candidate.is_over():
+                    return None
+                self._candidate = None
+                self._try_later("the data plane cannot be reached")
+            if self._is_asking or time.monotonic() < self._next:
+                return None
+            self._is_asking = True
+        self._begin_asking()
+        return None
+
+    def _begin_asking(self):
+        try:
+            self._ask.future(b"", timeout=_OFFER_LIMIT).add_done_callback(
+                self._on_answer)
+        except Exception as error:  # pylint: disable=broad-except
+            with self._lock:
+                self._is_asking = False
+                self._try_later(f"the question failed: {error}")
+
+    def _try_later(self, reason):
+        self.reason = reason
+        self._next = time.monotonic() + self._pause
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+
+    def _on_answer(self, answer):
+        candidate, reason, is_final = None, None, False
+        try:
+            port, token = _wire.decode_offer(answer.result())
+            candidate = _rpc.Client(_rules.join(self._host, port), token,
+                                    self._max_receive_bytes)
+        except grpc.FutureCancelledError:
+            reason, is_final = "the channel was closed", True
+        except grpc.RpcError as error:
+            is_final = error.code() in (grpc.StatusCode.UNIMPLEMENTED,
+                                        grpc.StatusCode.FAILED_PRECONDITION)
+            reason = f"the server has no data plane: {error.details()}"
+        except (RuntimeError, TypeError, ValueError) as error:
+            reason, is_final = str(error), True
+        with self._lock:
+            self._is_asking = False
+            if self._is_for_ever:  # closed meanwhile
+                reason, is_final = self.reason, True
+            elif reason is None:
+                self._candidate, self.reason = candidate, "connecting"
+                return
+            elif is_final:
+                self._is_for_ever, self.reason = True, reason
+            else:
+                self._try_later(reason)
+        if is_final:
+            _LOGGER.info("calls to %s go over grpcio: %s", self._host, reason)
+            if candidate is not None:
+                candidate.close()
+
+    def _leave(self, reason):
+        self.client = self._candidate = None
+        self._is_for_ever, self.reason = True, reason
+
+    def leave_parent(self):
+        """Stays with the real channel in a forked child. Drops the clients,
+        which belong to the parent."""
+        self._lock = threading.Lock()
+        self._leave("the process was forked")
+
+    def close(self):
+        with self._lock:
+            clients = [self.client, self._candidate]
+            self._leave("the channel is closed")
+        for client in clients:
+            if client is not None:
+                client.close()
+
+    def describe(self):
+        """Returns (path, detail, reason)."""
+        self.look()
+        client = self.client
+        path = client.describe() if client is not None else None
+        return path or ("grpcio", "", self.reason or "the connection was lost")
+
+
+def _leave_parent():
+    for way in list(_ways):
+        way.leave_parent()
+
+
+os.register_at_fork(after_in_child=_leave_parent)
+
+
+class _Method:
+    """A method of a channel. The part that all kinds of calls share."""
+
+    def __init__(self, channel, real, method, serializer, deserializer):
+        self._way = channel._way
+        self._real = real
+        self._method = _text(method)
+        self._serializer = serializer
+        self._deserializer = deserializer
+        self._user_agent = channel._user_agent
+        self._plain_head = _wire.encode_request((), self._user_agent)
+        self._max_send_bytes = channel._max_send_bytes
+
+    def _head(self, timeout, metadata, credentials, compression):
+        """Returns the head of a call, or None if only the real channel can make
+        the call."""
+        if credentials is not None or _rules.changes_messages(compression):
+            return None
+        if timeout is not None and not (isinstance(timeout, (int, float)) and
+                                        timeout > 0):
+            return None
+        if not metadata:
+            return self._plain_head
+        if not isinstance(metadata, (tuple, list)):
+            return None
+        return _wire.encode_request(metadata, self._user_agent)
+
+    def _begin(self, timeout, metadata, credentials, compression):
+        """Returns the client and the head, or None for a call over the real
+        channel."""
+        client = self._way.client
+        if client is None or client.is_over():
+            client = self._way.look()
+            if client is None:
+                return None
+        head = self._head(timeout, metadata, credentials, compression)
+        return None if head is None else (client, head)
+
+    def _serialized(self, request):
+        """Returns the message. Returns None for a type that only the real
+        channel can judge. Raises as grpcio does, if the serializer fails."""
+        if self._serializer is None:
+            message = request
+        else:
+            try:
+                message = self._serializer(request)
+            except Exception:  # pylint: disable=broad-except
+                _LOGGER.exception("Exception serializing message!")
+                raise _calls.CallError(_wire.Outcome(
+                    13, "Exception serializing request!", (), ())) from None
+        if type(message) is not bytes or len(message) > self._max_send_bytes:
+            return None
+        return message
+
+    def _prepare(self, request, *how):
+        """Returns the client, the head and the message, or None for a call over
+        the real channel."""
+        begun = self._begin(*how)
+        message = begun and self._serialized(request)
+        return None if message is None else (*begun, message)
+
+
+class _UnaryUnary(_Method, grpc.UnaryUnaryMultiCallable):
+
+    def _blocking(self, prepared, timeout):
+        """Returns the outcome and the response, or None if the server has
+        declined the call."""
+        client, head, message = prepared
+        code, details, head, message = client.call(
+            self._method, head, message, _seconds(timeout))
+        outcome = (_PLAIN if head == _wire.PLAIN_OK else
+                   _calls.outcome_of(code, details, head))
+        if outcome is None:
+            return None
+        return _calls.deserialized(outcome, message, self._deserializer)
+
+    def __call__(self, request, timeout=None, metadata=None, credentials=None,
+                 wait_for_ready=None, compression=None):
+        prepared = self._prepare(request, timeout, metadata, credentials,
+                                 compression)
+        ended = prepared and self._blocking(prepared, timeout)
+        if not ended:
+            return self._real(request, timeout, metadata, credentials,
+                              wait_for_ready, compression)
+        outcome, response = ended
+        if outcome.code:
+            raise _calls.CallError(outcome)
+        return response
+
+    def with_call(self, request, timeout=None, metadata=None, credentials=None,
+                  wait_for_ready=None, compression=None):
+        prepared = self._prepare(request, timeout, metadata, credentials,
+                                 compression)
+        deadline = _deadline(timeout)
+        ended = prepared and self._blocking(prepared, timeout)
+        if not ended:
+            return self._real.with_call(request, timeout, metadata, credentials,
+                                        wait_for_ready, compression)
+        outcome, response = ended
+        if outcome.code:
+            raise _calls.CallError(outcome)
+        return response, _calls.EndedCall(outcome, deadline)
+
+    def future(self, request, timeout=None, metadata=None, credentials=None,
+               wait_for_ready=None, compression=None):
+        def real():
+            return self._real.future(request, timeout, metadata, credentials,
+                                     wait_for_ready, compression)
+
+        prepared = self._prepare(request, timeout, metadata, credentials,
+                                 compression)
+        if prepared is None:
+            return real()
+        client, head, message = prepared
+        call = client.start(self._method, head, message, _seconds(timeout))
+        return _calls.FutureCall(call, self._deserializer, _deadline(timeout),
+                                 real)
+
+
+def _seconds(timeout):
+    return -1.0 if timeout is None else float(timeout)
+
+
+class _UnaryStream(_Method, grpc.UnaryStreamMultiCallable):
+
+    def __call__(self, request, timeout=None, metadata=None, credentials=None,
+                 wait_for_ready=None, compression=None):
+        prepared = self._prepare(request, timeout, metadata, credentials,
+                                 compression)
+        stream = prepared and prepared[0].open(self._method, prepared[1],
+                                               _seconds(timeout))
+        if not stream:
+            return self._real(request, timeout, metadata, credentials,
+                              wait_for_ready, compression)
+        stream.write(prepared[2], True)
+        return _stream_calls.StreamCall(stream, self._deserializer,
+                                        _deadline(timeout))
+
+
+class _StreamStream(_Method, grpc.StreamStreamMultiCallable):
+
+    _is_unary_response = False
+
+    def _start(self, request_iterator, timeout, *how):
+        """Returns a call, or None for a call over the real channel."""
+        begun = self._begin(timeout, *how)
+        stream = begun and begun[0].open(self._method, begun[1],
+                                         _seconds(timeout))
+        if not stream:
+            return None
+        _stream_calls.send_requests(stream, request_iterator, self._serializer)
+        return _stream_calls.StreamCall(stream, self._deserializer,
+                                        _deadline(timeout),
+                                        self._is_unary_response)
+
+    def __call__(self, request_iterator, timeout=None, metadata=None,
+                 credentials=None, wait_for_ready=None, compression=None):
+        call = self._start(request_iterator, timeout, metadata, credentials,
+                           compression)
+        return call or self._real(request_iterator, timeout, metadata,
+                                  credentials, wait_for_ready, compression)
+
+
+class _StreamUnary(_StreamStream, grpc.StreamUnaryMultiCallable):
+
+    _is_unary_response = True
+
+    def __call__(self, request_iterator, timeout=None, metadata=None,
+                 credentials=None, wait_for_ready=None, compression=None):
+        return self.with_call(request_iterator, timeout, metadata, credentials,
+                              wait_for_ready, compression)[0]
+
+    def with_call(self, request_iterator, timeout=None, metadata=None,
+                  credentials=None, wait_for_ready=None, compression=None):
+        call = self._start(request_iterator, timeout, metadata, credentials,
+                           compression)
+        if call is None:
+            return self._real.with_call(request_iterator, timeout, metadata,
+                                        credentials, wait_for_ready,
+                                        compression)
+        return call.result(), call
+
+    def future(self, request_iterator, timeout=None, metadata=None,
+               credentials=None, wait_for_ready=None, compression=None):
+        call = self._start(request_iterator, timeout, metadata, credentials,
+                           compression)
+        return call or self._real.future(request_iterator, timeout, metadata,
+                                         credentials, wait_for_ready,
+                                         compression)
+
+
+_PLAIN = _wire.Outcome(0, "", (), ())
+
+
+def _text(method):
+    return method.decode() if isinstance(method, bytes) else method
+
+
+def _deadline(timeout):
+    return None if timeout is None else time.time() + timeout
+
+
+class Channel(grpc.Channel):
+    """A channel of grpcio's, with a fast way for the calls that it can
+    carry."""
+
+    def __init__(self, target, real, options, reason):
+        options = tuple(options or ())
+        self._target = target
+        self._real = real
+        host = None
+        if reason is None:
+            host, reason = _rules.host_of_target(target, options)
+        self._way = Way(real, host, options, reason)
+        limit = _rules.option(options, "grpc.max_send_message_length", -1)
+        self._max_send_bytes = limit if limit >= 0 else 2**62
+        primary = _rules.option(options, "grpc.primary_user_agent", "")
+        self._user_agent = _wire.user_agent(
+            f"{primary} grpc-python/{grpc.__version__} penstock".strip())
+        live.add(self)
+
+    def describe(self):
+        """Returns (target, path, detail, reason)."""
+        return (self._target, *self._way.describe())
+
+    def subscribe(self, callback, try_to_connect=False):
+        self._real.subscribe(callback, try_to_connect=try_to_connect)
+
+    def unsubscribe(self, callback):
+        self._real.unsubscribe(callback)
+
+    def unary_unary(self, *args, **kwargs):
+        return self._method(_UnaryUnary, self._real.unary_unary, *args,
+                            **kwargs)
+
+    def unary_stream(self, *args, **kwargs):
+        return self._method(_UnaryStream, self._real.unary_stream, *args,
+                            **kwargs)
+
+    def stream_unary(self, *args, **kwargs):
+        return self._method(_StreamUnary, self._real.stream_unary, *args,
+                            **kwargs)
+
+    def stream_stream(self, *args, **kwargs):
+        return self._method(_StreamStream, self._real.stream_stream, *args,
+                            **kwargs)
+
+    # Later releases of grpcio add _registered_method, which only the real
+    # channel needs.
+    def _method(self, kind, make_real, method, request_serializer=None,
+                response_deserializer=None, *args, **kwargs):
+        real = make_real(method, request_serializer, response_deserializer,
+                         *args, **kwargs)
+        return kind(self, real, method, request_serializer,
+                    response_deserializer)
+
+    def close(self):
+        self._way.close()
+        self._real.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.close()
+        return False

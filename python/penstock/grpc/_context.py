@@ -1,0 +1,242 @@
+"""The context of a call that a server has received over the fast way."""
+
+import logging
+import threading
+import urllib.parse
+
+import grpc
+
+from . import _reports, _wire
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def peer_of(address):
+    """Returns gRPC's form of a peer's address."""
+    family = "ipv6" if address.startswith("[") else "ipv4"
+    host, _, port = address.rpartition(":")
+    return f"{family}:{urllib.parse.quote(host, safe='.')}:{port}"
+
+
+def encoded(text):
+    return text if isinstance(text, bytes) else text.encode("utf-8")
+
+
+class Context(grpc.ServicerContext):
+    """The context of a handler, and the answer of its unary call.
+    Thread-safe."""
+
+    def __init__(self, received, metadata):
+        self._received = received
+        self._metadata = metadata
+        self._lock = threading.Lock()
+        self._is_over = False     # answered, or given up
+        self._number = None       # of the report of a cancellation
+        self._callbacks = []      # None once they have run
+        self._initial = None
+        self._trailing = None
+        self._code = None
+        self._details = None
+        self.is_aborted = False
+        self.on_over = None       # called with this object when it is over
+        self.errors = []          # raised by this object
+
+    # For the server.
+
+    def finish(self, outcome_code, details, message=None):
+        """Answers the call, once. The code and the details that the handler has
+        set replace these."""
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            head = _wire.PLAIN_OK
+            if message is None or not self._is_plain():
+                head = self._head(outcome_code, details)
+        self._send_end(head, message)
+        self._run_callbacks()
+
+    def _send_end(self, head, message):
+        self._received.respond(head, b"" if message is None else message)
+
+    def _is_plain(self):
+        return not (self._initial or self._trailing or self._code or
+                    self._details)
+
+    def _head(self, outcome_code, details):
+        code = outcome_code
+        if self._code is not None:
+            code = (self._code.value[0]
+                    if isinstance(self._code, grpc.StatusCode) else 2)
+        if self._details is not None:
+            details = self._details
+        if code == 0:
+            details = b""  # gRPC sends none
+        head = _wire.encode_response(code, details, self._initial,
+                                     self._trailing)
+        if head is not None:
+            return head
+        return _wire.encode_response(
+            13, b"the handler's metadata is invalid or too large", (), ())
+
+    def decline(self):
+        """Asks the client to call over the real channel."""
+        with self._lock:
+            self._is_over = True
+        self._send_end(_wire.DECLINED, None)
+        self._run_callbacks()
+
+    @property
+    def is_over(self):
+        return self._is_over
+
+    def is_cancelled_by_client(self):
+        """Returns true if the client has cancelled the call or has gone."""
+        self._watch()
+        return self._received.is_cancelled()
+
+    def _watch(self):
+        with self._lock:
+            if self._number is not None or self._is_over:
+                return
+            self._number = number = _reports.add(self._on_cancelled)
+        self._received.watch(number)
+
+    def _on_cancelled(self):
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+        self._run_callbacks()
+
+    def _run_callbacks(self):
+        with self._lock:
+            callbacks, self._callbacks = self._callbacks, None
+            if self._number is not None:
+                _reports.drop(self._number)
+        _reports.run(callbacks or ())
+        if self.on_over is not None:
+            self.on_over(self)
+
+    # For the handler.
+
+    def is_active(self):
+        self._watch()
+        return not self._is_over and not self._received.is_cancelled()
+
+    def time_remaining(self):
+        return self._received.time_remaining()
+
+    def cancel(self):
+        self.finish(1, b"Cancelled on the server side")
+
+    def add_callback(self, callback):
+        self._watch()
+        with self._lock:
+            if self._callbacks is None:
+                return False
+            self._callbacks.append(callback)
+            return True
+
+    def invocation_metadata(self):
+        return self._metadata
+
+    def peer(self):
+        return peer_of(self._received.peer)
+
+    def peer_identities(self):
+        return None
+
+    def peer_identity_key(self):
+        return None
+
+    def auth_context(self):
+        return {}
+
+    def set_compression(self, compression):
+        """Does nothing, because the fast way does not compress."""
+
+    def disable_next_message_compression(self):
+        """Does nothing, because the fast way does not compress."""
+
+    def send_initial_metadata(self, initial_metadata):
+        if not self.is_active():
+            error = grpc.RpcError()
+            self.errors.append(error)
+            raise error
+        with self._lock:
+            if self._initial is not None:
+                raise ValueError("Initial metadata no longer allowed!")
+            self._initial = tuple(initial_metadata or ())
+        self._send_initial()
+
+    def _send_initial(self):
+        """Does nothing, because the response carries the metadata."""
+
+    def set_trailing_metadata(self, trailing_metadata):
+        self._trailing = trailing_metadata
+
+    def trailing_metadata(self):
+        return self._trailing
+
+    def abort(self, code, details):
+        if code == grpc.StatusCode.OK:
+            _LOGGER.error(
+                "abort() called with StatusCode.OK; returning UNKNOWN")
+            code, details = grpc.StatusCode.UNKNOWN, ""
+        self._code = code
+        self._details = encoded(details)
+        self.is_aborted = True
+        raise Exception()
+
+    def abort_with_status(self, status):
+        self._trailing = status.trailing_metadata
+        self.abort(status.code, status.details)
+
+    def set_code(self, code):
+        self._code = code
+
+    def code(self):
+        return self._code
+
+    def set_details(self, details):
+        self._details = encoded(details)
+
+    def details(self):
+        return self._details
+
+
+class StreamContext(Context):
+    """The context of a handler whose call is a stream of messages."""
+
+    def write(self, message):
+        """Sends a response. Returns false if nobody takes responses."""
+        if self._is_over or not self._received.write(message):
+            return False
+        with self._lock:
+            if self._initial is None:
+                self._initial = ()  # none can be sent any more
+        return True
+
+    def read(self):
+        """Returns the next request, or None after the last one."""
+        return self._received.read()
+
+    def _send_initial(self):
+        head = _wire.encode_request(self._initial)
+        with self._lock:
+            self._has_sent_initial = head is not None
+        if head is not None:
+            self._received.send_metadata(head)
+
+    _has_sent_initial = False
+
+    def _head(self, outcome_code, details):
+        if self._has_sent_initial:
+            self._initial = ()
+        return super()._head(outcome_code, details)
+
+    def _send_end(self, head, message):
+        if message is not None:
+            self._received.write(message)
+        self._received.finish(head)

@@ -1,0 +1,107 @@
+"""Decides which channels and servers may use the fast way.
+
+Each function returns an address and None, or None and the reason for staying
+with the real gRPC.
+"""
+
+import ipaddress
+import os
+import sys
+
+import grpc
+
+# Options that choose among servers, repeat calls, or change messages.
+_REAL_OPTIONS = frozenset((
+    "grpc.default_compression_algorithm", "grpc.http_proxy",
+    "grpc.lb_policy_name", "grpc.max_metadata_size",
+    "grpc.absolute_max_metadata_size", "grpc.service_config"))
+
+
+def option(options, key, default):
+    """Returns the last value of an option."""
+    value = default
+    for name, given in options:
+        if name == key:
+            value = given
+    return value
+
+
+def split(address):
+    """Returns the host and the port of "host:port" as texts. Raises ValueError
+    for another form."""
+    host, colon, port = address.rpartition(":")
+    if host[:1] == "[" and host[-1:] == "]":
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError("an address of IPv6 needs brackets")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError("not a host and a port")
+    return host, port
+
+
+def join(host, port):
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _goes_by_proxy(host, options):
+    if not option(options, "grpc.enable_http_proxy", 1):
+        return False
+    if not any(os.environ.get(name)
+               for name in ("grpc_proxy", "https_proxy", "http_proxy")):
+        return False
+    exceptions = os.environ.get("no_grpc_proxy") or os.environ.get("no_proxy")
+    return not any(entry.strip() and host.endswith(entry.strip())
+                   for entry in (exceptions or "").split(","))
+
+
+def _is_patched():
+    """Returns true if gevent has replaced threads, which would block its
+    loop."""
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and monkey.is_module_patched("threading")
+
+
+def host_of_target(target, options):
+    """Returns the host that a channel's fast way connects to."""
+    if _is_patched():
+        return None, "gevent has replaced the threads"
+    for prefix in ("dns:///", "dns:", "ipv4:", "ipv6:"):
+        if target.startswith(prefix):
+            target = target[len(prefix):]
+            break
+    try:
+        host, _ = split(target)
+    except ValueError:
+        return None, f"the target {target!r} is not a host and a port"
+    for name, value in options:
+        if name in _REAL_OPTIONS and value:
+            return None, f"the option {name} is for grpcio"
+    if _goes_by_proxy(host, options):
+        return None, "the environment names a proxy"
+    return host, None
+
+
+def address_of_server(address):
+    """Returns the address at which a server's fast way listens."""
+    if _is_patched():
+        return None, "gevent has replaced the threads"
+    try:
+        host, _ = split(address)
+        if host == "localhost":
+            host = "127.0.0.1"
+        return join(str(ipaddress.ip_address(host)), 0), None
+    except ValueError:
+        return None, f"{address!r} is not a numeric address and a port"
+
+
+def is_insecure(context):
+    """Returns true if the connection of a received call has no identity that
+    the fast way would lose."""
+    kinds = context.auth_context().get("transport_security_type", ())
+    return (context.peer().startswith(("ipv4:", "ipv6:")) and
+            all(kind == b"insecure" for kind in kinds))
+
+
+def changes_messages(compression):
+    """Returns true for a compression other than none."""
+    return compression not in (None, grpc.Compression.NoCompression)

@@ -1,0 +1,477 @@
+"""Servers: the real server, and a port for the fast way next to it."""
+
+import collections
+import contextvars
+import logging
+import threading
+import time
+import traceback
+import weakref
+
+import grpc
+
+from .. import _rpc
+from . import _context, _rules, _wire
+
+_LOGGER = logging.getLogger(__name__)
+
+# The default of grpc.max_receive_message_length.
+_MAX_RECEIVE_BYTES = 4 * 1024 * 1024
+
+live = weakref.WeakSet()  # the servers of the process
+_END = object()
+
+
+class _Details(
+        collections.namedtuple("_HandlerCallDetails",
+                               ("method", "invocation_metadata")),
+        grpc.HandlerCallDetails):
+    pass
+
+
+class Offers(grpc.ServerInterceptor):
+    """Answers the clients that ask for the data plane. The first interceptor of
+    the real server, so that the program's do not see the question."""
+
+    def __init__(self):
+        self.offer = None  # bytes, while there is a data plane
+        self.reason = "the server has not started"
+        self._handler = grpc.unary_unary_rpc_method_handler(self._answer)
+
+    def intercept_service(self, continuation, handler_call_details):
+        if handler_call_details.method == _wire.OFFER_METHOD:
+            return self._handler
+        return continuation(handler_call_details)
+
+    def _answer(self, request, context):
+        del request
+        if not _rules.is_insecure(context):
+            context.abort(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "the connection has an identity, which only it can prove")
+        if self.offer is None:
+            context.abort(grpc.StatusCode.UNAVAILABLE, self.reason)
+        return self.offer
+
+
+class _Handlers:
+    """The handlers of the program, behind its interceptors."""
+
+    def __init__(self, generic, interceptors):
+        self._generic = list(generic or ())
+        self._registered = {}
+        self._interceptors = tuple(interceptors or ())
+
+    def add_generic(self, handlers):
+        self._generic.extend(handlers)
+
+    def add_registered(self, service, handlers):
+        for name, handler in handlers.items():
+            self._registered[f"/{service}/{name}"] = handler
+
+    def find(self, details):
+        """Returns the handler of a call, or None."""
+        return self._intercept(details, 0)
+
+    def _intercept(self, details, index):
+        if index == len(self._interceptors):
+            return self._own(details)
+        return self._interceptors[index].intercept_service(
+            lambda changed: self._intercept(changed, index + 1), details)
+
+    def _own(self, details):
+        handler = self._registered.get(details.method)
+        if handler is not None:
+            return handler
+        for generic in self._generic:
+            handler = generic.service(details)
+            if handler is not None:
+                return handler
+        return None
+
+
+def _context_of(received, metadata):
+    if isinstance(received, _rpc.ReceivedStream):
+        return _context.StreamContext(received, metadata)
+    return _context.Context(received, metadata)
+
+
+class _Requests:
+    """The requests of a stream, for its handler."""
+
+    def __init__(self, context, deserializer):
+        self._context = context
+        self._deserializer = deserializer
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        message = self._context.read()
+        if message is None:
+            if self._context.is_cancelled_by_client():
+                error = grpc.RpcError()
+                self._context.errors.append(error)
+                raise error
+            raise StopIteration()
+        request = _transformed(message, self._deserializer)
+        if request is None:
+            self._context.finish(13, b"Exception deserializing request!")
+            raise StopIteration()
+        return request
+
+    next = __next__
+
+
+def _transformed(message, function):
+    """Returns function(message), or None if the function fails."""
+    if function is None:
+        return message
+    try:
+        return function(message)
+    except Exception:  # pylint: disable=broad-except
+        _LOGGER.exception("Exception transforming message!")
+        return None
+
+
+class _Work:
+    """A received call, on its way to its handler."""
+
+    def __init__(self, received, handlers):
+        self.variables = contextvars.Context()
+        self.handler = None
+        self._received = received
+        self._is_late = False  # waited for a thread of the pool
+        try:
+            method = received.method  # fails if it is not UTF-8
+            metadata = _wire.decode_request(received.metadata)
+        except ValueError as error:
+            self.context = _context_of(received, ())
+            self.context.finish(13, _context.encoded(str(error)))
+            return
+        self.context = _context_of(received, metadata)
+        self._is_stream = isinstance(self.context, _context.StreamContext)
+        self._find(handlers, _Details(method, metadata))
+
+    def _find(self, handlers, details):
+        try:
+            handler = self.variables.run(handlers.find, details)
+        except Exception as error:  # pylint: disable=broad-except
+            _LOGGER.exception("Exception servicing handler: %s", error)
+            return self.context.finish(2, b"Error in service handler!")
+        if handler is None:
+            return self.context.finish(12, b"Method not found!")
+        if not self._is_stream and (handler.request_streaming or
+                                    handler.response_streaming):
+            return self.context.decline()
+        self.handler = handler
+        self._behavior = (handler.unary_unary or handler.unary_stream or
+                          handler.stream_unary or handler.stream_stream)
+        self._is_non_blocking = getattr(self._behavior,
+                                        "experimental_non_blocking", False)
+
+    def pool(self, default):
+        """Returns the pool of the handler's own, or else `default`."""
+        own = getattr(self._behavior, "experimental_thread_pool", None)
+        return default if own is None else own
+
+    def wait_for_pool(self):
+        self._is_late = True
+
+    def run(self):
+        """Runs the handler on this thread, and answers the call."""
+        self.variables.run(self._run)
+        if not self._is_non_blocking:
+            # The client has gone, unless the call has its answer.
+            self.context.finish(1, b"")
+
+    def _run(self):
+        context = self.context
+        if self._is_late and context.is_cancelled_by_client():
+            return
+        try:
+            request = self._request()
+            if request is None:
+                return
+            if self._is_non_blocking:
+                # Responses come later, on any thread.
+                self._call(lambda context: self._behavior(
+                    request, context, self._respond_with_next))
+                return
+            response, is_good = self._call(self._behavior, request)
+            if not is_good:
+                return
+            if self.handler.response_streaming:
+                self._respond_with_all(response)
+            else:
+                self._respond(response)
+        except Exception as error:  # pylint: disable=broad-except
+            traceback.print_exc()
+            context.finish(2, _context.encoded(f"{error}"))
+
+    def _request(self):
+        """Returns the request, or the iterator of requests. Returns None if the
+        call has an answer."""
+        deserializer = self.handler.request_deserializer
+        if self.handler.request_streaming:
+            return _Requests(self.context, deserializer)
+        message = (self.context.read() if self._is_stream else
+                   self._received.message())
+        if message is None:
+            self.context.finish(12, _context.encoded(
+                f'"{self._received.method}" requires exactly one request '
+                "message."))
+            return None
+        request = _transformed(message, deserializer)
+        if request is None:
+            self.context.finish(13, b"Exception deserializing request!")
+        return request
+
+    def _call(self, function, *arguments, action="calling application"):
+        """Returns the result of the program's function and true. If it fails,
+        answers the call, and returns None and false."""
+        context = self.context
+        try:
+            return function(*arguments, context), True
+        except Exception as error:  # pylint: disable=broad-except
+            if context.is_aborted:
+                context.finish(2, b"RPC Aborted")
+            elif error not in context.errors:
+                try:
+                    details = f"Exception {action}: {error}"
+                except Exception:  # pylint: disable=broad-except
+                    details = "Calling application raised unprintable Exception!"
+                _LOGGER.exception(details)
+                context.finish(2, _context.encoded(details))
+        return None, False
+
+    def _serialized(self, response):
+        """Returns the message. If it cannot be made, answers the call, and
+        returns None."""
+        message = _transformed(response, self.handler.response_serializer)
+        if message is None:
+            self.context.finish(13, b"Failed to serialize response!")
+        return message
+
+    def _respond(self, response):
+        message = self._serialized(response)
+        if message is not None:
+            self.context.finish(0, b"", message)
+
+    def _respond_with_next(self, response):
+        if response is None:
+            return self.context.finish(0, b"")
+        message = self._serialized(response)
+        if message is not None:
+            self.context.write(message)
+
+    def _respond_with_all(self, responses):
+        while True:
+            response, is_good = self._call(
+                lambda context: next(responses, _END),
+                action="iterating responses")
+            if not is_good:
+                return
+            if response is _END:
+                return self.context.finish(0, b"")
+            message = self._serialized(response)
+            if message is None or not self.context.write(message):
+                return
+
+
+class _DataPlane:
+    """The port of the fast way, and the calls on it."""
+
+    def __init__(self, port, pool, handlers):
+        self._port = port
+        self._pool = pool
+        self._handlers = handlers
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._contexts = set()  # of open calls
+        self._is_draining = False
+
+    def start(self):
+        threading.Thread(target=self._serve, name="penstock-serve",
+                         daemon=True).start()
+
+    def _serve(self):
+        while True:
+            received = self._port.serve()
+            if received is None:
+                return
+            work = self._accept(received)
+            if work is not None:
+                self._submit(work)
+            received = work = None  # keeps no message while it waits
+
+    def _accept(self, received):
+        """Returns the work of a call, or None if the call was answered."""
+        if self._is_draining:
+            _context_of(received, ()).decline()
+            return None
+        try:
+            work = _Work(received, self._handlers)
+        except Exception:  # pylint: disable=broad-except
+            # One call may not end the thread that serves all. A dropped call is
+            # answered with INTERNAL.
+            _LOGGER.exception("Exception servicing a call!")
+            return None
+        return None if work.handler is None else work
+
+    def _submit(self, work):
+        work.wait_for_pool()
+        self._open(work)
+        pool = work.pool(self._pool)
+        try:
+            pool.submit(self._run_and_linger, work, pool)
+        except RuntimeError as error:  # the pool was shut down
+            work.context.finish(14, _context.encoded(str(error)))
+
+    def _run_and_linger(self, work, pool):
+        """Runs the work, and then the work of calls that come soon. Saves these
+        calls a change of threads."""
+        while work is not None:
+            work.run()
+            work = None
+            if not self._may_linger(pool):
+                return
+            received = self._port.linger()
+            if received is None:
+                return
+            work = self._accept(received)
+            if work is not None and work.pool(self._pool) is not pool:
+                return self._submit(work)
+            if work is not None:
+                self._open(work)
+
+    def _may_linger(self, pool):
+        """Returns true if no other work waits for this thread."""
+        queue = getattr(pool, "_work_queue", None)
+        return queue is not None and queue.empty() and not self._is_draining
+
+    def _open(self, work):
+        self._contexts.add(work.context)
+        work.context.on_over = self._close
+        if work.context.is_over:
+            self._close(work.context)
+
+    def _close(self, context):
+        self._contexts.discard(context)
+        if self._is_draining:
+            with self._lock:
+                self._changed.notify_all()
+
+    def drain(self):
+        """Declines all further calls."""
+        self._is_draining = True
+
+    def end(self, grace):
+        """Waits up to `grace` seconds for the open calls, cancels the rest, and
+        closes the port."""
+        deadline = time.monotonic() + grace
+        with self._lock:
+            while self._contexts and time.monotonic() < deadline:
+                self._changed.wait(deadline - time.monotonic())
+        for context in list(self._contexts):
+            context.cancel()
+        self._port.close()
+
+    def describe(self):
+        return self._port.describe()
+
+    def close(self):
+        self._port.close()
+
+
+class Server(grpc.Server):
+    """A server of grpcio's, with a port for the fast way."""
+
+    def __init__(self, make_real, pool, handlers, interceptors, options,
+                 reason):
+        self._plane = None
+        self._offers = Offers()
+        self._real = make_real((self._offers, *(interceptors or ())))
+        self._pool = pool
+        self._handlers = _Handlers(handlers, interceptors)
+        limit = _rules.option(options or (), "grpc.max_receive_message_length",
+                              _MAX_RECEIVE_BYTES)
+        self._max_receive_bytes = limit if limit >= 0 else -1
+        self._address = None  # of the fast way
+        self._reason = reason
+        live.add(self)
+
+    def add_generic_rpc_handlers(self, generic_rpc_handlers):
+        generic_rpc_handlers = tuple(generic_rpc_handlers)
+        self._real.add_generic_rpc_handlers(generic_rpc_handlers)
+        self._handlers.add_generic(generic_rpc_handlers)
+
+    def add_registered_method_handlers(self, service_name, method_handlers):
+        self._real.add_registered_method_handlers(service_name, method_handlers)
+        self._handlers.add_registered(service_name, method_handlers)
+
+    def add_insecure_port(self, address):
+        port = self._real.add_insecure_port(address)
+        if self._address is None:
+            self._address, reason = _rules.address_of_server(address)
+            self._reason = self._reason or reason
+        return port
+
+    def add_secure_port(self, address, server_credentials):
+        return self._real.add_secure_port(address, server_credentials)
+
+    def start(self):
+        if self._plane is None:
+            self._begin_plane()
+        self._real.start()
+
+    def _begin_plane(self):
+        if self._address is None and self._reason is None:
+            self._reason = "the server has no insecure port"
+        if self._reason is None:
+            try:
+                token = _rpc.new_token()
+                port = _rpc.Server(self._address, token,
+                                   self._max_receive_bytes)
+            except RuntimeError as error:
+                self._reason = str(error)
+        if self._reason is not None:
+            self._offers.reason = self._reason
+            _LOGGER.info("the server uses grpcio only: %s", self._reason)
+            return
+        self._plane = _DataPlane(port, self._pool, self._handlers)
+        self._plane.start()
+        self._offers.offer = _wire.encode_offer(port.port, token)
+
+    def stop(self, grace):
+        if self._plane is None:
+            return self._real.stop(grace)
+        self._offers.offer = None
+        self._offers.reason = "the server is stopping"
+        plane = self._plane
+        plane.drain()
+        if grace is None:
+            plane.end(0)
+            return self._real.stop(None)
+        stopped = threading.Event()
+        real = self._real.stop(grace)
+
+        def end():
+            plane.end(grace)
+            real.wait()
+            stopped.set()
+
+        threading.Thread(target=end, name="penstock-stop").start()
+        return stopped
+
+    def wait_for_termination(self, timeout=None):
+        return self._real.wait_for_termination(timeout)
+
+    def describe(self):
+        """Returns a list of (peer, path, detail, reason)."""
+        return [] if self._plane is None else self._plane.describe()
+
+    def __del__(self):
+        plane = getattr(self, "_plane", None)
+        if plane is not None:
+            plane.close()

@@ -1,0 +1,169 @@
+"""The bytes of calls between this package's clients and servers.
+
+Numbers are little-endian. The method, the deadline and the message are those of
+transport/rpc. A head is the metadata there:
+
+    request    u8 1, then entries of metadata
+    response   u8 1, u8 kind (0: an outcome, 1: declined), u8 status code,
+               u32 length of the details, the details,
+               u16 number of entries of initial metadata, these entries,
+               then entries of trailing metadata
+    an entry   u16 length of the key, u32 length of the value, key, value
+
+A server declines a call that only the real server can serve. No handler has
+run, so that the client calls again over the real channel.
+"""
+
+import collections
+import re
+import struct
+
+Metadatum = collections.namedtuple("_Metadatum", ("key", "value"))
+Outcome = collections.namedtuple("Outcome",
+                                 ("code", "details", "initial", "trailing"))
+
+# The method by which a client asks for a server's data plane.
+OFFER_SERVICE = "penstock.Rpc"
+OFFER_METHOD = f"/{OFFER_SERVICE}/Offer"
+
+_VERSION = b"\x01"
+_ENTRY = struct.Struct("<HI")
+_RESPONSE = struct.Struct("<BBBI")
+_COUNT = struct.Struct("<H")
+_OFFER = struct.Struct("<BHB")
+
+# The response of most calls: OK without details and metadata.
+PLAIN_OK = _RESPONSE.pack(1, 0, 0, 0) + _COUNT.pack(0)
+DECLINED = _RESPONSE.pack(1, 1, 0, 0) + _COUNT.pack(0)
+
+# Limits metadata, by the sum that HTTP/2 defines. gRPC refuses more than this
+# by default.
+_MAX_METADATA_BYTES = 8192
+# Limits the details of a status. gRPC sends them as metadata.
+_MAX_DETAILS_BYTES = 4096
+
+_KEY = re.compile(r"[0-9a-z_.-]+")
+_TEXT = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+# gRPC handles these itself.
+_RESERVED = frozenset((
+    "content-type", "grpc-accept-encoding", "grpc-encoding", "grpc-message",
+    "grpc-status", "grpc-tags-bin", "grpc-timeout", "grpc-trace-bin", "host",
+    "grpc-internal-encoding-request", "te", "user-agent"))
+
+
+def _is_ordinary(key, value):
+    if type(key) is not str or not _KEY.fullmatch(key) or key in _RESERVED:
+        return False
+    if key.endswith("-bin"):
+        return type(value) is bytes
+    return type(value) is str and (not value or _TEXT.fullmatch(value))
+
+
+def encode_metadata(metadata):
+    """Returns the entries as bytes. Returns None for metadata that only the
+    real gRPC can judge: odd types, keys or values, or too much."""
+    parts = []
+    size = 0
+    try:
+        for key, value in metadata:
+            if not _is_ordinary(key, value):
+                return None
+            key = key.encode("ascii")
+            if type(value) is str:
+                value = value.encode("ascii")
+            size += len(key) + len(value) + 32
+            parts += (_ENTRY.pack(len(key), len(value)), key, value)
+    except (TypeError, ValueError):
+        return None
+    return b"".join(parts) if size <= _MAX_METADATA_BYTES else None
+
+
+def _take(data, at, count):
+    """Takes `count` entries of data[at:], or all if that is None. Returns the
+    entries and the position behind them."""
+    entries = []
+    while at < len(data) if count is None else len(entries) < count:
+        key_size, value_size = _ENTRY.unpack_from(data, at)
+        middle = at + _ENTRY.size + key_size
+        key = data[at + _ENTRY.size:middle].decode("ascii")
+        at = middle + value_size
+        if at > len(data):
+            raise ValueError("an entry ends too early")
+        value = data[middle:at]
+        if not key.endswith("-bin"):
+            value = value.decode("ascii")
+        entries.append(Metadatum(key, value))
+    return tuple(entries), at
+
+
+def encode_request(metadata, last=b""):
+    """Returns the head of a request, or None as encode_metadata() does. `last`
+    are entries that follow those of `metadata`."""
+    if not metadata:
+        return _VERSION + last
+    entries = encode_metadata(metadata)
+    return None if entries is None else _VERSION + entries + last
+
+
+def user_agent(text):
+    """Returns the entry of metadata with the client's name, as bytes."""
+    text = text.encode("ascii", "replace")
+    return _ENTRY.pack(len(b"user-agent"), len(text)) + b"user-agent" + text
+
+
+def decode_request(head):
+    """Returns the metadata of a request. Raises ValueError for a malformed
+    head."""
+    try:
+        if head[:1] != _VERSION:
+            raise ValueError("another version")
+        return _take(head, 1, None)[0]
+    except struct.error as error:
+        raise ValueError(str(error)) from error
+
+
+def encode_response(code, details, initial, trailing):
+    """Returns the head of a response. Returns None as encode_metadata() does.
+    `details` are bytes."""
+    initial = tuple(initial or ())
+    first, last = encode_metadata(initial), encode_metadata(trailing or ())
+    if first is None or last is None:
+        return None
+    details = details[:_MAX_DETAILS_BYTES]
+    return (_RESPONSE.pack(1, 0, code, len(details)) + details +
+            _COUNT.pack(len(initial)) + first + last)
+
+
+def decode_response(head):
+    """Returns an Outcome, or None if the server declined the call. Raises
+    ValueError for a malformed head."""
+    try:
+        version, kind, code, size = _RESPONSE.unpack_from(head)
+        if version != 1 or kind > 1 or code > 16:
+            raise ValueError("another version")
+        if kind == 1:
+            return None
+        end = _RESPONSE.size + size
+        details = head[_RESPONSE.size:end].decode("utf-8", "replace")
+        (count,) = _COUNT.unpack_from(head, end)
+        initial, at = _take(head, end + _COUNT.size, count)
+        return Outcome(code, details, initial, _take(head, at, None)[0])
+    except struct.error as error:
+        raise ValueError(str(error)) from error
+
+
+def encode_offer(port, token):
+    """Returns the answer to OFFER_METHOD."""
+    return _OFFER.pack(1, port, len(token)) + token
+
+
+def decode_offer(offer):
+    """Returns a port and a token. Raises ValueError for a malformed offer."""
+    try:
+        version, port, size = _OFFER.unpack_from(offer)
+    except struct.error as error:
+        raise ValueError(str(error)) from error
+    token = offer[_OFFER.size:]
+    if version != 1 or not port or not 1 <= size <= 64 or len(token) != size:
+        raise ValueError("the server's penstock is of another release")
+    return port, token

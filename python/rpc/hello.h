@@ -1,0 +1,14 @@
+// The first call of a client.
+
+#ifndef PENSTOCK_PYTHON_RPC_HELLO_H_
+#define PENSTOCK_PYTHON_RPC_HELLO_H_
+
+namespace penstock::python {
+
+// The method that the server itself answers. The methods of gRPC begin with a
+// slash.
+constexpr char kHello[] = "hello";
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_HELLO_H_

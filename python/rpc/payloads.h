@@ -1,0 +1,31 @@
+// Converts messages between Python's bytes and payloads.
+
+#ifndef PENSTOCK_PYTHON_RPC_PAYLOADS_H_
+#define PENSTOCK_PYTHON_RPC_PAYLOADS_H_
+
+#include <pybind11/pybind11.h>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock::python {
+
+// The smallest message, in bytes, that is written into the pool, from which
+// shared memory carries it without another copy.
+constexpr size_t kLeastPoolBytes = 16 * 1024;
+
+// Returns the object's bytes, which live as long as the object. Call it with
+// the GIL.
+absl::string_view ViewOf(const pybind11::bytes& bytes);
+
+// Copies a message. Needs no GIL. Fails if there is no memory.
+absl::StatusOr<memory::Payload> ToPayload(absl::string_view message);
+
+// Copies a message of the peer. Releases the GIL while it copies much. Call it
+// with the GIL.
+pybind11::bytes ToBytes(const memory::Payload& payload);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_PAYLOADS_H_

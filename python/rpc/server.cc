@@ -1,0 +1,230 @@
+#include "python/rpc/server.h"
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "python/gil.h"
+#include "python/rpc/event.h"
+#include "python/rpc/hello.h"
+#include "python/rpc/payloads.h"
+#include "python/rpc/reports.h"
+#include "python/rpc/spin.h"
+#include "python/rpc/stream.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// How long a thread that has handled a call waits for the next one. Clients
+// that call again at once do so within this time.
+constexpr absl::Duration kLinger =
+    absl::Nanoseconds(progress::SpinPolicy::kMaxNanos);
+
+py::object Wrapped(CallQueue::Incoming call) {
+  if (call.stream != nullptr) {
+    return py::cast(std::make_shared<ReceivedStream>(std::move(call.stream)));
+  }
+  if (call.call == nullptr) return py::none();
+  return py::cast(std::make_shared<ReceivedCall>(std::move(call.call)));
+}
+
+}  // namespace
+
+ReceivedCall::ReceivedCall(std::shared_ptr<rpc::IncomingCall> call)
+    : call_(std::move(call)),
+      deadline_(base::SteadyNow() + call_->request().timeout) {}
+
+py::bytes ReceivedCall::metadata() const { return call_->request().metadata; }
+
+py::bytes ReceivedCall::Message() const {
+  return ToBytes(call_->request().payload);
+}
+
+py::object ReceivedCall::TimeRemaining() const {
+  if (deadline_ == absl::InfiniteFuture()) return py::none();
+  return py::float_(absl::ToDoubleSeconds(
+      std::max(deadline_ - base::SteadyNow(), absl::ZeroDuration())));
+}
+
+void ReceivedCall::Respond(const py::bytes& metadata,
+                           const py::bytes& message) {
+  Unlocked unlocked;
+  absl::StatusOr<memory::Payload> payload = ToPayload(ViewOf(message));
+  if (!payload.ok()) return call_->Respond(payload.status());
+  call_->Respond(
+      rpc::Response{std::string(ViewOf(metadata)), *std::move(payload)});
+}
+
+void ReceivedCall::Watch(uint64_t number) {
+  Unlocked unlocked;
+  call_->OnCancel([watch = watch_, number] {
+    watch->cancelled.store(true);
+    if (number != 0) Reports::Get()->Add(number);
+  });
+}
+
+void CallQueue::Add(Incoming call) {
+  base::MutexLock lock(&mu_);
+  if (closed_) return;
+  calls_.push_back(std::move(call));
+  count_.store(calls_.size(), std::memory_order_release);
+  if (lingering_ >= calls_.size()) {
+    lingering_changed_.notify_one();
+  } else {
+    serving_changed_.notify_one();
+  }
+}
+
+CallQueue::Incoming CallQueue::TakeLocked() {
+  if (calls_.empty()) return Incoming();
+  Incoming call = std::move(calls_.front());
+  calls_.pop_front();
+  count_.store(calls_.size(), std::memory_order_release);
+  return call;
+}
+
+CallQueue::Incoming CallQueue::Serve() {
+  base::MutexLock lock(&mu_);
+  // Leaves calls to the threads that linger.
+  while (!closed_ && calls_.size() <= lingering_) serving_changed_.wait(mu_);
+  return TakeLocked();
+}
+
+bool CallQueue::HasWork() { return count_.load(std::memory_order_acquire) > 0; }
+
+bool CallQueue::SleepUntil(absl::Time deadline) {
+  base::MutexLock lock(&mu_);
+  if (calls_.empty() && !closed_) SleepOn(&lingering_changed_, &mu_, deadline);
+  return !calls_.empty();
+}
+
+CallQueue::Incoming CallQueue::Linger() {
+  {
+    base::MutexLock lock(&mu_);
+    if (!calls_.empty() || closed_) return TakeLocked();
+    ++lingering_;
+  }
+  const absl::Time deadline = base::SteadyNow() + kLinger;
+  while (!HasWork() && base::SteadyNow() < deadline) {
+    PollThenSleep([this] { return HasWork(); },
+                  [this, deadline] { return SleepUntil(deadline); });
+  }
+  base::MutexLock lock(&mu_);
+  --lingering_;
+  Incoming call = TakeLocked();
+  // A call may have come for this thread and a call before it.
+  if (calls_.size() > lingering_) serving_changed_.notify_one();
+  return call;
+}
+
+void CallQueue::Close() {
+  std::deque<Incoming> dropped;  // destroyed outside the lock
+  base::MutexLock lock(&mu_);
+  closed_ = true;
+  dropped.swap(calls_);
+  count_.store(0, std::memory_order_release);
+  serving_changed_.notify_all();
+  lingering_changed_.notify_all();
+}
+
+RpcServer::RpcServer(const std::string& address, const py::bytes& token,
+                     int64_t max_receive_bytes) {
+  absl::StatusOr<Settings> settings = ResolveSettings(Options());
+  if (!settings.ok()) throw std::runtime_error(settings.status().ToString());
+  rpc::Server::Options options;
+  options.address = address;
+  options.token = std::string(ViewOf(token));
+  options.settings = *std::move(settings);
+  options.polling = LoopPolling();
+  options.max_receive_bytes = max_receive_bytes;
+  options.callbacks = rpc::CallbackThread::kAny;
+  const auto handle = [queue =
+                           queue_](std::shared_ptr<rpc::IncomingCall> call) {
+    if (call->request().method == kHello) return call->Respond(rpc::Response());
+    queue->Add({std::move(call), nullptr});
+  };
+  const auto handle_stream =
+      [queue = queue_](std::shared_ptr<rpc::IncomingStream> stream) {
+        queue->Add({nullptr, std::move(stream)});
+      };
+  auto server = [&] {
+    Unlocked unlocked;
+    return rpc::Server::Start(std::move(options), handle, handle_stream);
+  }();
+  if (!server.ok()) throw std::runtime_error(server.status().ToString());
+  port_ = (*server)->port();
+  base::MutexLock lock(&mu_);
+  server_ = *std::move(server);
+}
+
+py::object RpcServer::Serve() {
+  CallQueue::Incoming call;
+  {
+    Unlocked unlocked;
+    call = queue_->Serve();
+  }
+  return Wrapped(std::move(call));
+}
+
+py::object RpcServer::Linger() {
+  CallQueue::Incoming call;
+  {
+    Unlocked unlocked;
+    call = queue_->Linger();
+  }
+  return Wrapped(std::move(call));
+}
+
+void RpcServer::Close() {
+  Unlocked unlocked;
+  std::shared_ptr<rpc::Server> server;
+  {
+    base::MutexLock lock(&mu_);
+    server.swap(server_);
+  }
+  queue_->Close();
+}
+
+py::list RpcServer::Describe() const {
+  std::vector<rpc::Server::Description> all;
+  {
+    Unlocked unlocked;
+    std::shared_ptr<rpc::Server> server;
+    {
+      base::MutexLock lock(&mu_);
+      server = server_;
+    }
+    if (server != nullptr) all = server->Describe();
+  }
+  py::list list;
+  for (const rpc::Server::Description& each : all) {
+    list.append(py::make_tuple(each.peer, each.path.fabric, each.path.detail,
+                               each.path.reason));
+  }
+  return list;
+}
+
+void BindServer(py::module_& module) {
+  py::class_<ReceivedCall, std::shared_ptr<ReceivedCall>>(module,
+                                                          "ReceivedCall")
+      .def_property_readonly("method", &ReceivedCall::method)
+      .def_property_readonly("peer", &ReceivedCall::peer)
+      .def_property_readonly("metadata", &ReceivedCall::metadata)
+      .def("message", &ReceivedCall::Message)
+      .def("time_remaining", &ReceivedCall::TimeRemaining)
+      .def("respond", &ReceivedCall::Respond)
+      .def("is_cancelled", &ReceivedCall::is_cancelled)
+      .def("watch", &ReceivedCall::Watch);
+  py::class_<RpcServer>(module, "Server")
+      .def(py::init<const std::string&, const py::bytes&, int64_t>())
+      .def_property_readonly("port", &RpcServer::port)
+      .def("serve", &RpcServer::Serve)
+      .def("linger", &RpcServer::Linger)
+      .def("describe", &RpcServer::Describe)
+      .def("close", &RpcServer::Close);
+}
+
+}  // namespace penstock::python

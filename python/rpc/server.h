@@ -1,0 +1,116 @@
+// A server of transport/rpc for Python, and the calls that it receives.
+
+#ifndef PENSTOCK_PYTHON_RPC_SERVER_H_
+#define PENSTOCK_PYTHON_RPC_SERVER_H_
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "transport/base/mutex.h"
+#include "transport/rpc/server.h"
+
+namespace penstock::python {
+
+// A received call. Thread-safe. Call all functions with the GIL, which those
+// that copy or send release.
+class ReceivedCall {
+ public:
+  explicit ReceivedCall(std::shared_ptr<rpc::IncomingCall> call);
+
+  const std::string& method() const { return call_->request().method; }
+  const std::string& peer() const { return call_->peer(); }
+  pybind11::bytes metadata() const;
+  pybind11::bytes Message() const;
+  // Returns the seconds until the client's deadline, or None without one.
+  pybind11::object TimeRemaining() const;
+
+  void Respond(const pybind11::bytes& metadata, const pybind11::bytes& message);
+  // Returns true if the client has cancelled the call or has gone, before the
+  // response. Learns of it from the first call of Watch() on.
+  bool is_cancelled() const { return watch_->cancelled.load(); }
+  // Adds `number` to Reports if the client cancels the call or goes. 0 adds
+  // nothing. Has an effect once.
+  void Watch(uint64_t number);
+
+ private:
+  struct Watching {
+    std::atomic<bool> cancelled{false};
+  };
+
+  const std::shared_ptr<rpc::IncomingCall> call_;
+  const absl::Time deadline_;
+  const std::shared_ptr<Watching> watch_ = std::make_shared<Watching>();
+};
+
+// The received calls that wait for a thread of Python's. Thread-safe. Needs no
+// GIL.
+//
+// A thread that has handled a call lingers: it takes the next call without a
+// change of threads, if one comes soon. Other threads serve: they sleep, and
+// take the calls for which nobody lingers.
+class CallQueue {
+ public:
+  // A call, a stream, or nothing.
+  struct Incoming {
+    std::shared_ptr<rpc::IncomingCall> call;
+    std::shared_ptr<rpc::IncomingStream> stream;
+  };
+
+  void Add(Incoming call);
+  // Waits for a call. Returns nothing when the queue is closed.
+  Incoming Serve();
+  // Waits for a call for a short time. Returns nothing if none comes.
+  Incoming Linger();
+  // Drops all calls, and those that come later.
+  void Close();
+
+ private:
+  bool HasWork();
+  bool SleepUntil(absl::Time deadline);
+  Incoming TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  base::Mutex mu_;
+  std::condition_variable_any serving_changed_;
+  std::condition_variable_any lingering_changed_;
+  std::deque<Incoming> calls_ ABSL_GUARDED_BY(mu_);
+  std::atomic<size_t> count_{0};  // of calls_, for looks without the lock
+  size_t lingering_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// The port of the fast way of a gRPC server. Thread-safe.
+class RpcServer {
+ public:
+  // Listens at the address, a numeric host and a port. Throws RuntimeError if
+  // it cannot.
+  RpcServer(const std::string& address, const pybind11::bytes& token,
+            int64_t max_receive_bytes);
+
+  int port() const { return port_; }
+  // Return the next call, as CallQueue does, or None.
+  pybind11::object Serve();
+  pybind11::object Linger();
+  // Closes the port and all connections.
+  void Close();
+  // Returns a list of (peer, fabric, detail, reason).
+  pybind11::list Describe() const;
+
+ private:
+  const std::shared_ptr<CallQueue> queue_ = std::make_shared<CallQueue>();
+  int port_ = 0;
+  mutable base::Mutex mu_;
+  std::shared_ptr<rpc::Server> server_ ABSL_GUARDED_BY(mu_);  // null: closed
+};
+
+void BindServer(pybind11::module_& module);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_SERVER_H_

@@ -1,0 +1,39 @@
+#include "python/rpc/spin.h"
+
+#include <cstdlib>
+
+#include "transport/progress/poll_set.h"
+#include "transport/progress/spinner.h"
+#include "transport/settings/settings.h"
+
+namespace penstock::python {
+
+namespace {
+
+// Returns PENSTOCK_POLLING, and kEvent if it is not set. Most of a call is
+// Python's own time. In measurements next to other programs, a spin gained
+// nothing, and a spinner that lost its core made calls slower.
+progress::PollingMode Polling() {
+  static const progress::PollingMode mode = [] {
+    const char* const text = std::getenv("PENSTOCK_POLLING");
+    if (text == nullptr || *text == '\0') return progress::PollingMode::kEvent;
+    return ResolvePolling().value_or(progress::PollingMode::kEvent);
+  }();
+  return mode;
+}
+
+}  // namespace
+
+progress::PollingMode LoopPolling() {
+  return Polling() == progress::PollingMode::kBusy
+             ? progress::PollingMode::kBusy
+             : progress::PollingMode::kEvent;
+}
+
+void PollThenSleep(const std::function<bool()>& is_done,
+                   const std::function<bool()>& sleep) {
+  thread_local progress::Spinner spinner(progress::PollSet::Get(), Polling());
+  spinner.Wait(/*watches=*/true, is_done, sleep);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,26 @@
+// Polls on threads of the program.
+
+#ifndef PENSTOCK_PYTHON_RPC_SPIN_H_
+#define PENSTOCK_PYTHON_RPC_SPIN_H_
+
+#include <functional>
+
+#include "transport/progress/spin_policy.h"
+
+namespace penstock::python {
+
+// Returns the polling mode of the thread penstock-poll. Unless PENSTOCK_POLLING
+// is busy, the thread does not poll: the threads that wait poll, and another
+// thread that polls would take their core.
+progress::PollingMode LoopPolling();
+
+// Waits once on this thread, without the GIL: polls the process's paths for as
+// long as earlier waits of this thread suggest, and then calls `sleep`. Returns
+// early after any progress. `is_done` and `sleep` return true if the awaited
+// thing has happened.
+void PollThenSleep(const std::function<bool()>& is_done,
+                   const std::function<bool()>& sleep);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_SPIN_H_

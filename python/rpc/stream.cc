@@ -1,0 +1,219 @@
+#include "python/rpc/stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "python/gil.h"
+#include "python/rpc/payloads.h"
+#include "python/rpc/waits.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// Requests reads, as many as the program may soon use.
+template <typename Stream>
+void RequestReads(Stream* stream, const std::shared_ptr<StreamState>& state) {
+  for (int left = state->TakeWantedReads(); left > 0; --left) {
+    stream->Read([state](absl::optional<memory::Payload> message) {
+      state->OnMessage(std::move(message));
+    });
+  }
+}
+
+template <typename Stream>
+py::object ReadFrom(Stream* stream, const std::shared_ptr<StreamState>& state) {
+  absl::optional<memory::Payload> message;
+  Waited waited;
+  {
+    Unlocked unlocked;
+    RequestReads(stream, state);
+    waited =
+        WaitFor([&](absl::Time until) { return state->AwaitMessage(until); },
+                absl::InfiniteFuture());
+    message = state->TakeMessage();
+    RequestReads(stream, state);
+  }
+  if (waited == Waited::kInterrupted) ThrowIfRaised();
+  return message.has_value() ? py::object(ToBytes(*message))
+                             : py::object(py::none());
+}
+
+// Waits for room for a message. Returns false if the stream has ended.
+bool AwaitRoom(const std::shared_ptr<StreamState>& state) {
+  const Waited waited =
+      WaitFor([&](absl::Time until) { return state->AwaitRoom(until); },
+              absl::InfiniteFuture());
+  return waited == Waited::kSet && state->BeginWrite();
+}
+
+rpc::Accepted AcceptedOf(const std::shared_ptr<StreamState>& state) {
+  return [state](bool is_accepted) { state->OnAccepted(is_accepted); };
+}
+
+}  // namespace
+
+std::shared_ptr<SentStream> SentStream::Open(rpc::Client* client,
+                                             rpc::Request request) {
+  std::shared_ptr<SentStream> made(new SentStream);
+  const absl::Duration limit = request.timeout;
+  made->stream_ = client->Open(
+      std::move(request),
+      [state = made->state_](std::string metadata) {
+        state->OnMetadata(std::move(metadata));
+      },
+      [state = made->state_](rpc::End end) { state->End(std::move(end)); });
+  RequestReads(made->stream_.get(), made->state_);
+  if (limit != absl::InfiniteDuration()) {
+    made->state_->ExpireAfter(limit, [weak = made->weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        self->EndWith(absl::DeadlineExceededError("Deadline Exceeded"));
+      }
+    });
+  }
+  return made;
+}
+
+bool SentStream::Write(const py::bytes& message, bool is_last) {
+  bool is_good = false;
+  {
+    Unlocked unlocked;
+    is_good = AwaitRoom(state_);
+    if (is_good) {
+      absl::StatusOr<memory::Payload> payload = ToPayload(ViewOf(message));
+      if (payload.ok()) {
+        stream_->Write(*std::move(payload), AcceptedOf(state_), is_last);
+      } else {
+        EndWith(payload.status());
+      }
+    }
+  }
+  ThrowIfRaised();
+  return is_good;
+}
+
+void SentStream::HalfClose() {
+  Unlocked unlocked;
+  stream_->HalfClose();
+}
+
+py::object SentStream::Read() { return ReadFrom(stream_.get(), state_); }
+
+py::object SentStream::Metadata() {
+  Waited waited;
+  {
+    Unlocked unlocked;
+    waited =
+        WaitFor([&](absl::Time until) { return state_->AwaitMetadata(until); },
+                absl::InfiniteFuture());
+  }
+  if (waited == Waited::kInterrupted) ThrowIfRaised();
+  const absl::optional<std::string> metadata = state_->metadata();
+  return metadata.has_value() ? py::object(py::bytes(*metadata))
+                              : py::object(py::none());
+}
+
+bool SentStream::Wait(double seconds) {
+  Waited waited;
+  {
+    Unlocked unlocked;
+    waited = WaitFor([&](absl::Time until) { return state_->AwaitEnd(until); },
+                     base::SteadyNow() + TimeoutOf(seconds));
+  }
+  if (waited == Waited::kInterrupted) ThrowIfRaised();
+  return is_done();
+}
+
+bool SentStream::EndWith(const absl::Status& why) {
+  if (!state_->End(rpc::End{why, ""})) return false;
+  stream_->Cancel();
+  return true;
+}
+
+bool SentStream::End(int code, const std::string& message) {
+  Unlocked unlocked;
+  return EndWith(absl::Status(static_cast<absl::StatusCode>(code), message));
+}
+
+py::tuple SentStream::Outcome() const {
+  const rpc::End end = state_->end();
+  const absl::string_view message = end.status.message();
+  return py::make_tuple(static_cast<int>(end.status.code()),
+                        py::bytes(message.data(), message.size()),
+                        py::bytes(end.metadata));
+}
+
+ReceivedStream::ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream)
+    : stream_(std::move(stream)),
+      deadline_(base::SteadyNow() + stream_->request().timeout) {
+  Unlocked unlocked;
+  stream_->OnCancel([state = state_] {
+    state->End(rpc::End{absl::CancelledError(), ""});
+  });
+}
+
+py::object ReceivedStream::TimeRemaining() const {
+  if (deadline_ == absl::InfiniteFuture()) return py::none();
+  return py::float_(absl::ToDoubleSeconds(
+      std::max(deadline_ - base::SteadyNow(), absl::ZeroDuration())));
+}
+
+bool ReceivedStream::Write(const py::bytes& message) {
+  bool is_good = false;
+  {
+    Unlocked unlocked;
+    is_good = AwaitRoom(state_);
+    if (is_good) {
+      const absl::StatusOr<memory::Payload> payload =
+          ToPayload(ViewOf(message));
+      if (payload.ok()) {
+        stream_->Write(*payload, AcceptedOf(state_));
+      } else {
+        stream_->Finish(rpc::End{payload.status(), ""});
+      }
+    }
+  }
+  ThrowIfRaised();
+  return is_good;
+}
+
+py::object ReceivedStream::Read() { return ReadFrom(stream_.get(), state_); }
+
+void ReceivedStream::SendMetadata(const py::bytes& metadata) {
+  Unlocked unlocked;
+  stream_->SendMetadata(ViewOf(metadata));
+}
+
+void ReceivedStream::Finish(const py::bytes& metadata) {
+  Unlocked unlocked;
+  stream_->Finish(rpc::End{absl::OkStatus(), std::string(ViewOf(metadata))});
+}
+
+void BindStreams(py::module_& module) {
+  py::class_<SentStream, std::shared_ptr<SentStream>>(module, "SentStream")
+      .def("write", &SentStream::Write)
+      .def("half_close", &SentStream::HalfClose)
+      .def("read", &SentStream::Read)
+      .def("metadata", &SentStream::Metadata)
+      .def("is_done", &SentStream::is_done)
+      .def("wait", &SentStream::Wait)
+      .def("end", &SentStream::End)
+      .def("report", &SentStream::Report)
+      .def("outcome", &SentStream::Outcome);
+  py::class_<ReceivedStream, std::shared_ptr<ReceivedStream>>(module,
+                                                              "ReceivedStream")
+      .def_property_readonly("method", &ReceivedStream::method)
+      .def_property_readonly("peer", &ReceivedStream::peer)
+      .def_property_readonly("metadata", &ReceivedStream::metadata)
+      .def("time_remaining", &ReceivedStream::TimeRemaining)
+      .def("write", &ReceivedStream::Write)
+      .def("read", &ReceivedStream::Read)
+      .def("send_metadata", &ReceivedStream::SendMetadata)
+      .def("finish", &ReceivedStream::Finish)
+      .def("is_cancelled", &ReceivedStream::is_cancelled)
+      .def("watch", &ReceivedStream::Watch);
+}
+
+}  // namespace penstock::python

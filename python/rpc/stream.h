@@ -1,0 +1,90 @@
+// Streams of transport/rpc for Python.
+
+#ifndef PENSTOCK_PYTHON_RPC_STREAM_H_
+#define PENSTOCK_PYTHON_RPC_STREAM_H_
+
+#include <pybind11/pybind11.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "python/rpc/stream_state.h"
+#include "transport/rpc/client.h"
+#include "transport/rpc/server.h"
+
+namespace penstock::python {
+
+// Call all functions of both classes with the GIL, which those that wait, copy
+// or send release. One thread may read while another one writes. Waits of the
+// main thread throw KeyboardInterrupt after Ctrl-C.
+
+// A stream of a client. The destructor cancels the stream.
+class SentStream : public std::enable_shared_from_this<SentStream> {
+ public:
+  // Opens a stream. `limit` is the time until its deadline.
+  static std::shared_ptr<SentStream> Open(rpc::Client* client,
+                                          rpc::Request request);
+
+  // Sends a message, and waits while too many messages wait for the peer.
+  // `is_last` half-closes behind the message. Returns false if the stream has
+  // ended.
+  bool Write(const pybind11::bytes& message, bool is_last);
+  void HalfClose();
+  // Returns the next message, or None after the last one.
+  pybind11::object Read();
+  // Returns the server's metadata. Returns None if the stream has ended without
+  // it. Waits for either.
+  pybind11::object Metadata();
+  bool is_done() const { return state_->has_ended(); }
+  // Waits up to `seconds`; negative means no limit. Returns is_done().
+  bool Wait(double seconds);
+  // Ends the stream with a status code and a text. Returns false if the stream
+  // has ended before.
+  bool End(int code, const std::string& message);
+  void Report(uint64_t number) { state_->Report(number); }
+  // Returns (code, message, metadata at the end). Call after the end.
+  pybind11::tuple Outcome() const;
+
+ private:
+  SentStream() = default;
+
+  bool EndWith(const absl::Status& why);
+
+  const std::shared_ptr<StreamState> state_ = std::make_shared<StreamState>();
+  std::unique_ptr<rpc::OutgoingStream> stream_;
+};
+
+// A stream that a server has received.
+class ReceivedStream {
+ public:
+  explicit ReceivedStream(std::shared_ptr<rpc::IncomingStream> stream);
+
+  const std::string& method() const { return stream_->request().method; }
+  const std::string& peer() const { return stream_->peer(); }
+  pybind11::bytes metadata() const { return stream_->request().metadata; }
+  pybind11::object TimeRemaining() const;
+
+  bool Write(const pybind11::bytes& message);
+  pybind11::object Read();
+  void SendMetadata(const pybind11::bytes& metadata);
+  // Ends the stream with the metadata.
+  void Finish(const pybind11::bytes& metadata);
+  // Returns true if the client has cancelled the stream or has gone.
+  bool is_cancelled() const { return state_->has_ended(); }
+  // Adds `number` to Reports if the client cancels the stream or goes.
+  void Watch(uint64_t number) { state_->Report(number); }
+
+ private:
+  const std::shared_ptr<rpc::IncomingStream> stream_;
+  const absl::Time deadline_;
+  const std::shared_ptr<StreamState> state_ = std::make_shared<StreamState>();
+};
+
+void BindStreams(pybind11::module_& module);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_STREAM_H_

@@ -1,0 +1,84 @@
+// The messages of a stream between callbacks and Python's threads.
+
+#ifndef PENSTOCK_PYTHON_RPC_STREAM_STATE_H_
+#define PENSTOCK_PYTHON_RPC_STREAM_STATE_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "python/rpc/monitor.h"
+#include "transport/progress/event_loop.h"
+#include "transport/rpc/call.h"
+
+namespace penstock::python {
+
+// The state of a stream of a client or a server, which the stream's callbacks
+// share. One thread may read while another one writes. Thread-safe. Needs no
+// GIL.
+class StreamState {
+ public:
+  // The messages that are requested ahead of the program's reads, so that the
+  // peer can send while the program works.
+  static constexpr int kReadAhead = 2;
+  // The writes that may wait for the peer before the writer waits.
+  static constexpr int kWriteAhead = 4;
+
+  // Callbacks of the stream.
+  void OnMessage(absl::optional<memory::Payload> message);
+  void OnAccepted(bool is_accepted);
+  void OnMetadata(std::string metadata);
+  // Ends the stream. Returns false if the stream has ended before.
+  bool End(rpc::End end);
+
+  // Returns the number of reads to request now, and counts them as requested.
+  int TakeWantedReads();
+  // Returns true if a read of the program need not wait.
+  bool HasMessage();
+  // Returns the next message. Returns nothing after the last one.
+  absl::optional<memory::Payload> TakeMessage();
+  // Counts a write. Returns false if the stream has ended.
+  bool BeginWrite();
+
+  // Each function waits until the deadline, and returns true if the wait has
+  // ended before: for a message or the last one; for room for another write, or
+  // the end; for metadata, or the end; for the end.
+  bool AwaitMessage(absl::Time deadline);
+  bool AwaitRoom(absl::Time deadline);
+  bool AwaitMetadata(absl::Time deadline);
+  bool AwaitEnd(absl::Time deadline);
+
+  // Returns true if writes have a point: the peer takes them.
+  bool is_open();
+  bool has_ended();
+  absl::optional<std::string> metadata();
+  // Returns the end. Call after the end.
+  rpc::End end();
+  // Adds `number` to Reports when the stream has ended, perhaps at once.
+  void Report(uint64_t number);
+  // Calls `expire` after `timeout`, unless the stream ends before.
+  void ExpireAfter(absl::Duration timeout, std::function<void()> expire);
+
+ private:
+  bool HasMessageLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(monitor_) {
+    return !messages_.empty() || input_ended_;
+  }
+
+  Monitor monitor_;
+  std::deque<memory::Payload> messages_ ABSL_GUARDED_BY(monitor_);
+  bool input_ended_ ABSL_GUARDED_BY(monitor_) = false;
+  bool output_ended_ ABSL_GUARDED_BY(monitor_) = false;
+  int reads_ ABSL_GUARDED_BY(monitor_) = 0;   // requested, without a message
+  int writes_ ABSL_GUARDED_BY(monitor_) = 0;  // not accepted yet
+  absl::optional<std::string> metadata_ ABSL_GUARDED_BY(monitor_);
+  absl::optional<rpc::End> end_ ABSL_GUARDED_BY(monitor_);
+  uint64_t number_ ABSL_GUARDED_BY(monitor_) = 0;  // 0: none wanted
+  progress::EventLoop::Id timer_ ABSL_GUARDED_BY(monitor_) = 0;
+};
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_STREAM_STATE_H_

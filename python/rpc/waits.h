@@ -1,0 +1,31 @@
+// Waits of Python's threads.
+
+#ifndef PENSTOCK_PYTHON_RPC_WAITS_H_
+#define PENSTOCK_PYTHON_RPC_WAITS_H_
+
+#include <functional>
+
+#include "absl/time/time.h"
+#include "python/rpc/event.h"
+
+namespace penstock::python {
+
+// Converts a timeout of Python's. Negative means none.
+absl::Duration TimeoutOf(double seconds);
+
+enum class Waited { kSet, kDeadline, kInterrupted };
+
+// Calls wait_until(), which returns true when the awaited thing has happened,
+// until `deadline` (of base::SteadyNow()). On the main thread, also ends when a
+// signal has raised an exception, for ThrowIfRaised(). Call it Unlocked.
+Waited WaitFor(const std::function<bool(absl::Time)>& wait_until,
+               absl::Time deadline);
+// Waits until the event is set.
+Waited WaitFor(Event* event, absl::Time deadline);
+
+// Makes this thread the main thread. Call it once, from the module.
+void NoteMainThread();
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_RPC_WAITS_H_

@@ -1,0 +1,238 @@
+#!/usr/bin/python3 -B
+"""Runs random programs of unary calls over grpcio and over penstock.grpc, and
+compares their outcomes.
+
+GRPC_SEED repeats a printed seed. SEEDS_SECONDS is the time, by default 5.
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import random
+import threading
+import time
+import zlib
+
+import run_pytest
+
+import grpc
+
+import fast_grpc
+import penstock.grpc
+
+CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
+# A deadline that every answer meets, and one that none does.
+FAR, NEAR = 60, 0.05
+SIZES = (0, 1, 500, 16 << 10, 70_000, 1 << 20)
+
+
+def log_uniform(chance, most):
+    return int(2 ** chance.uniform(0, most.bit_length() - 1)) - 1
+
+
+def random_metadata(chance):
+    def pair():
+        name = "x-" + chance.choice("abc") + str(chance.randrange(3))
+        if chance.random() < 0.3:
+            return name + "-bin", chance.randbytes(log_uniform(chance, 300))
+        return name, "v" * log_uniform(chance, 300)
+
+    return [pair() for _ in range(chance.choice((0, 0, 1, 4)))]
+
+
+def as_json(metadata):
+    return [[key, value if isinstance(value, str) else list(value)]
+            for key, value in metadata]
+
+
+def of_json(metadata):
+    return tuple((key, value if isinstance(value, str) else bytes(value))
+                 for key, value in metadata)
+
+
+def random_call(chance):
+    """Returns what the handler does, and how the client calls."""
+    handler = {
+        "initial": as_json(random_metadata(chance)),
+        "trailing": as_json(random_metadata(chance)),
+        "size": chance.choice((log_uniform(chance, 1 << 20),
+                               chance.choice(SIZES))),
+        "end": chance.choice(("return",) * 6 + (
+            "abort", "raise", "code", "none", "text", "wait")),
+        "code": chance.choice(CODES).name,
+        "details": chance.choice(("", "why", "süß % \n", "d" * 500)),
+    }
+    return {
+        "method": chance.choice(("/test/any",) * 9 + ("/test/none",)),
+        "handler": handler,
+        "padding": log_uniform(chance, 1 << 18),
+        "metadata": random_metadata(chance),
+        "form": chance.choice(("blocking", "with_call", "future", "callback")),
+        "timeout": NEAR if handler["end"] == "wait" and chance.random() < 0.5
+                   else chance.choice((None, FAR)),
+        "cancel": chance.random() < 0.5,
+        "wait_for_ready": chance.choice((None, True)),
+    }
+
+
+class Service:
+    """Does what requests say, and counts its runs."""
+
+    def __init__(self):
+        self.runs = 0
+        self.ended = []
+        self.seen = []
+        self._lock = threading.Lock()
+
+    def any(self, request, context):
+        text, _, padding = request.partition(b"\0")
+        wish = json.loads(text)
+        with self._lock:
+            self.runs += 1
+            self.seen.append((wish["number"], len(padding), sorted(
+                (key, value) for key, value in context.invocation_metadata()
+                if key.startswith("x-"))))
+        ended = threading.Event()
+        assert context.add_callback(ended.set)
+        if wish["initial"]:
+            context.send_initial_metadata(of_json(wish["initial"]))
+        context.set_trailing_metadata(of_json(wish["trailing"]))
+        return self._end(wish, context, ended)
+
+    def _end(self, wish, context, ended):
+        end = wish["end"]
+        code = grpc.StatusCode[wish["code"]]
+        if end == "abort":
+            context.abort(code, wish["details"])
+        if end == "raise":
+            raise ValueError(wish["details"])
+        if end == "code":
+            context.set_code(code)
+            context.set_details(wish["details"])
+        if end == "wait":
+            is_ended = ended.wait(60)
+            with self._lock:
+                self.ended.append((wish["number"], is_ended,
+                                   context.is_active()))
+        if end == "none":
+            return None
+        if end == "text":
+            return "no bytes"
+        return bytes([wish["number"] % 256]) * wish["size"]
+
+
+def serialized(response):
+    """Fails for what is no bytes."""
+    if not isinstance(response, bytes):
+        raise TypeError("no bytes")
+    return response
+
+
+class Handler(grpc.GenericRpcHandler):
+
+    def __init__(self, service):
+        self._handler = grpc.unary_unary_rpc_method_handler(
+            service.any, response_serializer=serialized)
+
+    def service(self, handler_call_details):
+        if handler_call_details.method == "/test/any":
+            return self._handler
+        return None
+
+
+def pairs(metadata):
+    return [(key, value) for key, value in metadata or ()
+            if key.startswith("x-")]
+
+
+def outcome_of(call, response):
+    """Returns what the program can see of a call. After a deadline or a
+    cancellation, only the code."""
+    code = call.code()
+    if code in (grpc.StatusCode.DEADLINE_EXCEEDED,
+                grpc.StatusCode.CANCELLED) and call.details() != "why":
+        return code.name
+    return (code.name, call.details(), sorted(pairs(call.initial_metadata())),
+            pairs(call.trailing_metadata()),
+            response and (len(response), zlib.crc32(response)))
+
+
+def make_call(channel, call, number):
+    wish = {**call["handler"], "number": number}
+    request = json.dumps(wish).encode() + b"\0" + b"p" * call["padding"]
+    method = channel.unary_unary(call["method"])
+    kwargs = {"timeout": call["timeout"], "metadata": call["metadata"],
+              "wait_for_ready": call["wait_for_ready"]}
+    waits = wish["end"] == "wait" and call["method"] == "/test/any"
+    form = call["form"]
+    if waits and call["timeout"] != NEAR:
+        form, call["cancel"] = "future", True  # only a cancellation ends it
+    try:
+        if form == "blocking":
+            response = method(request, **kwargs)
+            return ("OK", len(response), zlib.crc32(response))
+        if form == "with_call":
+            response, ended = method.with_call(request, **kwargs)
+            return outcome_of(ended, response)
+    except grpc.RpcError as error:
+        return outcome_of(error, None)
+    future = method.future(request, **kwargs)
+    done = threading.Event()
+    if form == "callback":
+        future.add_done_callback(lambda ended: done.set())
+    if waits and call["cancel"] and call["timeout"] != NEAR:
+        assert future.cancel()
+        return "CANCELLED", future.cancelled(), future.code().name
+    if form == "callback":
+        assert done.wait(60)
+    error = future.exception()
+    return outcome_of(future, None if error else future.result())
+
+
+def run(module, program, options):
+    """Runs a program: a list of calls for each thread. Returns its outcomes."""
+    service = Service()
+    with contextlib.ExitStack() as stack:
+        target = stack.enter_context(fast_grpc.serving(
+            module, [Handler(service)], workers=16, options=options))
+        channel = stack.enter_context(module.insecure_channel(target, options))
+        if module is penstock.grpc:
+            fast_grpc.until_fast(channel)
+
+        def run_thread(thread):
+            return [make_call(channel, call, 1000 * thread + index)
+                    for index, call in enumerate(program[thread])]
+
+        with concurrent.futures.ThreadPoolExecutor(len(program)) as pool:
+            outcomes = list(pool.map(run_thread, range(len(program))))
+        is_fast = module is grpc or channel.describe()[1] != "grpcio"
+    # A call that is cancelled at once may or may not reach its handler.
+    lucky = {1000 * thread + index for thread, calls in enumerate(program)
+             for index, call in enumerate(calls)
+             if call["handler"]["end"] == "wait"}
+    seen = sorted(one for one in service.seen if one[0] not in lucky)
+    return outcomes, seen, all(
+        is_ended and not is_active
+        for _, is_ended, is_active in service.ended), is_fast
+
+
+def test_random_programs_have_equal_outcomes():
+    end = time.monotonic() + float(os.environ.get("SEEDS_SECONDS", "5"))
+    options = [("grpc.max_receive_message_length", -1)]
+    while True:
+        seed = int(os.environ.get("GRPC_SEED") or random.randrange(2**32))
+        print("seed", seed)
+        chance = random.Random(seed)
+        program = [[random_call(chance) for _ in range(10)]
+                   for _ in range(chance.choice((1, 2, 4)))]
+        stock = run(grpc, program, options)
+        fast = run(penstock.grpc, program, options)
+        assert fast == stock, f"GRPC_SEED={seed}"
+        assert fast[2] and fast[3]
+        if time.monotonic() > end or os.environ.get("GRPC_SEED"):
+            return
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)

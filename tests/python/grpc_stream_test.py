@@ -1,0 +1,283 @@
+#!/usr/bin/python3 -B
+"""Tests streams of penstock.grpc against grpcio: each case runs over both, and
+has the same outcome."""
+
+import itertools
+import os
+import threading
+
+import run_pytest
+
+import grpc
+import pytest
+
+from fast_grpc import caught, make_team  # noqa: F401  # pylint: disable=unused-import
+
+
+def count(request, context):
+    for index in range(int(request)):
+        yield b"%d" % index
+
+
+def total(requests, context):
+    return b"%d" % sum(map(int, requests))
+
+
+def echo(requests, context):
+    for request in requests:
+        yield request
+
+
+def start(team, **more):
+    return team.start(
+        count=grpc.unary_stream_rpc_method_handler(count),
+        total=grpc.stream_unary_rpc_method_handler(total),
+        each=grpc.stream_stream_rpc_method_handler(echo), **more)
+
+
+def stream(function):
+    return grpc.stream_stream_rpc_method_handler(function)
+
+
+def test_all_kinds_of_streams(team):
+    channel = start(team)
+    for length in (0, 1, 2, 3, 10, 200):
+        numbers = [b"%d" % index for index in range(length)]
+        assert list(channel.unary_stream("/test/count")(b"%d" % length)) == \
+            numbers
+        sum_of = channel.stream_unary("/test/total")
+        expected = b"%d" % sum(range(length))
+        assert sum_of(iter(numbers)) == expected
+        response, call = sum_of.with_call(iter(numbers))
+        assert response == expected and call.code() is grpc.StatusCode.OK
+        assert sum_of.future(iter(numbers)).result() == expected
+        assert list(channel.stream_stream("/test/each")(iter(numbers))) == \
+            numbers
+
+
+def test_messages_of_many_sizes(team):
+    sizes = (0, 1, 100, 16384, 70000, 1 << 20, 3, 2 << 20, 0)
+    messages = [os.urandom(size) for size in sizes]
+    each = start(team).stream_stream("/test/each")
+    assert list(each(iter(messages))) == messages
+
+
+def test_ping_pong(team):
+    each = start(team).stream_stream("/test/each")
+    turns = threading.Semaphore(0)
+
+    def requests():
+        for index in range(50):
+            yield b"%d" % index
+            assert turns.acquire(timeout=20)
+
+    for index, response in enumerate(each(requests())):
+        assert response == b"%d" % index
+        turns.release()
+    assert index == 49
+
+
+def test_serializers(team):
+    each = start(team).stream_stream("/test/each", str.encode, bytes.decode)
+    assert list(each(iter(["a", "ü"]))) == ["a", "ü"]
+
+
+def test_metadata(team):
+    go = threading.Event()
+
+    def handler(requests, context):
+        context.send_initial_metadata((("x-first", "1"), ("x-bin", b"\xff")))
+        go.wait(20)
+        yield b"response"
+        context.set_trailing_metadata((("x-last", "2"),))
+
+    call = start(team, slow=stream(handler)).stream_stream("/test/slow")(
+        iter([]))
+    assert ("x-first", "1") in call.initial_metadata()  # before any response
+    assert ("x-bin", b"\xff") in call.initial_metadata()
+    assert call.is_active()
+    go.set()
+    assert list(call) == [b"response"]
+    assert ("x-last", "2") in call.trailing_metadata()
+    assert call.code() is grpc.StatusCode.OK
+    assert not call.is_active() and call.done()
+    assert ("x-first", "1") in call.initial_metadata()
+
+
+def abort_after_two(requests, context):
+    yield b"1"
+    yield b"2"
+    context.set_trailing_metadata((("x-why", "so"),))
+    context.abort(grpc.StatusCode.DATA_LOSS, "it is lost")
+
+
+def raise_after_two(requests, context):
+    yield b"1"
+    yield b"2"
+    raise ValueError("of the handler")
+
+
+def set_code_after_two(requests, context):
+    yield b"1"
+    yield b"2"
+    context.set_code(grpc.StatusCode.NOT_FOUND)
+    context.set_details("there is none")
+
+
+@pytest.mark.parametrize("handler, code, details", [
+    (abort_after_two, "DATA_LOSS", "it is lost"),
+    (raise_after_two, "UNKNOWN",
+     "Exception iterating responses: of the handler"),
+    (set_code_after_two, "NOT_FOUND", "there is none"),
+])
+def test_errors_come_behind_the_responses(team, handler, code, details):
+    call = start(team, bad=stream(handler)).stream_stream("/test/bad")(iter([]))
+    assert next(call) == b"1" and next(call) == b"2"
+    error = caught(next, call)
+    assert error.code() is grpc.StatusCode[code]
+    assert error.details() == details
+    if handler is abort_after_two:
+        assert ("x-why", "so") in error.trailing_metadata()
+
+
+def test_an_error_of_a_stream_with_one_response(team):
+    def handler(requests, context):
+        context.abort(grpc.StatusCode.ABORTED, "no")
+
+    method = start(team, bad=grpc.stream_unary_rpc_method_handler(
+        handler)).stream_unary("/test/bad")
+    for error in (caught(method, iter([])), caught(method.with_call, iter([])),
+                  caught(method.future(iter([])).result)):
+        assert error.code() is grpc.StatusCode.ABORTED
+        assert error.details() == "no"
+
+
+def test_an_iterator_of_requests_that_raises(team):
+    def requests():
+        yield b"1"
+        raise ValueError("of the iterator")
+
+    call = start(team).stream_stream("/test/each")(requests())
+    error = caught(list, call)
+    assert error.code() is grpc.StatusCode.UNKNOWN
+    assert error.details() == "Exception iterating requests!"
+
+
+def test_a_cancelled_stream(team):
+    ended = threading.Event()
+
+    def handler(requests, context):
+        context.add_callback(ended.set)
+        yield b"1"
+        ended.wait(20)
+        assert not context.is_active()
+
+    call = start(team, slow=stream(handler)).stream_stream("/test/slow")(
+        iter([]))
+    assert next(call) == b"1"
+    assert call.cancel()
+    error = caught(next, call)
+    assert error.code() is grpc.StatusCode.CANCELLED
+    assert error.details() == "Locally cancelled by application!"
+    assert call.cancelled()
+    assert ended.wait(20)
+
+
+def test_a_deadline(team):
+    ended = threading.Event()
+
+    def handler(requests, context):
+        context.add_callback(ended.set)
+        for request in requests:
+            yield request
+
+    def requests():
+        ended.wait(20)
+        yield b""
+
+    call = start(team, slow=stream(handler)).stream_stream("/test/slow")(
+        requests(), timeout=0.1)
+    assert caught(next, call).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert ended.wait(20)
+
+
+def test_a_handler_that_takes_no_more_requests(team):
+    def handler(requests, context):
+        yield next(requests)
+
+    method = start(team, one=stream(handler)).stream_stream("/test/one")
+    assert list(method(itertools.repeat(b"x" * 1000))) == [b"x" * 1000]
+
+
+def test_a_receiver_that_does_not_read_holds_the_sender_back(team):
+    sent, go = [], threading.Event()
+
+    def handler(requests, context):
+        go.wait(20)
+        for request in requests:
+            yield b"%d" % len(request)
+
+    def requests():
+        for _ in range(40):
+            sent.append(1)
+            yield b"x" * 1_000_000
+
+    call = start(team, slow=stream(handler)).stream_stream("/test/slow")(
+        requests())
+    seen = -1
+    for _ in range(100):  # until the sender stops
+        if seen == len(sent) > 0:
+            break
+        seen = len(sent)
+        go.wait(0.1)
+    assert len(sent) < 40
+    go.set()
+    assert list(call) == [b"1000000"] * 40
+
+
+def test_callbacks_of_streams(team):
+    method = start(team).stream_unary("/test/total")
+    future, done = method.future(iter([b"1", b"2"])), threading.Event()
+    future.add_done_callback(lambda ended: done.set())
+    assert done.wait(20)
+    assert future.result() == b"3" and future.exception() is None
+    assert future.code() is grpc.StatusCode.OK
+
+
+def test_a_unary_method_called_as_a_stream(team):
+    channel = start(team)
+    assert list(channel.unary_stream("/test/echo")(b"x")) == [b"x"]
+    assert channel.stream_unary("/test/echo")(iter([b"y"])) == b"y"
+    error = caught(channel.stream_unary("/test/none"), iter([b"y"]))
+    assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_interceptors(team):
+    class Counting(grpc.StreamStreamClientInterceptor,
+                   grpc.UnaryStreamClientInterceptor):
+        calls = 0
+
+        def intercept_stream_stream(self, continuation, details, requests):
+            self.calls += 1
+            return continuation(details, requests)
+
+        def intercept_unary_stream(self, continuation, details, request):
+            self.calls += 1
+            return continuation(details, request)
+
+    counting = Counting()
+    channel = grpc.intercept_channel(start(team), counting)
+    assert list(channel.stream_stream("/test/each")(iter([b"x"]))) == [b"x"]
+    assert list(channel.unary_stream("/test/count")(b"2")) == [b"0", b"1"]
+    assert counting.calls == 2
+
+
+def test_many_streams_at_once(team):
+    each = start(team, workers=40).stream_stream("/test/each")
+    calls = [each(iter([b"%d" % index] * 20)) for index in range(30)]
+    for index, call in enumerate(calls):
+        assert list(call) == [b"%d" % index] * 20
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)

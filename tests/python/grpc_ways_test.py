@@ -1,0 +1,313 @@
+#!/usr/bin/python3 -B
+"""Tests which way calls of penstock.grpc take: stock peers, identities, servers
+that come back, forks, exits."""
+
+import concurrent.futures
+import itertools
+import os
+import subprocess
+import sys
+import time
+
+import run_pytest
+
+import grpc
+import pytest
+
+import fast_grpc
+import penstock.grpc
+from fast_grpc import caught
+
+
+def echo_server(module, **kwargs):
+    return fast_grpc.serving(module, [fast_grpc.Handlers(
+        {"echo": lambda request, context: request})], **kwargs)
+
+
+def test_a_stock_server_is_called_over_grpcio():
+    with echo_server(grpc) as target:
+        with penstock.grpc.insecure_channel(target) as channel:
+            echo = channel.unary_unary("/test/echo")
+            assert echo(b"x") == b"x"
+            end = time.monotonic() + 20
+            while "no data plane" not in fast_grpc.path_of(target):
+                assert time.monotonic() < end
+            assert echo(b"x") == b"x"
+
+
+def test_a_stock_client_is_served_over_grpcio():
+    with echo_server(penstock.grpc) as target:
+        with grpc.insecure_channel(target) as channel:
+            assert channel.unary_unary("/test/echo")(b"x") == b"x"
+
+
+@pytest.mark.parametrize("make, reason", [
+    (lambda target: penstock.grpc.insecure_channel(
+        target, [("grpc.lb_policy_name", "round_robin")]), "lb_policy_name"),
+    (lambda target: penstock.grpc.insecure_channel(
+        target, compression=grpc.Compression.Gzip), "compresses"),
+    (lambda target: penstock.grpc.secure_channel(
+        target, grpc.local_channel_credentials()), "identity"),
+])
+def test_some_channels_stay_with_grpcio(make, reason):
+    with echo_server(penstock.grpc) as target:
+        with make(target) as channel:
+            assert reason in fast_grpc.path_of(target)
+            if "identity" not in reason:
+                assert channel.unary_unary("/test/echo")(b"x") == b"x"
+
+
+def test_an_identity_is_not_exchanged_for_a_token():
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    server = penstock.grpc.server(pool, [fast_grpc.Handlers({})])
+    server.add_insecure_port("127.0.0.1:0")
+    port = server.add_secure_port("127.0.0.1:0",
+                                  grpc.local_server_credentials())
+    server.start()
+    with grpc.secure_channel(f"127.0.0.1:{port}",
+                             grpc.local_channel_credentials()) as channel:
+        error = caught(channel.unary_unary("/penstock.Rpc/Offer"), b"")
+        assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
+    server.stop(None)
+
+
+def test_a_limit_of_concurrent_calls_is_for_grpcio():
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+    server = penstock.grpc.server(pool, [fast_grpc.Handlers(
+        {"echo": lambda request, context: request})],
+        maximum_concurrent_rpcs=5)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        assert channel.unary_unary("/test/echo")(b"x") == b"x"
+        end = time.monotonic() + 20
+        while "maximum_concurrent_rpcs" not in channel.describe()[3]:
+            assert time.monotonic() < end, channel.describe()
+    server.stop(None)
+
+
+def test_a_unary_call_of_a_streaming_handler_goes_over_grpcio():
+    streams = fast_grpc.Handlers({"any": grpc.stream_stream_rpc_method_handler(
+        lambda requests, context: requests)})
+    with fast_grpc.serving(penstock.grpc, [streams]) as target:
+        with penstock.grpc.insecure_channel(target) as channel:
+            fast_grpc.until_fast(channel)
+            call = channel.unary_unary("/test/any")
+            assert call(b"x") == b"x"
+            assert call.future(b"x").result() == b"x"
+
+
+def test_a_server_that_comes_back_is_found_again():
+    pool = concurrent.futures.ThreadPoolExecutor(2)
+
+    def start(port):
+        server = penstock.grpc.server(pool, [fast_grpc.Handlers(
+            {"echo": lambda request, context: request})])
+        port = server.add_insecure_port(f"127.0.0.1:{port}")
+        server.start()
+        return server, port
+
+    server, port = start(0)
+    with penstock.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        echo = channel.unary_unary("/test/echo")
+        fast_grpc.until_fast(channel)
+        assert echo(b"x") == b"x"
+        server.stop(None).wait()
+        server, _ = start(port)
+        fast_grpc.until_fast(
+            channel, lambda: echo(b"y", wait_for_ready=True, timeout=20))
+        assert echo(b"z") == b"z"
+    server.stop(None)
+
+
+DYING = """
+import os, signal, sys
+import fast_grpc, penstock.grpc
+handlers = [fast_grpc.Handlers({
+    "echo": lambda request, context: request,
+    "die": lambda request, context: os.kill(os.getpid(), signal.SIGKILL)})]
+with fast_grpc.serving(penstock.grpc, handlers) as target:
+    print(target, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_server_that_dies():
+    folder = os.path.dirname(os.path.abspath(__file__))
+    with subprocess.Popen(
+            [sys.executable, "-B", "-c", DYING], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(
+                [run_pytest.PACKAGES, folder])}) as server:
+        target = server.stdout.readline().strip()
+        with penstock.grpc.insecure_channel(target) as channel:
+            fast_grpc.until_fast(channel)
+            future = channel.unary_unary("/test/die").future(b"x")
+            stream = channel.unary_stream("/test/die")(b"x")
+            assert future.code() is grpc.StatusCode.UNAVAILABLE
+            assert caught(next, stream).code() is grpc.StatusCode.UNAVAILABLE
+            assert caught(channel.unary_unary("/test/echo"), b"").code() is \
+                grpc.StatusCode.UNAVAILABLE
+            assert channel.describe()[1] == "grpcio"
+
+
+@pytest.mark.parametrize("method, head", [
+    (b"/test/\xff", b"\x01"),      # not UTF-8
+    (b"/test/echo", b""),          # no version
+    (b"/test/echo", b"\x02"),      # another version
+    (b"/test/echo", b"\x01\xff"),  # cut
+    (b"/test/echo", b"\x01\x01\x00\x01\x00\x00\x00\xffx"),  # a bad key
+])
+def test_a_hostile_client_ends_its_own_call_only(method, head):
+    with echo_server(penstock.grpc) as target:
+        with grpc.insecure_channel(target) as stock:
+            port, token = penstock.grpc._wire.decode_offer(
+                stock.unary_unary("/penstock.Rpc/Offer")(b""))
+        client = penstock._rpc.Client(f"127.0.0.1:{port}", token, -1)
+        code, _, answer, _ = client.call(method, head, b"", 20.0)
+        assert code == 0
+        assert penstock.grpc._wire.decode_response(answer).code == 13
+        stream = client.open(method, head, 20.0)
+        assert stream.wait(20.0)
+        code, _, answer = stream.outcome()
+        assert penstock.grpc._wire.decode_response(answer).code == 13
+        code, _, answer, message = client.call("/test/echo", b"\x01", b"x", 20.0)
+        assert (code, message) == (0, b"x")
+        client.close()
+
+
+def test_a_stranger_without_the_token_is_refused():
+    with echo_server(penstock.grpc) as target:
+        with grpc.insecure_channel(target) as stock:
+            port, token = penstock.grpc._wire.decode_offer(
+                stock.unary_unary("/penstock.Rpc/Offer")(b""))
+        client = penstock._rpc.Client(f"127.0.0.1:{port}", token[::-1], -1)
+        code, message, _, _ = client.call("/test/echo", b"\x01", b"x", 20.0)
+        assert code == 14 and b"token" in message
+        assert client.is_over() and not client.is_ready()
+
+
+def test_calls_leave_no_callbacks_behind():
+    def handler(request, context):
+        context.is_active()
+        context.add_callback(lambda: None)
+        return request
+
+    with fast_grpc.serving(penstock.grpc, [fast_grpc.Handlers({
+            "unary": handler,
+            "stream": grpc.unary_stream_rpc_method_handler(
+                lambda request, context: iter([handler(request, context)])),
+            "endless": grpc.unary_stream_rpc_method_handler(
+                lambda request, context: itertools.repeat(request)),
+    })]) as target:
+        with penstock.grpc.insecure_channel(target) as channel:
+            fast_grpc.until_fast(channel)
+            for _ in range(10):
+                assert channel.unary_unary("/test/unary")(b"x") == b"x"
+                assert list(channel.unary_stream("/test/stream")(b"x")) == [
+                    b"x"]
+            end = time.monotonic() + 20
+            for _ in range(10):  # the handler notices that nobody reads
+                call = channel.unary_stream("/test/endless")(b"x")
+                next(call)
+                call.cancel()
+            while penstock.grpc._reports._callbacks or any(
+                    server._plane and server._plane._contexts
+                    for server in penstock.grpc._server.live):
+                assert time.monotonic() < end
+
+
+def test_names_of_grpcio_are_here_too():
+    assert penstock.grpc.StatusCode is grpc.StatusCode
+    assert "StatusCode" in dir(penstock.grpc)
+    with pytest.raises(AttributeError):
+        penstock.grpc.nothing  # pylint: disable=pointless-statement
+
+
+def test_the_module_links_no_grpc():
+    folder = os.path.dirname(penstock.__file__)
+    linked = subprocess.run(["ldd", os.path.join(folder, "_rpc.so")], text=True,
+                            capture_output=True, check=True).stdout
+    assert "libgrpc" not in linked and "libprotobuf" not in linked
+    exported = subprocess.run(
+        ["nm", "-D", "--defined-only", os.path.join(folder, "_rpc.so")],
+        text=True, capture_output=True, check=True).stdout.split("\n")
+    # nm shows local symbols in lower case.
+    assert [line.split()[-1] for line in exported
+            if line and line.split()[-2].isupper()] == ["PyInit__rpc"]
+
+
+CHILD = """
+import concurrent.futures, os, sys
+import fast_grpc, penstock.grpc
+handlers = [fast_grpc.Handlers({"echo": lambda request, context: request})]
+with fast_grpc.serving(penstock.grpc, handlers) as target:
+    channel = penstock.grpc.insecure_channel(target)
+    fast_grpc.until_fast(channel)
+    echo = channel.unary_unary("/test/echo")
+    assert echo(b"x") == b"x"
+    %s
+print("end")
+"""
+
+
+@pytest.mark.parametrize("rest", [
+    "pass",
+    # A call under way at the exit.
+    "echo.future(b'x' * 3000000)",
+    # A fork: the child's channel stays with grpcio.
+    """
+    child = os.fork()
+    if not child:
+        os._exit(0 if channel.describe()[1] == "grpcio" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert echo(b"y") == b"y"
+""",
+])
+def test_a_process_ends(rest):
+    folder = os.path.dirname(os.path.abspath(__file__))
+    ended = subprocess.run(
+        [sys.executable, "-B", "-c", CHILD % rest], text=True, timeout=60,
+        capture_output=True, cwd=os.getcwd(),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(
+            [run_pytest.PACKAGES, folder])})
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "end\n"
+
+
+UNMODIFIED = """
+import concurrent.futures, sys
+import grpc
+
+class Echo(grpc.GenericRpcHandler):
+
+    def service(self, handler_call_details):
+        return grpc.unary_unary_rpc_method_handler(
+            lambda request, context: request)
+
+server = grpc.server(concurrent.futures.ThreadPoolExecutor(2), [Echo()])
+port = server.add_insecure_port("127.0.0.1:0")
+server.start()
+channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+assert channel.unary_unary("/a/b")(b"x") == b"x"
+print(type(channel).__module__, type(server).__module__, *sys.argv[1:])
+server.stop(None)
+"""
+
+
+def test_an_unmodified_program(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(UNMODIFIED)
+    for start in (["-m", "penstock.grpc", str(program)],
+                  ["-m", "penstock.grpc", "-m", "program"]):
+        ended = subprocess.run(
+            [sys.executable, "-B", *start, "-v", "1"], text=True, timeout=60,
+            capture_output=True, env={**os.environ, "PYTHONPATH":
+                                      f"{run_pytest.PACKAGES}:{tmp_path}"})
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout == \
+            "penstock.grpc._channel penstock.grpc._server -v 1\n"
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
