@@ -12,6 +12,7 @@
 #include "ps/checkpoint/retention.h"
 #include "ps/checkpoint/verify.h"
 #include "ps/server/checkpoint_model.h"
+#include "ps/server/refusals.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
 
@@ -67,6 +68,14 @@ checkpoint::CutRecord Merge(const std::vector<CheckpointShard>& shards) {
   }
   for (const auto& [rank, clock] : by_rank) merged.clocks.push_back(clock);
   return merged;
+}
+
+// Checks that the server has `run`. A server that drains still has it.
+absl::Status CheckRun(const Server& server, uint64_t run) {
+  const auto training = server.training();
+  if (training == nullptr) return HasNoModel(run);
+  if (training->run != run) return OtherRun(run, training->run);
+  return absl::OkStatus();
 }
 
 // Returns the runs that a run continues if the run begins with `restored`.
@@ -309,8 +318,8 @@ absl::StatusOr<checkpoint::NewCheckpoint> CheckpointCommits::Describe(
 absl::StatusOr<std::vector<uint64_t>> CheckpointCommits::Commit(
     const Attempt& attempt, const std::vector<CheckpointShard>& shards) {
   absl::MutexLock lock(&mu_);
-  absl::Status ours = server_->TrainingOf(attempt.view).status();
-  if (!ours.ok()) return ours;
+  absl::Status status = CheckRun(*server_, attempt.view.run);
+  if (!status.ok()) return status;
   if (!attempt_.has_value() || attempt_->step != attempt.step ||
       attempt_->id != attempt.id) {
     return NotCurrent(attempt);
@@ -325,7 +334,7 @@ absl::StatusOr<std::vector<uint64_t>> CheckpointCommits::Commit(
     committed.bytes += shard.info.bytes;
   }
   checkpoint::CutRecord cut = Merge(shards);
-  absl::Status status = repository_->Commit(std::move(infos), cut);
+  status = repository_->Commit(std::move(infos), cut);
   if (!status.ok()) return status;
   newest_ = committed;
   newest_clocks_ = std::move(cut.clocks);

@@ -142,8 +142,9 @@ class CheckpointCommits {
 
   // Commits the attempt, with the shards of all servers. Returns the steps of
   // the removed checkpoints. Returns ABORTED if the attempt was given up, or if
-  // the server has another run by now.
-  // Returns DATA_LOSS, and gives the attempt up, if a shard is missing.
+  // the server has another run by now. Returns DATA_LOSS, and gives the attempt
+  // up, if a shard is missing. Also commits while the server drains: all values
+  // are written by then.
   absl::StatusOr<std::vector<uint64_t>> Commit(
       const Attempt& attempt, const std::vector<CheckpointShard>& shards)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -83,6 +83,23 @@ TEST_F(CheckpointTest, CallsOfAnEarlierRunChangeNothing) {
   EXPECT_TRUE(writer.Begin({next}).ok());
 }
 
+// Tests a server that is shut down between the last shard and the commit.
+TEST_F(CheckpointTest, CheckpointWithAllShardsIsCommittedDuringADrain) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  Step(&training);
+  const auto attempt = training.BeginAttempt();
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  const auto shards = training.WriteShards(*attempt);
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  const TrainingState state = training.State();
+  training.server(0).Drain();
+  const auto committed = training.writer(0).Commit(*attempt, *shards);
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  EXPECT_TRUE(Restored(1) == state);
+  EXPECT_TRUE(absl::IsUnavailable(training.BeginAttempt().status()));
+}
+
 // Tests that a restored server does not wait for steps that a rank had not
 // taken before the checkpoint.
 TEST_F(CheckpointTest, RankThatLeftLongAgoIsNotWaitedForAfterARestore) {
