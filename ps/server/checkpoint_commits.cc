@@ -126,8 +126,7 @@ absl::StatusOr<CheckpointCommits::Begun> CheckpointCommits::Begin(
   const Clocks clocks = ToRecords(*applied);
   const uint64_t newest = newest_.attempt.step;
   const bool is_lost = IsNewestLost();
-  if (newest > 0 && !is_lost &&
-      HasAll(newest_clocks_, request.clocks.value_or(clocks))) {
+  if (newest > 0 && !is_lost && HasAll(newest_clocks_, request.clocks)) {
     if (request.has_waited) return newest_;
     return absl::AlreadyExistsError(
         absl::StrCat("checkpoint: no step was taken since ", StepFolder(newest),

@@ -58,9 +58,8 @@ struct CheckpointRequest {
   // The number of the newest checkpoints to keep. 0: removes none.
   size_t keep = 0;
   // The highest clock of each worker at any server. If one is higher than in
-  // the last checkpoint, there is something new to save. nullopt: this is the
-  // only server.
-  absl::optional<CheckpointClocks> clocks = absl::nullopt;
+  // the last checkpoint, there is something new to save.
+  CheckpointClocks clocks = {};
   // True if the caller got kRunning before.
   bool has_waited = false;
 };

@@ -158,7 +158,7 @@ absl::Status BeginCheckpoint(CheckpointWriter* writer,
   wanted.view = ViewIn(request.view());
   wanted.incremental = request.incremental();
   wanted.keep = request.keep();
-  if (request.clocks_size() > 0) wanted.clocks = ClocksIn(request.clocks());
+  wanted.clocks = ClocksIn(request.clocks());
   wanted.has_waited = request.has_waited();
   const auto begun = writer->Begin(wanted);
   if (!begun.ok()) return begun.status();

@@ -19,6 +19,15 @@ namespace {
 
 using ::testing::ElementsAre;
 
+// Returns the request of a client for a checkpoint of one server.
+CheckpointRequest RequestTo(SmallServer* server) {
+  CheckpointRequest request = {SmallServer::kView};
+  for (const WorkerReport& each : (*server)->report().workers) {
+    request.clocks.push_back({each.rank, 0, each.pushed});
+  }
+  return request;
+}
+
 // Tests that a new checkpoint is allowed as soon as any server has counted a
 // push.
 TEST_F(CheckpointTest, PushAtAnyServerMakesANewOne) {
@@ -192,12 +201,7 @@ TEST_F(CheckpointTest, RankThatJoinsAheadOfACutHasTheClockOfTheCut) {
   EXPECT_EQ(manifest->cut.clocks[1].clock, 1u);
   EXPECT_EQ(manifest->cut.clocks[2].clock, 0u);
   // A join adds nothing to a checkpoint.
-  CheckpointRequest next = {SmallServer::kView};
-  next.clocks.emplace();
-  for (const WorkerReport& each : server->report().workers) {
-    next.clocks->push_back({each.rank, 0, each.pushed});
-  }
-  EXPECT_EQ(writer.Begin(next).status().code(),
+  EXPECT_EQ(writer.Begin(RequestTo(&server)).status().code(),
             absl::StatusCode::kAlreadyExists);
 }
 
@@ -211,7 +215,7 @@ TEST_F(CheckpointTest, RankThatJoinsAheadAfterARestoreKeepsItsRestoredClock) {
   // Takes a checkpoint as a client does, and returns its clocks.
   const auto take = [&](SmallServer* server) {
     CheckpointWriter writer(&files_, &**server, {});
-    const auto begun = writer.Begin({SmallServer::kView});
+    const auto begun = writer.Begin(RequestTo(server));
     const auto held = (*server)->HoldSteps(SmallServer::kView);
     std::vector<checkpoint::WorkerClock> none;
     if (!begun.ok() || !held.ok()) return none;

@@ -226,7 +226,13 @@ TrainingState SmallTraining::State() {
 
 absl::StatusOr<CheckpointWriter::Attempt> SmallTraining::BeginAttempt(
     bool incremental, size_t keep) {
-  const auto begun = writers_[0]->Begin({view(), incremental, keep});
+  CheckpointWriter::Clocks clocks;
+  for (const auto& server : servers_) {
+    for (const WorkerReport& each : server->report().workers) {
+      clocks.push_back({each.rank, 0, each.pushed});
+    }
+  }
+  const auto begun = writers_[0]->Begin({view(), incremental, keep, clocks});
   if (!begun.ok()) return begun.status();
   return begun->attempt;
 }

@@ -130,6 +130,13 @@ class CheckpointServiceTest : public testing::Test {
   v1::CheckpointAttempt Begin() {
     v1::BeginCheckpointRequest request;
     *request.mutable_view() = view();
+    for (const auto& node : nodes_) {
+      for (const WorkerReport& each : node->core().report().workers) {
+        v1::WorkerClock* const clock = request.add_clocks();
+        clock->mutable_worker()->set_rank(each.rank);
+        clock->set_clock(each.pushed);
+      }
+    }
     grpc::ClientContext context;
     v1::CheckpointAttempt attempt;
     const auto status = Stub(0)->BeginCheckpoint(&context, request, &attempt);
